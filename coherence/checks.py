@@ -1,0 +1,252 @@
+"""Contract checks for plug-ins: what every metric, embedder and state provider must hold to.
+
+In your own tests::
+
+    @pytest.mark.parametrize("check", checks_for(MyMetric()), ids=str)
+    def test_my_metric_keeps_the_contract(check):
+        check()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coherence.errors import NotRequestedError, UnknownSourceError
+from coherence.protocols import Embedder, StateProvider
+from coherence.records import KINDS, Evidence, MetricInput
+from coherence.registry import check_metric, is_scalar
+from coherence.testing import metric_input
+
+HOSTILE_TEXTS = (
+    "plain words",
+    "x",
+    "0",
+    "\x00\x1b[31m",
+    "\ud800 a lone surrogate",
+    "🙂" * 50,
+    "日本語のテキスト",
+    "\u202egnirts desrever",
+    "</script><script>alert(1)</script>",
+    "word " * 20_000,
+    "a" * 100_000,
+)
+"""Texts an embedder must give a usable vector for."""
+
+
+class Check(NamedTuple):
+    """One check: call it; it raises AssertionError with what is wrong."""
+
+    name: str
+    run: Callable[[], None]
+
+    def __call__(self) -> None:
+        self.run()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def checks_for(plugin: Any) -> Iterator[Check]:
+    """Yield the checks for a metric, scalar metric, embedder or state provider (an instance).
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    """
+    if callable(getattr(plugin, "compute", None)):
+        checks = _scalar_checks() if is_scalar(plugin) else _metric_checks()
+    elif callable(getattr(plugin, "embed", None)):
+        checks = _embedder_checks()
+    elif callable(getattr(plugin, "get_goals", None)):
+        checks = _provider_checks()
+    else:
+        raise TypeError(f"{plugin!r} is no metric, embedder or state provider")
+    label = getattr(plugin, "name", type(plugin).__name__)
+    for check in checks:
+        name = f"{label}: {check.__name__.removeprefix('_').replace('_', ' ')}"
+        yield Check(name, lambda check=check: check(plugin))  # type: ignore[misc]  # bound in the lambda's default
+
+
+def _metric_checks() -> list[Callable[[Any], None]]:
+    return [
+        _is_well_formed,
+        _stays_in_range,
+        _repeats_itself,
+        _leaves_its_input_alone,
+        _reads_only_what_it_declares,
+        _is_unknown_without_its_sources,
+        _points_at_what_exists,
+    ]
+
+
+def _scalar_checks() -> list[Callable[[Any], None]]:
+    return [_is_well_formed, _returns_a_share_or_none]
+
+
+def _embedder_checks() -> list[Callable[[Any], None]]:
+    return [_declares_its_dimension, _embeds_hostile_texts, _embeds_the_same_text_alike, _embeds_batches_in_order]
+
+
+def _provider_checks() -> list[Callable[[Any], None]]:
+    return [_returns_lists_of_texts]
+
+
+def sample_inputs(dimensions: int = 8) -> Iterator[tuple[str, MetricInput]]:
+    """Yield named inputs that a metric must cope with."""
+    rng = np.random.default_rng(0)
+
+    def vectors(n: int) -> Any:
+        return rng.standard_normal((n, dimensions))
+
+    one = [1.0] + [0.0] * (dimensions - 1)
+    other = [-1.0] + [0.0] * (dimensions - 1)
+    zero = [0.0] * dimensions
+    yield "everything empty", metric_input(all_memories=())
+    yield "goals only", metric_input(goals=[one], all_memories=())
+    yield "context only", metric_input(context=[one, one], all_memories=())
+    yield "one of each", metric_input(goals=[one], context=[one], memories=[one], all_memories=[one])
+    yield "opposites", metric_input(goals=[one], context=[one, other], memories=[one], all_memories=[one])
+    yield "zero rows", metric_input(goals=[one], context=[one, zero], memories=[one], all_memories=[one])
+    everything = {"goals": vectors(3), "context": vectors(20), "memories": vectors(50), "all_memories": vectors(200)}
+    yield "many", metric_input(**everything)
+
+
+def _copied(data: MetricInput, kinds: Iterable[str] = KINDS) -> MetricInput:
+    fields: dict[str, Any] = {kind: getattr(data, kind).copy() for kind in kinds}
+    texts = {f"{kind}_texts": getattr(data, f"{kind}_texts") for kind in kinds}
+    return MetricInput(**fields, **texts, tick=data.tick)
+
+
+def _share(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return -1e-6 <= float(value) <= 1 + 1e-6
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_well_formed(metric: Any) -> None:
+    """Name, direction, needs and a docstring."""
+    check_metric(metric)
+    assert inspect.getdoc(metric), f"{metric.name}: has no docstring (formula, range, direction, source)"
+
+
+def _stays_in_range(metric: Any) -> None:
+    for name, data in sample_inputs():
+        value = metric.compute(data)
+        assert _share(value), f"{metric.name}: {value!r} for {name} is neither None nor in [0, 1]"
+
+
+def _repeats_itself(metric: Any) -> None:
+    for name, data in sample_inputs():
+        first, second = metric.compute(data), metric.compute(data)
+        assert first == second, f"{metric.name}: {first!r}, then {second!r} for the same input ({name})"
+
+
+def _leaves_its_input_alone(metric: Any) -> None:
+    for name, data in sample_inputs():
+        given = _copied(data)
+        metric.compute(given)
+        for kind in KINDS:
+            assert np.array_equal(getattr(given, kind), getattr(data, kind)), f"{metric.name}: changes {kind} ({name})"
+
+
+def _reads_only_what_it_declares(metric: Any) -> None:
+    """Leave all memories alone unless ``needs`` declares them."""
+    if "all_memories" in getattr(metric, "needs", ()):
+        return
+    explain = getattr(metric, "explain", lambda data: None)
+    for name, data in sample_inputs():
+        given = _copied(data, ("goals", "context", "memories"))
+        try:
+            metric.compute(given)
+            explain(given)
+        except NotRequestedError as error:
+            raise AssertionError(f"{metric.name}: reads all memories without declaring needs ({name})") from error
+
+
+def _is_unknown_without_its_sources(metric: Any) -> None:
+    """Nothing but UnknownSourceError may come out when every source failed."""
+    absent: dict[str, str] = dict.fromkeys(KINDS, "failed")
+    try:
+        value = metric.compute(MetricInput(absent=absent))
+    except UnknownSourceError:
+        return
+    assert _share(value), f"{metric.name}: {value!r} when every source failed"
+
+
+def _points_at_what_exists(metric: Any) -> None:
+    explain = getattr(metric, "explain", None)
+    if explain is None:
+        return
+    for name, data in sample_inputs():
+        evidence = explain(data)
+        if evidence is None:
+            continue
+        assert isinstance(evidence, Evidence), f"{metric.name}: explain returns {evidence!r}, not Evidence ({name})"
+        size = len(getattr(data, evidence.kind))
+        assert all(0 <= item < size for item in evidence.items), f"{metric.name}: {evidence} of {size} ({name})"
+
+
+def _returns_a_share_or_none(metric: Any) -> None:
+    for _ in range(2):
+        value = _resolved(metric.compute())
+        assert _share(value), f"{metric.name}: {value!r} is neither None nor in [0, 1]"
+
+
+def _declares_its_dimension(embedder: Embedder) -> None:
+    dimensions = embedder.dimensions
+    assert isinstance(dimensions, int), f"dimensions is {dimensions!r}, not an int"
+    assert dimensions > 0, f"dimensions is {dimensions}"
+    fingerprint = getattr(embedder, "fingerprint", None)
+    assert fingerprint is None or isinstance(fingerprint, str), f"fingerprint is {fingerprint!r}, not a str"
+
+
+def _embeds_hostile_texts(embedder: Embedder) -> None:
+    for text in HOSTILE_TEXTS:
+        vector = np.asarray(_resolved(embedder.embed(text)), np.float64)
+        assert vector.shape == (embedder.dimensions,), f"shape {vector.shape} for {text[:30]!r}"
+        assert np.isfinite(vector).all(), f"NaN or infinity for {text[:30]!r}"
+        assert vector.any(), f"a zero vector for {text[:30]!r}"
+
+
+def _embeds_the_same_text_alike(embedder: Embedder) -> None:
+    first, second = (np.asarray(_resolved(embedder.embed("the same text"))) for _ in range(2))
+    assert np.array_equal(first, second), "two vectors for one text"
+
+
+def _embeds_batches_in_order(embedder: Embedder) -> None:
+    texts = ["a cat sat on the mat", "stock prices fell", "def main(): pass"]
+    batch = np.asarray(_resolved(embedder.embed_batch(texts)), np.float64)
+    assert batch.shape == (3, embedder.dimensions), f"embed_batch returns shape {batch.shape} for 3 texts"
+    for text, row in zip(texts, batch, strict=True):
+        alone = np.asarray(_resolved(embedder.embed(text)), np.float64)
+        cosine = row @ alone / np.linalg.norm(row) / np.linalg.norm(alone)
+        assert cosine > 0.98, f"embed_batch and embed differ for {text!r} (cosine {cosine:.3f})"
+
+
+def _returns_lists_of_texts(provider: StateProvider) -> None:
+    for name in ("get_goals", "get_recent_context", "get_goal_relevant_memories", "get_all_memories"):
+        texts = _resolved(getattr(provider, name)())
+        is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
+        assert is_list, f"{name} returns {type(texts).__name__}, not a list of str"
+        for text in texts:
+            assert isinstance(text, str), f"{name} returns a {type(text).__name__} in its list"
+
+
+def _resolved(value: Any) -> Any:
+    """Wait for an async plug-in's answer."""
+    if not inspect.isawaitable(value):
+        return value
+
+    async def wait() -> Any:
+        return await value
+
+    return asyncio.run(wait())

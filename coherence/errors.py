@@ -1,0 +1,69 @@
+"""Every exception this package raises on purpose.
+
+::
+
+    CoherenceError
+    ├── TranscriptError      a transcript file cannot be read: path, line, reason
+    ├── VectorError          an embedder returned something that is not one usable vector
+    ├── PluginError          a plug-in name is unknown, taken, or its package fails to load
+    ├── NotRequestedError    a metric reads a source that it did not declare in ``needs``
+    ├── UnknownSourceError   a metric reads a source that failed at this tick
+    └── MissingExtraError    an optional dependency is not installed (also an ImportError)
+
+Wrong arguments raise plain ``ValueError`` or ``TypeError`` that name the argument. While measuring, nothing is raised
+into the host: failures are entries in ``Reading.errors``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class CoherenceError(Exception):
+    """Base of all errors of this package."""
+
+
+class TranscriptError(CoherenceError, ValueError):
+    """A transcript file cannot be read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    reason : str
+        What is wrong and, where possible, what was expected.
+    line : int, optional
+        Line in the (uncompressed) file, counted from 1.
+    """
+
+    def __init__(self, path: str | Path, reason: str, line: int | None = None) -> None:
+        self.path = str(path)
+        self.line = line
+        self.reason = reason
+        super().__init__(self.path if line is None else f"{path}:{line}", reason)
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.reason}"
+
+
+class VectorError(CoherenceError):
+    """An embedder returned a wrong count, a wrong dimension, NaN, infinity or a zero vector."""
+
+
+class PluginError(CoherenceError, ValueError):
+    """A plug-in name is unknown or already taken, or the package that offers it fails to load."""
+
+
+class NotRequestedError(CoherenceError):
+    """A metric reads a source of state that it did not declare in ``needs``."""
+
+
+class UnknownSourceError(CoherenceError):
+    """A metric reads a source of state that failed at this tick; the metric is unknown then."""
+
+
+class MissingExtraError(CoherenceError, ImportError):
+    """An optional dependency is missing; the message holds the line that installs it."""
+
+    def __init__(self, what: str, install: str) -> None:
+        super().__init__(f"{what} is not installed. Install it with:\n{install}")

@@ -1,0 +1,360 @@
+"""Calling plug-ins so that none can raise into, or hang, the host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import time
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from coherence.records import Failure
+from coherence.sensor.waiting import Gate, Steps
+from coherence.sensor.workers import run_on_kept_loop, submit
+
+R = TypeVar("R")
+
+MAX_REST = 64
+"""Most ticks a plug-in that keeps overrunning is left out for."""
+
+GRACE = 0.05
+"""Seconds the kept loop is given beyond the limit to cancel what overran."""
+
+OWN_STEP = 0.05
+"""Seconds between two looks at a worker that is between calls."""
+
+
+class Breaker:
+    """Leaves a plug-in out after it overran: while that call still runs, and then for 1, 2, 4, … ticks."""
+
+    __slots__ = ("rest", "running", "strikes")
+
+    def __init__(self) -> None:
+        self.running = False
+        self.strikes = 0
+        self.rest = 0
+
+    def refuses(self) -> str | None:
+        """Say why the plug-in is left out at this tick; ``None`` if it may run. Asked once a tick."""
+        if self.running:
+            return "left out: its call from an earlier tick is still running"
+        if self.rest:
+            self.rest -= 1
+            return (
+                f"left out after {self.strikes} overrun{'s'[: self.strikes > 1]}; tried again in {self.rest + 1} ticks"
+            )
+        return None
+
+    def overran(self, *, running: bool) -> None:
+        """Count a call that did not end in time."""
+        self.running = running
+        self.strikes += 1
+        self.rest = min(2 ** (self.strikes - 1), MAX_REST)
+
+    def ended(self) -> None:
+        """Count a call that ended in time, well or not."""
+        self.strikes = 0
+
+
+class Call:
+    """One call of a plug-in and what came of it.
+
+    Parameters
+    ----------
+    source : str
+        Name for :class:`~coherence.records.Failure`.
+    function : callable
+        Called without arguments on a worker thread; an awaitable it returns is awaited on the caller's loop.
+    breaker : Breaker
+        The plug-in's.
+    convert : callable, optional
+        Checks and converts the final value; may raise.
+    """
+
+    __slots__ = ("breaker", "convert", "error", "failure", "function", "pending", "source", "value")
+
+    def __init__(
+        self,
+        source: str,
+        function: Callable[[], Any],
+        breaker: Breaker,
+        convert: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.source = source
+        self.function = function
+        self.breaker = breaker
+        self.convert = convert
+        self.value: Any = None
+        self.pending = False
+        self.error: BaseException | None = None
+        self.failure: Failure | None = None
+
+    def admit(self) -> None:
+        """Skip the call if its plug-in is left out at this tick. Once a tick."""
+        refusal = self.breaker.refuses()
+        if refusal is not None:
+            self.skip("disabled", refusal)
+
+    def settle(self, value: Any) -> None:
+        """Take the value, or note that it must be awaited."""
+        if inspect.isawaitable(value):
+            self.value, self.pending = value, True
+            return
+        self.pending = False
+        self.breaker.ended()
+        try:
+            self.value = self.convert(value) if self.convert is not None else value
+        except Exception as error:
+            self.value = None
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Take an exception."""
+        self.breaker.ended()
+        self.pending, self.error = False, error
+        self.failure = Failure(self.source, type(error).__name__, _message(error))
+
+    def time_out(self, seconds: float, *, running: bool) -> None:
+        """Take that the time is over."""
+        self.breaker.overran(running=running)
+        self.pending, self.value = False, None
+        self.failure = Failure(self.source, "timeout", f"no result after {seconds:.2g} s; it is left out for a while")
+
+    def skip(self, kind: str, message: str) -> None:
+        """Take that the call is not made."""
+        self.failure = Failure(self.source, kind, message)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:500] or "no message"
+    except Exception:
+        return "its message cannot be shown"
+
+
+class Group(NamedTuple):
+    """Calls to make one after the other, then awaitables they returned to await together, until a time (monotonic)."""
+
+    calls: Sequence[Call]
+    until: float
+    own: bool = False
+    """Whether this is the package's own code on little data, which cannot hang and is run on the caller's thread."""
+
+
+Stages: TypeAlias = Generator[Group, None, R]
+"""A generator that yields groups of calls, goes on when each has settled or failed, and returns a result."""
+
+
+class _Job(Generic[R]):
+    """The stages, run on a worker thread until they end, need the caller's thread, or a call overruns.
+
+    While a call runs the generator is suspended, so that another worker can go on with it.
+    """
+
+    def __init__(self, stages: Stages[R], group: Group, at: int = 0) -> None:
+        self.group = group
+        self.pending: list[Call] = []
+        self.ended: StopIteration | Exception | None = None
+        """How the stages ended, if they did."""
+        self._stages = stages
+        self._at = at
+        self._began: float | None = None
+        self._context = contextvars.copy_context()
+        self._gate = Gate()
+        self._lock = Lock()
+        self._finished = self._abandoned = False
+
+    def work(self) -> bool:
+        try:
+            while not self.group.own:
+                if not self._make_calls(self.group):
+                    return False
+                self.pending = [call for call in self.group.calls if call.pending]
+                if self.pending:
+                    break
+                self.group, self._at = _next_group(self._stages), 0
+        except Exception as end:  # StopIteration too: it carries the result
+            self.ended = end
+        with self._lock:
+            self._finished = True
+            return not self._abandoned
+
+    def _make_calls(self, group: Group) -> bool:
+        """Make the group's calls from the current one on; ``False`` if the job was abandoned meanwhile."""
+        for at in range(self._at, len(group.calls)):
+            call = group.calls[at]
+            with self._lock:
+                if self._abandoned:
+                    return False
+                self._at, self._began = at, time.monotonic()
+            if call.failure is not None:
+                continue
+            if self._began >= group.until:
+                call.skip("timeout", "no time was left at this tick")
+                continue
+            value, error = None, None
+            try:
+                value = self._context.run(call.function)
+            except BaseException as raised:  # SystemExit of a plug-in must not reach the host either
+                error = raised
+            with self._lock:
+                if self._is_abandoned():
+                    call.breaker.running = False
+                    if inspect.iscoroutine(value):
+                        value.close()
+                    return False
+                self._began = None
+            if error is None:
+                call.settle(value)
+            else:
+                call.fail(error)
+        return True
+
+    def _is_abandoned(self) -> bool:
+        return self._abandoned
+
+    def done(self) -> None:
+        self._gate.open()
+
+    def left(self) -> float:
+        """Seconds the current call may still take: half of what is left for its group, the last call all of it."""
+        began, group = self._began, self.group
+        if began is None:
+            return OWN_STEP
+        left = max(group.until - began, 0.0)
+        limit = began + (left if self._at == len(group.calls) - 1 else left / 2)
+        return max(limit - time.monotonic(), 0.0)
+
+    def give_up(self) -> _Job[R] | None:
+        """If a call overran, abandon it and return the job that goes on after it."""
+        with self._lock:
+            if self._finished or self._began is None or self.left() > 0:
+                return None
+            self._abandoned = True
+            self.group.calls[self._at].time_out(time.monotonic() - self._began, running=True)
+        return _Job(self._stages, self.group, self._at + 1)
+
+    def abandon(self) -> None:
+        """Let go without a verdict, because the caller went away."""
+        with self._lock:
+            if not self._finished:
+                self._abandoned = True
+                if self._began is not None:
+                    self.group.calls[self._at].breaker.running = True
+
+    def block(self, seconds: float) -> bool:
+        return self._gate.block(seconds)
+
+    async def pause(self, seconds: float) -> bool:
+        return await self._gate.pause(seconds)
+
+
+class _Awaiting:
+    """Awaitables that calls returned, awaited together."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = calls
+
+    def block(self, seconds: float) -> bool:
+        return run_on_kept_loop(self.pause(seconds), max(seconds, 0.0) + GRACE)
+
+    async def pause(self, seconds: float) -> bool:
+        tasks: dict[asyncio.Future[Any], Call] = {}
+        for call in self._calls:
+            try:
+                tasks[asyncio.ensure_future(call.value)] = call
+            except (TypeError, ValueError) as error:  # a future of another loop
+                call.fail(error)
+        if not tasks:
+            return True
+        try:
+            _, late = await asyncio.wait(tasks, timeout=max(seconds, 0.0))
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            raise
+        for task, call in tasks.items():
+            if task in late:
+                call.time_out(seconds, running=True)
+                task.add_done_callback(partial(_retrieve, call.breaker))
+                task.cancel()
+            elif task.cancelled():
+                call.fail(asyncio.CancelledError("the plug-in cancelled itself"))
+            elif (raised := task.exception()) is not None:
+                call.fail(raised)
+            else:
+                call.settle(task.result())
+        return not late
+
+
+def _retrieve(breaker: Breaker, task: asyncio.Future[Any]) -> None:
+    """Note that an overrunning coroutine has ended; fetch its exception, or asyncio logs it."""
+    breaker.running = False
+    if not task.cancelled():
+        task.exception()
+
+
+def _next_group(stages: Stages[Any]) -> Group:
+    group = next(stages)
+    for call in group.calls:
+        call.admit()
+    return group
+
+
+def _run_here(group: Group) -> None:
+    for call in group.calls:
+        if call.failure is None:
+            try:
+                call.settle(call.function())
+            except Exception as error:
+                call.fail(error)
+
+
+def run_stages(stages: Stages[R]) -> Steps[R]:
+    """Run stages on a worker, and on the caller's thread or loop what belongs there; no call can hold them up.
+
+    A call that takes more than half of the time left to its group is abandoned on its thread; the next ones go on
+    elsewhere. Mostly this costs one change of threads.
+    """
+    try:
+        group = _next_group(stages)
+        while True:
+            if group.own:
+                _run_here(group)
+                group = _next_group(stages)
+                continue
+            job = yield from _run_on_worker(_Job(stages, group))
+            if job.ended is not None:
+                raise job.ended
+            group = job.group
+            if job.pending:
+                left = group.until - time.monotonic()
+                yield _Awaiting(job.pending), left
+                for call in job.pending:
+                    if call.pending:  # the kept loop itself was blocked
+                        call.time_out(left, running=False)
+                group = _next_group(stages)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+
+
+def _run_on_worker(job: _Job[R]) -> Steps[_Job[R]]:
+    """Have a job done, in spite of calls that overrun; return the one that came to the end."""
+    while True:
+        submit(job)
+        try:
+            following = None
+            while not (yield job, job.left()):
+                following = job.give_up()
+                if following is not None:
+                    break
+        except BaseException:
+            job.abandon()
+            raise
+        if following is None:
+            return job
+        job = following

@@ -1,0 +1,237 @@
+"""The sensor: one reading a tick, kept in a ring buffer."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
+from typing import get_args
+
+import msgspec
+
+from coherence.config import disabled
+from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
+from coherence.protocols import Embedder, MetricFn, OnReading, ScalarMetricFn, StateProvider
+from coherence.providers.minilm import default_embedder
+from coherence.records import Reading, Tick
+from coherence.registry import check_metric, create_metric, is_scalar
+from coherence.ring import Poll, Ring
+from coherence.sensor.calls import Breaker, Call, Group, Stages, run_stages
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights
+from coherence.sensor.tick import GETTERS, Measurement, Plan
+from coherence.sensor.waiting import Steps, Turnstile, drive_async, drive_sync
+from coherence.sensor.windows import Windows
+
+
+class CoherenceSensor:
+    """Measure an agent's coherence from the goals, context and memories its provider gives.
+
+    Measuring never raises into the host and takes at most about ``timeout_s``, whatever provider, embedder, metrics and
+    callback do: what fails is an entry in ``reading.errors``, what cannot be known is ``None`` with a reason. Methods
+    may be called from any thread and event loop; measurements take turns.
+
+    Parameters
+    ----------
+    provider : StateProvider
+        Where the state is read at every tick.
+    embedder : Embedder or EmbeddingCache, optional
+        Default: the shipped MiniLM model, shared by all sensors of the process. A cache may be shared explicitly.
+    metrics : sequence of MetricFn or str, optional
+        Metrics or names of registered ones. Default: ``goal_drift``, ``memory_retention``,
+        ``contradiction_pressure``, ``semantic_diffusion``.
+    scalar_metrics : sequence of ScalarMetricFn or str
+        Further metrics that need no vectors; one given by name reads the provider's counters.
+    weights : mapping, optional
+        Name -> weight; replaces the defaults, and a metric it does not name is reported only. Without it every metric
+        passed weighs 0.25.
+    thresholds : Thresholds or mapping or three numbers, optional
+        Lowest index of green, yellow and orange; default 0.8, 0.6, 0.4.
+    missing : {"unknown", "zero"}
+        ``unknown``: what is not known leaves the index and lowers ``coverage``. ``zero``: it counts as 0.
+    history_size : int
+        Readings kept, 0 or more.
+    on_reading : callable, optional
+        Called (or awaited) with each reading after it is stored.
+    timeout_s : float
+        Seconds a measurement may take, above 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, which the message names.
+
+    Examples
+    --------
+    >>> from coherence.providers import HashingEmbedder, StaticState
+    >>> state = StaticState(goals=["fix the login bug"], context=["reading login.py", "the login test fails"])
+    >>> sensor = CoherenceSensor(state, embedder=HashingEmbedder())
+    >>> reading = sensor.measure_sync()
+    >>> reading.tick_seq, reading.coverage, reading.unknown["memory_retention"]
+    (1, 0.75, 'no memories')
+    """
+
+    def __init__(
+        self,
+        provider: StateProvider,
+        *,
+        embedder: Embedder | EmbeddingCache | None = None,
+        metrics: Sequence[MetricFn | str] | None = None,
+        scalar_metrics: Sequence[ScalarMetricFn | str] = (),
+        weights: Mapping[str, float] | None = None,
+        thresholds: Thresholds | Iterable[float] | Mapping[str, float] | None = None,
+        missing: Missing = "unknown",
+        history_size: int = 100,
+        on_reading: OnReading | None = None,
+        timeout_s: float = 2.0,
+    ) -> None:
+        for getter in GETTERS.values():
+            if not callable(getattr(provider, getter, None)):
+                raise TypeError(f"provider must have {getter}, {type(provider).__name__} does not")
+        if missing not in get_args(Missing):
+            raise ValueError(f"missing must be 'unknown' or 'zero', not {missing!r}")
+        if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+            raise TypeError(f"timeout_s must be a number, not {timeout_s!r}")
+        if not 0 < timeout_s <= 86_400 or math.isnan(timeout_s):
+            raise ValueError(f"timeout_s must be above 0 and at most a day, not {timeout_s}")
+        if on_reading is not None and not callable(on_reading):
+            raise TypeError(f"on_reading must be callable, not {on_reading!r}")
+        vector_metrics = _vector_metrics(metrics)
+        scalars = _scalar_metrics(scalar_metrics, provider)
+        names = [metric.name for metric in vector_metrics] + [scalar.name for scalar in scalars]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two metrics are called {twice[0]!r}")
+        cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder or default_embedder())
+        self.provider = provider
+        self.timeout_s = float(timeout_s)
+        self._plan = Plan(
+            provider,
+            cache,
+            vector_metrics,
+            scalars,
+            check_weights(weights, names),
+            check_thresholds(thresholds),
+            missing,
+        )
+        self._ring = Ring[Reading](history_size)
+        self._windows = Windows()
+        self._on_reading = on_reading
+        self._callback_breaker = Breaker()
+        self._turnstile = Turnstile()
+        self._lock = Lock()
+        self._last_seq = 0
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Metric -> weight in the index."""
+        return dict(self._plan.weights)
+
+    @property
+    def latest(self) -> Reading | None:
+        """The reading with the highest tick number, ``None`` before the first."""
+        return self._ring.latest
+
+    def history(self, n: int | None = None) -> list[Reading]:
+        """Return up to ``n`` readings, newest tick first; ``None`` = all that are kept, 0 or less = none."""
+        return self._ring.newest(n)
+
+    def since(self, seq: int) -> Poll[Reading]:
+        """Return all kept readings of ticks above ``seq``, oldest first.
+
+        The list's ``missed`` tells how many further ones had already left the buffer (counted up to its size).
+        """
+        return self._ring.since(seq)
+
+    async def measure(self, tick: Tick | None = None, /) -> Reading:
+        """Measure now; the calling event loop stays free. Without a tick: the next one.
+
+        Async plug-ins are awaited on the calling loop. Cancelling the caller ends the measurement without a reading.
+        """
+        return await drive_async(self._steps(tick))
+
+    def measure_sync(self, tick: Tick | None = None, /) -> Reading:
+        """Measure now, from a thread; also inside a running event loop, which then waits.
+
+        Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
+        """
+        return drive_sync(self._steps(tick))
+
+    def _steps(self, tick: Tick | None) -> Steps[Reading]:
+        if tick is not None and not isinstance(tick, Tick):
+            raise TypeError(f"tick must be a Tick, not {tick!r}")
+        tick = tick or Tick()
+        deadline = time.monotonic() + self.timeout_s
+        with self._lock:
+            seq = tick.seq if tick.seq is not None else self._last_seq + 1
+            self._last_seq = max(self._last_seq, seq)
+            gate = self._turnstile.enter()
+        try:
+            came = gate is None or (yield gate, self.timeout_s)
+        except BaseException:
+            if gate is not None and not self._turnstile.withdraw(gate):
+                self._turnstile.leave()
+            raise
+        if not came and gate is not None and self._turnstile.withdraw(gate):
+            message = f"an earlier measurement was not done after {self.timeout_s:g} s"
+            return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
+        try:
+            if disabled():
+                return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
+            return (yield from run_stages(self._stages(seq, tick, deadline)))
+        finally:
+            self._turnstile.leave()
+
+    def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
+        try:
+            reading = yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()
+        except Exception as error:  # a fault of this package must not reach the host
+            reading = self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, str(error))
+        self._store(reading)
+        callback = self._on_reading
+        if callback is None:
+            return reading
+        call = Call("on_reading", lambda: callback(reading), self._callback_breaker)
+        yield Group([call], deadline)
+        if call.failure is None:
+            return reading
+        marked = msgspec.structs.replace(reading, errors=(*reading.errors, call.failure))
+        self._ring.replace(reading, marked)
+        return marked
+
+    def _store(self, reading: Reading) -> Reading:
+        self._ring.add(reading.tick_seq, reading)
+        return reading
+
+
+def _ts(tick: Tick) -> float:
+    return tick.ts if tick.ts is not None else time.time()
+
+
+def _vector_metrics(metrics: Sequence[MetricFn | str] | None) -> list[MetricFn]:
+    if metrics is None:
+        return [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
+    if isinstance(metrics, str):
+        raise TypeError(f"metrics must be a list, not the str {metrics!r}")
+    made: list[MetricFn] = []
+    for metric in metrics:
+        found = create_metric(metric) if isinstance(metric, str) else metric
+        check_metric(found)
+        if is_scalar(found):
+            raise TypeError(f"metric {found.name!r} takes no input: pass it in scalar_metrics")
+        made.append(found)  # type: ignore[arg-type]  # a scalar has just been excluded
+    return made
+
+
+def _scalar_metrics(metrics: Sequence[ScalarMetricFn | str], provider: StateProvider) -> list[ScalarMetricFn]:
+    if isinstance(metrics, str):
+        raise TypeError(f"scalar_metrics must be a list, not the str {metrics!r}")
+    made: list[ScalarMetricFn] = []
+    for metric in metrics:
+        found = create_metric(metric, provider) if isinstance(metric, str) else metric
+        check_metric(found)
+        if not is_scalar(found):
+            raise TypeError(f"metric {found.name!r} takes an input: pass it in metrics")
+        made.append(found)  # type: ignore[arg-type]  # a metric with an input has just been excluded
+    return made

@@ -1,0 +1,278 @@
+"""One tick: read the state, embed what is new, run the metrics, and make a reading of whatever came through."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from coherence.errors import UnknownSourceError
+from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
+from coherence.protocols import MetricFn, ScalarMetricFn, StateProvider
+from coherence.providers.static import StaticState
+from coherence.providers.transcript import TranscriptState
+from coherence.records import Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
+from coherence.sensor.calls import Breaker, Call, Group, Stages
+from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
+from coherence.sensor.index import Missing, Thresholds, classify_band, score
+from coherence.sensor.windows import Windows
+from coherence.vectors import Half
+
+GETTERS: Mapping[Kind, str] = {
+    "goals": "get_goals",
+    "context": "get_recent_context",
+    "memories": "get_goal_relevant_memories",
+    "all_memories": "get_all_memories",
+}
+
+OWN_METRICS = frozenset({GoalDrift, MemoryRetention, ContradictionPressure, SemanticDiffusion})
+OWN_STATES = frozenset({StaticState, TranscriptState})
+
+LIGHT = 32
+"""New texts up to which this package's own metrics run on the caller's thread."""
+
+SLACK = 1e-6
+"""How far outside [0, 1] a value may be and still be taken as rounding."""
+
+
+class Plan:
+    """What one sensor measures; fixed for its life, except the breakers."""
+
+    def __init__(
+        self,
+        provider: StateProvider,
+        cache: EmbeddingCache,
+        metrics: Sequence[MetricFn],
+        scalars: Sequence[ScalarMetricFn],
+        weights: Mapping[str, float],
+        thresholds: Thresholds,
+        missing: Missing,
+    ) -> None:
+        self.cache = cache
+        self.metrics = metrics
+        self.scalars = scalars
+        self.weights = weights
+        self.thresholds = thresholds
+        self.missing = missing
+        together: tuple[MetricFn | ScalarMetricFn, ...] = (*metrics, *scalars)
+        self.inverted = frozenset(metric.name for metric in together if metric.inverted)
+        self.names = tuple(metric.name for metric in together)
+        self.own_state = type(provider) in OWN_STATES
+        self.own_metrics = not scalars and all(type(metric) in OWN_METRICS for metric in metrics)
+        wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
+        self.getters: dict[Kind, Callable[[], Any]] = {
+            kind: getattr(provider, name)
+            for kind, name in GETTERS.items()
+            if metrics and (kind != "all_memories" or "all_memories" in wanted)
+        }
+        self.breakers = {source: Breaker() for source in (*self.getters, "embedder", "sensor", *self.names)}
+
+    def reading(
+        self,
+        seq: int,
+        ts: float,
+        values: Mapping[str, float | None],
+        unknown: Mapping[str, str],
+        evidence: Mapping[str, Evidence],
+        errors: Iterable[Failure],
+    ) -> Reading:
+        """Put a reading together."""
+        scored = score(values, self.weights, self.inverted, self.missing)
+        return Reading(
+            tick_seq=seq,
+            ts=ts,
+            metrics=freeze({name: values.get(name) for name in self.names}),
+            coherence_index=scored.index,
+            band=classify_band(scored.index, self.thresholds),
+            coverage=scored.coverage,
+            errors=tuple(errors),
+            unknown=freeze(unknown),
+            losses=freeze(scored.losses),
+            evidence=freeze(evidence),
+        )
+
+    def blank(self, seq: int, ts: float, source: str, kind: str, message: str) -> Reading:
+        """Return the reading of a tick at which nothing could be measured."""
+        unknown = dict.fromkeys(self.names, message)
+        return self.reading(seq, ts, {}, unknown, FrozenDict(), [Failure(source, kind, message)])
+
+
+class Measurement:
+    """The steps of one tick, and what they have found so far."""
+
+    def __init__(self, plan: Plan, windows: Windows, seq: int, tick: Tick, deadline: float) -> None:
+        self.plan = plan
+        self.windows = windows
+        self.tick = Tick(seq, tick.ts if tick.ts is not None else time.time(), tick.reason)
+        self.deadline = deadline
+        self.absent: dict[str, str] = {}
+        """Source -> why its texts or vectors are not known at this tick."""
+        self.errors: list[Failure] = []
+
+    def stages(self) -> Stages[Reading]:
+        """Read, embed, measure."""
+        lists = yield from self._read()
+        vectors = yield from self._embed(lists)
+        return (yield from self._run_metrics(lists, vectors))
+
+    def _until(self, share: float) -> float:
+        now = time.monotonic()
+        return now + (self.deadline - now) * share
+
+    def _read(self) -> Stages[dict[Kind, list[str]]]:
+        calls = {
+            kind: Call(
+                f"provider.{GETTERS[kind]}",
+                getter,
+                self.plan.breakers[kind],
+                partial(as_texts, last=self.windows[kind].raw),
+            )
+            for kind, getter in self.plan.getters.items()
+        }
+        yield Group(list(calls.values()), self._until(0.8), own=self.plan.own_state)
+        lists: dict[Kind, list[str]] = {}
+        for kind, call in calls.items():
+            if call.failure is None:
+                lists[kind] = call.value
+            else:
+                self.errors.append(call.failure)
+                self.absent[kind] = f"{GETTERS[kind]} failed: {call.failure.kind}"
+        return lists
+
+    def _embed(self, lists: Mapping[Kind, list[str]]) -> Stages[dict[str, Half | str]]:
+        cache, windows = self.plan.cache, self.windows
+        windows.follow(cache.fingerprint)
+        vectors: dict[str, Half | str] = {}
+        missing: dict[Kind, list[str]] = {}
+        for kind, texts in lists.items():
+            if texts is not windows[kind].raw:
+                missing[kind] = cache.find(windows[kind].unseen(texts), vectors)
+        wanted = list(dict.fromkeys(text for texts in missing.values() for text in texts))
+        if not wanted:
+            return vectors
+        cache.make_room(sum(map(len, lists.values())))
+        report: list[Failure] = []
+        until = self._until(0.9)
+        call = Call("embedder", lambda: cache.make(wanted, until, report), self.plan.breakers["embedder"])
+        # Pacing inside make() ends in time; only a single text that hangs is cut off, a little later.
+        yield Group([call], self._until(0.95))
+        self.errors += report
+        if call.failure is not None:
+            self.errors.append(call.failure)
+        left = set(cache.find(wanted, vectors))
+        for kind, texts in missing.items():
+            late = sum(text in left for text in texts)
+            if late:
+                self.absent[kind] = f"{late} of {len(lists[kind])} {kind} have no vector yet"
+        return vectors
+
+    def _prepare(self, lists: Mapping[Kind, list[str]], vectors: Mapping[str, Half | str]) -> MetricInput:
+        """Bring the windows up to date and make the metrics' input of them; runs on the worker."""
+        keep_bad = self.plan.missing == "zero"
+        bad: list[Failure] = []
+        for kind, texts in lists.items():
+            window = self.windows[kind]
+            if kind in self.absent:
+                continue
+            if texts is not window.raw:
+                self.windows.update(kind, texts, vectors, keep_bad=keep_bad)
+            for text, reason in window.bad.items():
+                bad.append(Failure("embedder", "bad vector", f"{reason} (text “{excerpt(text, 60)}” of the {kind})"))
+            if texts and not window.texts and not keep_bad:
+                self.absent[kind] = f"no usable vector for any of the {kind}"
+        self.errors += bad[:REPORT_AT_MOST]
+        if len(bad) > REPORT_AT_MOST:
+            self.errors.append(Failure("embedder", "bad vector", f"{len(bad) - REPORT_AT_MOST} more texts likewise"))
+        known = {kind: self.windows[kind] for kind in lists if kind not in self.absent}
+        fields: dict[str, Any] = {kind: window.matrix for kind, window in known.items()}
+        fields |= {f"{kind}_texts": window.texts for kind, window in known.items()}
+        return MetricInput(**fields, tick=self.tick, tables=self.windows.view(), absent=self.absent)
+
+    def _run_metrics(self, lists: Mapping[Kind, list[str]], vectors: Mapping[str, Half | str]) -> Stages[Reading]:
+        plan = self.plan
+        data: list[MetricInput] = []
+        prepare = Call("sensor", lambda: data.append(self._prepare(lists, vectors)), plan.breakers["sensor"])
+        calls: dict[str, Call] = {}
+        evidence: dict[str, Evidence] = {}
+        for metric in plan.metrics:
+            run = _explained(metric, data, evidence, self.errors)
+            calls[metric.name] = Call(f"metric {metric.name}", run, plan.breakers[metric.name], as_value)
+        for scalar in plan.scalars:
+            calls[scalar.name] = Call(f"metric {scalar.name}", scalar.compute, plan.breakers[scalar.name], as_value)
+        first = [prepare] if plan.metrics else []
+        light = plan.own_metrics and len(vectors) <= LIGHT
+        yield Group([*first, *calls.values()], self._until(0.9), own=light)
+        if prepare.failure is not None:
+            self.errors.append(prepare.failure)
+        values: dict[str, float | None] = {}
+        unknown: dict[str, str] = {}
+        for name, call in calls.items():
+            values[name] = None
+            if isinstance(call.error, UnknownSourceError):
+                unknown[name] = str(call.error)
+            elif call.failure is not None:
+                unknown[name] = f"failed: {call.failure.kind}"
+                self.errors.append(call.failure)
+            elif call.value is None:
+                unknown[name] = self._why_none(name, lists)
+            else:
+                values[name] = call.value
+        evidence = {name: evidence[name] for name in plan.names if name in evidence and values[name] is not None}
+        ts = self.tick.ts if self.tick.ts is not None else 0.0
+        return plan.reading(self.tick.seq or 0, ts, values, unknown, evidence, self.errors)
+
+    def _why_none(self, name: str, lists: Mapping[Kind, list[str]]) -> str:
+        metric = next((metric for metric in self.plan.metrics if metric.name == name), None)
+        reads: Sequence[Kind] = getattr(metric, "reads", ())
+        empty = [kind.replace("_", " ") for kind in reads if not lists.get(kind)]
+        if empty:
+            return "no " + " and no ".join(empty)
+        if tuple(reads) == ("context",) and len(lists["context"]) == 1:
+            return "only one message in the context"
+        return "the metric gave no value"
+
+
+def _explained(
+    metric: MetricFn, data: list[MetricInput], evidence: dict[str, Evidence], errors: list[Failure]
+) -> Callable[[], float | None]:
+    """Compute, then ask for the evidence; failing to explain costs the explanation only."""
+
+    def run() -> float | None:
+        if not data:
+            raise UnknownSourceError("the state could not be prepared")
+        value = metric.compute(data[0])
+        explain = getattr(metric, "explain", None)
+        if value is not None and callable(explain):
+            try:
+                found = explain(data[0])
+                if found is not None:
+                    evidence[metric.name] = found
+            except Exception as error:
+                errors.append(Failure(f"metric {metric.name}", type(error).__name__, f"explain failed: {error}"[:500]))
+        return value
+
+    return run
+
+
+def as_texts(value: object, last: list[str]) -> list[str]:
+    """Check what a getter returned; return ``last`` itself if nothing has changed."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"returned {type(value).__name__}, expected a list of str")
+    texts = value if type(value) is list else list(value)
+    if texts == last:
+        return last
+    for at, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"item {at} is {type(text).__name__}, expected str")
+    return [text for text in texts if text and not text.isspace()]
+
+
+def as_value(value: object) -> float | None:
+    """Check what a metric returned."""
+    if value is None:
+        return None
+    number = float(value)  # type: ignore[arg-type]  # numbers of any library; the rest raises TypeError
+    if not -SLACK <= number <= 1.0 + SLACK:
+        raise ValueError(f"returned {number}, outside [0, 1]")
+    return min(max(number, 0.0), 1.0)

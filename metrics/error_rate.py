@@ -1,0 +1,41 @@
+"""Error rate: the share of calls that failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from coherence.protocols import CounterSource
+
+
+@dataclass(frozen=True)
+class ErrorRate:
+    """The share of calls that failed, ``errors / calls``, over the agent's life so far.
+
+    Range [0, 1], inverted: 0 = no call failed, 1 = all failed. ``None`` before the first call.
+
+    Parameters
+    ----------
+    source : CounterSource
+        Whatever counts calls and errors, mostly the state provider.
+
+    Examples
+    --------
+    >>> from coherence.records import Counters
+    >>> class Agent:
+    ...     def get_counters(self):
+    ...         return Counters(calls=4, errors=1)
+    >>> ErrorRate(Agent()).compute()
+    0.25
+    """
+
+    source: CounterSource
+    name: ClassVar[str] = "error_rate"
+    inverted: ClassVar[bool] = True
+
+    def compute(self) -> float | None:
+        """Return the rate, ``None`` if calls or errors are not known."""
+        counters = self.source.get_counters()
+        if not counters.calls or counters.errors is None:
+            return None
+        return min(counters.errors / counters.calls, 1.0)

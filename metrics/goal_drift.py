@@ -1,0 +1,76 @@
+"""Goal drift: how far the recent context is from the goals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from coherence.records import Evidence, Kind, MetricInput, excerpt
+from coherence.vectors import Rows, exact_cosines
+
+
+def compute_goal_drift(goals: Rows, context: Rows) -> float | None:
+    r"""Return ``1 - mean over context of (max over goals of cosine)``, in float64.
+
+    .. math:: D = \operatorname{clip}_{[0,1]}\left(1 - \tfrac1n \sum_j \max_i \cos(g_i, c_j)\right)
+
+    Range [0, 1], inverted: 0 = every message is about a goal, 1 = none is. ``None`` without goals or context.
+
+    Parameters
+    ----------
+    goals, context : array_like, shapes (m, d) and (n, d)
+        Vectors of any length; a zero vector has cosine 0 with everything.
+
+    Raises
+    ------
+    ValueError
+        If the dimensions differ.
+
+    Notes
+    -----
+    On real runs the mean drift is mostly topic: compare an agent with itself, not with another one.
+
+    References
+    ----------
+    The formula and its test values are those of the ``interoception`` package (TypeScript, version 0.1.0, 2026).
+
+    Examples
+    --------
+    >>> compute_goal_drift([[1, 0], [0, 1]], [[3, 4]])
+    0.19999999999999996
+    """
+    return _drift(exact_cosines(goals, context))
+
+
+def _drift(cosines: npt.NDArray[np.floating]) -> float | None:
+    if not cosines.size:
+        return None
+    nearest = cosines.max(axis=0)
+    mean = float(nearest.sum(dtype=np.float64)) / len(nearest)
+    return min(max(1.0 - mean, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class GoalDrift:
+    """How far the recent context is from the goals, see :func:`compute_goal_drift`."""
+
+    name: ClassVar[str] = "goal_drift"
+    inverted: ClassVar[bool] = True
+    reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
+
+    def compute(self, data: MetricInput) -> float | None:
+        """Return the drift, ``None`` without goals or context."""
+        return _drift(data.cosines("goals", "context"))
+
+    def explain(self, data: MetricInput) -> Evidence | None:
+        """Point at the message that is farthest from every goal."""
+        cosines = data.cosines("goals", "context")
+        if not cosines.size:
+            return None
+        nearest = cosines.max(axis=0)
+        worst = int(nearest.argmin())
+        why = f"is farthest from every goal (cosine {nearest[worst]:.2f})"
+        return Evidence(why, "context", (worst,), (excerpt(data.context_texts[worst]),))

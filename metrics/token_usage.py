@@ -1,0 +1,48 @@
+"""Token usage: how much of a budget in tokens is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from coherence.protocols import CounterSource
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """The used share of a token budget, ``(tokens_in + tokens_out) / budget``, at most 1.
+
+    Range [0, 1], inverted: 0 = none used, 1 = the budget is used up. ``None`` while no count is known; a missing half
+    counts as 0.
+
+    Parameters
+    ----------
+    source : CounterSource
+        Whatever counts tokens, mostly the state provider.
+    budget : int
+        Tokens, above 0; a smaller budget raises the value.
+
+    Examples
+    --------
+    >>> from coherence.records import Counters
+    >>> class Agent:
+    ...     def get_counters(self):
+    ...         return Counters(tokens_in=900, tokens_out=100)
+    >>> TokenUsage(Agent(), budget=4000).compute()
+    0.25
+    """
+
+    source: CounterSource
+    budget: int = 1_000_000
+    name: ClassVar[str] = "token_usage"
+    inverted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.budget < float("inf"):
+            raise ValueError(f"budget must be above 0 and finite, not {self.budget}")
+
+    def compute(self) -> float | None:
+        """Return the share, ``None`` if no count is known."""
+        counters = self.source.get_counters()
+        known = [count for count in (counters.tokens_in, counters.tokens_out) if count is not None]
+        return min(sum(known) / self.budget, 1.0) if known else None
