@@ -1,0 +1,1 @@
+"""The shipped embedding model: data, its licence, and the script that made it."""

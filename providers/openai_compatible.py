@@ -1,0 +1,132 @@
+"""Embeddings over HTTP from a server that speaks the OpenAI embeddings API, such as llama.cpp, Ollama or vLLM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import numpy as np
+import numpy.typing as npt
+
+from coherence.errors import VectorError
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """urllib would send the API key along to wherever the server points."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Let the redirect be an error."""
+
+
+class OpenAICompatibleEmbedder:
+    """Ask ``POST {base_url}/embeddings`` for the vectors.
+
+    Nothing is sent anywhere but to ``base_url``, and nothing before the first text is embedded.
+
+    Parameters
+    ----------
+    base_url : str
+        Such as ``http://127.0.0.1:8080/v1``.
+    model : str
+        The server's name of the model.
+    api_key : str, optional
+        Sent as a bearer token.
+    dimensions : int, optional
+        Length of the vectors; default: whatever the first answer has.
+    batch_size : int
+        Texts a request, 1 or more.
+    timeout_s : float
+        Seconds a request may take, above 0. The sensor's own ``timeout_s`` bounds the tick whatever this is.
+    max_chars : int
+        Of a longer text only head and tail are sent.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        batch_size: int = 32,
+        timeout_s: float = 30.0,
+        max_chars: int = 16_000,
+    ) -> None:
+        if urlsplit(base_url).scheme not in ("http", "https"):
+            raise ValueError(f"base_url must start with http:// or https://, not {base_url!r}")
+        if not model:
+            raise ValueError("model must be a non-empty str")
+        if batch_size < 1 or max_chars < 2 or not timeout_s > 0:
+            raise ValueError("batch_size must be 1 or more, max_chars 2 or more, timeout_s above 0")
+        self.base_url = base_url.rstrip("/")
+        self.model = model
+        self.batch_size = batch_size
+        self.timeout_s = timeout_s
+        self.max_chars = max_chars
+        self._api_key = api_key
+        self._dimensions = dimensions
+        self._open = build_opener(_NoRedirects).open
+
+    @property
+    def fingerprint(self) -> str:
+        """Address and model; the server is trusted to keep serving the same weights."""
+        return f"openai:{self.base_url}:{self.model}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors; asks the server once if it was not given."""
+        if self._dimensions is None:
+            return self.embed("dimensions").size
+        return self._dimensions
+
+    def embed(self, text: str) -> npt.NDArray[np.float32]:
+        """Return the vector of one text, shape ``(dimensions,)``."""
+        vector: npt.NDArray[np.float32] = self.embed_batch([text])[0]
+        return vector
+
+    def embed_batch(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return one vector a text, shape ``(len(texts), dimensions)``.
+
+        Raises
+        ------
+        VectorError
+            If the server cannot be reached, refuses, or answers with something else.
+        """
+        if not texts:
+            return np.empty((0, self._dimensions or 0), np.float32)
+        body = json.dumps({"model": self.model, "input": [self._clip(text) for text in texts]}).encode()
+        headers = {"Content-Type": "application/json"}
+        if self._api_key:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        request = Request(f"{self.base_url}/embeddings", body, headers)  # noqa: S310 - scheme checked in __init__
+        try:
+            with self._open(request, timeout=self.timeout_s) as answer:
+                content = json.load(answer)
+        except HTTPError as error:
+            detail = error.read(300).decode("utf-8", "replace")
+            raise VectorError(f"{request.full_url} answered {error.code}: {detail}") from error
+        except (URLError, HTTPException, OSError, ValueError) as error:
+            raise VectorError(f"{request.full_url}: {type(error).__name__}: {error}") from error
+        return self._vectors(content, len(texts))
+
+    def _vectors(self, content: Any, count: int) -> npt.NDArray[np.float32]:
+        try:
+            rows = sorted(content["data"], key=lambda row: row["index"])
+            vectors = np.array([row["embedding"] for row in rows], np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise VectorError(f"{self.base_url} answered without usable data: {str(content)[:200]}") from error
+        if vectors.ndim != 2 or len(vectors) != count:
+            raise VectorError(f"{self.base_url} returned {len(vectors)} vectors for {count} texts")
+        if self._dimensions is None:
+            self._dimensions = vectors.shape[1]
+        return vectors
+
+    def _clip(self, text: str) -> str:
+        half = self.max_chars // 2
+        text = text if len(text) <= self.max_chars else f"{text[:half]} {text[-half:]}"
+        return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,108 @@
+"""Anthropic messages: texts or blocks, with tool results in the user's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from coherence.providers.readers.chat import Part, read_chats, text_of
+from coherence.providers.readers.source import Source
+from coherence.providers.readers.values import check_depth
+from coherence.providers.transcript import Step, ToolCall, Transcript
+from coherence.records import Counters
+
+EXPECTED = "Anthropic messages {role, content: text or blocks}: a list, an object with messages, or one a line"
+
+_ROLES = ("user", "assistant", "system")
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+
+
+class Block(Part):
+    """A block of a message's content, of any type."""
+
+    name: str | None = None
+    id: str | None = None
+    input: Any = None
+    tool_use_id: str | None = None
+    content: Any = None
+    is_error: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.is_call():
+            if self.name is None:
+                raise ValueError(f"a {self.type} block without name")
+            check_depth(self.input)
+        elif self.type == "tool_result":
+            try:
+                self.content = text_of(msgspec.convert(self.content, str | list[Part] | None))
+            except msgspec.ValidationError as error:
+                raise ValueError(f"content of a tool_result block: {error}") from error
+
+    def is_call(self) -> bool:
+        """Whether the block calls a tool, of the client or of the server."""
+        return self.type.endswith("tool_use")
+
+
+class Usage(msgspec.Struct):
+    """The tokens of one message; the parts of the input that went through the cache are counted apart."""
+
+    input_tokens: _Tokens | None = None
+    cache_creation_input_tokens: _Tokens | None = None
+    cache_read_input_tokens: _Tokens | None = None
+    output_tokens: _Tokens | None = None
+
+    def to_counters(self) -> Counters:
+        """Return the tokens as counters, cached input included."""
+        inputs = [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens]
+        known = [tokens for tokens in inputs if tokens is not None]
+        return Counters(tokens_in=sum(known) if known else None, tokens_out=self.output_tokens)
+
+
+class Message(msgspec.Struct):
+    """One message."""
+
+    role: str
+    content: str | list[Block] | None = None
+    usage: Usage | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in _ROLES:
+            raise ValueError(f"role {self.role!r} is not one of {', '.join(_ROLES)}")
+
+    def blocks(self) -> list[Block]:
+        """Return the content as blocks."""
+        return [Block(text=self.content)] if isinstance(self.content, str) else self.content or []
+
+
+def read_anthropic(source: Source) -> Iterator[Transcript]:
+    """Yield each conversation."""
+    for line, chat in read_chats(source, Message, EXPECTED):
+        yield source.transcript(message_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
+
+
+def message_steps(messages: Iterable[Message]) -> Iterator[Step]:
+    """Yield the steps of one conversation: each tool result is a step of its own, before the user's text beside it."""
+    names: dict[str | None, str] = {}
+    for message in messages:
+        usage = None if message.usage is None else message.usage.to_counters()
+        blocks = message.blocks()
+        if message.role == "assistant":
+            calls = tuple(ToolCall(block.name or "", block.input, block.id) for block in blocks if block.is_call())
+            names.update((call.id, call.name) for call in calls if call.id is not None)
+            content = text_of([block for block in blocks if not block.is_call()])
+            yield Step(role="assistant", content=content, tool_calls=calls, usage=usage)
+        elif message.role == "user":
+            results = [block for block in blocks if block.type == "tool_result"]
+            for block in results:
+                yield Step(
+                    role="tool",
+                    content=block.content,
+                    tool_name=names.get(block.tool_use_id),
+                    is_error=bool(block.is_error),
+                )
+            content = text_of([block for block in blocks if block.type != "tool_result"])
+            if content or not results:
+                yield Step(role="user", content=content, usage=usage)

@@ -1,0 +1,52 @@
+"""What the formats of chat messages share: conversations, and contents of text or of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from coherence.providers.readers.source import Document, Source
+
+M = TypeVar("M")
+
+
+class Part(msgspec.Struct):
+    """A piece of a message's content."""
+
+    type: str = "text"
+    text: str | None = None
+
+
+class Chat(msgspec.Struct, Generic[M]):
+    """One conversation."""
+
+    messages: list[M]
+    id: str | int | None = None
+    goal: str | None = None
+
+
+def read_chats(source: Source, message: type[M], expected: str) -> Iterator[tuple[int | None, Chat[M]]]:
+    """Yield each conversation and its line; a file of one message a line is one conversation."""
+    first = source.documents[0].value
+    if isinstance(first, dict) and "role" in first and "messages" not in first:
+        messages = [source.convert(document, message, expected) for document in source.documents]
+        yield None, Chat(messages)
+        return
+    kind = Chat[message]  # type: ignore[valid-type]
+    for document in source.documents:
+        value = {"messages": document.value} if isinstance(document.value, list) else document.value
+        yield document.line, source.convert(Document(value, document.line), kind, expected)
+
+
+def text_of(content: str | Sequence[Part] | None) -> str:
+    """Return a content as text: thinking is left out, and what is not text is a marker such as ``[image]``."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = (
+        f"[{part.type.removesuffix('_url').removeprefix('input_')}]" if part.text is None else part.text
+        for part in content
+        if part.type not in ("thinking", "redacted_thinking")
+    )
+    return "\n".join(text for text in texts if text)

@@ -1,0 +1,95 @@
+"""Sessions of Claude Code: JSON lines of events, with Anthropic messages inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from coherence.errors import TranscriptError
+from coherence.providers.readers.anthropic_messages import Message, message_steps
+from coherence.providers.readers.chat import text_of
+from coherence.providers.readers.source import Source
+from coherence.providers.transcript import Transcript
+
+EXPECTED = "lines of a Claude Code session {type, message, sessionId, ...}"
+
+
+class _Line(msgspec.Struct):
+    message: Message
+
+
+def read_claude_code(source: Source) -> Iterator[Transcript]:
+    """Yield the one session of the file, without subagents; summaries are its memories.
+
+    A file of nothing but a subagent's lines is that subagent's run.
+    """
+    alone = all(_is_sidechain(document.value) for document in source.documents)
+    session: str | None = None
+    messages: list[Message] = []
+    streamed: dict[str, Message] = {}
+    memories: list[tuple[int, str]] = []
+    sidechain = 0
+    for document in source.documents:
+        event = document.value
+        if not isinstance(event, dict):
+            raise TranscriptError(source.path, f"not an object, expected {EXPECTED}", document.line)
+        if session is None and isinstance(event.get("sessionId"), str):
+            session = event["sessionId"]
+        kind = event.get("type")
+        if event.get("isMeta") is True:
+            continue
+        if _is_sidechain(event) and not alone:
+            sidechain += 1
+        elif kind == "summary" and isinstance(event.get("summary"), str):
+            memories.append((0, event["summary"]))
+        elif kind in ("user", "assistant"):
+            message = source.convert(document, _Line, EXPECTED).message
+            if event.get("isCompactSummary") is True:
+                memories.append((len(list(message_steps(messages))), text_of(message.content)))
+            elif message.role == "assistant" and message.id in streamed:
+                _extend(streamed[message.id], message)
+            elif message.role != "user" or _keep_typed(message):
+                messages.append(message)
+                if message.role == "assistant" and message.id is not None:
+                    streamed[message.id] = message
+    warnings = []
+    if sidechain:
+        warnings.append(f"{sidechain} line{'s'[: sidechain > 1]} of subagents (isSidechain) left out")
+    if source.torn is not None:
+        warnings.append(f"line {source.torn.line}, the last, left out: {source.torn.reason}")
+    yield source.transcript(message_steps(messages), id=session, memories=memories, warnings=warnings)
+
+
+def _is_sidechain(event: object) -> bool:
+    return isinstance(event, dict) and event.get("isSidechain") is True
+
+
+def _extend(message: Message, part: Message) -> None:
+    """Add one more streamed part; each part repeats the usage, and the last one knows it best."""
+    blocks = message.blocks()
+    blocks += part.blocks()
+    message.content = blocks
+    message.usage = part.usage or message.usage
+
+
+def _keep_typed(message: Message) -> bool:
+    """Reduce a slash command to ``/name arguments``; ``False`` for one without arguments, and for a command's output.
+
+    Both are recorded as the user's words, and the first words of the user are the goal of the session.
+    """
+    text = text_of(message.content)
+    if text.startswith("<local-command-"):
+        return False
+    command = _tagged(text, "command-name") if text.startswith("<command-") else ""
+    if not command:
+        return True
+    arguments = _tagged(text, "command-args")
+    message.content = f"{command} {arguments}"
+    return bool(arguments)
+
+
+def _tagged(text: str, tag: str) -> str:
+    _, opened, rest = text.partition(f"<{tag}>")
+    inside, closed, _ = rest.partition(f"</{tag}>")
+    return inside.strip() if opened and closed else ""

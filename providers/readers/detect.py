@@ -1,0 +1,63 @@
+"""Which format a file is in, told from what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coherence.providers.readers.source import Document
+
+_ENVELOPE = {"sessionId", "parentUuid", "leafUuid"}
+_OPENAI_KEYS = {"tool_calls", "function_call", "tool_call_id"}
+_OPENAI_ROLES = ("developer", "tool", "function")
+_LOOK_AT = 50
+
+
+def detect_format(documents: Sequence[Document]) -> str | None:
+    """Return the name of a format, ``None`` if it is none that is known.
+
+    A chat of plain texts alone is the same in OpenAI's and in Anthropic's format; it counts as OpenAI's.
+    """
+    values = [document.value for document in documents]
+    beginning = [value for value in values[:_LOOK_AT] if isinstance(value, dict)]
+    if any(_is_session_event(value) for value in beginning):
+        return "claude-code"
+    if any("steps" in value and "messages" not in value for value in beginning):
+        return "runs"
+    messages = list(_messages(values))
+    for message in messages:
+        if message.keys() & _OPENAI_KEYS or message.get("role") in _OPENAI_ROLES:
+            return "openai"
+        if any(kind in ("tool_use", "tool_result") for kind in _block_types(message)):
+            return "anthropic"
+    if any("system" in value and "messages" in value for value in beginning) or any(map(_hints_anthropic, messages)):
+        return "anthropic"
+    return "openai" if messages or any("messages" in value for value in beginning) else None
+
+
+def _is_session_event(value: dict[str, Any]) -> bool:
+    if not isinstance(value.get("type"), str) or value.keys() & {"role", "messages", "steps"}:
+        return False
+    wraps = value["type"] in ("user", "assistant") and isinstance(value.get("message"), dict)
+    return wraps or bool(value.keys() & _ENVELOPE)
+
+
+def _messages(values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    for value in values:
+        held = value.get("messages", [value]) if isinstance(value, dict) else value
+        for message in held if isinstance(held, list) else ():
+            if isinstance(message, dict) and "role" in message:
+                yield message
+
+
+def _block_types(message: dict[str, Any]) -> Iterator[Any]:
+    content = message.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield block.get("type")
+
+
+def _hints_anthropic(message: dict[str, Any]) -> bool:
+    usage = message.get("usage")
+    blocks = any(kind in ("thinking", "redacted_thinking", "image", "document") for kind in _block_types(message))
+    return blocks or (isinstance(usage, dict) and "input_tokens" in usage)

@@ -1,0 +1,96 @@
+"""OpenAI chat messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from coherence.providers.readers.chat import Part, read_chats, text_of
+from coherence.providers.readers.source import Source
+from coherence.providers.readers.values import check_depth, loads
+from coherence.providers.transcript import Step, ToolCall, Transcript
+
+EXPECTED = "OpenAI messages {role, content, tool_calls?}: a list, an object with messages, or one a line"
+
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: Any = None
+
+    def __post_init__(self) -> None:
+        self.arguments = _parse_arguments(self.arguments)
+
+
+class _Custom(msgspec.Struct):
+    name: str
+    input: str = ""
+
+
+class _Call(msgspec.Struct):
+    function: _Function | None = None
+    custom: _Custom | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.function is None and self.custom is None:
+            raise ValueError("a tool call without function")
+
+    def to_call(self) -> ToolCall:
+        if self.function is not None:
+            return ToolCall(self.function.name, self.function.arguments, self.id)
+        assert self.custom is not None
+        return ToolCall(self.custom.name, self.custom.input, self.id)
+
+
+class Message(msgspec.Struct):
+    """One message, of any role."""
+
+    role: str
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    name: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+    tool_call_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in _ROLES:
+            raise ValueError(f"role {self.role!r} is not one of {', '.join(_ROLES)}")
+
+
+def read_openai(source: Source) -> Iterator[Transcript]:
+    """Yield each conversation; system and developer messages are not part of a run."""
+    for line, chat in read_chats(source, Message, EXPECTED):
+        yield source.transcript(_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
+
+
+def _steps(messages: Iterable[Message]) -> Iterator[Step]:
+    names: dict[str | None, str] = {}
+    for message in messages:
+        content = text_of(message.content) or message.refusal or ""
+        if message.role == "user":
+            yield Step(role="user", content=content, agent=message.name)
+        elif message.role == "assistant":
+            calls = [call.to_call() for call in message.tool_calls or ()]
+            if message.function_call is not None:
+                calls.append(ToolCall(message.function_call.name, message.function_call.arguments))
+            names.update((call.id, call.name) for call in calls if call.id is not None)
+            yield Step(role="assistant", content=content, tool_calls=tuple(calls), agent=message.name)
+        elif message.role in ("tool", "function"):
+            yield Step(role="tool", content=content, tool_name=names.get(message.tool_call_id, message.name))
+
+
+def _parse_arguments(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        check_depth(arguments)
+        return arguments
+    try:
+        parsed = loads(arguments)
+        check_depth(parsed)
+    except (ValueError, RecursionError):
+        return arguments
+    return parsed

@@ -1,0 +1,69 @@
+"""Read a transcript file of any known format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from coherence.errors import TranscriptError
+from coherence.providers.readers import anthropic_messages, claude_code, openai_chat, runs
+from coherence.providers.readers.detect import detect_format
+from coherence.providers.readers.source import Source, read_source
+from coherence.providers.transcript import Transcript
+
+_READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
+    "openai": openai_chat.read_openai,
+    "anthropic": anthropic_messages.read_anthropic,
+    "claude-code": claude_code.read_claude_code,
+    "runs": runs.read_runs,
+}
+
+FORMATS: tuple[str, ...] = tuple(_READERS)
+"""The names of the known formats."""
+
+
+def read_transcripts(path: str | Path, format: str | None = None) -> list[Transcript]:
+    """Read the runs of a file, plain or gzipped.
+
+    Parameters
+    ----------
+    path : str or Path
+        JSON or JSON lines in UTF-8, of at most :data:`~coherence.providers.readers.MAX_BYTES` decompressed.
+    format : str, optional
+        One of :data:`FORMATS`; ``None``: told from what the file holds.
+
+    Returns
+    -------
+    list of Transcript
+        One or more, with different ids: a repeated id gets a suffix such as ``#2``.
+
+    Raises
+    ------
+    TranscriptError
+        The file cannot be read as this format; the error says where and what was expected.
+    """
+    known = ", ".join(FORMATS)
+    if format is not None and format not in FORMATS:
+        raise TranscriptError(path, f"unknown format {format!r}, expected one of {known}")
+    source = read_source(path)
+    name = format or detect_format(source.documents)
+    if source.torn is not None and name != "claude-code":
+        raise source.torn
+    if name is None:
+        raise TranscriptError(path, f"unknown format, expected one of {known}")
+    seen: dict[str, int] = {}
+    return [
+        msgspec.structs.replace(transcript, id=_unique(transcript.id, seen), format=name)
+        for transcript in _READERS[name](source)
+    ]
+
+
+def _unique(name: str, seen: dict[str, int]) -> str:
+    candidate = name
+    while candidate in seen:
+        seen[name] += 1
+        candidate = f"{name}#{seen[name]}"
+    seen[candidate] = 1
+    return candidate

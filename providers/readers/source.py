@@ -1,0 +1,155 @@
+"""A transcript file as JSON documents: bytes, gzip, UTF-8, JSON or JSON lines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from coherence.errors import TranscriptError
+from coherence.providers.readers.values import loads
+from coherence.providers.transcript import Step, Transcript
+
+T = TypeVar("T")
+
+MAX_BYTES = 1 << 30
+"""How large a transcript file may be once decompressed: 1 GiB."""
+
+_CHUNK = 1 << 20
+
+
+class Document(NamedTuple):
+    """One JSON value of a file."""
+
+    value: Any
+    line: int | None
+    """Where it stands; ``None`` for one value over several lines."""
+
+
+class Source(NamedTuple):
+    """The documents of a file, one or more."""
+
+    path: str
+    documents: list[Document]
+    torn: TranscriptError | None = None
+    """Why the last line is not JSON, where all lines before it are."""
+
+    def convert(self, document: Document, kind: type[T], expected: str) -> T:
+        """Return a document as a record, or raise an error that says what was expected."""
+        try:
+            return msgspec.convert(document.value, kind)
+        except msgspec.ValidationError as error:
+            raise TranscriptError(self.path, f"{error}; expected {expected}", document.line) from error
+
+    def transcript(
+        self,
+        steps: Iterable[Step],
+        *,
+        line: int | None = None,
+        id: str | int | None = None,
+        goal: str | None = None,
+        memories: Iterable[tuple[int, str]] = (),
+        warnings: Iterable[str] = (),
+    ) -> Transcript:
+        """Return a run of this file; a run without an id takes the file's stem."""
+        steps, warnings = tuple(steps), tuple(warnings)
+        if not steps:
+            raise TranscriptError(self.path, "; ".join(("a run without steps, expected one or more", *warnings)), line)
+        name = Path(self.path).name.removesuffix(".gz")
+        return Transcript(
+            id=str(Path(name).stem if id is None or id == "" else id),
+            steps=steps,
+            goal=goal or "",
+            memories=tuple(memories),
+            path=self.path,
+            warnings=warnings,
+        )
+
+
+def read_source(path: str | Path) -> Source:
+    """Read a file of JSON or of JSON lines; raise :class:`~coherence.errors.TranscriptError` if it is neither."""
+    text = _decode(path, _read_bytes(path))
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        raise TranscriptError(path, "the file is empty, expected JSON or JSON lines")
+    documents: list[Document] = []
+    for number, line in lines:
+        try:
+            documents.append(Document(_parse(path, line, number), number))
+        except TranscriptError as error:
+            if not documents:
+                return Source(str(path), [_parse_whole(path, text, lines, error)])
+            if number != lines[-1][0]:
+                raise
+            return Source(str(path), documents, torn=error)
+    return Source(str(path), documents)
+
+
+def _read_bytes(path: str | Path) -> bytearray:
+    data = bytearray()
+    try:
+        with open(path, "rb") as raw:
+            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            stream: gzip.GzipFile | IO[bytes]
+            with gzip.GzipFile(fileobj=raw) if zipped else nullcontext(raw) as stream:
+                while len(data) <= MAX_BYTES and (chunk := stream.read(_CHUNK)):
+                    data += chunk
+    except FileNotFoundError as error:
+        raise TranscriptError(path, "no such file") from error
+    except IsADirectoryError as error:
+        raise TranscriptError(path, "is a directory, expected a file") from error
+    except PermissionError as error:
+        raise TranscriptError(path, "permission denied, expected a readable file") from error
+    except EOFError as error:
+        raise TranscriptError(path, "truncated gzip, expected a complete file") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise TranscriptError(path, f"damaged gzip: {error}") from error
+    except (OSError, ValueError) as error:
+        raise TranscriptError(path, f"cannot be read: {error}") from error
+    if len(data) > MAX_BYTES:
+        raise TranscriptError(
+            path, f"larger than {MAX_BYTES} bytes{' decompressed' if zipped else ''}, the most allowed"
+        )
+    return data
+
+
+def _decode(path: str | Path, data: bytearray) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":  # a file that is being written may end within a character
+            return data.decode("utf-8-sig", "replace")
+        byte, line = error.object[error.start], error.object.count(b"\n", 0, error.start) + 1
+        raise TranscriptError(path, f"not UTF-8: byte 0x{byte:02x}, expected JSON in UTF-8", line) from error
+
+
+def _parse(path: str | Path, text: str, line: int | None = None) -> Any:
+    try:
+        return loads(text)
+    except json.JSONDecodeError as error:
+        at = error.lineno if line is None else line
+        reason = f"not JSON: {error.msg} at column {error.colno}, expected JSON or JSON lines"
+        raise TranscriptError(path, reason, at) from error
+    except RecursionError as error:
+        raise TranscriptError(path, "JSON is nested too deep, expected a transcript", line) from error
+
+
+def _parse_whole(path: str | Path, text: str, lines: list[tuple[int, str]], error: TranscriptError) -> Document:
+    """Parse one value over several lines; if the second line is an object of its own, the first line is at fault."""
+    if len(lines) > 1:
+        try:
+            return Document(_parse(path, text), None)
+        except TranscriptError:
+            try:
+                second = loads(lines[1][1])
+            except (ValueError, RecursionError):
+                second = None
+            if not isinstance(second, dict):
+                raise
+    raise error

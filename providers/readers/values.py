@@ -1,0 +1,52 @@
+"""JSON values that are safe to hand on: they can be written as JSON and as UTF-8 again."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+MAX_DEPTH = 100
+"""How deep the arguments of a tool call may be nested."""
+
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def loads(text: str) -> Any:
+    r"""Parse JSON. A lone surrogate becomes U+FFFD, an integer beyond Python's digit limit becomes infinity.
+
+    Examples
+    --------
+    >>> loads(r'["\ud800", "\ud83d\ude00"]')
+    ['�', '😀']
+    """
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], text)
+    return _DECODER.decode(text)
+
+
+def check_depth(value: Any) -> None:
+    """Raise ``ValueError`` for a value so deep that writing it as JSON later could exhaust the stack."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)

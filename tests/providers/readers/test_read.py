@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.errors import TranscriptError
+from coherence.providers.readers import FORMATS, read_transcripts, source
+from coherence.providers.transcript import Transcript
+
+HI = {"role": "user", "content": "hi"}
+RUN = {"id": "r", "steps": [HI]}
+CALL = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+THOUGHT = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "ok"}]}
+EVENT = {"type": "user", "message": HI, "uuid": "1", "sessionId": "s"}
+
+
+def write(folder: Path, content: str | bytes, name: str = "file.jsonl") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def lines(*values: Any) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def failure(path: str | Path, format: str | None = None) -> TranscriptError:
+    with pytest.raises(TranscriptError) as caught:
+        read_transcripts(path, format)
+    assert caught.value.path == str(path)
+    return caught.value
+
+
+def test_the_formats_are_known_by_name() -> None:
+    assert FORMATS == ("openai", "anthropic", "claude-code", "runs")
+
+
+@pytest.mark.parametrize(
+    ("format", "content"),
+    [
+        ("openai", lines([HI])),
+        ("openai", lines(HI, HI)),
+        ("openai", lines({"messages": [HI]}, {"messages": [HI, CALL]})),
+        ("openai", lines({"role": "system", "content": "x"}, HI)),
+        ("openai", lines(HI, CALL, {"role": "tool", "tool_call_id": "c", "content": "1"})),
+        ("openai", lines({"messages": [HI], "steps": 12})),
+        ("openai", lines([THOUGHT, CALL])),
+        ("anthropic", lines([HI, USE])),
+        ("anthropic", lines(HI, USE)),
+        ("anthropic", lines([THOUGHT])),
+        ("anthropic", lines({"system": "x", "messages": [HI]})),
+        ("anthropic", lines({"messages": [HI]}, {"messages": [{"role": "system", "content": "x"}, USE]})),
+        ("anthropic", lines([{"role": "assistant", "content": "ok", "usage": {"input_tokens": 1}}])),
+        ("anthropic", json.dumps({"messages": [HI, USE]}, indent=2)),
+        ("claude-code", lines(EVENT)),
+        ("claude-code", lines({"type": "of-next-year"}, {"type": "summary", "summary": "x", "leafUuid": "1"}, EVENT)),
+        ("claude-code", lines({"type": "user", "message": HI})),
+        ("runs", lines(RUN)),
+        ("runs", lines(RUN, RUN)),
+        ("runs", json.dumps(RUN, indent=2)),
+        ("runs", lines(RUN | {"type": "user", "sessionId": "s"})),
+    ],
+)
+def test_the_format_is_told_from_the_content(tmp_path: Path, format: str, content: str) -> None:
+    path = write(tmp_path, content)
+    told = read_transcripts(path)
+    assert {run.format for run in told} == {format}
+    assert {run.path for run in told} == {str(path)}
+    assert read_transcripts(path, format) == told
+
+
+def test_a_chat_of_plain_texts_is_fine_as_either(tmp_path: Path) -> None:
+    path = write(tmp_path, lines([HI, {"role": "assistant", "content": "hello"}]))
+    assert read_transcripts(path, "openai")[0].steps == read_transcripts(path, "anthropic")[0].steps
+
+
+SAMPLES = {
+    "openai": lines([HI, CALL]),
+    "anthropic": lines([HI, USE]),
+    "claude-code": lines(EVENT, EVENT),
+    "runs": lines(RUN, RUN),
+}
+
+
+def without_path(path: Path) -> list[Transcript]:
+    return [Transcript(id=run.id, steps=run.steps, format=run.format) for run in read_transcripts(path)]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: gzip.compress(text),
+        lambda text: gzip.compress(text[:9]) + gzip.compress(text[9:]),
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: b"\n\r\n" + text + b"\n\n",
+    ],
+    ids=["gzip", "gzip of two members", "BOM", "CRLF", "blank lines"],
+)
+def test_gzip_bom_crlf_and_blank_lines_change_nothing(
+    tmp_path: Path, format: str, change: Callable[[bytes], bytes]
+) -> None:
+    plain = write(tmp_path, SAMPLES[format])
+    changed = write(tmp_path, change(SAMPLES[format].encode()), "file.txt")
+    assert without_path(changed) == without_path(plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"), [("a.v2.json", "a.v2"), ("a.v2.json.gz", "a.v2"), ("a.gz", "a"), ("a", "a"), (".json", ".json")]
+)
+def test_the_id_is_the_stem_of_the_files_name(tmp_path: Path, name: str, stem: str) -> None:
+    [run] = read_transcripts(write(tmp_path, lines([HI]), name))
+    assert run.id == stem
+
+
+def test_the_path_is_kept_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, lines(RUN))
+    monkeypatch.chdir(tmp_path)
+    assert read_transcripts("./file.jsonl")[0].path == "./file.jsonl"
+
+
+def test_text_that_looks_like_a_line_end_is_no_line_end(tmp_path: Path) -> None:
+    message = {"role": "user", "content": "a\u2028b\x85c"}
+    [run] = read_transcripts(write(tmp_path, json.dumps(message, ensure_ascii=False) + "\n" + json.dumps(HI)))
+    assert run.steps[0].content == message["content"]
+
+
+def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
+    content = (
+        r'{"id": "\uDC00", "steps": [{"role": "user", "content": "a\ud800b \ud83d\ude00 \\ud800 \ud800\ud83d\ude00"}]}'
+    )
+    [run] = read_transcripts(write(tmp_path, content))
+    assert run.steps[0].content == "a\ufffdb 😀 \\ud800 \ufffd😀"
+    assert run.id == "\ufffd"
+
+
+def test_lone_surrogates_inside_arguments_become_replacement_characters(tmp_path: Path) -> None:
+    arguments = json.dumps({"a": "\ud800"})
+    message = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}
+    [run] = read_transcripts(write(tmp_path, lines([message])))
+    assert run.steps[0].tool_calls[0].arguments == {"a": "\ufffd"}
+
+
+def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
+    arguments = f'{{"nan": NaN, "inf": -Infinity, "big": {"9" * 5000}, "exp": 1e999, "int": {10**400}}}'
+    call = f'{{"role": "assistant", "tool_calls": [{{"name": "f", "arguments": {arguments}}}]}}'
+    [run] = read_transcripts(write(tmp_path, f'{{"steps": [{call}], "meta": {{"seed": {"1" * 5000}}}}}'))
+    read = run.steps[0].tool_calls[0].arguments
+    assert read["nan"] != read["nan"]
+    assert (read["inf"], read["big"], read["exp"], read["int"]) == (-float("inf"), float("inf"), float("inf"), 10**400)
+    assert str(run.steps[0].tool_calls[0])
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    error = failure(tmp_path / "none.json")
+    assert (error.reason, error.line) == ("no such file", None)
+
+
+def test_a_directory_is_an_error(tmp_path: Path) -> None:
+    assert failure(tmp_path).reason == "is a directory, expected a file"
+
+
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    path = write(tmp_path, lines(RUN))
+    monkeypatch.setattr(source, "open", refuse, raising=False)
+    assert failure(path).reason == "permission denied, expected a readable file"
+
+
+def test_a_path_that_no_file_can_have_is_an_error() -> None:
+    assert failure("a\0b").reason == "cannot be read: embedded null byte"
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b" \r\n\n", gzip.compress(b"")])
+def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+    assert failure(write(tmp_path, content)).reason == "the file is empty, expected JSON or JSON lines"
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_bytes_that_are_not_utf_8_are_an_error(tmp_path: Path, start: bytes) -> None:
+    error = failure(write(tmp_path, start + lines(RUN, RUN).encode() + b'{"id": "caf\xe9"}'))
+    assert (error.reason, error.line) == ("not UTF-8: byte 0xe9, expected JSON in UTF-8", 3)
+
+
+def test_utf_16_is_an_error(tmp_path: Path) -> None:
+    error = failure(write(tmp_path, lines(RUN).encode("utf-16")))
+    assert error.line == 1
+    assert error.reason.startswith("not UTF-8: byte 0x")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        ("hello", 1, "not JSON: Expecting value at column 1"),
+        ("hello\nworld\n", 1, "not JSON: Expecting value at column 1"),
+        (lines(RUN) + "\n{broken\n" + lines(RUN), 3, "not JSON: Expecting property name"),
+        (lines(RUN) + '{"id": "cut', 2, "not JSON: Unterminated string"),
+        ('{"id": \n' + lines(RUN, RUN), 1, "not JSON: Expecting value"),
+        ('{"id": 1}}\n' + lines(RUN), 1, "not JSON: Extra data at column 10"),
+        ('[\n  {"role": "user",\n   "content" "hi"}\n]', 3, "not JSON: Expecting ':' delimiter at column 14"),
+        (json.dumps(RUN, indent=2)[:-3], 8, "not JSON: Expecting ',' delimiter"),
+    ],
+)
+def test_what_is_not_json_is_an_error_with_its_line(tmp_path: Path, content: str, line: int, reason: str) -> None:
+    error = failure(write(tmp_path, content))
+    assert error.line == line
+    assert error.reason.startswith(reason)
+    assert error.reason.endswith("expected JSON or JSON lines")
+
+
+def test_a_gzip_file_that_ends_early_is_an_error(tmp_path: Path) -> None:
+    error = failure(write(tmp_path, gzip.compress(lines(RUN).encode())[:-9]))
+    assert error.reason == "truncated gzip, expected a complete file"
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\x1f\x8bnothing at all", gzip.compress(b"[]") + b"tail", gzip.compress(b"[]")[:10] + b"\xff" * 9]
+)
+def test_a_damaged_gzip_file_is_an_error(tmp_path: Path, damage: bytes) -> None:
+    assert failure(write(tmp_path, damage)).reason.startswith("damaged gzip: ")
+
+
+@pytest.mark.parametrize(("pack", "which"), [(gzip.compress, " decompressed"), (bytes, "")])
+def test_a_file_that_grows_too_large_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], which: str
+) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 1000)
+    path = write(tmp_path, pack(lines(RUN).encode() + b" " * 5_000_000))
+    assert failure(path).reason == f"larger than 1000 bytes{which}, the most allowed"
+
+
+def test_many_runs_of_one_id_are_told_apart_quickly(tmp_path: Path) -> None:
+    runs = read_transcripts(write(tmp_path, lines(RUN) * 20_000))
+    assert runs[-1].id == "r#20000"
+
+
+def test_a_file_of_exactly_the_largest_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", len(lines(RUN)))
+    assert read_transcripts(write(tmp_path, lines(RUN)))
+
+
+@pytest.mark.parametrize(
+    ("content", "line"), [("[" * 200_000, 1), (lines(RUN) + "[" * 200_000 + "\n[]", 2), ("[\n" * 200_000, None)]
+)
+def test_json_nested_too_deep_is_an_error(tmp_path: Path, content: str, line: int | None) -> None:
+    error = failure(write(tmp_path, content))
+    assert (error.reason, error.line) == ("JSON is nested too deep, expected a transcript", line)
+
+
+@pytest.mark.parametrize("content", ["42", '"hi"', "null", "NaN", "[]", "{}", "[1, 2]", '{"a": 1}', '{"type": "user"}'])
+def test_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
+    error = failure(write(tmp_path, content))
+    assert error.reason == "unknown format, expected one of openai, anthropic, claude-code, runs"
+
+
+def test_a_format_that_is_not_known_is_an_error(tmp_path: Path) -> None:
+    error = failure(write(tmp_path, lines(RUN)), "llama")
+    assert error.reason == "unknown format 'llama', expected one of openai, anthropic, claude-code, runs"
+
+
+def test_a_value_over_several_lines_is_named_without_a_line(tmp_path: Path) -> None:
+    error = failure(write(tmp_path, json.dumps(RUN | {"steps": [HI, {"role": "robot"}]}, indent=2)))
+    assert error.line is None
+    assert "$.steps[1].role" in error.reason
+
+
+KEYS = st.sampled_from(
+    [
+        "steps",
+        "messages",
+        "role",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "type",
+        "text",
+        "message",
+        "sessionId",
+        "id",
+        "usage",
+        "memories",
+        "summary",
+        "isSidechain",
+        "isCompactSummary",
+        "tool_use_id",
+        "input",
+        "goal",
+        "tool_result",
+        "is_error",
+        "system",
+        "input_tokens",
+    ]
+)
+WORDS = st.sampled_from(
+    ["user", "assistant", "tool", "system", "summary", "text", "tool_use", "tool_result", "<command-"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(), inner, max_size=6),
+    max_leaves=30,
+)
+NAMES = st.none() | st.sampled_from(FORMATS)
+
+
+def reads_or_refuses(path: Path, format: str | None) -> None:
+    try:
+        runs = read_transcripts(path, format)
+    except TranscriptError:
+        return
+    assert runs
+    assert len({run.id for run in runs}) == len(runs)
+    for run in runs:
+        assert run.steps
+        "".join((run.id, run.goal, *(memory for _, memory in run.memories), *(step.text() for step in run.steps))).encode()
+
+
+@settings(deadline=None, max_examples=300)
+@given(values=st.lists(JSON, min_size=1, max_size=3), format=NAMES)
+def test_any_json_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, values: list[Any], format: str | None
+) -> None:
+    reads_or_refuses(write(tmp_path_factory.getbasetemp(), lines(*values), "any.json"), format)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    content=st.binary()
+    | st.binary().map(gzip.compress)
+    | st.binary().map(lambda end: lines(EVENT, RUN).encode() + end),
+    format=NAMES,
+)
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, format: str | None
+) -> None:
+    reads_or_refuses(write(tmp_path_factory.getbasetemp(), content, "any.bin"), format)
+
+
+MESSAGES = st.fixed_dictionaries({"role": WORDS}, optional={"content": JSON, "tool_calls": JSON, "usage": JSON})
+
+
+@settings(deadline=None, max_examples=300)
+@given(messages=st.lists(MESSAGES, min_size=1, max_size=4), wrap=st.sampled_from(["messages", "steps", "message"]))
+def test_any_messages_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[Any], wrap: str
+) -> None:
+    events = [{"type": message["role"], "message": message} for message in messages]
+    values = events if wrap == "message" else [{wrap: messages}]
+    reads_or_refuses(write(tmp_path_factory.getbasetemp(), lines(*values), "any.json"), None)

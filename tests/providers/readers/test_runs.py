@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.errors import TranscriptError
+from coherence.providers.readers import read_transcripts
+from coherence.providers.transcript import Role, Step, ToolCall
+
+RUN: dict[str, Any] = {
+    "id": "tau/10/0",
+    "goal": "Change the reservation",
+    "source": "tau",
+    "steps": [
+        {"i": 0, "role": "user", "content": "Change my reservation."},
+        {
+            "i": 1,
+            "role": "assistant",
+            "agent": "Desk",
+            "content": "",
+            "tool_calls": [{"name": "get", "arguments": {"id": "H9"}}, {"name": "user", "arguments": None}],
+        },
+        {"i": 2, "role": "tool", "tool_name": "get", "content": "", "tool_result": "one way", "is_error": False},
+        {"i": 3, "role": "tool", "tool_name": "user", "content": "Error: unknown user", "is_error": True},
+        {"i": 4, "role": "assistant", "content": "Done."},
+    ],
+    "memories": ["Mia flies from MIA"],
+    "labels": {"success": False},
+    "meta": 3,
+}
+
+
+def write(folder: Path, *values: Any, indent: int | None = None) -> Path:
+    path = folder / "some.jsonl"
+    path.write_text("\n".join(json.dumps(value, indent=indent) for value in values), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_run_gives_its_steps(tmp_path: Path, indent: int | None) -> None:
+    [run] = read_transcripts(write(tmp_path, RUN, indent=indent))
+    assert run.steps == (
+        Step(role="user", content="Change my reservation."),
+        Step(role="assistant", agent="Desk", tool_calls=(ToolCall("get", {"id": "H9"}), ToolCall("user"))),
+        Step(role="tool", content="one way", tool_name="get"),
+        Step(role="tool", content="Error: unknown user", tool_name="user", is_error=True),
+        Step(role="assistant", content="Done."),
+    )
+    assert (run.id, run.goal, run.memories) == ("tau/10/0", "Change the reservation", ((0, "Mia flies from MIA"),))
+    assert (run.format, run.warnings) == ("runs", ())
+
+
+def test_labels_change_nothing(tmp_path: Path) -> None:
+    [run] = read_transcripts(write(tmp_path, RUN))
+    bare = {key: value for key, value in RUN.items() if key not in ("labels", "meta", "source")}
+    assert read_transcripts(write(tmp_path, bare)) == [run]
+
+
+def test_runs_without_ids_take_the_files_stem(tmp_path: Path) -> None:
+    steps = [{"role": "user", "content": "hi"}]
+    runs = read_transcripts(write(tmp_path, {"steps": steps}, {"steps": steps, "id": ""}, {"steps": steps, "id": None}))
+    assert [run.id for run in runs] == ["some", "some#2", "some#3"]
+
+
+def test_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
+    runs = read_transcripts(write(tmp_path, *(RUN | {"id": id} for id in ("a", "a#2", "a", 5, "a"))))
+    assert [run.id for run in runs] == ["a", "a#2", "a#3", "5", "a#4"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"steps": {}}, "Expected `array`, got `object` - at `$.steps`"),
+        ({"steps": "none"}, "Expected `array`, got `str` - at `$.steps`"),
+        ({"steps": [{"role": "user"}, {"role": "robot"}]}, "Invalid enum value 'robot' - at `$.steps[1].role`"),
+        ({"steps": [{"content": "hi"}]}, "missing required field `role` - at `$.steps[0]`"),
+        ({"steps": [{"role": "tool", "tool_result": 5}]}, "Expected `str | null`, got `int`"),
+        ({"steps": [{"role": "tool", "is_error": 1}]}, "Expected `bool | null`, got `int` - at `$.steps[0].is_error`"),
+        ({"steps": [{"role": "user", "tool_calls": [{}]}]}, "missing required field `name`"),
+        ({"steps": [7]}, "Expected `object`, got `int` - at `$.steps[0]`"),
+        ({"id": 1.5}, "Expected `int | str | null`, got `float` - at `$.id`"),
+        ({"goal": []}, "Expected `str | null`, got `array` - at `$.goal`"),
+        ({"memories": [1]}, "Expected `str`, got `int` - at `$.memories[0]`"),
+    ],
+)
+def test_a_wrong_run_is_named_with_what_was_expected(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
+    path = write(tmp_path, RUN, RUN | changed)
+    with pytest.raises(TranscriptError) as caught:
+        read_transcripts(path)
+    assert (caught.value.path, caught.value.line) == (str(path), 2)
+    assert reason in caught.value.reason
+    assert "expected runs {id, goal, steps" in caught.value.reason
+
+
+def test_a_line_that_is_no_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="Expected `object`, got `array`") as caught:
+        read_transcripts(write(tmp_path, RUN, []))
+    assert caught.value.line == 2
+
+
+def test_a_run_without_steps_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, RUN, RUN | {"steps": []})
+    with pytest.raises(TranscriptError, match="a run without steps, expected one or more") as caught:
+        read_transcripts(path)
+    assert (caught.value.path, caught.value.line) == (str(path), 2)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+CALLS = st.builds(ToolCall, st.text(), JSON, st.none() | st.text())
+ROLES: st.SearchStrategy[Role] = st.sampled_from(["user", "assistant", "tool"])
+STEPS = st.builds(
+    Step,
+    role=ROLES,
+    content=st.text(),
+    tool_calls=st.lists(CALLS, max_size=3).map(tuple),
+    tool_name=st.none() | st.text(),
+    is_error=st.booleans(),
+    agent=st.none() | st.text(),
+)
+
+
+def to_dict(step: Step) -> dict[str, Any]:
+    calls = [{"name": call.name, "arguments": call.arguments, "id": call.id} for call in step.tool_calls]
+    plain = {"role": step.role, "agent": step.agent, "tool_calls": calls, "tool_name": step.tool_name}
+    said = {"tool_result" if step.role == "tool" else "content": step.content}
+    return plain | said | {"is_error": step.is_error}
+
+
+@settings(deadline=None)
+@given(steps=st.lists(STEPS, min_size=1, max_size=5), goal=st.text(), memories=st.lists(st.text(), max_size=3))
+def test_a_run_comes_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step], goal: str, memories: list[str]
+) -> None:
+    value = {"id": "r", "goal": goal, "steps": [to_dict(step) for step in steps], "memories": memories}
+    [run] = read_transcripts(write(tmp_path_factory.mktemp("runs"), value))
+    assert (run.steps, run.goal, run.memories) == (tuple(steps), goal, tuple((0, memory) for memory in memories))
