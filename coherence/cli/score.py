@@ -1,0 +1,152 @@
+"""Read, score, and write: the work behind ``coherence score`` and ``coherence demo``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from coherence.cli.table import one_line, print_runs
+from coherence.config import disabled
+from coherence.errors import CoherenceError, TranscriptError
+from coherence.providers.readers import read_transcripts
+from coherence.providers.transcript import Transcript
+from coherence.registry import create_metric, lookup
+from coherence.report.files import write_atomically
+from coherence.report.html import write_html
+from coherence.report.scoring import ScoredRun, score_transcript
+from coherence.sensor.embedding import EmbeddingCache
+
+
+def score_files(
+    paths: Sequence[Path],
+    *,
+    form: str | None,
+    window: int,
+    embedder: str,
+    metrics: Sequence[str],
+    as_json: bool,
+    jsonl: Path | None,
+    html: Path | None,
+    fail_below: float | None,
+) -> int:
+    """Score every run of every file, print and write what was asked for, and return the exit status."""
+    if disabled():
+        raise click.UsageError("COHERENCE_DISABLED is set; unset it to score")
+    for path in (jsonl, html):
+        if path is not None and not os.access(path.resolve().parent, os.W_OK):
+            raise click.UsageError(f"cannot write {path}: its folder does not exist or is not writable")
+    cache = EmbeddingCache(_embedder(embedder))
+    for name in metrics:
+        _check_metric(name)
+    transcripts, errors = _read(paths, form)
+    runs = _score(transcripts, cache, window, metrics)
+    if as_json:
+        sys.stdout.write(json.dumps(_summary(runs, errors), indent=2) + "\n")
+    else:
+        print_runs(runs)
+    if jsonl is not None:
+        write_atomically(jsonl, "".join(_lines(runs)))
+        click.echo(f"readings: {jsonl}", err=True)
+    if html is not None:
+        write_html(html, runs)
+        click.echo(f"report: {html}", err=True)
+    if errors:
+        return 2
+    lowest = [run.lowest.coherence_index for run in runs if run.lowest is not None]
+    return int(fail_below is not None and any(index < fail_below for index in lowest))
+
+
+def _embedder(spec: str) -> Any:
+    """Make an embedder from ``NAME`` or ``NAME:ARG,ARG``."""
+    name, _, arguments = spec.partition(":")
+    try:
+        return lookup("embedders", name)(*(arguments.split(",") if arguments else ()))
+    except (CoherenceError, TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--embedder") from error
+
+
+def _check_metric(name: str) -> None:
+    from coherence.providers.static import StaticState
+
+    try:
+        create_metric(name, StaticState())
+    except CoherenceError as error:
+        raise click.BadParameter(str(error), param_hint="--metric") from error
+
+
+def _read(paths: Sequence[Path], form: str | None) -> tuple[list[Transcript], list[TranscriptError]]:
+    """Read every file; a bad one is reported and passed over."""
+    transcripts: list[Transcript] = []
+    errors: list[TranscriptError] = []
+    for path in paths:
+        try:
+            found = read_transcripts(path, form)
+        except TranscriptError as error:
+            errors.append(error)
+            click.echo(f"error: {one_line(str(error))}", err=True)
+            continue
+        for transcript in found:
+            for warning in transcript.warnings:
+                click.echo(f"warning: {one_line(f'{path}: {warning}')}", err=True)
+        transcripts += found
+    return transcripts, errors
+
+
+def _score(
+    transcripts: Sequence[Transcript], cache: EmbeddingCache, window: int, metrics: Sequence[str]
+) -> list[ScoredRun]:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    runs: list[ScoredRun] = []
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("steps", total=sum(len(transcript.steps) for transcript in transcripts))
+        for transcript in transcripts:
+            run = score_transcript(
+                transcript,
+                embedder=cache,
+                window=window,
+                metrics=metrics,
+                on_step=lambda _: progress.advance(task),
+            )
+            runs.append(run)
+    return runs
+
+
+def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
+    """Yield one JSON line a reading."""
+    for run in runs:
+        for reading in run.readings:
+            plain = reading.to_dict()
+            keys = ("metrics", "coherence_index", "band", "coverage", "errors", "unknown")
+            line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
+            yield json.dumps(line) + "\n"
+
+
+def _summary(runs: Sequence[ScoredRun], errors: Sequence[TranscriptError]) -> dict[str, Any]:
+    return {
+        "runs": [_run(run) for run in runs],
+        "errors": [{"path": error.path, "line": error.line, "reason": error.reason} for error in errors],
+    }
+
+
+def _run(run: ScoredRun) -> dict[str, Any]:
+    last, lowest = run.last, run.lowest
+    return {
+        "run_id": run.transcript.id,
+        "path": run.transcript.path,
+        "format": run.transcript.format,
+        "steps": len(run.transcript.steps),
+        "now": last and last.coherence_index,
+        "lowest": lowest and lowest.coherence_index,
+        "worst_step": lowest and lowest.tick_seq,
+        "why": lowest and run.why(lowest),
+        "bands": run.bands,
+    }

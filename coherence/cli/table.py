@@ -1,0 +1,111 @@
+"""The table of scored runs, for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from coherence.records import Band
+from coherence.report.scoring import ScoredRun
+
+CELLS: dict[Band | None, tuple[str, str]] = {
+    Band.GREEN: ("▂", "green"),
+    Band.YELLOW: ("▄", "yellow"),
+    Band.ORANGE: ("▆", "dark_orange"),
+    Band.RED: ("█", "red"),
+    None: ("·", "dim"),
+}
+"""A cell of the strip and its style: the higher the worse, so that it reads without colour."""
+
+ORDER: list[Band | None] = [None, *Band]
+"""From best to worst; a cell that stands for several steps shows the worst."""
+
+STRIP = 30
+"""Most cells of a strip."""
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line without control characters, which could take over a terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def print_runs(runs: Sequence[ScoredRun]) -> None:
+    """Print one line a run: a coloured table on a terminal, plain columns with band words elsewhere."""
+    console = Console()
+    if console.is_terminal:
+        _print_table(console, runs)
+    else:
+        for line in plain_lines(runs):
+            sys.stdout.write(line + "\n")
+
+
+def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False, expand=True)
+    table.add_column("run", no_wrap=True, overflow="ellipsis", ratio=3)
+    for name in ("steps", "now", "low"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("bands", no_wrap=True, max_width=STRIP)
+    table.add_column("worst step and why", no_wrap=True, overflow="ellipsis", ratio=5)
+    width = max(min(STRIP, console.width // 5), 5)
+    for run in runs:
+        now, low, worst = _cells(run)
+        table.add_row(
+            _short(run.transcript.id, console.width // 4),
+            str(len(run.readings)),
+            now,
+            low,
+            strip(run.bands, width),
+            worst,
+        )
+    console.print(table)
+    legend = Text()
+    for band in ORDER[1:]:
+        cell, style = CELLS[band]
+        legend.append(f"{cell} {band}   ", style=style)
+    legend.append("· nothing to measure yet", style=CELLS[None][1])
+    console.print(legend)
+
+
+def _short(name: str, width: int) -> Text:
+    """Cut a name in the middle: runs of one source differ at the end."""
+    name = one_line(name)
+    half = max((width - 1) // 2, 4)
+    return Text(name if len(name) <= width else f"{name[:half]}…{name[-half:]}")
+
+
+def _cells(run: ScoredRun) -> tuple[Text, Text, Text]:
+    last, lowest = run.last, run.lowest
+    if last is None or lowest is None:
+        reasons = {reason for reading in run.readings for reason in reading.unknown.values()}
+        return Text("-"), Text("-"), Text(one_line("; ".join(sorted(reasons)) or "no steps"))
+    return (
+        Text(f"{last.coherence_index:.2f}", style=CELLS[last.band][1]),
+        Text(f"{lowest.coherence_index:.2f}", style=CELLS[lowest.band][1]),
+        Text(one_line(f"{lowest.tick_seq}: {run.why(lowest)}")),
+    )
+
+
+def strip(bands: Sequence[Band | None], width: int) -> Text:
+    """Draw the bands step by step; with more steps than cells, a cell shows the worst of its steps."""
+    count = min(len(bands), width)
+    text = Text()
+    for cell in range(count):
+        part = bands[cell * len(bands) // count : (cell + 1) * len(bands) // count]
+        text.append(*CELLS[max(part, key=ORDER.index)])
+    return text
+
+
+def plain_lines(runs: Sequence[ScoredRun]) -> list[str]:
+    """Return a header and one line a run, columns aligned, bands in words."""
+    rows = [("run", "steps", "now", "low", "bands", "worst step and why")]
+    for run in runs:
+        now, low, worst = _cells(run)
+        bands = " ".join(f"{band or 'unmeasured'}x{len(list(group))}" for band, group in groupby(run.bands))
+        rows.append((one_line(run.transcript.id), str(len(run.readings)), now.plain, low.plain, bands, worst.plain))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]) for row in rows]
