@@ -53,7 +53,7 @@ class Embedder(Protocol):
     def embed(self, text: str, /) -> MaybeAwaitable[npt.ArrayLike]:
         """Return the vector of one text, shape ``(dimensions,)``."""
 
-    def embed_batch(self, texts: Sequence[str], /) -> MaybeAwaitable[npt.ArrayLike]:
+    def embed_batch(self, texts: list[str], /) -> MaybeAwaitable[npt.ArrayLike]:
         """Return one vector a text, shape ``(len(texts), dimensions)``."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from coherence.protocols import Embedder
+from coherence.protocols import Embedder, MaybeAwaitable
 from coherence.records import MetricInput, Tick
 from coherence.vectors import Matrix, Rows, to_half, to_unit
 
@@ -57,15 +57,15 @@ class CountingEmbedder:
         """Length of every vector."""
         return self.embedder.dimensions
 
-    def embed(self, text: str) -> object:
+    def embed(self, text: str) -> MaybeAwaitable[npt.ArrayLike]:
         """Count one text."""
         self.texts.append(text)
         return self.embedder.embed(text)
 
-    def embed_batch(self, texts: Sequence[str]) -> object:
+    def embed_batch(self, texts: Sequence[str]) -> MaybeAwaitable[npt.ArrayLike]:
         """Count every text."""
         self.texts += texts
-        return self.embedder.embed_batch(texts)
+        return self.embedder.embed_batch(list(texts))
 
 
 def metric_input(

@@ -7,6 +7,7 @@ reduces each row by itself, is symmetric in its arguments, and is as fast (10,00
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -65,11 +66,13 @@ def to_half(vector: object, dimensions: int | None = None) -> Half:
         raise VectorError("returned an empty vector")
     if dimensions is not None and array.size != dimensions:
         raise VectorError(f"returned {array.size} dimensions, expected {dimensions}")
-    if not np.isfinite(array).all():
+    peak = float(np.abs(array).max())
+    if not math.isfinite(peak):
         raise VectorError("returned NaN or infinity")
-    if not array.any():
+    if peak == 0.0:
         raise VectorError("returned a zero vector")
-    return scale_exactly(array).astype(np.float16)
+    scaled: npt.NDArray[np.float64] = np.ldexp(array, -math.frexp(peak)[1])
+    return scaled.astype(np.float16)
 
 
 def to_unit(half: Half) -> Vector:
@@ -81,8 +84,7 @@ def to_unit(half: Half) -> Vector:
     [0.6000000238418579, 0.800000011920929]
     """
     wide = half.astype(np.float64)
-    length = np.sqrt(np.sum(wide * wide))
-    return (wide / length if length > 0 else wide).astype(np.float32)
+    return (wide / math.sqrt(np.vecdot(wide, wide))).astype(np.float32)
 
 
 def dots(matrix: Matrix, vector: Vector) -> npt.NDArray[np.float32]:

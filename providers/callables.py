@@ -42,12 +42,19 @@ class CallableState:
         all_memories: Callable[[], Texts] | None = None,
         counters: Callable[[], Counters] = Counters,
     ) -> None:
-        functions = {"goals": goals, "context": context, "memories": memories, "counters": counters}
+        all_memories = memories if all_memories is None else all_memories
+        functions = {
+            "goals": goals,
+            "context": context,
+            "memories": memories,
+            "all_memories": all_memories,
+            "counters": counters,
+        }
         for name, function in functions.items():
             if not callable(function):
                 raise TypeError(f"{name} must be callable, not {function!r}; for lists use StaticState")
         self.get_goals = goals
         self.get_recent_context = context
         self.get_goal_relevant_memories = memories
-        self.get_all_memories = memories if all_memories is None else all_memories
+        self.get_all_memories = all_memories
         self.get_counters = counters

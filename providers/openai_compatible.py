@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPErrorProcessor, Request, build_opener
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,13 @@ import numpy.typing as npt
 from coherence.errors import VectorError
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """urllib would send the API key along to wherever the server points."""
+class _AnyStatus(HTTPErrorProcessor):
+    """Hands over every answer as it is; urllib would follow a redirect and send the API key along."""
 
-    def redirect_request(self, *_: object) -> None:
-        """Let the redirect be an error."""
+    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
+        return response
+
+    https_response = http_response
 
 
 class OpenAICompatibleEmbedder:
@@ -70,7 +72,7 @@ class OpenAICompatibleEmbedder:
         self.max_chars = max_chars
         self._api_key = api_key
         self._dimensions = dimensions
-        self._open = build_opener(_NoRedirects).open
+        self._open = build_opener(_AnyStatus).open
 
     @property
     def fingerprint(self) -> str:
@@ -106,10 +108,10 @@ class OpenAICompatibleEmbedder:
         request = Request(f"{self.base_url}/embeddings", body, headers)  # noqa: S310 - scheme checked in __init__
         try:
             with self._open(request, timeout=self.timeout_s) as answer:
+                if answer.status != 200:
+                    detail = answer.read(300).decode("utf-8", "replace")
+                    raise VectorError(f"{request.full_url} answered {answer.status}: {detail}")
                 content = json.load(answer)
-        except HTTPError as error:
-            detail = error.read(300).decode("utf-8", "replace")
-            raise VectorError(f"{request.full_url} answered {error.code}: {detail}") from error
         except (URLError, HTTPException, OSError, ValueError) as error:
             raise VectorError(f"{request.full_url}: {type(error).__name__}: {error}") from error
         return self._vectors(content, len(texts))

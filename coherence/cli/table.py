@@ -46,16 +46,18 @@ def print_runs(runs: Sequence[ScoredRun]) -> None:
 
 def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False, expand=True)
-    table.add_column("run", no_wrap=True, overflow="ellipsis", ratio=3)
+    room = max(console.width // 4, 9)
+    names = [_short(run.transcript.id, room) for run in runs]
+    table.add_column("run", no_wrap=True, width=max(map(len, [*names, "run"])))
     for name in ("steps", "now", "low"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("bands", no_wrap=True, max_width=STRIP)
-    table.add_column("worst step and why", no_wrap=True, overflow="ellipsis", ratio=5)
+    table.add_column("worst step and why", no_wrap=True, overflow="ellipsis", ratio=1)
     width = max(min(STRIP, console.width // 5), 5)
-    for run in runs:
+    for name, run in zip(names, runs, strict=True):
         now, low, worst = _cells(run)
         table.add_row(
-            _short(run.transcript.id, console.width // 4),
+            Text(name),
             str(len(run.readings)),
             now,
             low,
@@ -71,11 +73,11 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     console.print(legend)
 
 
-def _short(name: str, width: int) -> Text:
+def _short(name: str, width: int) -> str:
     """Cut a name in the middle: runs of one source differ at the end."""
     name = one_line(name)
     half = max((width - 1) // 2, 4)
-    return Text(name if len(name) <= width else f"{name[:half]}…{name[-half:]}")
+    return name if len(name) <= width else f"{name[:half]}…{name[-half:]}"
 
 
 def _cells(run: ScoredRun) -> tuple[Text, Text, Text]:

@@ -20,6 +20,9 @@ R = TypeVar("R")
 MAX_REST = 64
 """Most ticks a plug-in that keeps overrunning is left out for."""
 
+PLAIN = frozenset({type(None), float, list})
+"""Types that are known not to be awaitable; the look at others is slow."""
+
 GRACE = 0.05
 """Seconds the kept loop is given beyond the limit to cancel what overran."""
 
@@ -100,7 +103,7 @@ class Call:
 
     def settle(self, value: Any) -> None:
         """Take the value, or note that it must be awaited."""
-        if inspect.isawaitable(value):
+        if type(value) not in PLAIN and inspect.isawaitable(value):
             self.value, self.pending = value, True
             return
         self.pending = False

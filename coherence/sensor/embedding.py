@@ -150,7 +150,7 @@ class _Run:
         return self.cache.embedder.embed(chunk[0])
 
     def _many(self, chunk: Sequence[str]) -> Any:
-        return self.cache.embedder.embed_batch(chunk)
+        return self.cache.embedder.embed_batch(list(chunk))
 
     def chunks(self, resume: Sequence[str] | None = None) -> Iterator[Sequence[str]]:
         """Yield the texts in turn; stop early when the next ones would probably not be done in time."""

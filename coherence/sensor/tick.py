@@ -270,8 +270,8 @@ def as_texts(value: object, last: list[str]) -> list[str]:
 
 def as_value(value: object) -> float | None:
     """Check what a metric returned."""
-    if value is None:
-        return None
+    if value is None or (type(value) is float and 0.0 <= value <= 1.0):
+        return value
     number = float(value)  # type: ignore[arg-type]  # numbers of any library; the rest raises TypeError
     if not -SLACK <= number <= 1.0 + SLACK:
         raise ValueError(f"returned {number}, outside [0, 1]")

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import pickle
+from collections.abc import Callable
 
 import pytest
 
@@ -104,14 +105,15 @@ def test_a_reading_cannot_be_changed() -> None:
     reading = sensor().measure_sync()
     with pytest.raises(AttributeError):
         reading.coherence_index = 0.0  # type: ignore[misc]  # wrong on purpose
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: reading.metrics.__setitem__("goal_drift", 0.0),
         lambda: reading.metrics.update(goal_drift=0.0),
         lambda: reading.losses.clear(),
         lambda: reading.unknown.pop("x", None),
         lambda: reading.evidence.setdefault("x", Evidence("", "goals")),
         lambda: reading.metrics.__ior__({"goal_drift": 0.0}),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(TypeError, match="immutable"):
             change()
     assert isinstance(hash(reading), int)
@@ -156,7 +158,11 @@ def test_all_memories_are_read_only_for_a_metric_that_needs_them() -> None:
         name = "careless"
         needs: frozenset[str] = frozenset()
 
-    state = CallableState(goals=lambda: ["g"], all_memories=lambda: asked.append("all") or ["m1", "m2"])
+    def all_memories() -> list[str]:
+        asked.append("all")
+        return ["m1", "m2"]
+
+    state = CallableState(goals=lambda: ["g"], all_memories=all_memories)
     CoherenceSensor(state, embedder=HashingEmbedder()).measure_sync()
     assert asked == []
     reading = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[Needy()]).measure_sync()
@@ -226,7 +232,7 @@ def test_measure_and_measure_sync_give_the_same() -> None:
 
 
 def test_the_same_texts_give_the_same_bits_after_a_restart() -> None:
-    words = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
     texts = [f"{a} {b}" for a in words for b in words]
 
     def run(start: int) -> Reading:

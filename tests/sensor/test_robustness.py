@@ -68,6 +68,10 @@ def forever() -> Iterator[threading.Event]:
     event.set()
 
 
+def measure_async(sensor: CoherenceSensor) -> Reading:
+    return asyncio.run(sensor.measure())
+
+
 def both_ways(make: Callable[[], CoherenceSensor]) -> list[Reading]:
     """Measure with a thread and with an event loop."""
     with bounded():
@@ -156,7 +160,7 @@ def test_a_source_that_fails_leaves_only_its_metrics_unknown(
 
 
 def test_any_iterable_of_texts_will_do() -> None:
-    provider = CallableState(goals=lambda: ("g",), context=lambda: (t for t in ("c1", "c2")))
+    provider = CallableState(goals=lambda: ("g",), context=lambda: (t for t in ("c1", "c2")))  # type: ignore[arg-type, return-value]
     assert probe(provider).measure_sync().errors == ()
 
 
@@ -323,7 +327,7 @@ def test_a_hanging_embedder_costs_at_most_the_timeout(forever: threading.Event) 
 def test_a_bad_callback_is_an_entry_in_the_stored_reading_too(
     make: Callable[[threading.Event], Callable[[], object]], forever: threading.Event
 ) -> None:
-    for start in (CoherenceSensor.measure_sync, lambda sensor: asyncio.run(sensor.measure())):
+    for start in (CoherenceSensor.measure_sync, measure_async):
         sensor = probe(on_reading=lambda _: make(forever)())
         with bounded():
             reading = start(sensor)
@@ -335,7 +339,7 @@ def test_a_bad_callback_is_an_entry_in_the_stored_reading_too(
 
 def test_the_callback_sees_its_reading_already_stored() -> None:
     seen: list[bool] = []
-    sensor = probe(on_reading=lambda reading: seen.append(sensor.latest is reading))
+    sensor: CoherenceSensor = probe(on_reading=lambda reading: seen.append(sensor.latest is reading))
     sensor.measure_sync()
     assert seen == [True]
 
@@ -394,9 +398,13 @@ def test_a_coroutine_that_blocks_its_loop_is_given_up_on_in_a_thread(forever: th
 
 
 def test_the_event_loop_stays_free_while_a_plain_plug_in_works() -> None:
+    def slow() -> float:
+        time.sleep(0.15)
+        return 0.5
+
     async def main() -> int:
         beats = 0
-        sensor = probe(metrics=[Named(lambda: time.sleep(0.15) or 0.5)])
+        sensor = probe(metrics=[Named(slow)])
         measuring = asyncio.create_task(sensor.measure())
         while not measuring.done():
             await asyncio.sleep(0.005)
@@ -467,9 +475,9 @@ def test_the_first_of_two_concurrent_measurements_is_the_older_one_even_if_slowe
 def test_a_measurement_that_never_gets_its_turn_says_so_in_time(forever: threading.Event) -> None:
     sensor = probe(metrics=[Named(hang(forever))], timeout_s=LIMIT)
     sensor._turnstile.enter()  # somebody is in and does not come out
-    for start in (sensor.measure_sync, lambda: asyncio.run(sensor.measure())):
+    for start in (CoherenceSensor.measure_sync, measure_async):
         with bounded():
-            reading = start()
+            reading = start(sensor)
         assert (reading.errors[0].source, reading.errors[0].kind) == ("sensor", "timeout")
         assert sensor.latest is reading
 

@@ -1,0 +1,43 @@
+"""Prove an installed wheel: every module imports, nothing is installed at top level, the command works."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import coherence
+
+package = Path(coherence.__file__).parent
+if "site-packages" not in package.parts:
+    sys.exit(f"coherence comes from {package}, not from the wheel")
+
+names = [module.name for module in pkgutil.walk_packages([str(package)], "coherence.")]
+for name in names:
+    if name not in ("coherence.__main__", "coherence.providers.models.build"):
+        importlib.import_module(name)
+for name in coherence.__all__:
+    getattr(coherence, name)
+
+for name in ("metrics", "providers", "tests", "examples"):
+    if importlib.util.find_spec(name) is not None:
+        sys.exit(f"the wheel installs a top-level {name}")
+    if name in sys.modules:
+        sys.exit(f"{name} was imported at top level")
+files = importlib.metadata.files("coherence-sensor") or []
+tops = {file.parts[0] for file in files}
+if not all(top == "coherence" or top.startswith(("coherence_sensor-", "..")) for top in tops):
+    sys.exit(f"the wheel installs more than coherence: {sorted(tops)}")
+
+command = Path(sys.executable).with_name("coherence")
+scored = subprocess.run([command, "score", sys.argv[1]], check=True, capture_output=True, text=True)
+if "tau_airline/45/1" not in scored.stdout:
+    sys.exit(f"coherence score printed:\n{scored.stdout}")
+subprocess.run([command, "demo", "--embedder", "hashing"], check=True, capture_output=True, text=True)
+if not Path("report.html").read_text(encoding="utf-8").startswith("<!doctype html>"):
+    sys.exit("coherence demo wrote no report")
+sys.stdout.write(f"{len(names)} modules import, the command works\n")

@@ -1,0 +1,38 @@
+"""Every example runs as it is shipped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SAYS = {
+    "own_provider.py": [
+        "tick 1 ",
+        "tick 3 ",
+        "“Let me first tidy up the kernel's build system.” is farthest from every goal",
+    ],
+    "custom_metric.py": ["shouting 0.50", "repetition", "say the same", "queue_length 0.15"],
+    "poll_from_thread.py": ["before: What is my horoscope today?", "ticks"],
+    "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
+}
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_says_what_it_should(name: str, tmp_path: Path) -> None:
+    program = [sys.executable] if name.endswith(".py") else ["sh"]
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    result = subprocess.run(
+        [*program, EXAMPLES / name], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PATH": path}
+    )
+    assert result.returncode == 0, result.stderr
+    for words in SAYS[name]:
+        assert words in result.stdout

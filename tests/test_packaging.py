@@ -1,0 +1,127 @@
+"""What is installed, and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import coherence
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+HEAVY = ("numpy", "onnxruntime", "tokenizers", "faiss", "torch", "sentence_transformers", "rich", "click", "msgspec")
+
+
+def python(code: str) -> str:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd=ROOT / "docs"
+    )
+    return result.stdout.strip()
+
+
+def test_every_package_is_listed_for_the_wheel() -> None:
+    listed = set(PROJECT["tool"]["setuptools"]["packages"])
+    places = {"coherence": "coherence", **PROJECT["tool"]["setuptools"]["package-dir"]}
+    found = set()
+    for name, place in places.items():
+        for init in (ROOT / place).rglob("__init__.py"):
+            parts = init.parent.relative_to(ROOT / place).parts
+            if name == "coherence" and parts and (ROOT / place / parts[0]).is_symlink():
+                continue
+            found.add(".".join((name, *parts)))
+    assert listed == found
+
+
+def test_the_links_lead_to_the_mapped_folders() -> None:
+    for name, place in PROJECT["tool"]["setuptools"]["package-dir"].items():
+        if name != "coherence":
+            link = ROOT / name.replace(".", "/")
+            assert link.is_symlink()
+            assert link.resolve() == ROOT / place
+            assert not os.readlink(link).startswith("/")
+
+
+def test_nothing_is_installed_at_top_level_under_the_names_of_the_two_folders() -> None:
+    importlib.import_module("coherence.metrics")
+    importlib.import_module("coherence.providers")
+    assert "metrics" not in sys.modules
+    assert "providers" not in sys.modules
+    for name in ("metrics", "providers"):
+        assert python(f"import importlib.util as u; print(u.find_spec({name!r}))") == "None"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = python(f"import coherence, sys; print([name for name in {HEAVY} if name in sys.modules])")
+    assert loaded == "[]"
+
+
+def test_the_sensor_loads_no_model_before_the_first_text() -> None:
+    loaded = python(
+        "import sys; from coherence import CoherenceSensor; from coherence.providers import StaticState\n"
+        "CoherenceSensor(StaticState()).measure_sync()\n"
+        f"print([name for name in {('onnxruntime', 'tokenizers', 'torch', 'faiss')} if name in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
+def test_every_public_name_is_there_and_sorted() -> None:
+    assert coherence.__all__ == sorted(coherence.__all__)
+    assert set(coherence.__all__) == set(coherence._HOME)
+    for name in coherence.__all__:
+        assert getattr(coherence, name) is getattr(importlib.import_module(coherence._HOME[name]), name)
+    assert set(coherence.__all__) <= set(dir(coherence))
+    with pytest.raises(AttributeError, match="no attribute 'Sensor'"):
+        coherence.Sensor  # noqa: B018  # the access is the test
+
+
+def test_type_checkers_see_the_same_public_names() -> None:
+    tree = ast.parse(Path(coherence.__file__).read_text(encoding="utf-8"))
+    guard = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {name.name: node.module for node in guard.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert seen == coherence._HOME
+
+
+@pytest.mark.parametrize("module", ["coherence.metrics", "coherence.providers", "coherence.sensor", "coherence.report"])
+def test_the_rooms_list_what_they_export(module: str) -> None:
+    room = importlib.import_module(module)
+    assert room.__all__ == sorted(room.__all__)
+    for name in room.__all__:
+        assert getattr(room, name).__doc__
+
+
+def test_inside_the_package_names_are_imported_from_where_they_are_defined() -> None:
+    offenders = []
+    for folder in ("coherence", "metrics", "providers"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module == "coherence":
+                    offenders.append(str(path))
+    assert offenders == []
+
+
+def test_no_file_is_too_long() -> None:
+    for folder in ("coherence", "metrics", "providers"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
+
+
+def test_every_dependency_is_justified() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for line in text[text.index("dependencies = [") : text.index("[project.scripts]")].splitlines():
+        if line.startswith('  "'):
+            assert "# " in line, line
+
+
+def test_the_project_stands_alone() -> None:
+    result = subprocess.run(
+        ["git", "grep", "-lE", r"\.\./shared|/root/|/work/"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert [name for name in result.stdout.split() if name != "tests/test_packaging.py"] == []
