@@ -227,8 +227,9 @@ def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetric
         elif not hasattr(target, "compute"):
             made = target()
         check_metric(made)
-    except TypeError as error:
-        raise PluginError(f"metric {name!r} cannot be made by name: {error}") from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"metric {name!r} cannot be made by name: {reason}") from error
     result: MetricFn | ScalarMetricFn = made
     return result
 

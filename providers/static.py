@@ -35,8 +35,11 @@ class StaticState:
 
     def __post_init__(self) -> None:
         for name in ("goals", "context", "memories", "all_memories"):
-            if isinstance(getattr(self, name), str):  # it would be taken for a list of letters
+            texts = getattr(self, name)
+            if isinstance(texts, str):  # it would be taken for a list of letters
                 raise TypeError(f"{name} must be a list of str, not a str")
+            if texts is not None and not isinstance(texts, Sequence):  # a generator would be empty at the second tick
+                setattr(self, name, list(texts))
 
     def get_goals(self) -> Sequence[str]:
         """Return the goals."""

@@ -324,7 +324,9 @@ def reads_or_refuses(path: Path, format: str | None) -> None:
     assert len({run.id for run in runs}) == len(runs)
     for run in runs:
         assert run.steps
-        "".join((run.id, run.goal, *(memory for _, memory in run.memories), *(step.text() for step in run.steps))).encode()
+        "".join(
+            (run.id, run.goal, *(memory for _, memory in run.memories), *(step.text() for step in run.steps))
+        ).encode()
 
 
 @settings(deadline=None, max_examples=300)

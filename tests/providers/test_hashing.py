@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.providers import HashingEmbedder
+from coherence.providers.hashing import HEAD, TAIL
+
+
+def cosine(left: str, right: str) -> float:
+    embedder = HashingEmbedder()
+    return float(embedder.embed(left) @ embedder.embed(right))
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "12345"])
+def test_a_text_has_the_same_vector_in_every_process(seed: str) -> None:
+    script = """
+import hashlib
+from coherence.providers import HashingEmbedder
+print(hashlib.sha256(HashingEmbedder().embed("the same text, ü 日本").tobytes()).hexdigest())"""
+    here = hashlib.sha256(HashingEmbedder().embed("the same text, ü 日本").tobytes()).hexdigest()
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == here
+
+
+def test_similar_spellings_are_nearer_than_different_ones() -> None:
+    assert cosine("refund the payment", "refunded payments") > 0.5
+    assert abs(cosine("refund the payment", "quick brown fox jumps")) < 0.2
+    assert cosine("configuration", "configure") > cosine("configuration", "violin") + 0.3
+
+
+def test_case_and_spacing_do_not_matter() -> None:
+    assert cosine("Fix   the\nLogin", "fix the login") == pytest.approx(1.0, abs=1e-6)
+
+
+def test_different_texts_have_different_vectors() -> None:
+    assert cosine("fix the login", "fix the logout") < 0.99
+
+
+@settings(deadline=None)
+@given(text=st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=300))
+def test_every_text_has_a_finite_vector_of_unit_length(text: str) -> None:
+    vector = HashingEmbedder(64).embed(text)
+    assert vector.shape == (64,)
+    assert vector.dtype == np.float32
+    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t ", "\u2003"])
+def test_an_empty_or_blank_text_has_a_vector_that_is_not_zero(text: str) -> None:
+    vector = HashingEmbedder().embed(text)
+    assert np.count_nonzero(vector) == 1
+    assert np.linalg.norm(vector) == 1.0
+
+
+def test_of_a_long_text_head_and_tail_count_and_the_middle_does_not() -> None:
+    embedder = HashingEmbedder()
+    head, tail = "alpha " * (HEAD // 6 + 1), " omega" * (TAIL // 6 + 1)
+    long = embedder.embed(f"{head}middle{tail}")
+    assert np.array_equal(long, embedder.embed(f"{head}something else entirely{tail}"))
+    assert not np.array_equal(long, embedder.embed(f"beta{head}middle{tail}"))
+    assert not np.array_equal(long, embedder.embed(f"{head}middle{tail}beta"))
+
+
+def test_a_text_of_ten_megabytes_takes_little_memory() -> None:
+    embedder, text = HashingEmbedder(), "hello world " * 900_000
+    assert len(text) > 10_000_000
+    tracemalloc.start()
+    try:
+        vector = embedder.embed(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert np.isfinite(vector).all()
+    assert peak < 10_000_000  # 16,000 characters have about 3 grams each of some 60 bytes; a copy would be 10.8 MB
+
+
+def test_a_batch_is_its_texts_one_by_one() -> None:
+    embedder, texts = HashingEmbedder(32), ["one", "two", "", "\ud800"]
+    batch = embedder.embed_batch(texts)
+    assert batch.shape == (4, 32)
+    for row, text in zip(batch, texts, strict=True):
+        assert np.array_equal(row, embedder.embed(text))
+
+
+def test_an_empty_batch_has_no_rows() -> None:
+    assert HashingEmbedder(32).embed_batch([]).shape == (0, 32)
+
+
+def test_the_fingerprint_tells_dimensions_apart() -> None:
+    assert HashingEmbedder(32).fingerprint != HashingEmbedder(64).fingerprint
+    assert HashingEmbedder(32).fingerprint == HashingEmbedder(32).fingerprint
+
+
+@pytest.mark.parametrize("dimensions", [8.0, "8", True, None])
+def test_dimensions_that_are_no_int_are_refused(dimensions: object) -> None:
+    with pytest.raises(TypeError, match=f"dimensions must be an int, not {dimensions!r}"):
+        HashingEmbedder(dimensions)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dimensions", [7, 0, -1])
+def test_too_few_dimensions_are_refused(dimensions: int) -> None:
+    with pytest.raises(ValueError, match=f"dimensions must be 8 or more, not {dimensions}"):
+        HashingEmbedder(dimensions)

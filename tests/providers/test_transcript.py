@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.protocols import CounterSource, StateProvider
+from coherence.providers import Step, ToolCall, Transcript, TranscriptState
+from coherence.records import Counters
+
+
+def user(text: str) -> Step:
+    return Step(role="user", content=text)
+
+
+def agent(text: str = "", *calls: ToolCall, usage: Counters | None = None) -> Step:
+    return Step(role="assistant", content=text, tool_calls=calls, usage=usage)
+
+
+def tool(text: str, *, is_error: bool = False, usage: Counters | None = None) -> Step:
+    return Step(role="tool", content=text, is_error=is_error, usage=usage)
+
+
+def at_end(state: TranscriptState) -> TranscriptState:
+    while state.advance():
+        pass
+    return state
+
+
+def test_it_is_a_state_provider_that_counts() -> None:
+    assert isinstance(TranscriptState([]), StateProvider)
+    assert isinstance(TranscriptState([]), CounterSource)
+
+
+def test_it_moves_step_by_step_to_the_end_and_stays_there() -> None:
+    state = TranscriptState([user("question"), agent("answer")])
+    assert state.position == -1
+    assert [state.advance(), state.position] == [True, 0]
+    assert [state.advance(), state.position] == [True, 1]
+    assert [state.advance(), state.position] == [False, 1]
+    assert [state.advance(), state.position] == [False, 1]
+    assert state.get_recent_context() == ["answer"]
+
+
+def test_before_the_first_step_there_is_nothing_but_what_the_source_says() -> None:
+    state = TranscriptState(Transcript(id="r", steps=(user("hello"), agent("hi")), goal="the goal"))
+    assert state.get_goals() == ["the goal"]
+    assert state.get_recent_context() == []
+    assert state.get_counters() == Counters(calls=0, errors=0)
+
+
+# Goals
+
+
+def test_the_first_user_message_is_the_task_and_further_ones_are_goals_too() -> None:
+    state = at_end(TranscriptState([user("task"), agent("ok"), user("second"), user("third")]))
+    assert state.get_goals() == ["task", "second", "third"]
+
+
+def test_the_source_s_goal_is_the_task_and_the_first_user_message_a_further_one() -> None:
+    state = at_end(TranscriptState(Transcript(id="r", steps=(user("hello"),), goal=" book a flight ")))
+    assert state.get_goals() == ["book a flight", "hello"]
+
+
+def test_a_user_message_that_repeats_the_task_is_no_second_goal() -> None:
+    state = at_end(TranscriptState(Transcript(id="r", steps=(user(" book a flight\n"),), goal="book a flight")))
+    assert state.get_goals() == ["book a flight"]
+
+
+def test_only_the_latest_requests_count_beside_the_task() -> None:
+    steps = [user("task"), *(user(f"request {n}") for n in range(6))]
+    assert at_end(TranscriptState(steps)).get_goals() == [
+        "task",
+        "request 2",
+        "request 3",
+        "request 4",
+        "request 5",
+    ]
+    assert at_end(TranscriptState(steps, max_requests=1)).get_goals() == ["task", "request 5"]
+    assert at_end(TranscriptState(steps, max_requests=0)).get_goals() == ["task"]
+
+
+def test_blank_user_messages_are_passed_over() -> None:
+    assert at_end(TranscriptState([user(" \n"), user("task"), user(""), user("more")])).get_goals() == ["task", "more"]
+
+
+def test_without_any_goal_there_is_none() -> None:
+    assert at_end(TranscriptState([agent("hi")])).get_goals() == []
+
+
+# Context
+
+
+def test_the_context_is_what_agent_and_tools_say_not_the_user() -> None:
+    call = ToolCall("search", {"q": "Oslö"}, "c1")
+    steps = [user("task"), agent("I search", call), tool("3 flights"), user("more"), agent("done")]
+    state = at_end(TranscriptState(steps))
+    assert state.get_recent_context() == ['I search\nsearch({"q": "Oslö"})', "3 flights", "done"]
+    assert state.context_steps == [1, 2, 4]
+
+
+def test_the_window_keeps_the_last_messages_of_agent_and_tools() -> None:
+    state = TranscriptState([user("task"), agent("a"), tool("b"), user("u"), agent("c"), agent("d")], window=2)
+    seen = []
+    while state.advance():
+        seen.append((state.get_recent_context(), state.context_steps))
+    assert seen == [
+        ([], []),
+        (["a"], [1]),
+        (["a", "b"], [1, 2]),
+        (["a", "b"], [1, 2]),  # the user's words push nothing out
+        (["b", "c"], [2, 4]),
+        (["c", "d"], [4, 5]),
+    ]
+
+
+def test_the_window_is_twenty_by_default() -> None:
+    state = at_end(TranscriptState([agent(str(n)) for n in range(25)]))
+    assert state.get_recent_context() == [str(n) for n in range(5, 25)]
+
+
+def test_blank_messages_take_no_room_in_the_window() -> None:
+    state = at_end(TranscriptState([agent("a"), agent(" \n"), tool(""), agent("b")], window=2))
+    assert state.get_recent_context() == ["a", "b"]
+    assert state.context_steps == [0, 3]
+
+
+def test_a_call_without_words_is_context() -> None:
+    state = at_end(TranscriptState([agent("", ToolCall("ls", "-la"), ToolCall("now"))]))
+    assert state.get_recent_context() == ["ls(-la)\nnow(null)"]
+
+
+# Counters and memories
+
+
+def test_tool_results_are_calls_and_failed_ones_errors() -> None:
+    steps = [user("task"), agent("x", ToolCall("ls")), tool("a"), tool("b", is_error=True), tool("c", is_error=True)]
+    state = at_end(TranscriptState([*steps, Step(role="assistant", content="hm", is_error=True)]))
+    assert state.get_counters() == Counters(calls=3, errors=2)
+
+
+def test_usage_is_summed_over_the_steps_that_tell() -> None:
+    steps = [
+        agent("a", usage=Counters(tokens_in=100, tokens_out=10)),
+        agent("b"),
+        agent("c", usage=Counters(tokens_in=50, cost_usd=0.25)),
+        tool("d", usage=Counters(cost_usd=0.5)),
+    ]
+    state = at_end(TranscriptState(steps))
+    # 100 + 50 tokens in, 10 out, 0.25 + 0.5 dollars; one tool result
+    assert state.get_counters() == Counters(calls=1, errors=0, tokens_in=150, tokens_out=10, cost_usd=0.75)
+
+
+def test_what_no_step_tells_is_unknown_not_zero() -> None:
+    counters = at_end(TranscriptState([agent("a", usage=Counters(tokens_in=0)), agent("b")])).get_counters()
+    assert counters.tokens_in == 0
+    assert counters.tokens_out is None
+    assert counters.cost_usd is None
+
+
+def test_a_step_s_own_calls_and_errors_do_not_count_twice() -> None:
+    state = at_end(TranscriptState([tool("a", usage=Counters(calls=9, errors=9))]))
+    assert state.get_counters() == Counters(calls=1, errors=0)
+
+
+def test_a_memory_is_there_from_its_step_on() -> None:
+    memories = ((2, "learnt later"), (0, "known from the beginning"))
+    state = TranscriptState(Transcript(id="r", steps=(user("task"), agent("a"), agent("b")), memories=memories))
+    seen = []
+    while state.advance():
+        assert state.get_all_memories() == state.get_goal_relevant_memories()
+        seen.append(state.get_goal_relevant_memories())
+    known = ["known from the beginning"]
+    assert seen == [known, known, ["learnt later", *known]]
+
+
+def test_a_run_of_steps_alone_has_no_memories() -> None:
+    assert at_end(TranscriptState([user("task")])).get_all_memories() == []
+
+
+def test_what_it_returns_can_be_changed_without_harm() -> None:
+    state = at_end(TranscriptState([user("task"), agent("a")]))
+    for texts in (state.get_goals(), state.get_recent_context(), state.context_steps):
+        texts.clear()  # type: ignore[union-attr]
+    assert state.get_goals() == ["task"]
+    assert state.get_recent_context() == ["a"]
+
+
+# Validation
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"window": 0}, ValueError, "window must be 1 or more, not 0"),
+        ({"window": 2.0}, TypeError, r"window must be an int, not 2\.0"),
+        ({"window": True}, TypeError, "window must be an int, not True"),
+        ({"max_requests": -1}, ValueError, "max_requests must be 0 or more, not -1"),
+        ({"max_requests": None}, TypeError, "max_requests must be an int, not None"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: dict[str, int], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        TranscriptState([], **arguments)
+
+
+# Moving on and starting over agree
+
+texts = st.text(max_size=8)
+counts = st.none() | st.integers(0, 1000)
+usages = st.none() | st.builds(
+    Counters, tokens_in=counts, tokens_out=counts, cost_usd=st.none() | st.integers(0, 64).map(lambda n: n / 8)
+)
+steps = st.builds(
+    Step,
+    role=st.sampled_from(["user", "assistant", "tool"]),
+    content=texts,
+    tool_calls=st.lists(st.builds(ToolCall, name=texts, arguments=st.none() | texts), max_size=2).map(tuple),
+    is_error=st.booleans(),
+    usage=usages,
+)
+
+
+def shown(state: TranscriptState) -> list[object]:
+    return [
+        state.position,
+        state.get_goals(),
+        state.get_recent_context(),
+        state.context_steps,
+        state.get_goal_relevant_memories(),
+        state.get_all_memories(),
+        state.get_counters(),
+    ]
+
+
+@settings(deadline=None)
+@given(
+    run=st.lists(steps, max_size=12),
+    goal=texts,
+    memories=st.lists(st.tuples(st.integers(0, 12), texts), max_size=3).map(tuple),
+    window=st.integers(1, 5),
+    max_requests=st.integers(0, 3),
+)
+def test_after_n_steps_the_state_is_that_of_a_run_of_n_steps(
+    run: list[Step], goal: str, memories: tuple[tuple[int, str], ...], window: int, max_requests: int
+) -> None:
+    def state_of(steps: list[Step]) -> TranscriptState:
+        transcript = Transcript(id="r", steps=tuple(steps), goal=goal, memories=memories)
+        return TranscriptState(transcript, window=window, max_requests=max_requests)
+
+    moving = state_of(run)
+    for n in range(1, len(run) + 1):
+        moving.advance()
+        assert shown(moving) == shown(at_end(state_of(run[:n])))
+
+
+@settings(deadline=None)
+@given(run=st.lists(steps, max_size=12), window=st.integers(1, 5))
+def test_every_message_of_the_context_is_the_text_of_its_step(run: list[Step], window: int) -> None:
+    state = TranscriptState(run, window=window)
+    while state.advance():
+        assert [run[at].text() for at in state.context_steps] == state.get_recent_context()
+        said = [at for at in range(state.position + 1) if run[at].role != "user" and run[at].text().strip()]
+        assert state.context_steps == said[-window:]
