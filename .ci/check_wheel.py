@@ -38,6 +38,6 @@ scored = subprocess.run([command, "score", sys.argv[1]], check=True, capture_out
 if "tau_airline/45/1" not in scored.stdout:
     sys.exit(f"coherence score printed:\n{scored.stdout}")
 subprocess.run([command, "demo", "--embedder", "hashing"], check=True, capture_output=True, text=True)
-if not Path("report.html").read_text(encoding="utf-8").startswith("<!doctype html>"):
+if not Path("report.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>"):
     sys.exit("coherence demo wrote no report")
 sys.stdout.write(f"{len(names)} modules import, the command works\n")

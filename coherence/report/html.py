@@ -1,0 +1,139 @@
+"""The self-contained HTML page about scored runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import secrets
+from collections.abc import Collection, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from coherence.records import Band
+from coherence.report.scoring import ScoredRun
+from coherence.report.sections import anchor, badge, section, why
+from coherence.report.svg import strip
+from coherence.report.text import isolated, number, undirected
+
+MEANING = """\
+<p>The <b>index</b> tells how well what an agent says and does hangs together: 1 = coherent, 0 = not at all. It is the
+weighted mean of the metrics known at that moment; <b>coverage</b> tells how much of the weight was known.</p>
+<p>The metrics compare texts; they do not check facts. A green band is not a proof that the agent is right, and a red
+one is not a proof that it is wrong: it is a place to look. Compare an agent with itself over time, or with other runs
+of the same task; between different tasks, most of the difference is the topic.</p>
+"""
+
+
+def render_html(
+    runs: Sequence[ScoredRun], *, title: str = "coherence report", inverted: Collection[str] | None = None
+) -> str:
+    """Return one HTML page about scored runs, which needs no other file and no network.
+
+    Parameters
+    ----------
+    runs : sequence of ScoredRun
+        The runs, in the order in which they are shown.
+    title : str
+        The page's title.
+    inverted : collection of str, optional
+        Names of the metrics whose high values are bad; default: those of the shipped metrics.
+
+    Returns
+    -------
+    str
+        The page; the same for the same runs.
+    """
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    steps = sum(len(run.readings) for run in runs)
+    legend = " ".join(f"{badge(band)}" for band in Band)
+    return "\n".join(
+        (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{undirected(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>",
+            f"<header><h1>{isolated(title)}</h1>",
+            f'<p class="count">{_count(len(runs), "run")}, {_count(steps, "step")}</p>',
+            f'<div class="meaning">{MEANING}</div>',
+            f'<p class="legend">Bands, best to worst: {legend} Steps are counted from 0.</p></header>',
+            _overview(runs),
+            *(section(position, run, inverted) for position, run in enumerate(runs, 1)),
+            f'</main>\n<div id="tip" hidden></div>\n<script>{script}</script>\n</body>\n</html>\n',
+        )
+    )
+
+
+def write_html(
+    path: str | Path,
+    runs: Sequence[ScoredRun],
+    *,
+    title: str = "coherence report",
+    inverted: Collection[str] | None = None,
+) -> None:
+    """Write :func:`render_html` to a file; the file is the old one or the whole new one, never a part.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    runs : sequence of ScoredRun
+        The runs, in the order in which they are shown.
+    title : str
+        The page's title.
+    inverted : collection of str, optional
+        As for :func:`render_html`.
+    """
+    page = render_html(runs, title=title, inverted=inverted)
+    path = Path(path)
+    half = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        half.write_text(page, encoding="utf-8", newline="\n")
+        os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def _overview(runs: Sequence[ScoredRun]) -> str:
+    if not runs:
+        return '<p id="overview">There is no run to show.</p>'
+    names = ("run", "steps", "index now", "lowest", "band after each step", "worst step and why")
+    # The roles keep it a table where the narrow layout takes the table's display away.
+    heads = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in names)
+    rows = []
+    for position, run in enumerate(runs, 1):
+        last, lowest = run.last, run.lowest
+        cells = (
+            f'<a href="#{anchor(position)}">{isolated(run.transcript.id or "(no id)")}</a>',
+            str(len(run.readings)),
+            f"{number(last.coherence_index)} {badge(last.band)}" if last is not None else number(None),
+            f"{number(lowest.coherence_index)} {badge(lowest.band)}" if lowest is not None else number(None),
+            strip(run.readings),
+            f'<a href="#{anchor(position, lowest)}">step {lowest.tick_seq}</a> {why(run, lowest)}'
+            if lowest is not None
+            else "nothing was known after any step",
+        )
+        filled = "".join(
+            f'<td role="cell" data-name="{name}">{cell}</td>' for name, cell in zip(names, cells, strict=True)
+        )
+        rows.append(f'<tr role="row">{filled}</tr>')
+    return (
+        '<table class="overview" id="overview" role="table"><thead role="rowgroup">'
+        f'<tr role="row">{heads}</tr></thead>\n<tbody role="rowgroup">{chr(10).join(rows)}</tbody></table>'
+    )
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _asset(name: str) -> str:
+    return files("coherence.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,58 @@
+"""Other people's text, made safe to stand in a page."""
+
+from __future__ import annotations
+
+import html
+import re
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """Drop control characters (not tab and newline), surrogates and noncharacters.
+
+    Examples
+    --------
+    >>> clean("a\\x00b\\ud800c\\r\\nd")
+    'abc\\nd'
+    """
+    return _UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def escape(text: str) -> str:
+    """Return text for an element or a quoted attribute.
+
+    Examples
+    --------
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(clean(text), quote=True)
+
+
+def isolated(text: str) -> str:
+    """Return an element whose text cannot turn the writing direction of what stands around it."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
+def undirected(text: str) -> str:
+    """Return text for places where no element can isolate it: attributes and the page's title."""
+    return escape(_BIDI.sub("", text))
+
+
+def clip(text: str, length: int) -> str:
+    """Return the beginning of a text, whitespace kept.
+
+    Examples
+    --------
+    >>> clip("one\\n  two", 7)
+    'one\\n  t…'
+    """
+    text = clean(text).strip("\n")
+    return text if len(text) <= length else text[:length].rstrip() + "…"
+
+
+def number(value: float | None) -> str:
+    """Return a value with two decimals, or a dash where nothing is known."""
+    return "–" if value is None else f"{value:.2f}"  # a dash, not a minus
