@@ -14,13 +14,13 @@ from coherence.records import Band
 from coherence.report.scoring import ScoredRun
 
 CELLS: dict[Band | None, tuple[str, str]] = {
-    Band.GREEN: ("▂", "green"),
-    Band.YELLOW: ("▄", "yellow"),
-    Band.ORANGE: ("▆", "dark_orange"),
-    Band.RED: ("█", "red"),
+    Band.GREEN: ("█", "green"),
+    Band.YELLOW: ("▆", "yellow"),
+    Band.ORANGE: ("▄", "dark_orange"),
+    Band.RED: ("▂", "red"),
     None: ("·", "dim"),
 }
-"""A cell of the strip and its style: the higher the worse, so that it reads without colour."""
+"""A cell of the strip and its style: the higher the better, so that it reads without colour."""
 
 ORDER: list[Band | None] = [None, *Band]
 """From best to worst; a cell that stands for several steps shows the worst."""

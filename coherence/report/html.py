@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from coherence.records import Band
+from coherence.report.files import write_atomically
 from coherence.report.scoring import ScoredRun
 from coherence.report.sections import anchor, badge, section, why
 from coherence.report.svg import strip
@@ -25,9 +24,7 @@ of the same task; between different tasks, most of the difference is the topic.<
 """
 
 
-def render_html(
-    runs: Sequence[ScoredRun], *, title: str = "coherence report", inverted: Collection[str] | None = None
-) -> str:
+def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -> str:
     """Return one HTML page about scored runs, which needs no other file and no network.
 
     Parameters
@@ -36,8 +33,6 @@ def render_html(
         The runs, in the order in which they are shown.
     title : str
         The page's title.
-    inverted : collection of str, optional
-        Names of the metrics whose high values are bad; default: those of the shipped metrics.
 
     Returns
     -------
@@ -62,19 +57,13 @@ def render_html(
             f'<div class="meaning">{MEANING}</div>',
             f'<p class="legend">Bands, best to worst: {legend} Steps are counted from 0.</p></header>',
             _overview(runs),
-            *(section(position, run, inverted) for position, run in enumerate(runs, 1)),
+            *(section(position, run) for position, run in enumerate(runs, 1)),
             f'</main>\n<div id="tip" hidden></div>\n<script>{script}</script>\n</body>\n</html>\n',
         )
     )
 
 
-def write_html(
-    path: str | Path,
-    runs: Sequence[ScoredRun],
-    *,
-    title: str = "coherence report",
-    inverted: Collection[str] | None = None,
-) -> None:
+def write_html(path: str | Path, runs: Sequence[ScoredRun], *, title: str = "coherence report") -> None:
     """Write :func:`render_html` to a file; the file is the old one or the whole new one, never a part.
 
     Parameters
@@ -85,17 +74,8 @@ def write_html(
         The runs, in the order in which they are shown.
     title : str
         The page's title.
-    inverted : collection of str, optional
-        As for :func:`render_html`.
     """
-    page = render_html(runs, title=title, inverted=inverted)
-    path = Path(path)
-    half = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        half.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(half, path)
-    finally:
-        half.unlink(missing_ok=True)
+    write_atomically(path, render_html(runs, title=title))
 
 
 def _overview(runs: Sequence[ScoredRun]) -> str:

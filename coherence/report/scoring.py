@@ -25,6 +25,8 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     readings: tuple[Reading, ...]
     context_steps: tuple[tuple[int, ...], ...]
     """For each step, the steps that its context is made of."""
+    inverted: frozenset[str] = frozenset()
+    """Names of the metrics whose high values are bad."""
 
     @property
     def measured(self) -> list[Reading]:
@@ -123,4 +125,9 @@ def score_transcript(
         context_steps.append(tuple(state.context_steps))
         if on_step is not None:
             on_step(state.position + 1)
-    return ScoredRun(transcript=transcript, readings=tuple(readings), context_steps=tuple(context_steps))
+    return ScoredRun(
+        transcript=transcript,
+        readings=tuple(readings),
+        context_steps=tuple(context_steps),
+        inverted=sensor.inverted,
+    )

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from coherence.providers.transcript import Step
 from coherence.records import Band, Reading, excerpt
 from coherence.report import svg
 from coherence.report.scoring import ScoredRun
 from coherence.report.text import clip, escape, isolated, number, undirected
-
-INVERTED = frozenset(
-    {"goal_drift", "contradiction_pressure", "semantic_diffusion", "error_rate", "cost", "token_usage"}
-)
-DIRECT = frozenset({"memory_retention"})
 
 WORST = 3
 """Readings whose evidence is shown."""
@@ -24,29 +19,14 @@ QUOTE_LENGTH = 60
 INDEX_LINES = (0.2, 0.4, 0.6, 0.8)
 
 
-def direction(name: str, inverted: Collection[str] | None) -> str:
-    """Say which end of a metric is bad; empty if nobody told.
-
-    Parameters
-    ----------
-    name : str
-        The metric.
-    inverted : collection of str, optional
-        Names of the metrics whose high values are bad; ``None``: those shipped.
-    """
-    if inverted is None and name not in INVERTED | DIRECT:
-        return ""
-    return "high is bad" if name in (INVERTED if inverted is None else inverted) else "high is good"
-
-
 def badge(band: Band) -> str:
     """Return a band's name on its colour."""
     return f'<span class="band {svg.band_class(band)}">{band}</span>'
 
 
 def lowest_readings(run: ScoredRun) -> list[Reading]:
-    """Return the readings with the lowest index, lowest first."""
-    return sorted(run.measured, key=lambda reading: reading.coherence_index)[:WORST]
+    """Return the comparable readings with the lowest index, lowest first."""
+    return sorted(run.comparable, key=lambda reading: reading.coherence_index)[:WORST]
 
 
 def why(run: ScoredRun, reading: Reading) -> str:
@@ -63,7 +43,7 @@ def anchor(position: int, reading: Reading | None = None) -> str:
     return f"run-{position}" if reading is None else f"run-{position}-step-{reading.tick_seq}"
 
 
-def section(position: int, run: ScoredRun, inverted: Collection[str] | None = None) -> str:
+def section(position: int, run: ScoredRun) -> str:
     """Return the part of the page about one run.
 
     Parameters
@@ -72,8 +52,6 @@ def section(position: int, run: ScoredRun, inverted: Collection[str] | None = No
         Where the run stands among the runs; makes its links.
     run : ScoredRun
         The run.
-    inverted : collection of str, optional
-        As for :func:`direction`.
     """
     goal = run.transcript.goal or next((step.content for step in run.transcript.steps if step.role == "user"), "")
     place = anchor(position)
@@ -87,12 +65,11 @@ def section(position: int, run: ScoredRun, inverted: Collection[str] | None = No
             f'<div class="goal"><h3>Goal</h3><div class="said" dir="auto">{_said(goal, GOAL_LENGTH)}</div></div>'
         )
     if run.readings:
-        parts.append(_timeline(run, inverted))
+        parts.append(_timeline(run))
     parts.append(_notes(run))
     if run.measured:
-        boxes, shown = [], dict[int, str]()
-        for reading in lowest_readings(run):
-            boxes.append(_box(run, reading, anchor(position, reading), shown))
+        shown: dict[int, str] = {}
+        boxes = [_box(run, reading, anchor(position, reading), shown) for reading in lowest_readings(run)]
         parts.append(f"<h3>Evidence behind the worst steps</h3>{''.join(boxes)}")
     if run.readings:
         parts.append(_steps(run))
@@ -116,7 +93,7 @@ def _names(run: ScoredRun) -> list[str]:
     return list(dict.fromkeys(name for reading in run.readings for name in reading.metrics))
 
 
-def _timeline(run: ScoredRun, inverted: Collection[str] | None) -> str:
+def _timeline(run: ScoredRun) -> str:
     bands = run.bands
     index = [reading.coherence_index if reading.coverage > 0 else None for reading in run.readings]
     rings = {reading.tick_seq for reading in lowest_readings(run)} if len(index) > WORST else set()
@@ -125,20 +102,22 @@ def _timeline(run: ScoredRun, inverted: Collection[str] | None) -> str:
     for name in _names(run):
         values = [reading.metrics.get(name) for reading in run.readings]
         reasons = dict.fromkeys(reading.unknown.get(name, "no reason given") for reading in run.readings)
-        rows.append(_row(name, direction(name, inverted), values, svg.chart(values), "; ".join(reasons)))
+        way = "high is bad" if name in run.inverted else "high is good"
+        rows.append(_row(name, way, values, svg.chart(values), "; ".join(reasons)))
     axis = f'<div class="row"><div class="name">step</div>{svg.axis(len(index))}</div>'
     return f'<h3>Timeline</h3><div class="timeline">{"".join(rows)}{axis}</div>'
 
 
 def _row(name: str, way: str, values: Sequence[float | None], drawing: str, unknown: str, kind: str = "") -> str:
     known = [value for value in values if value is not None]
-    label = f'<b>{escape(name)}</b><span class="way">{way}</span>'
+    broken = escape(name).replace("_", "_<wbr>")
+    label = f'<b>{broken}</b><span class="way">{way}</span>'
     if not known:
         return (
             f'<div class="row"><div class="name">{label}</div>'
             f'<p class="none">unknown throughout: {isolated(unknown)}</p></div>'
         )
-    said = f"{name}, {way or 'from 0 to 1'}: lowest {min(known):.2f}, highest {max(known):.2f}, newest {known[-1]:.2f}"
+    said = f"{name}, {way}: lowest {min(known):.2f}, highest {max(known):.2f}, newest {known[-1]:.2f}"
     return (
         f'<div class="row {kind}"><div class="name">{label}<span class="now">{known[-1]:.2f}</span></div>'
         f'<div class="chart" role="img" aria-label="{undirected(said)}">{drawing}</div></div>'

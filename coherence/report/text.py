@@ -10,12 +10,12 @@ _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
-    """Drop control characters (not tab and newline), surrogates and noncharacters.
+    r"""Drop control characters (not tab and newline), surrogates and noncharacters.
 
     Examples
     --------
-    >>> clean("a\\x00b\\ud800c\\r\\nd")
-    'abc\\nd'
+    >>> clean("a\x00b\ud800c\r\nd")
+    'abc\nd'
     """
     return _UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
@@ -42,12 +42,12 @@ def undirected(text: str) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """Return the beginning of a text, whitespace kept.
+    r"""Return the beginning of a text, whitespace kept.
 
     Examples
     --------
-    >>> clip("one\\n  two", 7)
-    'one\\n  t…'
+    >>> clip("one\n  two", 7)
+    'one\n  t…'
     """
     text = clean(text).strip("\n")
     return text if len(text) <= length else text[:length].rstrip() + "…"

@@ -129,6 +129,11 @@ class CoherenceSensor:
         return dict(self._plan.weights)
 
     @property
+    def inverted(self) -> frozenset[str]:
+        """Names of the metrics whose high values are bad."""
+        return self._plan.inverted
+
+    @property
     def latest(self) -> Reading | None:
         """The reading with the highest tick number, ``None`` before the first."""
         return self._ring.latest
