@@ -48,6 +48,8 @@ def score_files(
         _check_metric(name)
     transcripts, errors = _read(paths, form)
     runs = _score(transcripts, cache, window, metrics)
+    for run in runs:
+        _warn_of_failures(run)
     if as_json:
         sys.stdout.write(json.dumps(_summary(runs, errors), indent=2) + "\n")
     else:
@@ -65,12 +67,15 @@ def score_files(
 
 
 def _embedder(spec: str) -> Any:
-    """Make an embedder from ``NAME`` or ``NAME:ARG,ARG``."""
+    """Make an embedder from ``NAME`` or ``NAME:ARG,ARG``, and see that it works before any run is scored."""
     name, _, arguments = spec.partition(":")
     try:
-        return lookup("embedders", name)(*(arguments.split(",") if arguments else ()))
-    except (CoherenceError, TypeError, ValueError) as error:
-        raise click.BadParameter(str(error), param_hint="--embedder") from error
+        embedder = lookup("embedders", name)(*(arguments.split(",") if arguments else ()))
+        embedder.embed("a first text")
+    except Exception as error:
+        reason = str(error) if isinstance(error, CoherenceError) else f"{type(error).__name__}: {error}"
+        raise click.BadParameter(reason, param_hint="--embedder") from error
+    return embedder
 
 
 def _check_metric(name: str) -> None:
@@ -118,6 +123,15 @@ def _score(
             )
             runs.append(run)
     return runs
+
+
+def _warn_of_failures(run: ScoredRun) -> None:
+    failed = [reading for reading in run.readings if reading.errors]
+    if failed:
+        first = (
+            f"{run.transcript.id}: {len(failed)} readings with errors; step {failed[0].tick_seq}: {failed[0].errors[0]}"
+        )
+        click.echo(f"warning: {one_line(first)}", err=True)
 
 
 def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:

@@ -66,7 +66,13 @@ class Plan:
             for kind, name in GETTERS.items()
             if metrics and (kind != "all_memories" or "all_memories" in wanted)
         }
-        self.breakers = {source: Breaker() for source in (*self.getters, "embedder", "sensor", *self.names)}
+        self.reads: dict[str, tuple[Kind, ...]] = {
+            metric.name: tuple(getattr(metric, "reads", ())) for metric in metrics
+        }
+        self.source_breakers = {kind: Breaker() for kind in self.getters}
+        self.metric_breakers = {name: Breaker() for name in self.names}
+        self.embedder_breaker = Breaker()
+        self.own_breaker = Breaker()
 
     def reading(
         self,
@@ -125,7 +131,7 @@ class Measurement:
             kind: Call(
                 f"provider.{GETTERS[kind]}",
                 getter,
-                self.plan.breakers[kind],
+                self.plan.source_breakers[kind],
                 partial(as_texts, last=self.windows[kind].raw),
             )
             for kind, getter in self.plan.getters.items()
@@ -154,7 +160,7 @@ class Measurement:
         cache.make_room(sum(map(len, lists.values())))
         report: list[Failure] = []
         until = self._until(0.9)
-        call = Call("embedder", lambda: cache.make(wanted, until, report), self.plan.breakers["embedder"])
+        call = Call("embedder", lambda: cache.make(wanted, until, report), self.plan.embedder_breaker)
         # Pacing inside make() ends in time; only a single text that hangs is cut off, a little later.
         yield Group([call], self._until(0.95))
         self.errors += report
@@ -192,14 +198,15 @@ class Measurement:
     def _run_metrics(self, lists: Mapping[Kind, list[str]], vectors: Mapping[str, Half | str]) -> Stages[Reading]:
         plan = self.plan
         data: list[MetricInput] = []
-        prepare = Call("sensor", lambda: data.append(self._prepare(lists, vectors)), plan.breakers["sensor"])
+        prepare = Call("sensor", lambda: data.append(self._prepare(lists, vectors)), plan.own_breaker)
         calls: dict[str, Call] = {}
         evidence: dict[str, Evidence] = {}
-        for metric in plan.metrics:
-            run = _explained(metric, data, evidence, self.errors)
-            calls[metric.name] = Call(f"metric {metric.name}", run, plan.breakers[metric.name], as_value)
-        for scalar in plan.scalars:
-            calls[scalar.name] = Call(f"metric {scalar.name}", scalar.compute, plan.breakers[scalar.name], as_value)
+        functions: list[Callable[[], Any]] = [
+            partial(_explained, metric, data, evidence, self.errors) for metric in plan.metrics
+        ]
+        functions += [scalar.compute for scalar in plan.scalars]
+        for name, function in zip(plan.names, functions, strict=True):
+            calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
         light = plan.own_metrics and len(vectors) <= LIGHT
         yield Group([*first, *calls.values()], self._until(0.9), own=light)
@@ -223,36 +230,33 @@ class Measurement:
         return plan.reading(self.tick.seq or 0, ts, values, unknown, evidence, self.errors)
 
     def _why_none(self, name: str, lists: Mapping[Kind, list[str]]) -> str:
-        metric = next((metric for metric in self.plan.metrics if metric.name == name), None)
-        reads: Sequence[Kind] = getattr(metric, "reads", ())
+        reads = self.plan.reads.get(name, ())
         empty = [kind.replace("_", " ") for kind in reads if not lists.get(kind)]
         if empty:
             return "no " + " and no ".join(empty)
-        if tuple(reads) == ("context",) and len(lists["context"]) == 1:
+        if reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
         return "the metric gave no value"
 
 
 def _explained(
     metric: MetricFn, data: list[MetricInput], evidence: dict[str, Evidence], errors: list[Failure]
-) -> Callable[[], float | None]:
+) -> float | None:
     """Compute, then ask for the evidence; failing to explain costs the explanation only."""
-
-    def run() -> float | None:
-        if not data:
-            raise UnknownSourceError("the state could not be prepared")
-        value = metric.compute(data[0])
-        explain = getattr(metric, "explain", None)
-        if value is not None and callable(explain):
-            try:
-                found = explain(data[0])
-                if found is not None:
-                    evidence[metric.name] = found
-            except Exception as error:
-                errors.append(Failure(f"metric {metric.name}", type(error).__name__, f"explain failed: {error}"[:500]))
-        return value
-
-    return run
+    if not data:
+        raise UnknownSourceError("the state could not be prepared")
+    value = metric.compute(data[0])
+    explain = getattr(metric, "explain", None)
+    if value is not None and callable(explain):
+        try:
+            found = explain(data[0])
+            if isinstance(found, Evidence):
+                evidence[metric.name] = found
+            elif found is not None:
+                raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
+        except Exception as error:
+            errors.append(Failure(f"metric {metric.name}", type(error).__name__, f"explain failed: {error}"[:500]))
+    return value
 
 
 def as_texts(value: object, last: list[str]) -> list[str]:

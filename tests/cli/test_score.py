@@ -15,8 +15,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from coherence import MetricInput, metric
 from coherence.cli.main import FORMAT_NAMES, main
 from coherence.providers.readers import FORMATS
+from coherence.registry import unregister
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 RUN = {
@@ -110,6 +112,8 @@ def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
         (["--embedder", "nope"], "no embedder is called 'nope'; known: "),
         (["--embedder", "hashing:many"], "dimensions must be an int"),
         (["--embedder", "openai"], "missing"),
+        (["--embedder", "sentence-transformers:none"], 'pip install "coherence-sensor[sentence-transformers]"'),
+        (["--embedder", "openai:http://127.0.0.1:9/v1,none"], "http://127.0.0.1:9/v1/embeddings"),
         (["--metric", "nope"], "no metric is called 'nope'; known: "),
         (["--window", "0"], "--window"),
         (["--format", "nope"], "--format"),
@@ -118,7 +122,10 @@ def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
         (["--jsonl", "no/such/folder/out.jsonl"], "cannot write"),
     ],
 )
-def test_bad_usage_is_status_two_before_anything_is_scored(run_file: Path, arguments: list[str], message: str) -> None:
+def test_bad_usage_is_status_two_before_anything_is_scored(
+    run_file: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # as where the extra is not installed
     result = score(run_file, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -151,6 +158,20 @@ def test_hostile_texts_cannot_reach_the_terminal(tmp_path: Path) -> None:
     result = score(path)
     assert result.exit_code == 0
     assert not [char for char in result.output if not char.isprintable() and char != "\n"]
+
+
+def test_readings_with_errors_are_pointed_out(run_file: Path) -> None:
+    @metric("always_fails", inverted=True)
+    def always_fails(data: MetricInput) -> float:
+        """Fail."""
+        raise RuntimeError("no luck")
+
+    try:
+        result = score(run_file, "--metric", "always_fails")
+    finally:
+        unregister("always_fails")
+    assert result.exit_code == 0
+    assert "warning: oslo: 4 readings with errors; step 0: metric always_fails: RuntimeError: no luck" in result.stderr
 
 
 def test_the_named_formats_are_those_of_the_readers() -> None:
