@@ -17,6 +17,7 @@ class Measurable(Protocol):
 
     def measure_sync(self, tick: Tick | None = None, /) -> Reading:
         """Measure once."""
+        ...
 
 
 class IntervalClock:

@@ -26,15 +26,19 @@ class StateProvider(Protocol):
 
     def get_goals(self) -> MaybeAwaitable[Sequence[str]]:
         """Return what the agent was asked to do."""
+        ...
 
     def get_recent_context(self) -> MaybeAwaitable[Sequence[str]]:
         """Return the latest messages and tool results, oldest first."""
+        ...
 
     def get_goal_relevant_memories(self) -> MaybeAwaitable[Sequence[str]]:
         """Return the memories that matter for the goals."""
+        ...
 
     def get_all_memories(self) -> MaybeAwaitable[Sequence[str]]:
         """Return every memory. Called only if a metric declares ``needs = {"all_memories"}``."""
+        ...
 
 
 @runtime_checkable
@@ -49,12 +53,15 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
+        ...
 
     def embed(self, text: str, /) -> MaybeAwaitable[npt.ArrayLike]:
         """Return the vector of one text, shape ``(dimensions,)``."""
+        ...
 
     def embed_batch(self, texts: list[str], /) -> MaybeAwaitable[npt.ArrayLike]:
         """Return one vector a text, shape ``(len(texts), dimensions)``."""
+        ...
 
 
 @runtime_checkable
@@ -69,13 +76,16 @@ class MetricFn(Protocol):
     @property
     def name(self) -> str:
         """Key in ``reading.metrics``."""
+        ...
 
     @property
     def inverted(self) -> bool:
         """``True`` if a high value is bad."""
+        ...
 
     def compute(self, data: MetricInput, /) -> float | None:
         """Return a value in [0, 1], or ``None`` where it cannot be told. Must not change its input."""
+        ...
 
 
 @runtime_checkable
@@ -84,6 +94,7 @@ class ExplainingMetric(MetricFn, Protocol):
 
     def explain(self, data: MetricInput, /) -> Evidence | None:
         """Point at the item, or return ``None``."""
+        ...
 
 
 @runtime_checkable
@@ -93,13 +104,16 @@ class ScalarMetricFn(Protocol):
     @property
     def name(self) -> str:
         """Key in ``reading.metrics``."""
+        ...
 
     @property
     def inverted(self) -> bool:
         """``True`` if a high value is bad."""
+        ...
 
     def compute(self) -> MaybeAwaitable[float | None]:
         """Return a value in [0, 1], or ``None`` where it cannot be told."""
+        ...
 
 
 @runtime_checkable
@@ -108,6 +122,7 @@ class CounterSource(Protocol):
 
     def get_counters(self) -> Counters:
         """Return the running totals."""
+        ...
 
 
 class OnReading(Protocol):
@@ -115,3 +130,4 @@ class OnReading(Protocol):
 
     def __call__(self, reading: Reading, /) -> MaybeAwaitable[object]:
         """Use the reading; what is returned is ignored."""
+        ...

@@ -30,8 +30,8 @@ class FrozenDict(dict[K, V]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("readings are immutable; copy with dict(...) first")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
+    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -69,8 +69,12 @@ class Tick(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.seq is not None and (not isinstance(self.seq, int) or isinstance(self.seq, bool)):
             raise TypeError(f"seq must be an int or None, not {self.seq!r}")
-        if self.seq is not None and self.seq < 0:
-            raise ValueError(f"seq must be 0 or more, not {self.seq}")
+        if self.seq is not None and not 0 <= self.seq < 2**63:
+            raise ValueError(f"seq must be 0 or more and below 2**63, not {self.seq}")
+        if self.ts is not None and (isinstance(self.ts, bool) or not isinstance(self.ts, int | float)):
+            raise TypeError(f"ts must be a number or None, not {self.ts!r}")
+        if self.ts is not None and not -1e18 < self.ts < 1e18:
+            raise ValueError(f"ts must be Unix seconds, not {self.ts}")
 
 
 class Failure(msgspec.Struct, frozen=True):

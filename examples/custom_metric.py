@@ -1,7 +1,6 @@
 """Own metrics: a plain function, a class that explains itself, and a scalar without any text."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import coherence
 from coherence import CoherenceSensor, Evidence, MetricInput
@@ -20,8 +19,8 @@ def shouting(data: MetricInput) -> float | None:
 class Repetition:
     """Largest cosine between the newest message and an earlier one. Range [0, 1], high is bad."""
 
-    name: ClassVar[str] = "repetition"
-    inverted: ClassVar[bool] = True
+    name = "repetition"
+    inverted = True
 
     def compute(self, data: MetricInput) -> float | None:
         cosines = data.cosines("context", "context")

@@ -79,8 +79,8 @@ class ContradictionPressure:
     """
 
     threshold: float = 0.3
-    name: ClassVar[str] = "contradiction_pressure"
-    inverted: ClassVar[bool] = True
+    name = "contradiction_pressure"
+    inverted = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from coherence.protocols import CounterSource
 
@@ -33,8 +32,8 @@ class Cost:
 
     source: CounterSource
     budget_usd: float = 1.0
-    name: ClassVar[str] = "cost"
-    inverted: ClassVar[bool] = True
+    name = "cost"
+    inverted = True
 
     def __post_init__(self) -> None:
         if not 0 < self.budget_usd < float("inf"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from coherence.protocols import CounterSource
 
@@ -30,8 +29,8 @@ class ErrorRate:
     """
 
     source: CounterSource
-    name: ClassVar[str] = "error_rate"
-    inverted: ClassVar[bool] = True
+    name = "error_rate"
+    inverted = True
 
     def compute(self) -> float | None:
         """Return the rate, ``None`` if calls or errors are not known."""

@@ -57,8 +57,8 @@ def _drift(cosines: npt.NDArray[np.floating]) -> float | None:
 class GoalDrift:
     """How far the recent context is from the goals, see :func:`compute_goal_drift`."""
 
-    name: ClassVar[str] = "goal_drift"
-    inverted: ClassVar[bool] = True
+    name = "goal_drift"
+    inverted = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:

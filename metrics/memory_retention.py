@@ -53,8 +53,8 @@ def _retention(cosines: npt.NDArray[np.floating]) -> float | None:
 class MemoryRetention:
     """Whether each goal is backed by a relevant memory, see :func:`compute_memory_retention`."""
 
-    name: ClassVar[str] = "memory_retention"
-    inverted: ClassVar[bool] = False
+    name = "memory_retention"
+    inverted = False
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "memories")
 
     def compute(self, data: MetricInput) -> float | None:

@@ -54,8 +54,8 @@ def _diffusion(cosines: npt.NDArray[np.floating]) -> float | None:
 class SemanticDiffusion:
     """How far recent messages are spread from one another, see :func:`compute_semantic_diffusion`."""
 
-    name: ClassVar[str] = "semantic_diffusion"
-    inverted: ClassVar[bool] = True
+    name = "semantic_diffusion"
+    inverted = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def compute(self, data: MetricInput) -> float | None:

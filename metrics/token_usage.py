@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from coherence.protocols import CounterSource
 
@@ -34,8 +33,8 @@ class TokenUsage:
 
     source: CounterSource
     budget: int = 1_000_000
-    name: ClassVar[str] = "token_usage"
-    inverted: ClassVar[bool] = True
+    name = "token_usage"
+    inverted = True
 
     def __post_init__(self) -> None:
         if not 0 < self.budget < float("inf"):

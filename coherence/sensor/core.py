@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
@@ -19,7 +18,7 @@ from coherence.registry import check_metric, create_metric, is_scalar
 from coherence.ring import Poll, Ring
 from coherence.sensor.calls import Breaker, Call, Group, Stages, run_stages
 from coherence.sensor.embedding import EmbeddingCache
-from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights
+from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights, is_number
 from coherence.sensor.tick import GETTERS, Measurement, Plan
 from coherence.sensor.waiting import Steps, Turnstile, drive_async, drive_sync
 from coherence.sensor.windows import Windows
@@ -86,14 +85,16 @@ class CoherenceSensor:
         on_reading: OnReading | None = None,
         timeout_s: float = 2.0,
     ) -> None:
+        if isinstance(provider, type):
+            raise TypeError(f"provider: pass an instance, {provider.__name__}(...), not the class")
         for getter in GETTERS.values():
             if not callable(getattr(provider, getter, None)):
                 raise TypeError(f"provider must have {getter}, {type(provider).__name__} does not")
         if missing not in get_args(Missing):
             raise ValueError(f"missing must be 'unknown' or 'zero', not {missing!r}")
-        if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        if not is_number(timeout_s):
             raise TypeError(f"timeout_s must be a number, not {timeout_s!r}")
-        if not 0 < timeout_s <= 86_400 or math.isnan(timeout_s):
+        if not 0 < timeout_s <= 86_400:
             raise ValueError(f"timeout_s must be above 0 and at most a day, not {timeout_s}")
         if on_reading is not None and not callable(on_reading):
             raise TypeError(f"on_reading must be callable, not {on_reading!r}")
@@ -103,7 +104,9 @@ class CoherenceSensor:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two metrics are called {twice[0]!r}")
-        cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder or default_embedder())
+        if embedder is None:
+            embedder = default_embedder()
+        cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder)
         self.provider = provider
         self.timeout_s = float(timeout_s)
         self._plan = Plan(
@@ -214,11 +217,15 @@ def _ts(tick: Tick) -> float:
     return tick.ts if tick.ts is not None else time.time()
 
 
+def _check_list(name: str, metrics: object) -> None:
+    if not isinstance(metrics, list | tuple):
+        raise TypeError(f"{name} must be a list of metrics or names, not {metrics!r}")
+
+
 def _vector_metrics(metrics: Sequence[MetricFn | str] | None) -> list[MetricFn]:
     if metrics is None:
         return [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
-    if isinstance(metrics, str):
-        raise TypeError(f"metrics must be a list, not the str {metrics!r}")
+    _check_list("metrics", metrics)
     made: list[MetricFn] = []
     for metric in metrics:
         found = create_metric(metric) if isinstance(metric, str) else metric
@@ -230,8 +237,7 @@ def _vector_metrics(metrics: Sequence[MetricFn | str] | None) -> list[MetricFn]:
 
 
 def _scalar_metrics(metrics: Sequence[ScalarMetricFn | str], provider: StateProvider) -> list[ScalarMetricFn]:
-    if isinstance(metrics, str):
-        raise TypeError(f"scalar_metrics must be a list, not the str {metrics!r}")
+    _check_list("scalar_metrics", metrics)
     made: list[ScalarMetricFn] = []
     for metric in metrics:
         found = create_metric(metric, provider) if isinstance(metric, str) else metric

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping
+from numbers import Real
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -122,6 +124,11 @@ def classify_band(index: float, thresholds: Thresholds | Iterable[float] | Mappi
     return Band.RED
 
 
+def is_number(value: object) -> bool:
+    """Tell whether a value is a real number of any library; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_thresholds(thresholds: Thresholds | Iterable[float] | Mapping[str, float] | None) -> Thresholds:
     """Return thresholds from a mapping (missing ones keep their default) or three numbers; ValueError if unusable."""
     if isinstance(thresholds, Thresholds):
@@ -129,17 +136,19 @@ def check_thresholds(thresholds: Thresholds | Iterable[float] | Mapping[str, flo
     elif thresholds is None:
         limits = Thresholds()
     elif isinstance(thresholds, Mapping):
-        strange = set(thresholds) - set(Thresholds._fields)
+        strange = [name for name in thresholds if name not in Thresholds._fields]
         if strange:
-            raise ValueError(f"thresholds: unknown band {sorted(strange)[0]!r}; known: green, yellow, orange")
-        limits = Thresholds(**thresholds)
+            raise ValueError(f"thresholds: unknown band {strange[0]!r}; known: green, yellow, orange")
+        limits = Thresholds(**{str(name): limit for name, limit in thresholds.items()})
     else:
+        if not isinstance(thresholds, Iterable):
+            raise TypeError(f"thresholds must be three numbers or a mapping, not {thresholds!r}")
         values = tuple(thresholds)
         if len(values) != 3:
             raise ValueError(f"thresholds must be three numbers (green, yellow, orange), not {values}")
         limits = Thresholds(*values)
     for name, value in zip(limits._fields, limits, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise TypeError(f"thresholds: {name} must be a number, not {value!r}")
     if not 1.0 >= limits.green > limits.yellow > limits.orange >= 0.0:
         raise ValueError(f"thresholds must fall from green to orange within [0, 1], not {tuple(limits)}")
@@ -159,11 +168,13 @@ def check_weights(weights: Mapping[str, float] | None, names: Collection[str]) -
     if weights is None:
         mean = sum(DEFAULT_WEIGHTS.values()) / len(DEFAULT_WEIGHTS)
         return {name: DEFAULT_WEIGHTS.get(name, mean) for name in names}
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"weights must be a mapping of metric names to numbers, not {weights!r}")
     for name, weight in weights.items():
         if name not in names:
             raise ValueError(f"weights: {name!r} names no metric; metrics: {', '.join(names) or 'none'}")
-        if isinstance(weight, bool) or not isinstance(weight, int | float):
+        if not is_number(weight):
             raise TypeError(f"weights: {name!r} must be a number, not {weight!r}")
-        if not 0.0 <= weight < math.inf:
+        if not 0.0 <= weight <= sys.float_info.max:
             raise ValueError(f"weights: {name!r} must be 0 or more and finite, not {weight}")
     return {name: float(weight) for name, weight in weights.items()}

@@ -54,7 +54,7 @@ class Plan:
         self.scalars = scalars
         self.weights = weights
         self.thresholds = thresholds
-        self.missing = missing
+        self.missing: Missing = missing
         together: tuple[MetricFn | ScalarMetricFn, ...] = (*metrics, *scalars)
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self.names = tuple(metric.name for metric in together)
@@ -127,7 +127,7 @@ class Measurement:
         return now + (self.deadline - now) * share
 
     def _read(self) -> Stages[dict[Kind, list[str]]]:
-        calls = {
+        calls: dict[Kind, Call] = {
             kind: Call(
                 f"provider.{GETTERS[kind]}",
                 getter,

@@ -20,9 +20,11 @@ class Request(Protocol):
 
     def block(self, seconds: float) -> bool:
         """Wait on the calling thread."""
+        ...
 
     async def pause(self, seconds: float) -> bool:
         """Wait on the running event loop."""
+        ...
 
 
 Steps: TypeAlias = Generator[tuple[Request, float], bool, R]

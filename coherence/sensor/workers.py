@@ -19,9 +19,11 @@ class Work(Protocol):
 
     def work(self) -> bool:
         """Do it; return whether the signal is still wanted."""
+        ...
 
     def done(self) -> None:
         """Signal."""
+        ...
 
 
 class _Worker(Thread):

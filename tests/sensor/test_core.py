@@ -55,6 +55,14 @@ class Scalar:
         ({"metrics": "goal_drift"}, TypeError, "must be a list"),
         ({"metrics": ["gaol_drift"]}, ValueError, "no metric is called 'gaol_drift'; known: "),
         ({"embedder": object()}, TypeError, "embed and embed_batch"),
+        ({"embedder": 0}, TypeError, "embed and embed_batch"),
+        ({"embedder": HashingEmbedder}, TypeError, r"pass an instance, HashingEmbedder\(...\)"),
+        ({"metrics": GoalDrift()}, TypeError, "metrics must be a list"),
+        ({"scalar_metrics": None}, TypeError, "scalar_metrics must be a list"),
+        ({"weights": [("goal_drift", 1)]}, TypeError, "weights must be a mapping"),
+        ({"weights": {"goal_drift": 10**400}}, ValueError, "finite"),
+        ({"thresholds": 5}, TypeError, "thresholds must be three numbers or a mapping"),
+        ({"thresholds": {1: 2, "x": 3}}, ValueError, "unknown band 1"),
         ({"on_reading": 3}, TypeError, "on_reading must be callable"),
     ],
 )
@@ -68,11 +76,20 @@ def test_a_provider_without_a_getter_is_refused_by_name() -> None:
         CoherenceSensor(NoGetters())  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_a_class_in_place_of_a_provider_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"provider: pass an instance, StaticState\(...\)"):
+        CoherenceSensor(StaticState)  # type: ignore[arg-type]  # wrong on purpose
+
+
 def test_a_tick_must_be_a_tick() -> None:
     with pytest.raises(TypeError, match="tick must be a Tick, not 5"):
         sensor().measure_sync(5)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ValueError, match="seq must be 0 or more"):
         Tick(-1)
+    with pytest.raises(ValueError, match="ts must be Unix seconds"):
+        Tick(1, float("nan"))
+    with pytest.raises(TypeError, match="ts must be a number"):
+        Tick(1, "now")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match="seq must be an int"):
         Tick(1.5)  # type: ignore[arg-type]  # wrong on purpose
 
