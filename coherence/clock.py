@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from threading import Event, Thread
 from types import TracebackType
 from typing import Protocol, Self
@@ -29,7 +30,7 @@ class IntervalClock:
     Parameters
     ----------
     seconds : float
-        Interval, above 0.
+        Interval, 0.0001 to 10,000,000.
     wait_first : bool
         Whether the first tick comes after one interval instead of at once.
 
@@ -50,8 +51,8 @@ class IntervalClock:
     def __init__(self, seconds: float, *, wait_first: bool = False) -> None:
         if not isinstance(seconds, int | float) or isinstance(seconds, bool):
             raise TypeError(f"seconds must be a number, not {seconds!r}")
-        if not 0 < seconds < float("inf"):
-            raise ValueError(f"seconds must be above 0 and finite, not {seconds}")
+        if not 1e-4 <= seconds <= 1e7:
+            raise ValueError(f"seconds must be in [0.0001, 10000000], not {seconds}")
         self.seconds = float(seconds)
         self.wait_first = wait_first
         self.ticks = 0
@@ -64,7 +65,6 @@ class IntervalClock:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _start(self) -> None:
-        self._stopped = False
         self._due = time.monotonic() + (self.seconds if self.wait_first else 0.0)
 
     def _tick(self) -> Tick:
@@ -83,24 +83,27 @@ class IntervalClock:
         self._wake = wake
         self._start()
         last = None if ticks is None else self.ticks + ticks
-        while not self._stopped and (last is None or self.ticks < last):
-            pause = self._due - time.monotonic()
-            if pause > 0:
-                try:
-                    await asyncio.wait_for(wake.wait(), pause)
-                except TimeoutError:
-                    pass
-                else:
-                    return
-            await measure(self._tick())
-            self._advance()
+        try:
+            while not self._stopped and (last is None or self.ticks < last):
+                pause = self._due - time.monotonic()
+                if pause > 0:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(wake.wait(), pause)
+                        break
+                await measure(self._tick())
+                self._advance()
+        finally:
+            self._stopped = False
 
     def thread(self, sensor: Measurable) -> ClockThread:
         """Return a context manager that measures ``sensor`` at every tick on a thread of its own."""
         return ClockThread(self, sensor)
 
     def stop(self) -> None:
-        """End :meth:`drive` or the thread, from any thread; a measurement under way is finished."""
+        """End :meth:`drive` or the thread, from any thread, even just before it starts.
+
+        A measurement under way is finished.
+        """
         self._stopped = True
         wake = self._wake
         if isinstance(wake, asyncio.Event) and self._loop is not None and not self._loop.is_closed():
@@ -109,6 +112,7 @@ class IntervalClock:
             wake.set()
 
     async def __aenter__(self) -> Self:
+        self._stopped = False
         return self
 
     async def __aexit__(
@@ -133,7 +137,7 @@ class ClockThread:
 
     def __enter__(self) -> IntervalClock:
         wake = Event()
-        self.clock._wake = wake
+        self.clock._wake, self.clock._stopped = wake, False
         self._thread = Thread(target=self.clock._run, args=(self._sensor, wake), name="coherence-clock", daemon=True)
         self._thread.start()
         return self.clock

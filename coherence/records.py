@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar
@@ -26,6 +27,14 @@ class FrozenDict(dict[K, V]):
     """A dict that refuses to change; it prints, compares, pickles and serialises like a dict."""
 
     __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> FrozenDict[K, V]:
+        made = super().__new__(cls)
+        dict.update(made, *args, **kwargs)
+        return made
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the contents alone: they were set when the object was made."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("readings are immutable; copy with dict(...) first")
@@ -279,6 +288,14 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
 
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks, terminal controls, changes of writing direction and lone surrogates."""
+    return _CONTROL.sub(" ", text)
+
+
 def excerpt(text: str, length: int = 120) -> str:
     r"""Return the beginning of a text on one line, for people to recognise it.
 
@@ -287,7 +304,7 @@ def excerpt(text: str, length: int = 120) -> str:
     >>> excerpt("one\n  two", 5)
     'one t…'
     """
-    line = " ".join(text[: 2 * length].split())
+    line = " ".join(one_line(text[: 2 * length]).split())
     return line if len(line) <= length and len(text) <= 2 * length else line[:length] + "…"
 
 

@@ -56,7 +56,7 @@ def to_half(vector: object, dimensions: int | None = None) -> Half:
     """
     try:
         array = np.asarray(vector, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # what an embedder returns may do anything when it is read
         raise VectorError(f"returned {type(vector).__name__}, not a vector of numbers") from error
     if array.ndim == 2:
         raise VectorError(f"returned {len(array)} vectors for one text")

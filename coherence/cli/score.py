@@ -13,11 +13,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from coherence.cli.table import one_line, print_runs
+from coherence.cli.table import print_runs
 from coherence.config import disabled
 from coherence.errors import CoherenceError, TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
+from coherence.records import one_line
 from coherence.registry import create_metric, lookup
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html

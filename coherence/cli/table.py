@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coherence.records import Band
+from coherence.records import Band, one_line
 from coherence.report.scoring import ScoredRun
 
 CELLS: dict[Band | None, tuple[str, str]] = {
@@ -27,11 +27,6 @@ ORDER: list[Band | None] = [None, *Band]
 
 STRIP = 30
 """Most cells of a strip."""
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line without control characters, which could take over a terminal."""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def print_runs(runs: Sequence[ScoredRun]) -> None:

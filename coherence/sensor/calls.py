@@ -11,7 +11,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from coherence.records import Failure
+from coherence.records import Failure, one_line
 from coherence.sensor.waiting import Gate, Steps
 from coherence.sensor.workers import run_on_kept_loop, submit
 
@@ -24,7 +24,7 @@ PLAIN = frozenset({type(None), float, list})
 """Types that are known not to be awaitable; the look at others is slow."""
 
 GRACE = 0.05
-"""Seconds the kept loop is given beyond the limit to cancel what overran."""
+"""Seconds that cancelled coroutines, and the kept loop, are given beyond the limit to come to an end."""
 
 OWN_STEP = 0.05
 """Seconds between two looks at a worker that is between calls."""
@@ -60,6 +60,15 @@ class Breaker:
     def ended(self) -> None:
         """Count a call that ended in time, well or not."""
         self.strikes = 0
+
+
+class Outcome(NamedTuple):
+    """What came of a call: a value, an awaitable, or an exception."""
+
+    value: Any = None
+    pending: bool = False
+    error: BaseException | None = None
+    message: str = ""
 
 
 class Call:
@@ -101,24 +110,23 @@ class Call:
         if refusal is not None:
             self.skip("disabled", refusal)
 
-    def settle(self, value: Any) -> None:
-        """Take the value, or note that it must be awaited."""
-        if type(value) not in PLAIN and inspect.isawaitable(value):
-            self.value, self.pending = value, True
-            return
-        self.pending = False
-        self.breaker.ended()
+    def attempt(self, function: Callable[[], Any]) -> Outcome:
+        """Call, look at, and convert; whatever the plug-in's own objects do, they do in here."""
         try:
-            self.value = self.convert(value) if self.convert is not None else value
-        except Exception as error:
-            self.value = None
-            self.fail(error)
+            value = function()
+            if type(value) not in PLAIN and inspect.isawaitable(value):
+                return Outcome(value, pending=True)
+            return Outcome(value if self.convert is None else self.convert(value))
+        except BaseException as error:  # SystemExit of a plug-in must not reach the host either
+            return failed(error)
 
-    def fail(self, error: BaseException) -> None:
-        """Take an exception."""
-        self.breaker.ended()
-        self.pending, self.error = False, error
-        self.failure = Failure(self.source, type(error).__name__, _message(error))
+    def take(self, outcome: Outcome) -> None:
+        """Take what came of it."""
+        self.value, self.pending, self.error = outcome.value, outcome.pending, outcome.error
+        if outcome.error is not None:
+            self.failure = Failure(self.source, type(outcome.error).__name__, outcome.message)
+        if not outcome.pending:
+            self.breaker.ended()
 
     def time_out(self, seconds: float, *, running: bool) -> None:
         """Take that the time is over."""
@@ -131,11 +139,18 @@ class Call:
         self.failure = Failure(self.source, kind, message)
 
 
-def _message(error: BaseException) -> str:
+def failed(error: BaseException) -> Outcome:
+    """Return the outcome of an exception, whatever its text does."""
     try:
-        return str(error)[:500] or "no message"
-    except Exception:
-        return "its message cannot be shown"
+        message = one_line(str(error)[:500]) or "no message"
+    except BaseException:
+        message = "its message cannot be shown"
+    return Outcome(error=error, message=message)
+
+
+def _discard(value: object) -> None:
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 class Group(NamedTuple):
@@ -148,13 +163,14 @@ class Group(NamedTuple):
 
 
 Stages: TypeAlias = Generator[Group, None, R]
-"""A generator that yields groups of calls, goes on when each has settled or failed, and returns a result."""
+"""A generator that yields groups of calls, goes on when each has ended, and returns a result."""
 
 
 class _Job(Generic[R]):
     """The stages, run on a worker thread until they end, need the caller's thread, or a call overruns.
 
-    While a call runs the generator is suspended, so that another worker can go on with it.
+    While a call runs the generator is suspended, so that another worker can go on with it. ``_began`` is set exactly
+    while a call runs; only then can the job be given up.
     """
 
     def __init__(self, stages: Stages[R], group: Group, at: int = 0) -> None:
@@ -192,29 +208,22 @@ class _Job(Generic[R]):
             with self._lock:
                 if self._abandoned:
                     return False
-                self._at, self._began = at, time.monotonic()
-            if call.failure is not None:
-                continue
-            if self._began >= group.until:
-                call.skip("timeout", "no time was left at this tick")
-                continue
-            value, error = None, None
-            try:
-                value = self._context.run(call.function)
-            except BaseException as raised:  # SystemExit of a plug-in must not reach the host either
-                error = raised
+                now = time.monotonic()
+                if call.failure is None and now >= group.until:
+                    call.skip("timeout", "no time was left at this tick")
+                if call.failure is not None:
+                    continue
+                self._at, self._began = at, now
+            outcome = self._context.run(call.attempt, call.function)
             with self._lock:
                 if self._is_abandoned():
                     call.breaker.running = False
-                    if inspect.iscoroutine(value):
-                        value.close()
+                    _discard(outcome.value)
                     return False
                 self._began = None
-            if error is None:
-                call.settle(value)
-            else:
-                call.fail(error)
-        return True
+                call.take(outcome)
+        with self._lock:
+            return not self._abandoned
 
     def _is_abandoned(self) -> bool:
         return self._abandoned
@@ -243,6 +252,9 @@ class _Job(Generic[R]):
     def abandon(self) -> None:
         """Let go without a verdict, because the caller went away."""
         with self._lock:
+            for call in self.group.calls:
+                if call.pending:
+                    _discard(call.value)
             if not self._finished:
                 self._abandoned = True
                 if self._began is not None:
@@ -262,35 +274,52 @@ class _Awaiting:
         self._calls = calls
 
     def block(self, seconds: float) -> bool:
-        return run_on_kept_loop(self.pause(seconds), max(seconds, 0.0) + GRACE)
+        return run_on_kept_loop(self.pause(seconds), max(seconds, 0.0) + 2 * GRACE)
 
     async def pause(self, seconds: float) -> bool:
-        tasks: dict[asyncio.Future[Any], Call] = {}
-        for call in self._calls:
-            try:
-                tasks[asyncio.ensure_future(call.value)] = call
-            except (TypeError, ValueError) as error:  # a future of another loop
-                call.fail(error)
-        if not tasks:
-            return True
+        tasks = {asyncio.ensure_future(_awaited(call)): call for call in self._calls}
         try:
-            _, late = await asyncio.wait(tasks, timeout=max(seconds, 0.0))
+            done, late = await asyncio.wait(tasks, timeout=max(seconds, 0.0))
         except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
+            for task, call in tasks.items():
+                _cancel(task, call.breaker)
             raise
-        for task, call in tasks.items():
-            if task in late:
-                call.time_out(seconds, running=True)
-                task.add_done_callback(partial(_retrieve, call.breaker))
-                task.cancel()
-            elif task.cancelled():
-                call.fail(asyncio.CancelledError("the plug-in cancelled itself"))
-            elif (raised := task.exception()) is not None:
-                call.fail(raised)
-            else:
-                call.settle(task.result())
+        for task in late:
+            tasks[task].time_out(seconds, running=True)
+            _cancel(task, tasks[task].breaker)
+        for task in done:
+            cancelled = failed(asyncio.CancelledError("the plug-in cancelled itself"))
+            tasks[task].take(cancelled if task.cancelled() else task.result())
+        if late:
+            await asyncio.wait(late, timeout=GRACE)  # let them take their cancellation while the loop runs
         return not late
+
+
+async def _awaited(call: Call) -> Outcome:
+    """Await what a call returned; nothing but a cancellation comes out as an exception, or it would end the loop."""
+    value = call.value
+    try:
+        if asyncio.isfuture(value):
+            if value.get_loop() is not asyncio.get_running_loop():
+                raise ValueError("returned a future of another event loop")
+            value = asyncio.shield(value)  # the host's own task is not ours to cancel
+        value = await value
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return failed(error)
+    outcome = call.attempt(lambda: value)
+    if outcome.pending:
+        _discard(outcome.value)
+        return failed(TypeError("returned an awaitable of an awaitable"))
+    return outcome
+
+
+def _cancel(task: asyncio.Future[Any], breaker: Breaker) -> None:
+    if not task.done():
+        breaker.running = True
+    task.add_done_callback(partial(_retrieve, breaker))
+    task.cancel()
 
 
 def _retrieve(breaker: Breaker, task: asyncio.Future[Any]) -> None:
@@ -307,15 +336,6 @@ def _next_group(stages: Stages[Any]) -> Group:
     return group
 
 
-def _run_here(group: Group) -> None:
-    for call in group.calls:
-        if call.failure is None:
-            try:
-                call.settle(call.function())
-            except Exception as error:
-                call.fail(error)
-
-
 def run_stages(stages: Stages[R]) -> Steps[R]:
     """Run stages on a worker, and on the caller's thread or loop what belongs there; no call can hold them up.
 
@@ -326,7 +346,9 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
         group = _next_group(stages)
         while True:
             if group.own:
-                _run_here(group)
+                for call in group.calls:
+                    if call.failure is None:
+                        call.take(call.attempt(call.function))
                 group = _next_group(stages)
                 continue
             job = yield from _run_on_worker(_Job(stages, group))

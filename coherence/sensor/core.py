@@ -16,7 +16,7 @@ from coherence.providers.minilm import default_embedder
 from coherence.records import Reading, Tick
 from coherence.registry import check_metric, create_metric, is_scalar
 from coherence.ring import Poll, Ring
-from coherence.sensor.calls import Breaker, Call, Group, Stages, run_stages
+from coherence.sensor.calls import Breaker, Call, Group, Stages, failed, run_stages
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights, is_number
 from coherence.sensor.tick import GETTERS, Measurement, Plan
@@ -122,7 +122,7 @@ class CoherenceSensor:
         self._windows = Windows()
         self._on_reading = on_reading
         self._callback_breaker = Breaker()
-        self._turnstile = Turnstile()
+        self._turnstile = Turnstile(patience=1.0)
         self._lock = Lock()
         self._last_seq = 0
 
@@ -170,32 +170,28 @@ class CoherenceSensor:
         if tick is not None and not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
         tick = tick or Tick()
-        deadline = time.monotonic() + self.timeout_s
+        now = time.monotonic()
+        deadline = now + self.timeout_s
         with self._lock:
             seq = tick.seq if tick.seq is not None else self._last_seq + 1
             self._last_seq = max(self._last_seq, seq)
-            gate = self._turnstile.enter()
+            turn = self._turnstile.enter(deadline)
         try:
-            came = gate is None or (yield gate, self.timeout_s)
-        except BaseException:
-            if gate is not None and not self._turnstile.withdraw(gate):
-                self._turnstile.leave()
-            raise
-        if not came and gate is not None and self._turnstile.withdraw(gate):
-            message = f"an earlier measurement was not done after {self.timeout_s:g} s"
-            return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
-        try:
+            if not self._turnstile.is_in(turn):
+                yield turn.gate, self.timeout_s
+            if not self._turnstile.is_in(turn):
+                message = f"an earlier measurement was not done after {self.timeout_s:g} s"
+                return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
             if disabled():
                 return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
             return (yield from run_stages(self._stages(seq, tick, deadline)))
+        except Exception as error:  # a fault of this package must not reach the host
+            return self._store(self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, failed(error).message))
         finally:
-            self._turnstile.leave()
+            self._turnstile.leave(turn, time.monotonic())
 
     def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
-        try:
-            reading = yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()
-        except Exception as error:  # a fault of this package must not reach the host
-            reading = self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, str(error))
+        reading = yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()
         self._store(reading)
         callback = self._on_reading
         if callback is None:

@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Iterable, Sequence
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from coherence.errors import VectorError
 from coherence.protocols import Embedder
 from coherence.records import Failure, excerpt
+from coherence.sensor.calls import failed
 from coherence.vectors import Half, to_half
 
 MAX_TEXTS = 20_000
 """Vectors kept by default (0.9 KB each at 384 dimensions)."""
 
 GIVE_UP_AFTER = 3
-"""Texts in a row that an embedder may fail on before the rest waits for the next tick."""
+"""Calls in a row that an embedder may fail before the rest waits for the next tick."""
 
 REPORT_AT_MOST = 5
 """Failures of one kind that are listed one by one."""
+
+POLL_S = 0.001
+"""Seconds between two looks at a text that another sensor is embedding."""
+
+Key: TypeAlias = tuple[str, bytes]
+"""Fingerprint and hash of the text."""
 
 
 class EmbeddingCache:
     """An embedder and what it has made, found again by the content of the text; thread-safe.
 
     Keys are a hash of the text and the embedder's fingerprint, so vectors of two models never mix. Vectors are kept as
-    float16, least recently used first out. Pass one cache as ``embedder=`` of several sensors to share it.
+    float16, least recently used first out. Pass one cache as ``embedder=`` of several sensors to share it; a text that
+    two of them need at once is embedded by one.
 
     Parameters
     ----------
     embedder : Embedder
         What makes the vectors. One text at a time, or ``batch_size`` texts if it has that attribute above 1.
     max_texts : int
-        Vectors kept, 1 or more; never fewer than one tick needs, or every tick would embed everything again.
+        Vectors kept, 1 or more; never fewer than the sensors' ticks need, or every tick would embed everything again.
     """
 
     def __init__(self, embedder: Embedder, max_texts: int = MAX_TEXTS) -> None:
@@ -51,11 +61,17 @@ class EmbeddingCache:
         self.embedder = embedder
         self.max_texts = max_texts
         self.embedded = 0
-        """Texts handed to the embedder so far."""
+        """Texts that the embedder has answered so far."""
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, bytes], Half | str] = OrderedDict()
+        self._kept: OrderedDict[Key, Half | str] = OrderedDict()
+        self._claimed: set[Key] = set()
+        """What is being embedded now."""
+        self._failed: dict[Key, tuple[int, int]] = {}
+        """What failed when it was last tried: how often, and ``embedded`` when it first did."""
+        self._needs: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._room = max_texts
-        self._dimensions: int | None = None
+        self._dimensions: tuple[str, int] | None = None
+        """The fingerprint of the last good vector, and its length."""
 
     @property
     def fingerprint(self) -> str:
@@ -63,15 +79,17 @@ class EmbeddingCache:
         own = getattr(self.embedder, "fingerprint", None)
         return own if isinstance(own, str) else f"object-{id(self.embedder)}"
 
-    def find(self, texts: Iterable[str], found: dict[str, Half | str]) -> list[str]:
-        """Put what is known of each text into ``found``: its vector, or why it has none. Return the unknown texts."""
-        fingerprint = self.fingerprint
+    def find(self, texts: Iterable[str], found: dict[str, Half | str], fingerprint: str | None = None) -> list[str]:
+        """Put what is known of each text into ``found``: its vector, or why it has none. Return the unknown texts.
+
+        ``fingerprint`` is the embedder's, for callers that must not ask a stranger's object for it now.
+        """
+        if fingerprint is None:
+            fingerprint = self.fingerprint
+        keys = {text: (fingerprint, _digest(text)) for text in texts if text not in found}
         missing = []
         with self._lock:
-            for text in dict.fromkeys(texts):
-                if text in found:
-                    continue
-                key = (fingerprint, _digest(text))
+            for text, key in keys.items():
                 entry = self._kept.get(key)
                 if entry is None:
                     missing.append(text)
@@ -80,119 +98,202 @@ class EmbeddingCache:
                     found[text] = entry
         return missing
 
-    def make_room(self, texts: int) -> None:
-        """See that at least this many vectors are kept."""
-        self._room = max(self.max_texts, texts)
+    def make_room(self, owner: object, texts: int) -> None:
+        """See that as many vectors are kept as all living owners need together."""
+        with self._lock:
+            self._needs[owner] = texts
+            self._room = max(self.max_texts, sum(self._needs.values()))
 
     def make(self, texts: Sequence[str], until: float, report: list[Failure]) -> Awaitable[None] | None:
         """Embed texts until a time (monotonic); what fails or is left over goes to ``report``.
 
         Returns an awaitable if the embedder is ``async``.
         """
-        run = _Run(self, texts, until, report)
-        for chunk in run.chunks():
-            try:
-                result = run.call(chunk)
-            except Exception as error:
-                run.failed(chunk, error)
-                continue
-            if inspect.isawaitable(result):
-                return self._make_async(run, chunk, result)
-            run.succeeded(chunk, result)
+        run = _Run(self, texts, until)
+        try:
+            while (chunk := run.next()) is not None:
+                if not chunk:
+                    time.sleep(POLL_S)
+                    continue
+                try:
+                    result = run.call(chunk)
+                    if inspect.isawaitable(result):
+                        return self._make_async(run, chunk, result, report)
+                    run.succeeded(chunk, result)
+                except Exception as error:
+                    run.failed(chunk, error)
+        finally:
+            self.unclaim(run.claims)
+        report += run.report()
         return None
 
-    async def _make_async(self, run: _Run, chunk: Sequence[str], first: Awaitable[Any]) -> None:
+    async def _make_async(self, run: _Run, chunk: list[Key], first: Awaitable[Any], report: list[Failure]) -> None:
+        following: list[Key] | None = chunk
         result: Awaitable[Any] | None = first
-        for following in run.chunks(resume=chunk):
-            try:
-                value = await (result if result is not None else run.call(following))
-            except Exception as error:
-                run.failed(following, error)
-            else:
-                run.succeeded(following, value)
-            result = None
+        try:
+            while following is not None:
+                try:
+                    if following:
+                        run.claim(following)
+                        run.succeeded(following, await (result if result is not None else run.call(following)))
+                    else:
+                        await asyncio.sleep(POLL_S)
+                except Exception as error:
+                    run.failed(following, error)
+                following, result = run.next(), None
+        finally:
+            self.unclaim(run.claims)
+        report += run.report()
 
-    def keep(self, text: str, fingerprint: str, vector: object) -> str | None:
-        """Check and keep a vector; return why it is not usable, if so. A bad one is remembered too, not made again."""
-        if self._dimensions is None:
-            declared = getattr(self.embedder, "dimensions", None)
-            self._dimensions = declared if isinstance(declared, int) else None
+    def claim(self, keys: Sequence[Key]) -> list[Key]:
+        """Reserve those of the keys that nobody has made or is making; return them."""
+        with self._lock:
+            free = [key for key in keys if key not in self._kept and key not in self._claimed]
+            self._claimed.update(free)
+        return free
+
+    def unclaim(self, keys: Iterable[Key]) -> None:
+        """Give back what was reserved."""
+        with self._lock:
+            self._claimed.difference_update(keys)
+
+    def made(self, key: Key) -> bool:
+        """Tell whether something is known of a text by now."""
+        with self._lock:
+            return key in self._kept
+
+    def last_failed(self, key: Key) -> bool:
+        """Tell whether a text failed when it was last tried."""
+        return key in self._failed
+
+    def keep(self, key: Key, vector: object) -> None:
+        """Check and keep a vector. A bad one is remembered with its reason, and not made again."""
         entry: Half | str
         try:
-            entry = to_half(vector, self._dimensions)
-            self._dimensions = entry.size
+            entry = to_half(vector, self._length(key[0]))
         except VectorError as error:
             entry = str(error)
+        else:
+            self._dimensions = (key[0], entry.size)
         with self._lock:
             self.embedded += 1
-            self._kept[(fingerprint, _digest(text))] = entry
+            self._failed.pop(key, None)
+            self._kept[key] = entry
             while len(self._kept) > self._room:
                 self._kept.popitem(last=False)
-        return entry if isinstance(entry, str) else None
+
+    def note_failure(self, keys: Sequence[Key], reason: str) -> None:
+        """Remember that texts failed; they are tried again, after the others.
+
+        A text that fails time and again while others do not is taken for bad, or its source would be unknown for ever.
+        """
+        with self._lock:
+            if len(self._failed) > MAX_TEXTS:
+                self._failed.clear()
+            for key in keys:
+                times, embedded = self._failed.get(key, (0, self.embedded))
+                self._failed[key] = (times + 1, embedded)
+                if times + 1 >= GIVE_UP_AFTER and self.embedded > embedded:
+                    self._kept[key] = f"failed {times + 1} times: {reason}"
+                    del self._failed[key]
+
+    def _length(self, fingerprint: str) -> int | None:
+        if self._dimensions is not None and self._dimensions[0] == fingerprint:
+            return self._dimensions[1]
+        declared = getattr(self.embedder, "dimensions", None)
+        return declared if isinstance(declared, int) else None
 
 
 class _Run:
-    """One pass over the texts of a tick: pacing, and what went wrong."""
+    """One pass over the texts of a tick: order, pacing, and what went wrong."""
 
-    def __init__(self, cache: EmbeddingCache, texts: Sequence[str], until: float, report: list[Failure]) -> None:
+    def __init__(self, cache: EmbeddingCache, texts: Sequence[str], until: float) -> None:
         self.cache = cache
-        self.texts = texts
         self.until = until
-        self.report = report
-        self.fingerprint = cache.fingerprint
+        fingerprint = cache.fingerprint
+        self.texts: dict[Key, str] = {(fingerprint, _digest(text)): text for text in texts}
+        self.claims: set[Key] = set()
         size = getattr(cache.embedder, "batch_size", 1)
-        self.batch = size if isinstance(size, int) and size > 1 else 1
-        self.call: Callable[[Sequence[str]], Any] = self._many if self.batch > 1 else self._one
-        self.began = time.monotonic()
-        self.at = 0
+        batch = size if isinstance(size, int) and size > 1 else 1
+        keys = sorted(self.texts, key=cache.last_failed)  # stable: what failed last time comes last
+        self.todo: deque[list[Key]] = deque(keys[at : at + batch] for at in range(0, len(keys), batch))
+        self.single = batch == 1
+        self.began = self.started = time.monotonic()
+        self.done = 0
         self.in_a_row = 0
+        self.late = False
+        self.failures: list[Failure] = []
         self.unlisted = 0
 
-    def _one(self, chunk: Sequence[str]) -> Any:
-        return self.cache.embedder.embed(chunk[0])
-
-    def _many(self, chunk: Sequence[str]) -> Any:
-        return self.cache.embedder.embed_batch(list(chunk))
-
-    def chunks(self, resume: Sequence[str] | None = None) -> Iterator[Sequence[str]]:
-        """Yield the texts in turn; stop early when the next ones would probably not be done in time."""
-        if resume is not None:
-            yield resume
-        while self.at < len(self.texts):
-            started = time.monotonic()
-            chunk = self.texts[self.at : self.at + self.batch]
-            self.at += len(chunk)
-            yield chunk
+    def next(self) -> list[Key] | None:
+        """Return the next keys to embed, none of them if they are being embedded elsewhere, ``None`` at the end."""
+        while self.todo and self.in_a_row < GIVE_UP_AFTER:
             now = time.monotonic()
-            if self.in_a_row >= GIVE_UP_AFTER or now + 3 * (now - started) > self.until:
+            pace = now - self.started if self.done else 0.0
+            if now + 3 * pace > self.until:
+                self.late = True
                 break
-        left = len(self.texts) - self.at
-        if left and self.in_a_row < GIVE_UP_AFTER:
-            took = f"{self.at} of {len(self.texts)} new texts in {time.monotonic() - self.began:.2g} s"
-            self.report.append(Failure("embedder", "timeout", f"embedded {took}; the rest follows at the next ticks"))
-        if self.unlisted:
-            self.report.append(Failure("embedder", "more", f"{self.unlisted} more texts failed likewise"))
+            chunk = self.todo.popleft()
+            mine = self.cache.claim(chunk)
+            self.claims.update(mine)
+            elsewhere = [key for key in chunk if key not in mine and not self.cache.made(key)]
+            if elsewhere:
+                self.todo.append(elsewhere)
+            if mine or elsewhere:
+                self.started = now
+                return mine
+        return None
 
-    def succeeded(self, chunk: Sequence[str], result: Any) -> None:
+    def claim(self, chunk: list[Key]) -> None:
+        """Reserve again what the synchronous part has given back."""
+        self.claims.update(chunk)
+        self.cache.claim(chunk)
+
+    def call(self, chunk: list[Key]) -> Any:
+        """Hand the texts to the embedder."""
+        embedder = self.cache.embedder
+        if self.single:
+            return embedder.embed(self.texts[chunk[0]])
+        return embedder.embed_batch([self.texts[key] for key in chunk])
+
+    def succeeded(self, chunk: list[Key], result: Any) -> None:
         """Keep what came, text by text."""
-        vectors: list[Any] = [result]
-        if self.batch > 1:
-            vectors = list(result)
-            if len(vectors) != len(chunk):
-                self.failed(chunk, VectorError(f"returned {len(vectors)} vectors for {len(chunk)} texts"))
-                return
+        vectors = [result] if self.single else list(result)
+        if len(vectors) != len(chunk):
+            raise VectorError(f"returned {len(vectors)} vectors for {len(chunk)} texts")
         self.in_a_row = 0
-        for text, vector in zip(chunk, vectors, strict=True):
-            self.cache.keep(text, self.fingerprint, vector)
+        for key, vector in zip(chunk, vectors, strict=True):
+            self.cache.keep(key, vector)
+        self._release(chunk)
+        self.done += len(chunk)
 
-    def failed(self, chunk: Sequence[str], error: Exception) -> None:
-        """Note an exception; the text is tried again at the next tick."""
+    def failed(self, chunk: list[Key], error: Exception) -> None:
+        """Note an exception; a batch is tried again text by text, a text at the next tick."""
+        self._release(chunk)
         self.in_a_row += 1
-        if len(self.report) < REPORT_AT_MOST:
-            about = f"{error} (text “{excerpt(chunk[0], 60)}”)"
-            self.report.append(Failure("embedder", type(error).__name__, about[:500]))
+        if not self.single and len(chunk) > 1 and self.in_a_row < GIVE_UP_AFTER:
+            self.todo.extend([key] for key in chunk)
+        else:
+            self.cache.note_failure(chunk, failed(error).message)
+        if len(self.failures) < REPORT_AT_MOST:
+            about = f"{failed(error).message} (text “{excerpt(self.texts[chunk[0]], 60)}”)"
+            self.failures.append(Failure("embedder", type(error).__name__, about))
         else:
             self.unlisted += len(chunk)
+
+    def _release(self, chunk: list[Key]) -> None:
+        self.cache.unclaim(chunk)
+        self.claims.difference_update(chunk)
+
+    def report(self) -> list[Failure]:
+        """Say what failed and what is left over."""
+        failures = list(self.failures)
+        if self.late:
+            took = f"{self.done} of {len(self.texts)} new texts in {time.monotonic() - self.began:.2g} s"
+            failures.append(Failure("embedder", "timeout", f"embedded {took}; the rest follows at the next ticks"))
+        if self.unlisted:
+            failures.append(Failure("embedder", "more", f"{self.unlisted} more texts failed likewise"))
+        return failures
 
 
 def _digest(text: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
 from typing import Literal, NamedTuple, TypeAlias
@@ -21,6 +20,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "contradiction_pressure": 0.25,
     "semantic_diffusion": 0.25,
 }
+MAX_WEIGHT = 1e9
 DEFAULT_INVERTED = frozenset({"goal_drift", "contradiction_pressure", "semantic_diffusion"})
 
 
@@ -175,6 +175,6 @@ def check_weights(weights: Mapping[str, float] | None, names: Collection[str]) -
             raise ValueError(f"weights: {name!r} names no metric; metrics: {', '.join(names) or 'none'}")
         if not is_number(weight):
             raise TypeError(f"weights: {name!r} must be a number, not {weight!r}")
-        if not 0.0 <= weight <= sys.float_info.max:
-            raise ValueError(f"weights: {name!r} must be 0 or more and finite, not {weight}")
+        if not weight >= 0 or weight > MAX_WEIGHT:
+            raise ValueError(f"weights: {name!r} must be 0 or more and at most {MAX_WEIGHT:g}, not {weight}")
     return {name: float(weight) for name, weight in weights.items()}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from coherence.errors import UnknownSourceError
 from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
 from coherence.protocols import MetricFn, ScalarMetricFn, StateProvider
+from coherence.providers.hashing import HashingEmbedder
+from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.static import StaticState
 from coherence.providers.transcript import TranscriptState
-from coherence.records import Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
-from coherence.sensor.calls import Breaker, Call, Group, Stages
+from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
+from coherence.sensor.calls import Breaker, Call, Group, Stages, failed
 from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, classify_band, score
 from coherence.sensor.windows import Windows
@@ -28,9 +32,16 @@ GETTERS: Mapping[Kind, str] = {
 
 OWN_METRICS = frozenset({GoalDrift, MemoryRetention, ContradictionPressure, SemanticDiffusion})
 OWN_STATES = frozenset({StaticState, TranscriptState})
+OWN_EMBEDDERS = frozenset({HashingEmbedder, MiniLMEmbedder})
 
-LIGHT = 32
-"""New texts up to which this package's own metrics run on the caller's thread."""
+LIGHT, LIGHT_ROWS = 32, 600
+"""New texts, and texts in all, up to which this package's own code runs on the caller's thread."""
+
+MAX_TEXTS = 2_000_000
+"""Texts that one source may have."""
+
+MAX_ITEMS = 8
+"""Items that a piece of evidence may point at."""
 
 SLACK = 1e-6
 """How far outside [0, 1] a value may be and still be taken as rounding."""
@@ -59,6 +70,7 @@ class Plan:
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self.names = tuple(metric.name for metric in together)
         self.own_state = type(provider) in OWN_STATES
+        self.own_embedder = type(cache.embedder) in OWN_EMBEDDERS
         self.own_metrics = not scalars and all(type(metric) in OWN_METRICS for metric in metrics)
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
@@ -67,7 +79,7 @@ class Plan:
             if metrics and (kind != "all_memories" or "all_memories" in wanted)
         }
         self.reads: dict[str, tuple[Kind, ...]] = {
-            metric.name: tuple(getattr(metric, "reads", ())) for metric in metrics
+            metric.name: tuple(getattr(metric, "reads", None) or ()) for metric in metrics
         }
         self.source_breakers = {kind: Breaker() for kind in self.getters}
         self.metric_breakers = {name: Breaker() for name in self.names}
@@ -115,12 +127,17 @@ class Measurement:
         self.absent: dict[str, str] = {}
         """Source -> why its texts or vectors are not known at this tick."""
         self.errors: list[Failure] = []
+        self.vectors: dict[str, Half | str] = {}
+        """Text -> vector, or why it has none; only what is new in a window."""
+        self.missing: dict[Kind, list[str]] = {}
+        self.wanted: list[str] = []
+        self.fingerprint = ""
 
     def stages(self) -> Stages[Reading]:
         """Read, embed, measure."""
         lists = yield from self._read()
-        vectors = yield from self._embed(lists)
-        return (yield from self._run_metrics(lists, vectors))
+        yield from self._embed(lists)
+        return (yield from self._run_metrics(lists))
 
     def _until(self, share: float) -> float:
         now = time.monotonic()
@@ -146,35 +163,44 @@ class Measurement:
                 self.absent[kind] = f"{GETTERS[kind]} failed: {call.failure.kind}"
         return lists
 
-    def _embed(self, lists: Mapping[Kind, list[str]]) -> Stages[dict[str, Half | str]]:
-        cache, windows = self.plan.cache, self.windows
-        windows.follow(cache.fingerprint)
-        vectors: dict[str, Half | str] = {}
-        missing: dict[Kind, list[str]] = {}
-        for kind, texts in lists.items():
-            if texts is not windows[kind].raw:
-                missing[kind] = cache.find(windows[kind].unseen(texts), vectors)
-        wanted = list(dict.fromkeys(text for texts in missing.values() for text in texts))
-        if not wanted:
-            return vectors
-        cache.make_room(sum(map(len, lists.values())))
+    def _embed(self, lists: Mapping[Kind, list[str]]) -> Stages[None]:
+        plan = self.plan
+        look_up = Call("embedder", lambda: self._look_up(lists), plan.embedder_breaker)
+        rows = sum(map(len, lists.values()))
+        yield Group([look_up], self._until(0.9), own=plan.own_embedder and rows <= LIGHT_ROWS)
+        if look_up.failure is not None:
+            self.errors.append(look_up.failure)
+            self.absent |= dict.fromkeys(lists, f"the embedder failed: {look_up.failure.kind}")
+        if not self.wanted:
+            return
         report: list[Failure] = []
         until = self._until(0.9)
-        call = Call("embedder", lambda: cache.make(wanted, until, report), self.plan.embedder_breaker)
+        make = Call("embedder", lambda: plan.cache.make(self.wanted, until, report), plan.embedder_breaker)
         # Pacing inside make() ends in time; only a single text that hangs is cut off, a little later.
-        yield Group([call], self._until(0.95))
+        yield Group([make], self._until(0.95))
         self.errors += report
-        if call.failure is not None:
-            self.errors.append(call.failure)
-        left = set(cache.find(wanted, vectors))
-        for kind, texts in missing.items():
+        if make.failure is not None:
+            self.errors.append(make.failure)
+
+    def _look_up(self, lists: Mapping[Kind, list[str]]) -> None:
+        """Find what is embedded already; runs on the worker."""
+        cache, windows = self.plan.cache, self.windows
+        self.fingerprint = cache.fingerprint
+        windows.follow(self.fingerprint)
+        for kind, texts in lists.items():
+            if texts is not windows[kind].raw:
+                self.missing[kind] = cache.find(windows[kind].unseen(texts), self.vectors, self.fingerprint)
+        if any(self.missing.values()):
+            cache.make_room(windows, sum(map(len, lists.values())))
+            self.wanted = list(dict.fromkeys(text for texts in self.missing.values() for text in texts))
+
+    def _prepare(self, lists: Mapping[Kind, list[str]]) -> MetricInput:
+        """Bring the windows up to date and make the metrics' input of them; mostly runs on the worker."""
+        left = set(self.plan.cache.find(self.wanted, self.vectors, self.fingerprint))
+        for kind, texts in self.missing.items():
             late = sum(text in left for text in texts)
             if late:
                 self.absent[kind] = f"{late} of {len(lists[kind])} {kind} have no vector yet"
-        return vectors
-
-    def _prepare(self, lists: Mapping[Kind, list[str]], vectors: Mapping[str, Half | str]) -> MetricInput:
-        """Bring the windows up to date and make the metrics' input of them; runs on the worker."""
         keep_bad = self.plan.missing == "zero"
         bad: list[Failure] = []
         for kind, texts in lists.items():
@@ -182,7 +208,7 @@ class Measurement:
             if kind in self.absent:
                 continue
             if texts is not window.raw:
-                self.windows.update(kind, texts, vectors, keep_bad=keep_bad)
+                self.windows.update(kind, texts, self.vectors, keep_bad=keep_bad)
             for text, reason in window.bad.items():
                 bad.append(Failure("embedder", "bad vector", f"{reason} (text “{excerpt(text, 60)}” of the {kind})"))
             if texts and not window.texts and not keep_bad:
@@ -195,20 +221,20 @@ class Measurement:
         fields |= {f"{kind}_texts": window.texts for kind, window in known.items()}
         return MetricInput(**fields, tick=self.tick, tables=self.windows.view(), absent=self.absent)
 
-    def _run_metrics(self, lists: Mapping[Kind, list[str]], vectors: Mapping[str, Half | str]) -> Stages[Reading]:
+    def _run_metrics(self, lists: Mapping[Kind, list[str]]) -> Stages[Reading]:
         plan = self.plan
         data: list[MetricInput] = []
-        prepare = Call("sensor", lambda: data.append(self._prepare(lists, vectors)), plan.own_breaker)
+        prepare = Call("sensor", lambda: data.append(self._prepare(lists)), plan.own_breaker)
         calls: dict[str, Call] = {}
         evidence: dict[str, Evidence] = {}
         functions: list[Callable[[], Any]] = [
             partial(_explained, metric, data, evidence, self.errors) for metric in plan.metrics
         ]
-        functions += [scalar.compute for scalar in plan.scalars]
+        functions += [partial(_computed, scalar) for scalar in plan.scalars]
         for name, function in zip(plan.names, functions, strict=True):
             calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
-        light = plan.own_metrics and len(vectors) <= LIGHT
+        light = plan.own_metrics and len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
         yield Group([*first, *calls.values()], self._until(0.9), own=light)
         if prepare.failure is not None:
             self.errors.append(prepare.failure)
@@ -216,8 +242,8 @@ class Measurement:
         unknown: dict[str, str] = {}
         for name, call in calls.items():
             values[name] = None
-            if isinstance(call.error, UnknownSourceError):
-                unknown[name] = str(call.error)
+            if call.failure is not None and isinstance(call.error, UnknownSourceError):
+                unknown[name] = call.failure.message
             elif call.failure is not None:
                 unknown[name] = f"failed: {call.failure.kind}"
                 self.errors.append(call.failure)
@@ -239,6 +265,10 @@ class Measurement:
         return "the metric gave no value"
 
 
+def _computed(scalar: ScalarMetricFn) -> Any:
+    return scalar.compute()
+
+
 def _explained(
     metric: MetricFn, data: list[MetricInput], evidence: dict[str, Evidence], errors: list[Failure]
 ) -> float | None:
@@ -250,25 +280,42 @@ def _explained(
     if value is not None and callable(explain):
         try:
             found = explain(data[0])
-            if isinstance(found, Evidence):
-                evidence[metric.name] = found
-            elif found is not None:
-                raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
+            if found is not None:
+                evidence[metric.name] = found if type(metric) in OWN_METRICS else as_evidence(found)
         except Exception as error:
-            errors.append(Failure(f"metric {metric.name}", type(error).__name__, f"explain failed: {error}"[:500]))
+            message = f"explain failed: {failed(error).message}"
+            errors.append(Failure(f"metric {metric.name}", type(error).__name__, message))
     return value
+
+
+def as_evidence(found: object) -> Evidence:
+    """Check what ``explain`` returned, and cut it to a size that a reading may keep."""
+    if not isinstance(found, Evidence):
+        if inspect.iscoroutine(found):
+            found.close()
+        raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
+    if found.kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
+    items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
+    return Evidence(excerpt(found.why), found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
 
 
 def as_texts(value: object, last: list[str]) -> list[str]:
     """Check what a getter returned; return ``last`` itself if nothing has changed."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"returned {type(value).__name__}, expected a list of str")
-    texts = value if type(value) is list else list(value)
-    if texts == last:
+    # list() of an endless iterator would never give the interpreter back
+    texts = value if type(value) is list else list(islice(value, MAX_TEXTS + 1))
+    if len(texts) > MAX_TEXTS:
+        raise ValueError(f"returned more than {MAX_TEXTS:,} texts")
+    if len(texts) == len(last) and texts == last:
         return last
-    for at, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"item {at} is {type(text).__name__}, expected str")
+    if not set(map(type, texts)) <= {str}:
+        for at, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"item {at} is {type(text).__name__}, expected str")
+        # A subclass may hash, compare and hang as it likes; its characters are enough.
+        texts = [str.__getitem__(text, slice(None)) for text in texts]
     return [text for text in texts if text and not text.isspace()]
 
 

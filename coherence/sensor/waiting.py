@@ -110,36 +110,56 @@ class Gate:
             self._wake = None
 
 
+class Turn:
+    """One measurement's place in the queue."""
+
+    __slots__ = ("gate", "until")
+
+    def __init__(self, until: float) -> None:
+        self.gate = Gate()
+        self.until = until
+        """When it must be over (monotonic)."""
+
+
 class Turnstile:
-    """Lets one measurement in at a time, in the order they came."""
+    """Lets one measurement in at a time, in the order they came.
 
-    def __init__(self) -> None:
+    A turn whose time is long over is taken away: its event loop was stopped in the middle, or its thread does not exist
+    in this forked process.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
         self._lock = threading.Lock()
-        self._busy = False
-        self._queue: deque[Gate] = deque()
+        self._inside: Turn | None = None
+        self._queue: deque[Turn] = deque()
 
-    def enter(self) -> Gate | None:
-        """Go in (``None``), or get the gate to wait at."""
+    def enter(self, until: float) -> Turn:
+        """Get a turn; its gate is open if it may go in at once."""
+        turn = Turn(until)
         with self._lock:
-            if self._busy:
-                gate = Gate()
-                self._queue.append(gate)
-                return gate
-            self._busy = True
-            return None
-
-    def withdraw(self, gate: Gate) -> bool:
-        """Stop waiting; ``False`` if the turn has just come, which then must be used or left."""
-        with self._lock:
-            if gate in self._queue:
-                self._queue.remove(gate)
-                return True
-            return False
-
-    def leave(self) -> None:
-        """Let the next one in."""
-        with self._lock:
-            if self._queue:
-                self._queue.popleft().open()
+            if self._inside is not None:
+                self._queue.append(turn)
             else:
-                self._busy = False
+                self._inside = turn
+                turn.gate.open()
+        return turn
+
+    def is_in(self, turn: Turn) -> bool:
+        """Tell whether it is this one's turn."""
+        return self._inside is turn
+
+    def leave(self, turn: Turn, now: float) -> None:
+        """Let the next one in, or stop waiting."""
+        with self._lock:
+            if self._inside is turn:
+                self._admit_next()
+            elif turn in self._queue:
+                self._queue.remove(turn)
+                if self._inside is not None and self._inside.until + self._patience < now:
+                    self._admit_next()
+
+    def _admit_next(self) -> None:
+        self._inside = self._queue.popleft() if self._queue else None
+        if self._inside is not None:
+            self._inside.gate.open()

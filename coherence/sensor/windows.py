@@ -47,7 +47,8 @@ class Window:
         """Hold these texts; those without a vector are left out, or kept as zero rows."""
         bad = {text: reason for text in raw if isinstance(reason := vectors.get(text), str)}
         texts = tuple(raw) if keep_bad else tuple(text for text in raw if text not in bad)
-        before = [self._rows.get(text, -1) for text in texts]
+        # a row that was zero for want of a vector may have one by now
+        before = [-1 if text in self.bad else self._rows.get(text, -1) for text in texts]
         new = [i for i, row in enumerate(before) if row < 0]
         stayed = [i for i, row in enumerate(before) if row >= 0]
         made: dict[int, Half] = {i: vector for i in new if not isinstance(vector := vectors[texts[i]], str)}
@@ -58,11 +59,16 @@ class Window:
             matrix[now] = self.matrix[then]
         for i, vector in made.items():
             matrix[i] = to_unit(vector)
-        matrix.flags.writeable = False
-        self.raw, self.texts, self.matrix, self.bad = list(raw), texts, matrix, bad
+        self.raw, self.texts, self.matrix, self.bad = list(raw), texts, read_only(matrix), bad
         self._rows = {text: i for i, text in enumerate(texts)}
         self.version += 1
         self.carry = (now, then, np.array(new, np.intp))
+
+
+def read_only(matrix: Matrix) -> Matrix:
+    """Return a view that cannot be made writable again, unlike an array that owns its data."""
+    matrix.flags.writeable = False
+    return matrix.view()
 
 
 def _compact(positions: list[int]) -> Index:
@@ -125,8 +131,7 @@ class Windows:
             return kept[2]
         if KINDS.index(rows) > KINDS.index(columns):
             return self.cosines(columns, rows).T
-        table = _renew(left, right, kept)
-        table.flags.writeable = False
+        table = read_only(_renew(left, right, kept))
         self._tables[rows, columns] = (left.version, right.version, table)
         return table
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Protocol
@@ -34,11 +36,14 @@ class _Worker(Thread):
     def run(self) -> None:
         while True:
             job = self.queue.get()
-            wanted = job.work()
-            # Free first, signal second: the waiter's next job then finds this thread instead of starting another.
-            stay = _release(self)
-            if wanted:
-                job.done()
+            wanted = True
+            try:
+                wanted = job.work()
+            finally:
+                # Free first, signal second: the waiter's next job then finds this thread instead of starting another.
+                stay = _release(self)
+                if wanted:
+                    job.done()
             del job
             if not stay:
                 return
@@ -69,8 +74,24 @@ def _release(worker: _Worker) -> bool:
 class _KeptLoop:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.thread = Thread(target=self.loop.run_forever, name="coherence-loop", daemon=True)
+        self.thread = Thread(target=self._run, name="coherence-loop", daemon=True)
         self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.loop.run_forever()
+            tasks = asyncio.all_tasks(self.loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=0.1))
+        finally:
+            self.loop.close()
+
+    def retire(self) -> None:
+        """End the thread as soon as what blocks it lets go."""
+        with suppress(RuntimeError):  # it is closed already
+            self.loop.call_soon_threadsafe(self.loop.stop)
 
 
 _kept: _KeptLoop | None = None
@@ -86,11 +107,13 @@ def run_on_kept_loop(work: Coroutine[Any, Any, bool], seconds: float) -> bool:
     future = asyncio.run_coroutine_threadsafe(work, kept.loop)
     try:
         return future.result(seconds)
-    except FutureTimeoutError:
-        future.cancel()
+    except (FutureTimeoutError, CancelledError):
+        if kept.thread.is_alive():
+            future.cancel()
         with _lock:
             if _kept is kept:
                 _kept = None
+        kept.retire()
         return False
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from coherence import CoherenceSensor, EmbeddingCache, MetricInput
 from coherence.metrics import GoalDrift
-from coherence.providers import MiniLMEmbedder, StaticState
+from coherence.providers import HashingEmbedder, MiniLMEmbedder, StaticState
 from coherence.providers.minilm import has_vnni
 from coherence.testing import CountingEmbedder
 
@@ -130,7 +130,7 @@ def overhead_ms(
     With an own provider class every tick changes threads once, because a stranger's code may hang.
     """
     state = State(context, memories)
-    cache = EmbeddingCache(Instant())
+    cache = EmbeddingCache(HashingEmbedder())
     static = StaticState(goals=state.goals, context=state.context, memories=state.memories)
     state.get_goal_relevant_memories = lambda: state.memories  # type: ignore[method-assign]  # all of them are relevant
     sensor = CoherenceSensor(state if own_class else static, embedder=cache, metrics=metrics, timeout_s=60)

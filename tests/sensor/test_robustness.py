@@ -474,7 +474,7 @@ def test_the_first_of_two_concurrent_measurements_is_the_older_one_even_if_slowe
 
 def test_a_measurement_that_never_gets_its_turn_says_so_in_time(forever: threading.Event) -> None:
     sensor = probe(metrics=[Named(hang(forever))], timeout_s=LIMIT)
-    sensor._turnstile.enter()  # somebody is in and does not come out
+    sensor._turnstile.enter(time.monotonic() + 60)  # somebody is in and does not come out
     for start in (CoherenceSensor.measure_sync, measure_async):
         with bounded():
             reading = start(sensor)
