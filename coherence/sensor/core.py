@@ -16,9 +16,10 @@ from coherence.providers.minilm import default_embedder
 from coherence.records import Reading, Tick
 from coherence.registry import check_metric, create_metric, is_scalar
 from coherence.ring import Poll, Ring
-from coherence.sensor.calls import Breaker, Call, Group, Stages, failed, run_stages
+from coherence.sensor.calls import Breaker, Call, failed
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights, is_number
+from coherence.sensor.stages import Group, Stages, run_stages
 from coherence.sensor.tick import GETTERS, Measurement, Plan
 from coherence.sensor.waiting import Steps, Turnstile, drive_async, drive_sync
 from coherence.sensor.windows import Windows

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from coherence.errors import UnknownSourceError
@@ -16,10 +14,12 @@ from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.static import StaticState
 from coherence.providers.transcript import TranscriptState
-from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
-from coherence.sensor.calls import Breaker, Call, Group, Stages, failed
+from coherence.records import Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
+from coherence.sensor.calls import Breaker, Call, failed
 from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, classify_band, score
+from coherence.sensor.stages import Group, Stages
+from coherence.sensor.values import as_evidence, as_texts, as_value
 from coherence.sensor.windows import Windows
 from coherence.vectors import Half
 
@@ -36,15 +36,6 @@ OWN_EMBEDDERS = frozenset({HashingEmbedder, MiniLMEmbedder})
 
 LIGHT, LIGHT_ROWS = 32, 600
 """New texts, and texts in all, up to which this package's own code runs on the caller's thread."""
-
-MAX_TEXTS = 2_000_000
-"""Texts that one source may have."""
-
-MAX_ITEMS = 8
-"""Items that a piece of evidence may point at."""
-
-SLACK = 1e-6
-"""How far outside [0, 1] a value may be and still be taken as rounding."""
 
 
 class Plan:
@@ -286,44 +277,3 @@ def _explained(
             message = f"explain failed: {failed(error).message}"
             errors.append(Failure(f"metric {metric.name}", type(error).__name__, message))
     return value
-
-
-def as_evidence(found: object) -> Evidence:
-    """Check what ``explain`` returned, and cut it to a size that a reading may keep."""
-    if not isinstance(found, Evidence):
-        if inspect.iscoroutine(found):
-            found.close()
-        raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
-    if found.kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
-    items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
-    return Evidence(excerpt(found.why), found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
-
-
-def as_texts(value: object, last: list[str]) -> list[str]:
-    """Check what a getter returned; return ``last`` itself if nothing has changed."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"returned {type(value).__name__}, expected a list of str")
-    # list() of an endless iterator would never give the interpreter back
-    texts = value if type(value) is list else list(islice(value, MAX_TEXTS + 1))
-    if len(texts) > MAX_TEXTS:
-        raise ValueError(f"returned more than {MAX_TEXTS:,} texts")
-    if len(texts) == len(last) and texts == last:
-        return last
-    if not set(map(type, texts)) <= {str}:
-        for at, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"item {at} is {type(text).__name__}, expected str")
-        # A subclass may hash, compare and hang as it likes; its characters are enough.
-        texts = [str.__getitem__(text, slice(None)) for text in texts]
-    return [text for text in texts if text and not text.isspace()]
-
-
-def as_value(value: object) -> float | None:
-    """Check what a metric returned."""
-    if value is None or (type(value) is float and 0.0 <= value <= 1.0):
-        return value
-    number = float(value)  # type: ignore[arg-type]  # numbers of any library; the rest raises TypeError
-    if not -SLACK <= number <= 1.0 + SLACK:
-        raise ValueError(f"returned {number}, outside [0, 1]")
-    return min(max(number, 0.0), 1.0)
