@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -51,6 +53,9 @@ def _shared(command: F) -> F:
 @click.version_option(coherence.__version__, prog_name="coherence")
 def main() -> None:
     """Interoception for LLM agents: tell whether an agent is still thinking straight."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # agents write what a terminal's encoding may not have
 
 
 @main.command()

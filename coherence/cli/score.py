@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +53,27 @@ def score_files(
         _warn_of_failures(run)
     if as_json:
         sys.stdout.write(json.dumps(_summary(runs, errors), indent=2) + "\n")
-    else:
+    elif runs:
         print_runs(runs)
-    if jsonl is not None:
-        write_atomically(jsonl, "".join(_lines(runs)))
-        click.echo(f"readings: {jsonl}", err=True)
-    if html is not None:
-        write_html(html, runs)
-        click.echo(f"report: {html}", err=True)
-    if errors:
+    written = [
+        jsonl is None or _write("readings", jsonl, lambda path: write_atomically(path, "".join(_lines(runs)))),
+        html is None or _write("report", html, lambda path: write_html(path, runs)),
+    ]
+    if errors or not all(written):
         return 2
     lowest = [run.lowest.coherence_index for run in runs if run.lowest is not None]
     return int(fail_below is not None and any(index < fail_below for index in lowest))
+
+
+def _write(what: str, path: Path, write: Callable[[Path], object]) -> bool:
+    """Write a file and say so; report what prevents it."""
+    try:
+        write(path)
+    except OSError as error:
+        click.echo(f"error: {path}: cannot be written: {error.strerror or error}", err=True)
+        return False
+    click.echo(f"{what}: {path}", err=True)
+    return True
 
 
 def _embedder(spec: str) -> Any:

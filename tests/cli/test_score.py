@@ -98,6 +98,39 @@ def test_a_bad_file_is_named_the_others_are_scored_and_the_status_is_two(run_fil
     assert len(result.stdout.splitlines()) == 2
 
 
+def test_with_bad_files_alone_no_table_is_shown(tmp_path: Path) -> None:
+    result = score(tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"error: {tmp_path}: is a directory" in result.stderr
+
+
+def test_an_output_that_cannot_be_written_is_named_and_the_table_is_shown(
+    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.mkstemp", full)
+    result = score(run_file, "--html", tmp_path / "out.html")
+    assert result.exit_code == 2
+    assert "out.html: cannot be written: No space left on device" in result.stderr
+    assert "oslo  4 " in result.stdout
+
+
+def test_an_encoding_without_the_agents_characters_is_no_obstacle(run_file: Path) -> None:
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "coherence", "score", str(run_file), "--embedder", "hashing"]
+    result = subprocess.run(command, capture_output=True, env=variables)
+    assert result.returncode == 0, result.stderr
+    assert b"?" in result.stdout  # the quotation marks around the evidence
+
+
+def test_a_reader_that_goes_away_is_no_traceback(run_file: Path) -> None:
+    command = f'"{sys.executable}" -m coherence score "{run_file}" --embedder hashing --json | true'
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in result.stderr
+
+
 def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(RUN).encode())[:-12])
