@@ -274,7 +274,8 @@ def test_a_failing_server_is_an_error_in_the_reading_and_is_asked_again_at_the_n
     stub.answer = lambda texts: Answer(b"overloaded", 503)
     failed = sensor.measure_sync()
     assert failed.metrics["goal_drift"] is None
-    assert [failure.source for failure in failed.errors] == ["embedder"]
+    # the batch, then its two texts one by one
+    assert [failure.source for failure in failed.errors] == ["embedder"] * 3
     assert "answered 503: overloaded" in failed.errors[0].message
     stub.answer = lambda texts: data(rows(texts))
     recovered = sensor.measure_sync()
