@@ -196,8 +196,9 @@ def unregister(name: str, group: Group = "metrics") -> None:
 
 def available(group: Group = "metrics") -> list[Plugin]:
     """Return every known plug-in of a group, by name; what is registered in code hides an entry point."""
-    points = entry_points(group=f"coherence.{group}")
-    found = {point.name: _of(point) for point in reversed(list(points))}  # of two with one name the first counts, as in _find
+    points = list(entry_points(group=f"coherence.{group}"))
+    # Reversed: of two with one name the first counts, as in _find.
+    found = {point.name: _of(point) for point in reversed(points)}
     return [plugin for _, plugin in sorted({**found, **_registered[group]}.items())]
 
 
