@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from coherence.clock import IntervalClock, ManualClock
     from coherence.errors import CoherenceError
+    from coherence.protocols import Embedder, MetricFn, ScalarMetricFn, StateProvider
     from coherence.records import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
     from coherence.registry import metric, register
     from coherence.sensor.core import CoherenceSensor
@@ -22,13 +23,17 @@ _HOME = {
     "CoherenceError": "coherence.errors",
     "CoherenceSensor": "coherence.sensor.core",
     "Counters": "coherence.records",
+    "Embedder": "coherence.protocols",
     "EmbeddingCache": "coherence.sensor.embedding",
     "Evidence": "coherence.records",
     "Failure": "coherence.records",
     "IntervalClock": "coherence.clock",
     "ManualClock": "coherence.clock",
+    "MetricFn": "coherence.protocols",
     "MetricInput": "coherence.records",
     "Reading": "coherence.records",
+    "ScalarMetricFn": "coherence.protocols",
+    "StateProvider": "coherence.protocols",
     "Thresholds": "coherence.sensor.index",
     "Tick": "coherence.records",
     "classify_band": "coherence.sensor.index",
@@ -42,13 +47,17 @@ __all__ = [
     "CoherenceError",
     "CoherenceSensor",
     "Counters",
+    "Embedder",
     "EmbeddingCache",
     "Evidence",
     "Failure",
     "IntervalClock",
     "ManualClock",
+    "MetricFn",
     "MetricInput",
     "Reading",
+    "ScalarMetricFn",
+    "StateProvider",
     "Thresholds",
     "Tick",
     "classify_band",

@@ -82,6 +82,10 @@ def test_every_public_name_is_there_and_sorted() -> None:
         coherence.Sensor  # noqa: B018  # the access is the test
 
 
+def test_the_version_is_the_projects() -> None:
+    assert coherence.__version__ == PROJECT["project"]["version"]
+
+
 def test_type_checkers_see_the_same_public_names() -> None:
     tree = ast.parse(Path(coherence.__file__).read_text(encoding="utf-8"))
     guard = next(node for node in tree.body if isinstance(node, ast.If))

@@ -65,7 +65,7 @@ class Plan:
         self.own_metrics = not scalars and all(type(metric) in OWN_METRICS for metric in metrics)
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
-            kind: getattr(provider, name)
+            kind: partial(_fetched, provider, name)
             for kind, name in GETTERS.items()
             if metrics and (kind != "all_memories" or "all_memories" in wanted)
         }
@@ -254,6 +254,10 @@ class Measurement:
         if reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
         return "the metric gave no value"
+
+
+def _fetched(provider: StateProvider, getter: str) -> Any:
+    return getattr(provider, getter)()
 
 
 def _computed(scalar: ScalarMetricFn) -> Any:

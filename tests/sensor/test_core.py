@@ -111,6 +111,14 @@ def test_history_is_newest_first_by_tick_and_zero_or_less_is_nothing() -> None:
     assert probe.latest is probe.history(1)[0]
 
 
+def test_a_getter_that_is_replaced_later_is_called() -> None:
+    state = CallableState(goals=lambda: ["g"], context=lambda: ["g"])
+    probe = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[GoalDrift()])
+    assert probe.measure_sync().metrics["goal_drift"] == pytest.approx(0, abs=1e-6)
+    state.get_recent_context = lambda: ["something else"]
+    assert probe.measure_sync().metrics["goal_drift"] != pytest.approx(0, abs=1e-6)
+
+
 def test_the_same_tick_twice_gives_two_readings() -> None:
     probe = sensor()
     probe.measure_sync(Tick(1))
