@@ -151,6 +151,7 @@ class MetricInput:
 
     __slots__ = (
         "_absent",
+        "_memo",
         "_tables",
         "all_memories",
         "all_memories_texts",
@@ -172,6 +173,7 @@ class MetricInput:
     memories_texts: tuple[str, ...]
     all_memories_texts: tuple[str, ...]
     _absent: Mapping[str, str]
+    _memo: dict[tuple[Kind, Kind], Matrix]
     _tables: Callable[[Kind, Kind], Matrix] | None
 
     def __init__(
@@ -193,6 +195,7 @@ class MetricInput:
         put(self, "tick", tick or Tick())
         put(self, "_tables", tables)
         put(self, "_absent", absent or {})
+        put(self, "_memo", {})
         for kind, matrix, texts in (
             ("goals", goals, goals_texts),
             ("context", context, context_texts),
@@ -220,12 +223,17 @@ class MetricInput:
 
         Within a sensor only the pairs with a new text are computed; the rest is kept from the tick before.
         """
-        left, right = getattr(self, rows), getattr(self, columns)
-        if self._tables is not None:
-            return self._tables(rows, columns)
-        from coherence.vectors import cosine_table
+        table = self._memo.get((rows, columns))
+        if table is None:
+            left, right = getattr(self, rows), getattr(self, columns)
+            if self._tables is not None:
+                table = self._tables(rows, columns)
+            else:
+                from coherence.vectors import cosine_table
 
-        return cosine_table(left, right)
+                table = cosine_table(left, right)
+            self._memo[rows, columns] = table
+        return table
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ class Window:
 
     def update(self, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Hold these texts; those without a vector are left out, or kept as zero rows."""
-        bad = {text: reason for text in raw if isinstance(reason := vectors.get(text), str)}
+        bad = {text: reason for text in raw if type(reason := vectors.get(text)) is str}
         texts = tuple(raw) if keep_bad else tuple(text for text in raw if text not in bad)
         # a row that was zero for want of a vector may have one by now
         before = [-1 if text in self.bad else self._rows.get(text, -1) for text in texts]
