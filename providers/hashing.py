@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-HEAD = TAIL = 8_000
-"""Characters of a long text that are read, from its beginning and from its end."""
+from coherence.providers.clip import head_and_tail
+
+MAX_CHARS = 16_000
+"""Of a longer text only so many characters are read, half of its beginning and half of its end."""
 
 
 class HashingEmbedder:
@@ -56,10 +58,8 @@ class HashingEmbedder:
 
 
 def _grams(text: str) -> list[str]:
-    if len(text) > HEAD + TAIL:
-        text = text[:HEAD] + " " + text[-TAIL:]
     grams = []
-    for word in re.findall(r"\w+|[^\w\s]", text.casefold()):
+    for word in re.findall(r"\w+|[^\w\s]", head_and_tail(text, MAX_CHARS).casefold()):
         padded = f"<{word}>"
         grams += [padded[i : i + n] for n in (3, 4, 5) for i in range(len(padded) - n + 1)]
     return grams

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.errors import VectorError
+from coherence.providers.clip import head_and_tail
 
 
 class _AnyStatus(HTTPErrorProcessor):
@@ -101,7 +102,9 @@ class OpenAICompatibleEmbedder:
         """
         if not texts:
             return np.empty((0, self._dimensions or 0), np.float32)
-        body = json.dumps({"model": self.model, "input": [self._clip(text) for text in texts]}).encode()
+        body = json.dumps(
+            {"model": self.model, "input": [head_and_tail(text, self.max_chars) for text in texts]}
+        ).encode()
         headers = {"Content-Type": "application/json"}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
@@ -127,8 +130,3 @@ class OpenAICompatibleEmbedder:
         if self._dimensions is None:
             self._dimensions = vectors.shape[1]
         return vectors
-
-    def _clip(self, text: str) -> str:
-        half = self.max_chars // 2
-        text = text if len(text) <= self.max_chars else f"{text[:half]} {text[-half:]}"
-        return text.encode("utf-8", "replace").decode()

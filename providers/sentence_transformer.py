@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.errors import MissingExtraError
+from coherence.providers.clip import head_and_tail
 
 INSTALL = """  pip install "coherence-sensor[sentence-transformers]"
 On Linux without a GPU, install the CPU build of torch first; it saves about 3 GB of CUDA packages:
@@ -67,7 +68,7 @@ class SentenceTransformerEmbedder:
             return np.empty((0, self.dimensions), np.float32)
         model = self._load()
         limit = int(model.max_seq_length or 512) * CHARS_PER_TOKEN
-        clipped = [_clip(text, limit) for text in texts]
+        clipped = [head_and_tail(text, limit) for text in texts]
         vectors = np.asarray(model.encode(clipped, convert_to_numpy=True, show_progress_bar=False), np.float32)
         self._dimensions = vectors.shape[1]
         return vectors
@@ -81,8 +82,3 @@ class SentenceTransformerEmbedder:
                     raise MissingExtraError("sentence-transformers", INSTALL) from error
                 self._model = SentenceTransformer(self.name_or_path, device=self.device)
             return self._model
-
-
-def _clip(text: str, limit: int) -> str:
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= limit else f"{text[: limit // 2]} {text[-limit // 2 :]}"

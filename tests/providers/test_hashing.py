@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coherence.providers import HashingEmbedder
-from coherence.providers.hashing import HEAD, TAIL
+from coherence.providers.hashing import MAX_CHARS
 
 
 def cosine(left: str, right: str) -> float:
@@ -64,7 +64,7 @@ def test_an_empty_or_blank_text_has_a_vector_that_is_not_zero(text: str) -> None
 
 def test_of_a_long_text_head_and_tail_count_and_the_middle_does_not() -> None:
     embedder = HashingEmbedder()
-    head, tail = "alpha " * (HEAD // 6 + 1), " omega" * (TAIL // 6 + 1)
+    head, tail = "alpha " * (MAX_CHARS // 12 + 1), " omega" * (MAX_CHARS // 12 + 1)
     long = embedder.embed(f"{head}middle{tail}")
     assert np.array_equal(long, embedder.embed(f"{head}something else entirely{tail}"))
     assert not np.array_equal(long, embedder.embed(f"beta{head}middle{tail}"))
