@@ -8,32 +8,49 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from coherence.clock import IntervalClock, ManualClock
+    from coherence.config import Budget, MonitorConfig, PressureConfig
     from coherence.errors import CoherenceError
+    from coherence.findings import Appraisal, Decision, Finding, Mode
+    from coherence.fleet import Fleet
+    from coherence.monitor import Monitor
     from coherence.protocols import Embedder, MetricFn, ScalarMetricFn, StateProvider
     from coherence.records import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
     from coherence.registry import metric, register
     from coherence.sensor.core import CoherenceSensor
     from coherence.sensor.embedding import EmbeddingCache
     from coherence.sensor.index import Thresholds, classify_band, compute_coherence_index
+    from coherence.state import AgentState
+    from coherence.store.store import Store
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "AgentState": "coherence.state",
+    "Appraisal": "coherence.findings",
     "Band": "coherence.records",
+    "Budget": "coherence.config",
     "CoherenceError": "coherence.errors",
     "CoherenceSensor": "coherence.sensor.core",
     "Counters": "coherence.records",
+    "Decision": "coherence.findings",
     "Embedder": "coherence.protocols",
     "EmbeddingCache": "coherence.sensor.embedding",
     "Evidence": "coherence.records",
     "Failure": "coherence.records",
+    "Finding": "coherence.findings",
+    "Fleet": "coherence.fleet",
     "IntervalClock": "coherence.clock",
     "ManualClock": "coherence.clock",
     "MetricFn": "coherence.protocols",
     "MetricInput": "coherence.records",
+    "Mode": "coherence.findings",
+    "Monitor": "coherence.monitor",
+    "MonitorConfig": "coherence.config",
+    "PressureConfig": "coherence.config",
     "Reading": "coherence.records",
     "ScalarMetricFn": "coherence.protocols",
     "StateProvider": "coherence.protocols",
+    "Store": "coherence.store.store",
     "Thresholds": "coherence.sensor.index",
     "Tick": "coherence.records",
     "classify_band": "coherence.sensor.index",
@@ -43,21 +60,32 @@ _HOME = {
 }
 
 __all__ = [
+    "AgentState",
+    "Appraisal",
     "Band",
+    "Budget",
     "CoherenceError",
     "CoherenceSensor",
     "Counters",
+    "Decision",
     "Embedder",
     "EmbeddingCache",
     "Evidence",
     "Failure",
+    "Finding",
+    "Fleet",
     "IntervalClock",
     "ManualClock",
     "MetricFn",
     "MetricInput",
+    "Mode",
+    "Monitor",
+    "MonitorConfig",
+    "PressureConfig",
     "Reading",
     "ScalarMetricFn",
     "StateProvider",
+    "Store",
     "Thresholds",
     "Tick",
     "classify_band",

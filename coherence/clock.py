@@ -10,13 +10,13 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Protocol, Self
 
-from coherence.records import Reading, Tick
+from coherence.records import Tick
 
 
 class Measurable(Protocol):
     """What a clock thread drives: a sensor."""
 
-    def measure_sync(self, tick: Tick | None = None, /) -> Reading:
+    def measure_sync(self, tick: Tick | None = None, /) -> object:
         """Measure once."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -319,3 +319,11 @@ def excerpt(text: str, length: int = 120) -> str:
 def freeze(pairs: Mapping[K, V] | Iterable[tuple[K, V]]) -> FrozenDict[K, V]:
     """Return an immutable copy."""
     return FrozenDict(pairs)
+
+
+def frozen_hook(kind: Any, value: Any) -> Any:
+    """Decode a :class:`FrozenDict`; msgspec's ``dec_hook`` for the records of this package."""
+    if get_origin(kind) is not FrozenDict:
+        raise TypeError(f"cannot decode {kind}")
+    keys, values = get_args(kind)
+    return FrozenDict(msgspec.convert(value, dict[keys, values], dec_hook=frozen_hook))  # type: ignore[valid-type]  # runtime types

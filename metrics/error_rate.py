@@ -1,10 +1,11 @@
-"""Error rate: the share of calls that failed."""
+"""Error rate: the share of calls that failed, over a life or lately."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from coherence.protocols import CounterSource
+from coherence.state import AgentState
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,27 @@ class ErrorRate:
         if not counters.calls or counters.errors is None:
             return None
         return min(counters.errors / counters.calls, 1.0)
+
+
+@dataclass(frozen=True)
+class RecentErrorRate:
+    """The share of an agent's latest tool results that were errors, over ``config.pressure.error_window`` results.
+
+    Range [0, 1], inverted: 0 = none of them, 1 = all. Where there are fewer results than the window, the missing ones
+    count as good: the first error of a life is not a rate of 100 %. ``None`` before the first result.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "error_rate"
+    inverted = True
+
+    def compute(self) -> float | None:
+        """Return the rate, ``None`` before the first result."""
+        window = self.state.config.pressure.error_window
+        recent = self.state.facts.actions[-window:]
+        return sum(action.error for action in recent) / window if recent else None

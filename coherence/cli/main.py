@@ -39,6 +39,16 @@ def _shared(command: F) -> F:
                 multiple=True,
                 help="A further metric, beside the four default ones; see `coherence metrics`. Repeatable.",
             ),
+            click.option(
+                "--config",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help="A TOML file with settings of the monitor.",
+            ),
+            click.option(
+                "--store",
+                type=click.Path(dir_okay=False, path_type=Path),
+                help="Record each run as a session in this store, for `coherence replay`.",
+            ),
             click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table."),
             click.option(
                 "--jsonl", type=click.Path(dir_okay=False, path_type=Path), help="Write one JSON object a reading."
@@ -111,3 +121,87 @@ def metrics(as_json: bool) -> None:
     from coherence.cli.listing import list_metrics
 
     list_metrics(as_json=as_json)
+
+
+_STORE = click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The store's file. Default: $COHERENCE_STORE, else the user's data folder.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@main.command()
+@_STORE
+@_JSON
+def sessions(store: Path | None, as_json: bool) -> None:
+    """List the recorded sessions: events, newest index, pressure and decision."""
+    from coherence.cli.logs import list_sessions
+
+    list_sessions(store, as_json=as_json)
+
+
+@main.command()
+@click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
+@_STORE
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Newest events of a session.")
+@click.option("--kind", help="Only events of this kind, such as tool_result or fault.")
+@_JSON
+def log(target: str | None, **options: Any) -> None:
+    """Print recorded events, one a line, with what was measured and decided."""
+    from coherence.cli.logs import print_log
+
+    print_log(target, **options)
+
+
+@main.command()
+@click.argument("target", metavar="[FILE|AGENT|AGENT/SESSION]", required=False)
+@_STORE
+@click.option("--check", is_flag=True, help="Compute everything again and compare bit for bit.")
+@click.option("--at", metavar="N", type=click.IntRange(1), help="Show the agent as it was after event N.")
+@click.option("--until-fire", is_flag=True, help="Show the first decision that is more than to continue.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file: show which decisions would have been others.",
+)
+@_JSON
+def replay(target: str | None, **options: Any) -> None:
+    """Compute a recorded session again, from its recording alone.
+
+    FILE is a store; AGENT means its newest session. Exit status: 0 ok, 1 a replay differs from the recording, 2 bad
+    usage.
+    """
+    from coherence.cli.replaying import replay_sessions
+
+    raise SystemExit(replay_sessions(target, **options))
+
+
+@main.group()
+def audit() -> None:
+    """Check and export the audit trail."""
+
+
+@audit.command("verify")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_JSON
+def audit_verify(paths: tuple[Path, ...], as_json: bool) -> None:
+    """Check the hash chain of a store, or of exported JSON lines; names every altered, removed or moved row.
+
+    Exit status: 0 intact, 1 not, 2 bad usage.
+    """
+    from coherence.cli.logs import verify_audit
+
+    raise SystemExit(verify_audit(paths, as_json=as_json))
+
+
+@audit.command("export")
+@click.argument("path", metavar="STORE", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--max-bytes", type=click.IntRange(1), default=10_000_000, show_default=True, help="Size of a file.")
+@click.option("--keep", type=click.IntRange(1), default=5, show_default=True, help="Full files that are kept.")
+def audit_export(path: Path, folder: Path, max_bytes: int, keep: int) -> None:
+    """Append what is new to FOLDER/audit.jsonl; full files are gzipped and the oldest removed."""
+    from coherence.cli.logs import export_audit
+
+    export_audit(path, folder, max_bytes=max_bytes, keep=keep)

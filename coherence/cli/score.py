@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.table import print_runs
-from coherence.config import disabled
+from coherence.config import MonitorConfig, disabled
 from coherence.errors import CoherenceError, TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
@@ -24,6 +25,7 @@ from coherence.report.files import write_atomically
 from coherence.report.html import write_html
 from coherence.report.scoring import ScoredRun, score_transcript
 from coherence.sensor.embedding import EmbeddingCache
+from coherence.store.store import Store
 
 
 def score_files(
@@ -37,6 +39,8 @@ def score_files(
     jsonl: Path | None,
     html: Path | None,
     fail_below: float | None,
+    config: Path | None = None,
+    store: Path | None = None,
 ) -> int:
     """Score every run of every file, print and write what was asked for, and return the exit status."""
     if disabled():
@@ -47,8 +51,10 @@ def score_files(
     cache = EmbeddingCache(_embedder(embedder))
     for name in metrics:
         _check_metric(name)
+    settings = _config(config)
     transcripts, errors = _read(paths, form)
-    runs = _score(transcripts, cache, window, metrics)
+    with _open_store(store) as kept:
+        runs = _score(transcripts, cache, window, metrics, settings, kept)
     for run in runs:
         _warn_of_failures(run)
     if as_json:
@@ -115,8 +121,34 @@ def _read(paths: Sequence[Path], form: str | None) -> tuple[list[Transcript], li
     return transcripts, errors
 
 
+def _config(path: Path | None) -> MonitorConfig:
+    try:
+        return MonitorConfig.load(path)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--config") from error
+
+
+@contextmanager
+def _open_store(path: Path | None) -> Iterator[Store | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        store = Store(path)
+    except CoherenceError as error:
+        raise click.UsageError(str(error)) from error
+    with store:
+        yield store
+    click.echo(f"recorded: {path}", err=True)
+
+
 def _score(
-    transcripts: Sequence[Transcript], cache: EmbeddingCache, window: int, metrics: Sequence[str]
+    transcripts: Sequence[Transcript],
+    cache: EmbeddingCache,
+    window: int,
+    metrics: Sequence[str],
+    config: MonitorConfig,
+    store: Store | None,
 ) -> list[ScoredRun]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -129,6 +161,8 @@ def _score(
                 embedder=cache,
                 window=window,
                 metrics=metrics,
+                config=config,
+                store=store,
                 on_step=lambda _: progress.advance(task),
             )
             runs.append(run)
@@ -147,10 +181,12 @@ def _warn_of_failures(run: ScoredRun) -> None:
 def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
     """Yield one JSON line a reading."""
     for run in runs:
-        for reading in run.readings:
+        for reading, appraisal, decision in zip(run.readings, run.appraisals, run.decisions, strict=True):
             plain = reading.to_dict()
             keys = ("metrics", "coherence_index", "band", "coverage", "errors", "unknown")
             line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
+            line |= {"pressure": appraisal.pressure, "mode": appraisal.mode}
+            line |= {"decision": decision.kind, "message": decision.message}
             yield json.dumps(line) + "\n"
 
 
@@ -172,5 +208,8 @@ def _run(run: ScoredRun) -> dict[str, Any]:
         "lowest": lowest and lowest.coherence_index,
         "worst_step": lowest and lowest.tick_seq,
         "why": lowest and run.why(lowest),
+        "highest_pressure": run.highest_pressure,
+        "worst_decision": run.worst_decision and run.worst_decision.kind,
+        "decisions": [decision.kind for decision in run.decisions],
         "bands": run.bands,
     }

@@ -44,8 +44,9 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     room = max(console.width // 4, 9)
     names = [_short(run.transcript.id, room) for run in runs]
     table.add_column("run", no_wrap=True, width=max(map(len, [*names, "run"])))
-    for name in ("steps", "now", "low"):
+    for name in ("steps", "now", "low", "press"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("decision", no_wrap=True)
     table.add_column("bands", no_wrap=True, max_width=STRIP)
     table.add_column("worst step and why", no_wrap=True, overflow="ellipsis", ratio=1)
     width = max(min(STRIP, console.width // 5), 5)
@@ -56,6 +57,7 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
             str(len(run.readings)),
             now,
             low,
+            *_judged(run),
             strip(run.bands, width),
             worst,
         )
@@ -87,6 +89,17 @@ def _cells(run: ScoredRun) -> tuple[Text, Text, Text]:
     )
 
 
+STYLES = {"continue": "dim", "guide": "yellow", "warn": "dark_orange", "block": "red"}
+
+
+def _judged(run: ScoredRun) -> tuple[Text, Text]:
+    """Return the highest pressure of a run and its worst decision."""
+    pressure, decision = run.highest_pressure, run.worst_decision
+    if pressure is None or decision is None:
+        return Text("-"), Text("-")
+    return Text(f"{pressure:.2f}"), Text(decision.kind, style=STYLES[decision.kind])
+
+
 def strip(bands: Sequence[Band | None], width: int) -> Text:
     """Draw the bands step by step; with more steps than cells, a cell shows the worst of its steps."""
     count = min(len(bands), width)
@@ -99,10 +112,15 @@ def strip(bands: Sequence[Band | None], width: int) -> Text:
 
 def plain_lines(runs: Sequence[ScoredRun]) -> list[str]:
     """Return a header and one line a run, columns aligned, bands in words."""
-    rows = [("run", "steps", "now", "low", "bands", "worst step and why")]
+    rows = [("run", "steps", "now", "low", "press", "decision", "bands", "worst step and why")]
     for run in runs:
         now, low, worst = _cells(run)
+        pressure, decision = (cell.plain for cell in _judged(run))
         bands = " ".join(f"{band or 'unmeasured'}x{len(list(group))}" for band, group in groupby(run.bands))
-        rows.append((one_line(run.transcript.id), str(len(run.readings)), now.plain, low.plain, bands, worst.plain))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]) for row in rows]
+        name, steps = one_line(run.transcript.id), str(len(run.readings))
+        rows.append((name, steps, now.plain, low.plain, pressure, decision, bands, worst.plain))
+    last = len(rows[0]) - 1
+    widths = [max(len(row[column]) for row in rows) for column in range(last)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[last]]) for row in rows
+    ]

@@ -81,7 +81,16 @@ def write_html(path: str | Path, runs: Sequence[ScoredRun], *, title: str = "coh
 def _overview(runs: Sequence[ScoredRun]) -> str:
     if not runs:
         return '<p id="overview">There is no run to show.</p>'
-    names = ("run", "steps", "index now", "lowest", "band after each step", "worst step and why")
+    names = (
+        "run",
+        "steps",
+        "index now",
+        "lowest",
+        "pressure",
+        "decision",
+        "band after each step",
+        "worst step and why",
+    )
     # The roles keep it a table where the narrow layout takes the table's display away.
     heads = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in names)
     rows = []
@@ -92,6 +101,8 @@ def _overview(runs: Sequence[ScoredRun]) -> str:
             str(len(run.readings)),
             f"{number(last.coherence_index)} {badge(last.band)}" if last is not None else number(None),
             f"{number(lowest.coherence_index)} {badge(lowest.band)}" if lowest is not None else number(None),
+            number(run.highest_pressure),
+            run.worst_decision.kind if run.worst_decision is not None else number(None),
             strip(run.readings),
             f'<a href="#{anchor(position, lowest)}">step {lowest.tick_seq}</a> {why(run, lowest)}'
             if lowest is not None

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 
 import msgspec
 
-from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
+from coherence.config import MonitorConfig
+from coherence.evidence.rows import Verdict
+from coherence.findings import KINDS, Appraisal, Decision
+from coherence.monitor import Monitor
 from coherence.protocols import Embedder
-from coherence.providers.transcript import Transcript, TranscriptState
-from coherence.records import Band, Evidence, Reading, Tick
-from coherence.registry import create_metric, is_scalar
-from coherence.sensor.core import CoherenceSensor
+from coherence.providers.transcript import Step, Transcript
+from coherence.recording import Recording
+from coherence.records import Band, Evidence, Reading
 from coherence.sensor.embedding import EmbeddingCache
+from coherence.store.store import Store
 
 STEP_TIMEOUT_S = 60.0
 """Seconds a step may take: nobody's agent waits for a recorded run."""
@@ -25,6 +29,10 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     readings: tuple[Reading, ...]
     context_steps: tuple[tuple[int, ...], ...]
     """For each step, the steps that its context is made of."""
+    appraisals: tuple[Appraisal, ...] = ()
+    """One a step: how unusual it was for this run."""
+    decisions: tuple[Decision, ...] = ()
+    """One a step."""
     inverted: frozenset[str] = frozenset()
     """Names of the metrics whose high values are bad."""
 
@@ -53,6 +61,16 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     def bands(self) -> list[Band | None]:
         """The band after each step; ``None`` where nothing was known."""
         return [reading.band if reading.coverage > 0 else None for reading in self.readings]
+
+    @property
+    def worst_decision(self) -> Decision | None:
+        """The first of the most severe decisions."""
+        return max(self.decisions, key=lambda decision: KINDS.index(decision.kind), default=None)
+
+    @property
+    def highest_pressure(self) -> float | None:
+        """The highest pressure of the run."""
+        return max((appraisal.pressure for appraisal in self.appraisals), default=None)
 
     def why(self, reading: Reading) -> str:
         """Say in words what lowers a reading most, and which step it points at."""
@@ -85,9 +103,11 @@ def score_transcript(
     embedder: Embedder | EmbeddingCache | None = None,
     window: int = 20,
     metrics: Sequence[str] = (),
+    config: MonitorConfig | None = None,
+    store: Store | None = None,
     on_step: Callable[[int], object] | None = None,
 ) -> ScoredRun:
-    """Measure after every step of a run.
+    """Measure and decide after every step of a run.
 
     Parameters
     ----------
@@ -98,36 +118,90 @@ def score_transcript(
     window : int
         Messages of context.
     metrics : sequence of str
-        Names of registered metrics (scalar ones too) beside the four default ones.
+        Names of registered metrics (scalar ones and vitals too) that count beside the four default ones.
+    config : MonitorConfig, optional
+        Everything else.
+    store : Store, optional
+        Where the run is recorded, as a session of its own.
     on_step : callable, optional
         Called with the number of steps done, after each.
     """
-    state = TranscriptState(transcript, window=window)
-    extra = [create_metric(name, state) for name in metrics]
-    sensor = CoherenceSensor(
-        state,
-        embedder=embedder,
-        metrics=[
-            GoalDrift(),
-            MemoryRetention(),
-            ContradictionPressure(),
-            SemanticDiffusion(),
-            *(metric for metric in extra if not is_scalar(metric)),  # type: ignore[list-item]  # sorted by is_scalar
-        ],
-        scalar_metrics=[metric for metric in extra if is_scalar(metric)],  # type: ignore[misc]
-        history_size=0,
-        timeout_s=STEP_TIMEOUT_S,
+    config = msgspec.structs.replace(
+        config or MonitorConfig(), tick="manual", window=window, metrics=tuple(metrics), timeout_s=STEP_TIMEOUT_S
     )
-    readings: list[Reading] = []
+    verdicts: list[Verdict] = []
     context_steps: list[tuple[int, ...]] = []
-    while state.advance():
-        readings.append(sensor.measure_sync(Tick(state.position, reason="step")))
-        context_steps.append(tuple(state.context_steps))
-        if on_step is not None:
-            on_step(state.position + 1)
+    steps_of: dict[int, int] = {}
+    monitor = Monitor(
+        agent=transcript.id or "run",
+        session=_new_session(store, transcript),
+        goal=transcript.goal if transcript.goal.strip() else None,
+        store=store,
+        embedder=embedder,
+        config=config,
+        source="replay",
+    )
+    with monitor as m:
+        open_calls: list[tuple[str, str]] = []
+        for at, step in enumerate(transcript.steps):
+            for since, text in transcript.memories:
+                if since == at:
+                    m.memory(text)
+            record_step(m, step, open_calls)
+            m.decide()
+            verdict = m.verdict
+            assert verdict is not None
+            verdicts.append(verdict)
+            for seq in range(max(steps_of, default=0) + 1, verdict.appraisal.seq + 1):
+                steps_of[seq] = at
+            context_steps.append(tuple(steps_of[item.seq] for item in m.state.context))
+            if on_step is not None:
+                on_step(at + 1)
+        inverted = m.inverted
+    readings = [verdict.reading for verdict in verdicts if verdict.reading is not None]
     return ScoredRun(
         transcript=transcript,
-        readings=tuple(readings),
+        readings=tuple(msgspec.structs.replace(reading, tick_seq=at) for at, reading in enumerate(readings)),
         context_steps=tuple(context_steps),
-        inverted=sensor.inverted,
+        appraisals=tuple(verdict.appraisal for verdict in verdicts),
+        decisions=tuple(verdict.decision for verdict in verdicts),
+        inverted=inverted,
     )
+
+
+def record_step(monitor: Recording, step: Step, open_calls: list[tuple[str, str]]) -> None:
+    """Tell a monitor what happened at one step of a transcript.
+
+    Parameters
+    ----------
+    monitor : Recording
+        The monitor.
+    step : Step
+        The step.
+    open_calls : list
+        Calls without a result, by id and tool; changed. Results come in the order of their calls.
+    """
+    if step.role == "tool":
+        call = next((pair for pair in open_calls if pair[1] == step.tool_name), open_calls[0] if open_calls else None)
+        if call is not None:
+            open_calls.remove(call)
+        monitor.tool_result(
+            step.content, error=step.is_error, call=call[0] if call is not None else "none", tool=step.tool_name
+        )
+    else:
+        monitor.message(step.role, step.content)
+        open_calls += [
+            (monitor.tool_call(made.name or "unknown", made.arguments, call=made.id), made.name)
+            for made in step.tool_calls
+        ]
+    usage = step.usage
+    if usage is not None:
+        monitor.usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, cost_usd=usage.cost_usd)
+
+
+def _new_session(store: Store | None, transcript: Transcript) -> str | None:
+    """Return a name that this run has in no session of the store."""
+    if store is None:
+        return None
+    taken = {row.session for row in store.sessions(agent=transcript.id or "run")}
+    return next(name for number in count(1) if (name := f"run-{number}") not in taken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coherence.appraise.vitals import VITALS
 from coherence.providers.transcript import Step
 from coherence.records import Band, Reading, excerpt
 from coherence.report import svg
@@ -16,6 +17,8 @@ GOAL_LENGTH = 500
 EXCERPT_LENGTH = 400
 SAYS_LENGTH = 160
 QUOTE_LENGTH = 60
+PRESSURE_LINES = (0.25, 0.5, 0.75)
+"""Where the shipped modes guide, warn and block begin."""
 INDEX_LINES = (0.2, 0.4, 0.6, 0.8)
 
 
@@ -86,11 +89,18 @@ def _facts(run: ScoredRun) -> str:
         facts.append(f"index now {number(run.last.coherence_index)} {badge(run.last.band)}")
         lowest = run.lowest
         facts.append(f"lowest {number(lowest.coherence_index)} {badge(lowest.band)} after step {lowest.tick_seq}")
+    decision = run.worst_decision
+    if decision is not None:
+        worst = f": {isolated(excerpt(decision.message, GOAL_LENGTH))}" if decision.message else ""
+        facts.append(f"highest pressure {number(run.highest_pressure)}, worst decision <b>{decision.kind}</b>{worst}")
     return " · ".join(facts)
 
 
 def _names(run: ScoredRun) -> list[str]:
-    return list(dict.fromkeys(name for reading in run.readings for name in reading.metrics))
+    """Return the metrics to show: all but vitals that were never known."""
+    names = dict.fromkeys(name for reading in run.readings for name in reading.metrics)
+    known = {name for reading in run.readings for name, value in reading.metrics.items() if value is not None}
+    return [name for name in names if name in known or name not in VITALS]
 
 
 def _timeline(run: ScoredRun) -> str:
@@ -99,6 +109,10 @@ def _timeline(run: ScoredRun) -> str:
     rings = {reading.tick_seq for reading in lowest_readings(run)} if len(index) > WORST else set()
     drawing = svg.chart(index, bands=bands, rings=rings, lines=INDEX_LINES)
     rows = [_row("index", "high is good", index, drawing, "nothing was known after any step", "index")]
+    if run.appraisals:
+        pressures = [appraisal.pressure for appraisal in run.appraisals]
+        drawing = svg.chart(pressures, lines=PRESSURE_LINES)
+        rows.append(_row("pressure", "high is unusual for this run", pressures, drawing, ""))
     for name in _names(run):
         values = [reading.metrics.get(name) for reading in run.readings]
         reasons = dict.fromkeys(reading.unknown.get(name, "no reason given") for reading in run.readings)
@@ -189,6 +203,12 @@ def _box(run: ScoredRun, reading: Reading, place: str, shown: dict[int, str]) ->
     )
 
 
+def _judged(run: ScoredRun, step: int) -> str:
+    if not run.appraisals:
+        return ""
+    return f"<td>{number(run.appraisals[step].pressure)}</td><td>{run.decisions[step].kind}</td>"
+
+
 def _who(step: Step) -> str:
     parts = [step.role, *(part for part in (step.agent, step.tool_name) if part)]
     failed = ' <span class="failed">failed</span>' if step.is_error else ""
@@ -201,7 +221,8 @@ def _said(text: str, length: int) -> str:
 
 def _steps(run: ScoredRun) -> str:
     names = _names(run)
-    head = ["step", "who", "says", "index", "band", "coverage", *names, "evidence"]
+    judged = ["pressure", "decision"] if run.appraisals else []
+    head = ["step", "who", "says", "index", "band", "coverage", *judged, *names, "evidence"]
     rows = []
     for step, reading in enumerate(run.readings):
         said = run.transcript.steps[step]
@@ -215,7 +236,7 @@ def _steps(run: ScoredRun) -> str:
             f'<tr><th scope="row">{step}</th><td>{_who(said)}</td>'
             f'<td class="says">{isolated(excerpt(clip(said.text(), 2 * SAYS_LENGTH), SAYS_LENGTH))}</td>'
             f"<td>{number(reading.coherence_index if known else None)}</td>"
-            f"<td>{badge(reading.band) if known else 'unknown'}</td><td>{reading.coverage:.0%}</td>"
+            f"<td>{badge(reading.band) if known else 'unknown'}</td><td>{reading.coverage:.0%}</td>{_judged(run, step)}"
             f"{''.join(f'<td>{number(reading.metrics.get(name))}</td>' for name in names)}<td>{evidence}</td></tr>"
         )
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)

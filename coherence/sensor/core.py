@@ -165,9 +165,9 @@ class CoherenceSensor:
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
         """
-        return drive_sync(self._steps(tick))
+        return drive_sync(self._steps(tick, in_place=self._plan.own and self._on_reading is None))
 
-    def _steps(self, tick: Tick | None) -> Steps[Reading]:
+    def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
         tick = tick or Tick()
@@ -185,6 +185,8 @@ class CoherenceSensor:
                 return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
             if disabled():
                 return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
+            if in_place:
+                return self._store(Measurement(self._plan, self._windows, seq, tick, deadline).in_place())
             return (yield from run_stages(self._stages(seq, tick, deadline)))
         except Exception as error:  # a fault of this package must not reach the host
             return self._store(self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, failed(error).message))

@@ -6,11 +6,13 @@ import asyncio
 import inspect
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from coherence.errors import VectorError
 from coherence.protocols import Embedder
@@ -34,6 +36,18 @@ Key: TypeAlias = tuple[str, bytes]
 """Fingerprint and hash of the text."""
 
 
+class VectorBook(Protocol):
+    """Where vectors outlive the process; see :class:`EmbeddingCache`. Both methods are called from any thread."""
+
+    def read(self, fingerprint: str, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return the vectors that are known, as the bytes of little-endian float16."""
+        ...
+
+    def write(self, fingerprint: str, digest: bytes, vector: bytes) -> None:
+        """Note a new vector."""
+        ...
+
+
 class EmbeddingCache:
     """An embedder and what it has made, found again by the content of the text; thread-safe.
 
@@ -47,9 +61,12 @@ class EmbeddingCache:
         What makes the vectors. One text at a time, or ``batch_size`` texts if it has that attribute above 1.
     max_texts : int
         Vectors kept, 1 or more; never fewer than the sensors' ticks need, or every tick would embed everything again.
+    book : VectorBook, optional
+        Where vectors are looked up before they are made, and noted when they are; only for an embedder with a
+        fingerprint of its own.
     """
 
-    def __init__(self, embedder: Embedder, max_texts: int = MAX_TEXTS) -> None:
+    def __init__(self, embedder: Embedder, max_texts: int = MAX_TEXTS, *, book: VectorBook | None = None) -> None:
         if isinstance(embedder, type):
             raise TypeError(f"embedder: pass an instance, {embedder.__name__}(...), not the class")
         if not callable(getattr(embedder, "embed", None)) or not callable(getattr(embedder, "embed_batch", None)):
@@ -60,6 +77,7 @@ class EmbeddingCache:
             raise ValueError(f"max_texts must be 1 or more, not {max_texts}")
         self.embedder = embedder
         self.max_texts = max_texts
+        self.book = book if book is not None and isinstance(getattr(embedder, "fingerprint", None), str) else None
         self.embedded = 0
         """Texts that the embedder has answered so far."""
         self._lock = Lock()
@@ -96,7 +114,21 @@ class EmbeddingCache:
                 else:
                     self._kept.move_to_end(key)
                     found[text] = entry
+        if missing and self.book is not None:
+            missing = self._look_up(self.book, missing, keys, found)
         return missing
+
+    def _look_up(
+        self, book: VectorBook, texts: list[str], keys: Mapping[str, Key], found: dict[str, Half | str]
+    ) -> list[str]:
+        """Take from the book what it has; return the rest."""
+        read = book.read(keys[texts[0]][0], [keys[text][1] for text in texts])
+        with self._lock:
+            for text in texts:
+                vector = read.get(keys[text][1])
+                if vector is not None:
+                    found[text] = self._kept[keys[text]] = np.frombuffer(vector, "<f2")
+        return [text for text in texts if text not in found]
 
     def make_room(self, owner: object, texts: int) -> None:
         """See that as many vectors are kept as all living owners need together."""
@@ -181,6 +213,8 @@ class EmbeddingCache:
             self._kept[key] = entry
             while len(self._kept) > self._room:
                 self._kept.popitem(last=False)
+        if self.book is not None and not isinstance(entry, str):
+            self.book.write(key[0], key[1], entry.astype("<f2", copy=False).tobytes())
 
     def note_failure(self, keys: Sequence[Key], reason: str) -> None:
         """Remember that texts failed; they are tried again, after the others.

@@ -5,22 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from coherence.errors import UnknownSourceError
-from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
+from coherence.metrics import (
+    ContextExhaustion,
+    ContradictionPressure,
+    Cost,
+    Drift,
+    GoalCoherence,
+    GoalDrift,
+    MemoryRetention,
+    RecentErrorRate,
+    Repetition,
+    SemanticDiffusion,
+    TokenUsage,
+    Uncertainty,
+    Unlimited,
+)
 from coherence.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.static import StaticState
 from coherence.providers.transcript import TranscriptState
-from coherence.records import Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
+from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
 from coherence.sensor.calls import Breaker, Call, failed
 from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, classify_band, score
+from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar
 from coherence.sensor.stages import Group, Stages
 from coherence.sensor.values import as_evidence, as_texts, as_value
 from coherence.sensor.windows import Windows
+from coherence.state import AgentState
 from coherence.vectors import Half
 
 GETTERS: Mapping[Kind, str] = {
@@ -30,12 +46,38 @@ GETTERS: Mapping[Kind, str] = {
     "all_memories": "get_all_memories",
 }
 
-OWN_METRICS = frozenset({GoalDrift, MemoryRetention, ContradictionPressure, SemanticDiffusion})
-OWN_STATES = frozenset({StaticState, TranscriptState})
-OWN_EMBEDDERS = frozenset({HashingEmbedder, MiniLMEmbedder})
+OWN_METRICS = frozenset(
+    {
+        GoalDrift,
+        MemoryRetention,
+        ContradictionPressure,
+        SemanticDiffusion,
+        Uncertainty,
+        Drift,
+        GoalCoherence,
+        RecordedMetric,
+    }
+)
+OWN_SCALARS = frozenset({RecentErrorRate, Repetition, ContextExhaustion, Unlimited, RecordedScalar})
+OWN_COUNTS = frozenset({Cost, TokenUsage})
+"""Scalars of this package that read a source, which may be a stranger's."""
+OWN_STATES = frozenset({AgentState, StaticState, TranscriptState})
+OWN_EMBEDDERS = frozenset({HashingEmbedder, MiniLMEmbedder, RecordedEmbedder})
+
+PURE_METRICS = frozenset({GoalDrift, MemoryRetention, ContradictionPressure, SemanticDiffusion, GoalCoherence})
+"""Metrics that look at the windows alone: while these stand still, so do they."""
 
 LIGHT, LIGHT_ROWS = 32, 600
 """New texts, and texts in all, up to which this package's own code runs on the caller's thread."""
+
+
+class Result(NamedTuple):
+    """What came of one metric."""
+
+    value: float | None
+    evidence: Evidence | None = None
+    reason: str = ""
+    """Why there is no value, where the metric says so."""
 
 
 class Plan:
@@ -62,7 +104,9 @@ class Plan:
         self.names = tuple(metric.name for metric in together)
         self.own_state = type(provider) in OWN_STATES
         self.own_embedder = type(cache.embedder) in OWN_EMBEDDERS
-        self.own_metrics = not scalars and all(type(metric) in OWN_METRICS for metric in metrics)
+        self.own_metrics = all(type(metric) in OWN_METRICS for metric in metrics) and all(map(_is_own, scalars))
+        self.own = self.own_state and self.own_embedder and self.own_metrics
+        """Whether no stranger's code takes part."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
@@ -129,6 +173,36 @@ class Measurement:
         lists = yield from self._read()
         yield from self._embed(lists)
         return (yield from self._run_metrics(lists))
+
+    def in_place(self) -> Reading:
+        """Do the same on the calling thread, without the machinery against strangers' code: all parts are our own."""
+        plan, windows = self.plan, self.windows
+        lists = {kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()}
+        self._look_up(lists)
+        if self.wanted:
+            plan.cache.make(self.wanted, self._until(0.9), self.errors)
+        data = [self._prepare(lists)]
+        versions = (plan, *(windows[kind].version for kind in KINDS), *self.absent)
+        kept = windows.results if windows.results_of == versions else {}
+        windows.results, windows.results_of = {}, versions
+        outcomes: dict[str, Result] = {}
+        for metric in plan.metrics:
+            name = metric.name
+            if type(metric) in PURE_METRICS:
+                outcomes[name] = kept[name] if name in kept else _tried(metric, data, self.errors)
+                windows.results[name] = outcomes[name]
+            else:
+                outcomes[name] = _tried(metric, data, self.errors)
+        for scalar in plan.scalars:
+            outcomes[scalar.name] = _tried_scalar(scalar, self.errors)
+        values = {name: outcome.value for name, outcome in outcomes.items()}
+        evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
+        unknown = {
+            name: outcome.reason or self._why_none(name, lists)
+            for name, outcome in outcomes.items()
+            if outcome.value is None
+        }
+        return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 
     def _until(self, share: float) -> float:
         now = time.monotonic()
@@ -254,6 +328,32 @@ class Measurement:
         if reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
         return "the metric gave no value"
+
+
+def _is_own(scalar: ScalarMetricFn) -> bool:
+    return type(scalar) in OWN_SCALARS or (type(scalar) in OWN_COUNTS and type(scalar.source) in OWN_STATES)  # type: ignore[attr-defined]  # both have one
+
+
+def _tried(metric: MetricFn, data: list[MetricInput], errors: list[Failure]) -> Result:
+    evidence: dict[str, Evidence] = {}
+    try:
+        value = as_value(_explained(metric, data, evidence, errors))
+    except UnknownSourceError as error:
+        return Result(None, reason=str(error))
+    except Exception as error:
+        errors.append(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message))
+        return Result(None, reason=f"failed: {type(error).__name__}")
+    return Result(value, evidence.get(metric.name))
+
+
+def _tried_scalar(scalar: ScalarMetricFn, errors: list[Failure]) -> Result:
+    try:
+        return Result(as_value(scalar.compute()))
+    except UnknownSourceError as error:
+        return Result(None, reason=str(error))
+    except Exception as error:
+        errors.append(Failure(f"metric {scalar.name}", type(error).__name__, failed(error).message))
+        return Result(None, reason=f"failed: {type(error).__name__}")
 
 
 def _fetched(provider: StateProvider, getter: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,10 @@ class Windows:
     def __init__(self) -> None:
         self._windows: dict[Kind, Window] = {kind: Window() for kind in KINDS}
         self._tables: dict[tuple[Kind, Kind], tuple[int, int, Matrix]] = {}
+        self.results: dict[str, Any] = {}
+        """What came of the metrics that look at nothing but windows, at the newest tick measured in place."""
+        self.results_of: tuple[object, ...] = ()
+        """At which windows."""
         self._fingerprint = ""
         self._generation = 0
         self._lock = Lock()
@@ -101,6 +105,7 @@ class Windows:
             for window in self._windows.values():
                 window.clear()
             self._tables.clear()
+            self.results_of = ()
 
     def update(self, kind: Kind, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Let a source hold these texts; see :meth:`Window.update`."""

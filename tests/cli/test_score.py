@@ -48,7 +48,7 @@ def test_off_a_terminal_a_run_is_one_line_with_the_bands_in_words(run_file: Path
     result = score(run_file)
     assert result.exit_code == 0, result.output
     header, line = result.stdout.splitlines()
-    assert header.split() == ["run", "steps", "now", "low", "bands", "worst", "step", "and", "why"]
+    assert header.split() == ["run", "steps", "now", "low", "press", "decision", "bands", "worst", "step", "and", "why"]
     assert line.startswith("oslo  4 ")
     assert "unmeasuredx1 " in line
     assert "\x1b" not in result.output
@@ -69,6 +69,7 @@ def test_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [(line["run_id"], line["step"]) for line in lines] == [("oslo", step) for step in range(4)]
     keys = {"run_id", "step", "metrics", "coherence_index", "band", "coverage", "errors", "unknown"}
+    keys |= {"pressure", "mode", "decision", "message"}
     assert all(line.keys() == keys for line in lines)
     assert lines[0]["metrics"]["goal_drift"] is None
     assert 0 <= lines[3]["metrics"]["goal_drift"] <= 1

@@ -19,6 +19,7 @@ from coherence.metrics import (
     compute_semantic_diffusion,
 )
 from coherence.testing import metric_input
+from coherence.vectors import exact_cosines
 
 VECTORS = st.integers(1, 7).flatmap(
     lambda n: arrays(np.float64, (n, 3), elements=st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]))
@@ -61,8 +62,10 @@ def test_the_plug_ins_agree_with_the_pure_functions(
         (GoalDrift().compute(data), compute_goal_drift(goals, context)),
         (MemoryRetention().compute(data), compute_memory_retention(goals, memories)),
         (SemanticDiffusion().compute(data), compute_semantic_diffusion(context)),
-        (ContradictionPressure().compute(data), compute_contradiction_pressure(context)),
     ]
+    near = np.abs(exact_cosines(context, context) - 0.3) <= 2.0**-11
+    if not near.any():  # at the threshold itself, rounding decides on which side a pair is counted
+        pairs.append((ContradictionPressure().compute(data), compute_contradiction_pressure(context)))
     for plugin, pure in pairs:
         assert plugin == pure if pure is None else plugin == pytest.approx(pure, abs=2.0**-11)
 

@@ -63,10 +63,12 @@ def test_a_run_that_cannot_be_measured_has_no_lowest() -> None:
     assert (run.last, run.lowest, run.bands) == (None, None, [None])
 
 
-def test_further_metrics_may_be_named_and_read_the_runs_counters() -> None:
+def test_further_metrics_may_be_named_and_count_in_the_index() -> None:
     steps = (*RUN.steps, Step(role="tool", content="boom", is_error=True))
     run = scored(Transcript(id="r", steps=steps), metrics=["error_rate"])
-    assert run.readings[-1].metrics["error_rate"] == 0.5  # one of two tool results
+    assert run.readings[-1].metrics["error_rate"] == 0.1  # one of a window of ten results
+    assert run.readings[-1].losses["error_rate"] > 0  # named, it counts in the index
+    assert "error_rate" not in scored().readings[-1].losses
 
 
 def test_scoring_is_causal() -> None:

@@ -1,0 +1,1 @@
+"""Against oneself: vitals, baselines, pressure, modes, budgets."""

@@ -1,0 +1,153 @@
+"""The work behind ``coherence sessions``, ``coherence log`` and ``coherence audit``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from coherence.cli.target import find_sessions, opened, split_target
+from coherence.records import excerpt, one_line
+from coherence.store.jsonl import export_jsonl, verify_jsonl
+from coherence.store.rows import EventRow, SessionRow
+from coherence.store.store import Store
+
+TEXTS = ("gen_ai.tool.call.result", "content", "text", "summary", "message", "reason", "gen_ai.tool.call.arguments")
+
+
+def list_sessions(store: Path | None, *, as_json: bool) -> None:
+    """Print one line a session."""
+    with opened(split_target(None, store)[0]) as kept:
+        rows = [_summary(kept, row) for row in kept.sessions()]
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        return
+    table: list[tuple[str, ...]] = [("session", "source", "started", "events", "index", "pressure", "decision")]
+    table += [
+        (
+            f"{row['agent']}/{row['session']}",
+            row["source"],
+            row["started"],
+            str(row["events"]),
+            "-" if row["index"] is None else f"{row['index']:.2f} {row['band']}",
+            "-" if row["pressure"] is None else f"{row['pressure']:.2f} {row['mode']}",
+            row["decision"] or "-",
+        )
+        for row in rows
+    ]
+    _print_columns(table)
+
+
+def _summary(store: Store, row: SessionRow) -> dict[str, Any]:
+    last = store.last_seq(row.id)
+    newest = None
+    for event in store.events(row.id, after=max(last - 50, 0)):
+        newest = event if event.reading is not None else newest
+    reading = newest.reading if newest is not None else None
+    return {
+        "agent": row.agent,
+        "session": row.session,
+        "parent": row.parent,
+        "source": row.source,
+        "started": _time(row.started),
+        "events": store.count_events(row.id),
+        "index": reading.coherence_index if reading is not None else None,
+        "band": reading.band if reading is not None else None,
+        "pressure": reading.pressure if reading is not None else None,
+        "mode": reading.mode if reading is not None else None,
+        "decision": newest.decision.kind if newest is not None and newest.decision is not None else None,
+    }
+
+
+def print_log(target: str | None, *, store: Path | None, limit: int, kind: str | None, as_json: bool) -> None:
+    """Print the newest events of what a target means, oldest first."""
+    path, name = split_target(target, store)
+    with opened(path) as kept:
+        for row in find_sessions(kept, name):
+            after = 0 if kind is not None else max(kept.last_seq(row.id) - limit, 0)
+            found = [event for event in kept.events(row.id, after=after) if kind in (None, event.kind)][-limit:]
+            if not as_json:
+                sys.stdout.write(one_line(f"{row.agent}/{row.session}") + "\n")
+            for event in found:
+                sys.stdout.write((json.dumps(_plain(row, event)) if as_json else _line(event)) + "\n")
+
+
+def _plain(row: SessionRow, event: EventRow) -> dict[str, Any]:
+    return {
+        "agent": row.agent,
+        "session": row.session,
+        "seq": event.seq,
+        "ts": event.ts,
+        "source": row.source,
+        "event": json.loads(event.data),
+        "reading": None if event.reading is None else json.loads(event.reading.data),
+        "decision": None if event.decision is None else json.loads(event.decision.data),
+    }
+
+
+def _line(event: EventRow) -> str:
+    data = json.loads(event.data)
+    what = next((str(data[key]) for key in TEXTS if data.get(key)), "")
+    marks = [data["gen_ai.tool.name"]] if "gen_ai.tool.name" in data else []
+    marks += ["ERROR"] if data.get("error") else []
+    if event.reading is not None and event.decision is not None:
+        index = event.reading.coherence_index
+        shown = "unknown" if index is None else f"{index:.2f} {event.reading.band}"
+        what = f"index {shown}, pressure {event.reading.pressure:.2f} {event.reading.mode}, {event.decision.kind}"
+    elif event.decision is not None:
+        marks.append(event.decision.kind)
+    return one_line(f"{event.seq:>6}  {_time(event.ts)}  {event.kind:<11}  {' '.join([*marks, excerpt(what, 100)])}")
+
+
+def _time(ts: float) -> str:
+    try:
+        return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return str(ts)
+
+
+def _print_columns(table: list[tuple[str, ...]]) -> None:
+    widths = [max(len(one_line(row[column])) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        line = "  ".join(one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(line.rstrip() + "\n")
+
+
+def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
+    """Check the hash chain of a store, or of exported files; return the exit status."""
+    if len(paths) == 1 and _is_sqlite(paths[0]):
+        with opened(paths[0]) as kept:
+            faults, count = kept.verify(), kept.count_events()
+    else:
+        for path in paths:
+            if not path.is_file():
+                raise click.UsageError(f"{path}: no such file")
+        faults, count = verify_jsonl(paths), None
+    if as_json:
+        sys.stdout.write(json.dumps([msgspec.to_builtins(fault) for fault in faults], indent=2) + "\n")
+    else:
+        for fault in faults:
+            sys.stdout.write(one_line(f"{fault.what}: {fault.message}") + "\n")
+        events = "" if count is None else f"{count} events, "
+        sys.stdout.write(f"{events}{'intact' if not faults else f'{len(faults)} faults'}\n")
+    return int(bool(faults))
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(6) == b"SQLite"
+    except OSError:
+        return False
+
+
+def export_audit(path: Path, folder: Path, *, max_bytes: int, keep: int) -> None:
+    """Append what is new to the rotating JSON lines of the audit trail."""
+    with opened(path) as kept:
+        export_jsonl(kept, folder, max_bytes=max_bytes, keep=keep)
+    click.echo(f"audit trail: {folder}", err=True)

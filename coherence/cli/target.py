@@ -1,0 +1,73 @@
+"""Which store and which sessions a command means."""
+
+from __future__ import annotations
+
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from coherence.errors import CoherenceError
+from coherence.store.rows import SessionRow
+from coherence.store.store import Store
+
+HEADER = b"SQLite format 3\x00"
+
+
+def default_store() -> Path:
+    """Return the store that commands use where none is named."""
+    import os
+
+    from platformdirs import user_data_path
+
+    return Path(os.environ.get("COHERENCE_STORE") or user_data_path("coherence") / "coherence.db")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Store]:
+    """Open a store that must exist; anything wrong with it becomes a usage error, and nothing is changed."""
+    if not path.is_file():
+        raise click.UsageError(f"{path}: no such file; name a store with --store or COHERENCE_STORE")
+    with path.open("rb") as file:
+        if file.read(len(HEADER)) != HEADER:
+            raise click.UsageError(f"{path}: not a store of this package (expected an SQLite file)")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            store = Store(path)
+    except (CoherenceError, sqlite3.Error, Warning) as error:
+        raise click.UsageError(f"{path}: {error}") from error
+    try:
+        yield store
+    except CoherenceError as error:
+        raise click.UsageError(str(error)) from error
+    finally:
+        store.close()
+
+
+def split_target(target: str | None, store: Path | None) -> tuple[Path, str | None]:
+    """Tell a store's path from the name of a session in the default one."""
+    if target is not None and store is None and Path(target).is_file():
+        return Path(target), None
+    return store or default_store(), target
+
+
+def find_sessions(store: Store, name: str | None) -> list[SessionRow]:
+    """Return the sessions that a name means: AGENT/SESSION, an agent's newest, or a session's; all without a name."""
+    rows = store.sessions()
+    if name is None:
+        return rows
+    exact = [row for row in rows if f"{row.agent}/{row.session}" == name]
+    if exact:
+        return exact
+    of_agent = [row for row in rows if row.agent == name]
+    if of_agent:
+        return of_agent[-1:]
+    of_session = [row for row in rows if row.session == name]
+    if of_session:
+        return of_session
+    known = ", ".join(f"{row.agent}/{row.session}" for row in rows[-5:]) or "none"
+    raise click.UsageError(f"no file and no session is called {name!r}; the newest sessions are: {known}")

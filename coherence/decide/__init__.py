@@ -1,0 +1,1 @@
+"""Choosing: from an appraisal to findings and a decision."""

@@ -1,0 +1,253 @@
+"""What drives a column: an inbox, one lock, and a thread that folds and writes off the caller's path."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+import msgspec
+
+import coherence.events as events
+from coherence.appraise.appraiser import Mood
+from coherence.column import Column
+from coherence.config import MonitorConfig
+from coherence.events import Event, Spent
+from coherence.evidence.background import BACKGROUND
+from coherence.evidence.recorder import MOST_PENDING, Recorder
+from coherence.evidence.rows import Record, Verdict
+from coherence.opening import Opened
+from coherence.preparing import prepare
+from coherence.recording import make_fault
+from coherence.records import Reading
+from coherence.ring import Ring
+from coherence.store.errors import StoreError
+
+LOG = logging.getLogger("coherence")
+
+KEPT_EVENTS = 10_000
+KEPT_READINGS = 256
+SNAPSHOT_EVERY = 1_000
+RETRY_S = 5.0
+"""Seconds between two attempts to write to a store that cannot be written."""
+
+
+class Engine:
+    """Fold what is posted, in order, once; measure where the policy says so; write it.
+
+    Parameters
+    ----------
+    opened : Opened
+        The column and where it stands.
+    reopen : callable
+        Makes the column anew from the store, after another process wrote to the session.
+    config : MonitorConfig
+        Tick policy and redaction.
+    full : bool
+        Whether every post is written before it returns.
+    tree_spent : callable, optional
+        What the other agents under the same budget have spent; with True, after folding what they have posted, which
+        must not be waited for while holding a lock.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        reopen: Callable[[], Opened],
+        config: MonitorConfig,
+        *,
+        full: bool = False,
+        tree_spent: Callable[[bool], Spent] | None = None,
+    ) -> None:
+        self.column: Column = opened.column
+        self.readings = Ring[Reading](KEPT_READINGS)
+        self.events: deque[Record] = deque(maxlen=KEPT_EVENTS)
+        self.recorder: Recorder | None = opened.recorder
+        self.closed = False
+        self._reopen = reopen
+        self._config = config
+        self._full = full
+        self._tree_spent = tree_spent
+        self._seq = opened.seq
+        self._inbox: deque[tuple[float, Event]] = deque()
+        self._lock = RLock()
+        self._called = False
+        self._store_down = False
+        self._reported_loss = 0
+        self._last_tree: Spent | None = None
+        BACKGROUND.known.add(self)
+
+    def post(self, event: Event) -> None:
+        """Take an event; it is folded soon, or when something is asked."""
+        self._inbox.append((time.time(), event))
+        if self._full:
+            self.settle_accounts(raising=True)
+        elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
+            self.settle_accounts(raising=False)
+        elif not self._called:
+            self._called = True
+            BACKGROUND.call(self)
+
+    @contextmanager
+    def settled(self) -> Iterator[Column]:
+        """Give the column with everything folded that was posted before, and hold it still."""
+        with self._lock:
+            self._advance()
+            yield self.column
+
+    def decide(self, reason: str) -> Verdict | None:
+        """Measure if anything has happened since the newest measurement; return the newest."""
+        tree = self._tree(fold=True)
+        with self._lock:
+            self._advance()
+            if self.column.changed or tree != self._last_tree:
+                self._apply(time.time(), events.Ticked(reason, tree=tree))
+            measured = self.column.measured
+        self._after()
+        return measured
+
+    def check(self, call: events.ToolCall) -> Verdict | None:
+        """Judge whether a call may run; the question is recorded."""
+        tree = self._tree(fold=True)
+        with self._lock:
+            self._advance()
+            asked = prepare(call, hide_secrets=self._config.redact)
+            assert isinstance(asked, events.ToolCall)
+            ticked = events.Ticked("check", asked.tool_name, asked.arguments, tree=tree)
+            verdict = self._apply(time.time(), ticked)
+        self._after()
+        return verdict
+
+    def settle_accounts(self, *, raising: bool) -> None:
+        """Fold and write everything now."""
+        with self._lock:
+            self._advance()
+        self._save(raising=raising)
+
+    def close(self, *, raising: bool) -> None:
+        """Fold and write everything, the state too, and end."""
+        with self._lock:
+            self._advance()
+            self.closed = True
+            if self.recorder is not None:
+                self.recorder.add_snapshot(self._seq, self.column.snapshot())
+        self._save(raising=raising, last=True)
+
+    @property
+    def _waiting(self) -> int:
+        return self.recorder.pending if self.recorder is not None else 0
+
+    def _after(self) -> None:
+        """End a call of the host: with full durability everything is safe before it returns."""
+        if self._full:
+            self._save(raising=True)
+        elif not self._called and self._waiting:
+            self._called = True
+            BACKGROUND.call(self)
+
+    def _advance(self) -> None:
+        """Fold what has been posted; the caller holds the lock."""
+        policy = self._config.tick
+        while self._inbox:
+            ts, event = self._inbox.popleft()
+            try:
+                event = prepare(event, hide_secrets=self._config.redact)
+            except Exception as error:  # a secret must not slip through because a rule failed
+                event = make_fault("prepare", error)
+            self._apply(ts, event)
+            if policy == "event" or (policy == "step" and events.ends_step(event)):
+                self._apply(ts, events.Ticked(str(policy), tree=self._tree()))
+
+    def _apply(self, ts: float, event: Event) -> Verdict | None:
+        """Fold one event and hand it to the recorder; the caller holds the lock."""
+        seq = self._seq = self._seq + 1
+        verdict: Verdict | None = None
+        try:
+            verdict = self.column.fold(seq, ts, event)
+        except Exception:  # a fault of this package must not reach the host
+            LOG.exception("coherence: event %d could not be folded", seq)
+        record = Record(seq, ts, event, verdict)
+        self.events.append(record)
+        if verdict is not None and verdict.reading is not None:
+            self.readings.add(seq, verdict.reading)
+        if type(event) is events.Ticked:
+            self._last_tree = event.tree
+        if self.recorder is not None:
+            self.recorder.add(record)
+            if seq % SNAPSHOT_EVERY == 0:
+                self.recorder.add_snapshot(seq, self.column.snapshot())
+        return verdict
+
+    def _tree(self, *, fold: bool = False) -> Spent | None:
+        return self._tree_spent(fold) if self._tree_spent is not None else None
+
+    def _save(self, *, raising: bool, last: bool = False) -> None:
+        recorder = self.recorder
+        if recorder is None:
+            return
+        learned = None
+        if last and recorder.session.source != "test":
+            learned = msgspec.msgpack.encode(Mood(baselines=self.column.appraiser.mood.baselines))
+        try:
+            recorder.save(baselines=learned)
+        except StoreError as error:
+            if not self._store_down:
+                LOG.warning("coherence: %s; events wait in memory", error)
+                self._inbox.append((time.time(), make_fault("store", error)))
+            self._store_down = True
+            if raising:
+                raise
+            return
+        self._store_down = False
+        if recorder.lost > self._reported_loss:
+            self._inbox.append((time.time(), make_fault("store", f"{recorder.lost} events were lost")))
+            self._reported_loss = recorder.lost
+        if recorder.moved and not self.closed:
+            self._rejoin(recorder)
+
+    def _rejoin(self, recorder: Recorder) -> None:
+        """Fold anew what the store holds: another process wrote to this session."""
+        with self._lock, recorder.writing:
+            if not recorder.moved:
+                return
+            opened = self._reopen()
+            column, seq = opened.column, opened.seq
+            waiting = recorder.rejoin()
+            if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
+                recorder.add_snapshot(seq, column.snapshot())
+            for record in waiting:
+                reading = record.verdict.reading if record.verdict is not None else None
+                column.refold(record.seq, record.ts, record.event, reading)
+                column.note(record.verdict)
+                seq = record.seq
+            self.column, self._seq = column, seq
+
+    def work(self) -> float | None:
+        """Fold and write what is due; for the background thread."""
+        self._called = False
+        if self.closed:
+            return None
+        with self._lock:
+            self._advance()
+        recorder = self.recorder
+        if recorder is None:
+            return None
+        if recorder.due_in == 0.0:
+            self._save(raising=False)
+        return RETRY_S if self._store_down else recorder.due_in
+
+    def finish(self) -> None:
+        """Write what waits; at the end of the process."""
+        if not self.closed:
+            self.settle_accounts(raising=False)
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: what waits is the parent's to write."""
+        self._lock = RLock()
+        self._inbox.clear()
+        self._called = False
+        if self.recorder is not None:
+            self.recorder.forget()

@@ -1,0 +1,1 @@
+"""Proving: what is recorded, and that it can be computed again."""

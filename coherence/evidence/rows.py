@@ -1,0 +1,131 @@
+"""Between what the column makes and what the store keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coherence.events import Event, encode_event, kind_of
+from coherence.findings import Appraisal, Decision, Finding, Mode
+from coherence.records import Reading, frozen_hook
+from coherence.store.rows import DecisionRow, EventRow, ReadingRow
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What came of a tick."""
+
+    appraisal: Appraisal
+    decision: Decision
+    reading: Reading | None = None
+    """``None`` where a tick only asked whether a call may run."""
+    kept: bool = False
+    """Whether a replay takes it as recorded, because it cannot be computed again: something failed or was late, or
+    another process wrote to the session at the same moment."""
+
+    def moved(self, by: int, above: int) -> Verdict:
+        """Return the same with every event number above a limit moved up: others wrote first."""
+
+        def move(seq: int) -> int:
+            return seq + by if seq > above else seq
+
+        def move_finding(finding: Finding) -> Finding:
+            return msgspec.structs.replace(finding, evidence=tuple(map(move, finding.evidence)))
+
+        replace: Any = msgspec.structs.replace
+        reading = self.reading
+        return Verdict(
+            replace(self.appraisal, seq=move(self.appraisal.seq)),
+            replace(
+                self.decision,
+                seq=move(self.decision.seq),
+                findings=tuple(map(move_finding, self.decision.findings)),
+            ),
+            None if reading is None else replace(reading, tick_seq=move(reading.tick_seq)),
+            kept=True,
+        )
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What a row of ``readings`` holds."""
+
+    reading: Reading
+    appraisal: Appraisal
+    kept: bool = False
+
+
+class Brief(msgspec.Struct, frozen=True):
+    """As much of a recorded reading as folding needs."""
+
+    tick_seq: int
+    coherence_index: float
+    coverage: float
+    metrics: dict[str, float | None]
+
+
+class BriefRow(msgspec.Struct, frozen=True):
+    """As much of a row of ``readings`` as folding needs."""
+
+    reading: Brief
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One event as it was folded."""
+
+    seq: int
+    ts: float
+    event: Event
+    verdict: Verdict | None = None
+
+    def moved(self, by: int, above: int) -> Record:
+        """Return the same with every number above a limit moved up."""
+        verdict = None if self.verdict is None else self.verdict.moved(by, above)
+        return Record(self.seq + by, self.ts, self.event, verdict)
+
+
+_ENCODER = msgspec.json.Encoder()
+_MEASURED = msgspec.json.Decoder(Measured, dec_hook=frozen_hook)
+_BRIEF = msgspec.json.Decoder(BriefRow)
+_DECISION = msgspec.json.Decoder(Decision)
+
+
+def encode_verdict(verdict: Verdict) -> tuple[ReadingRow | None, DecisionRow]:
+    """Return what the store keeps of a verdict."""
+    decision = DecisionRow(verdict.decision.kind, _ENCODER.encode(verdict.decision).decode())
+    reading, appraisal = verdict.reading, verdict.appraisal
+    if reading is None:
+        return None, decision
+    data = _ENCODER.encode(Measured(reading, appraisal, verdict.kept)).decode()
+    known = reading.coverage > 0
+    row = ReadingRow(
+        reading.coherence_index if known else None,
+        str(reading.band) if known else None,
+        appraisal.pressure,
+        str(appraisal.mode),
+        data,
+    )
+    return row, decision
+
+
+def encode_record(record: Record) -> EventRow:
+    """Return the row of a record."""
+    reading = decision = None
+    if record.verdict is not None:
+        reading, decision = encode_verdict(record.verdict)
+    return EventRow(record.seq, record.ts, kind_of(record.event), encode_event(record.event), reading, decision)
+
+
+def decode_verdict(row: EventRow) -> Verdict | None:
+    """Return the verdict that a row of a tick holds, ``None`` if it holds none."""
+    if row.decision is None:
+        return None
+    decision = _DECISION.decode(row.decision.data)
+    if row.reading is None:
+        return Verdict(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision)
+    measured = _MEASURED.decode(row.reading.data)
+    return Verdict(measured.appraisal, decision, measured.reading, measured.kept)
+
+
+def decode_brief(row: EventRow) -> Brief | None:
+    """Return as much of a row's reading as folding needs."""
+    return None if row.reading is None else _BRIEF.decode(row.reading.data).reading

@@ -1,0 +1,107 @@
+"""The frozen nouns of judgement: signals, appraisal, findings, decision."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from coherence.records import FrozenDict
+
+DecisionKind: TypeAlias = Literal["continue", "guide", "warn", "block"]
+"""What to do: go on, give help, tell somebody, stop."""
+
+KINDS: tuple[DecisionKind, ...] = ("continue", "guide", "warn", "block")
+"""From mild to severe."""
+
+
+class Mode(StrEnum):
+    """How unusual an agent is for itself, in a word. A mode compares equal to its word."""
+
+    OBSERVE = "observe"
+    GUIDE = "guide"
+    WARN = "warn"
+    BLOCK = "block"
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """One signal against this agent's own baseline."""
+
+    value: float | None
+    """What was compared, in [0, 1]; ``None`` = unknown."""
+    usual: float | None
+    """The baseline's mean before this value was learned; ``None`` where a signal is judged absolutely."""
+    z: float
+    """How many standard deviations above the usual; 0 where there is no baseline yet."""
+    pressure: float
+    """In [0, 1], 0 = calm."""
+
+
+class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
+    """How unusual a reading is for this agent."""
+
+    seq: int
+    """The tick's event number."""
+    pressure: float
+    """In [0, 1], 0 = calm; higher is worse."""
+    mode: Mode
+    signals: FrozenDict[str, Signal] = FrozenDict()
+    floor: str = ""
+    """What holds the pressure up beyond its signals, in words: ``4 errors in a row``."""
+    learned_from: str = ""
+    """Whose history the thresholds come from; empty = the shipped ones."""
+
+    def causes(self) -> list[str]:
+        """Return the signals under pressure, highest first."""
+        loud = [name for name, signal in self.signals.items() if signal.pressure > 0]
+        return sorted(loud, key=lambda name: (-self.signals[name].pressure, name))
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule saw."""
+
+    rule: str
+    severity: DecisionKind
+    """What the rule asks for where it is active."""
+    active: bool
+    score: float
+    """In [0, 1]; given below the threshold too."""
+    threshold: float
+    evidence: tuple[int, ...] = ()
+    """Numbers of the events it is about."""
+    why: str = ""
+    """One plain sentence."""
+    action: str = ""
+    """What could be done."""
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.why}"
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do now, and why. True for ``continue`` and ``guide``: ``if not m.decide(): ...``."""
+
+    seq: int
+    """The tick's event number; 0 before the first event."""
+    kind: DecisionKind
+    findings: tuple[Finding, ...] = ()
+    """Most severe first; inactive ones too."""
+    message: str = ""
+    """The active findings in one or two sentences; empty if there is nothing to say."""
+
+    def __bool__(self) -> bool:
+        return self.kind in ("continue", "guide")
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, numbers and strings, ready for JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+def worst_kind(kinds: list[DecisionKind]) -> DecisionKind:
+    """Return the most severe of some kinds, ``continue`` of none."""
+    return max(kinds, key=KINDS.index, default="continue")

@@ -1,0 +1,141 @@
+"""Cheap looks at a text: hedging, shape, monotony. No model, no dictionary files; English words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Literal, TypeAlias
+
+LOOKED_AT = 2_000
+"""Characters of a text that are looked at, from its beginning: the cost of an event must not grow with its text."""
+
+MONOTONY_CHARS = 400
+
+HEDGES = frozenset(
+    {
+        "apparently",
+        "arguably",
+        "assume",
+        "assuming",
+        "believe",
+        "confused",
+        "could",
+        "doubt",
+        "guess",
+        "guessing",
+        "hmm",
+        "hopefully",
+        "likely",
+        "maybe",
+        "might",
+        "perhaps",
+        "possibly",
+        "presumably",
+        "probably",
+        "puzzled",
+        "roughly",
+        "seemingly",
+        "seems",
+        "somehow",
+        "suppose",
+        "supposedly",
+        "uncertain",
+        "unclear",
+        "unsure",
+        "wondering",
+    }
+)
+"""Words that weaken a statement (after K. Hyland, "Metadiscourse", 2005, reduced to those that agents use)."""
+
+PHRASES = frozenset(
+    {
+        ("not", "sure"),
+        ("not", "certain"),
+        ("can't", "tell"),
+        ("cannot", "tell"),
+        ("don't", "know"),
+        ("let", "me", "reconsider"),
+        ("hard", "to", "say"),
+        ("hard", "to", "tell"),
+        ("no", "idea"),
+        ("try", "again"),
+        ("on", "second", "thought"),
+    }
+)
+
+_FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
+_WORD = re.compile(r"[a-z']+")
+
+Shape: TypeAlias = Literal["empty", "json", "code", "list", "prose"]
+"""The outward form of a message."""
+
+
+def hedge_density(text: str) -> float:
+    """Return how much a text hedges, in [0, 1]: hedges per 100 words / 8, at most 1.
+
+    Examples
+    --------
+    >>> hedge_density("The index is off by one in parser.py.")
+    0.0
+    >>> hedge_density("Hmm, perhaps the parser; I'm not sure, it might be the lexer.")
+    1.0
+    """
+    words = _WORD.findall(text[:LOOKED_AT].lower())
+    hedges = sum(1 for word in words if word in HEDGES)
+    if not _FIRST_WORDS.isdisjoint(words):
+        hedges += sum(
+            1
+            for at, word in enumerate(words)
+            if word in _FIRST_WORDS and any(tuple(words[at : at + n]) in PHRASES for n in (2, 3))
+        )
+    # A floor of 12 words: one "maybe" in three words is a short answer, not a hedging one.
+    return min(hedges / max(len(words), 12) / 0.08, 1.0)
+
+
+def shape_of(text: str) -> Shape:
+    r"""Return the outward form of a text.
+
+    Examples
+    --------
+    >>> [shape_of(text) for text in (" ", '{"a": 1}', "Done.", "- a\n- b", "```py\nx```")]
+    ['empty', 'json', 'prose', 'list', 'code']
+    """
+    body = text.strip()
+    if not body:
+        return "empty"
+    if body[0] in "{[" and body[-1] in "}]":
+        return "json"
+    head = body[:LOOKED_AT]
+    if "```" in head:
+        return "code"
+    lines = head.split("\n")
+    items = sum(1 for line in lines if line.lstrip()[:2] in ("- ", "* ", "1.", "2.", "3.", "4.", "5."))
+    return "list" if items >= 2 and 2 * items >= len(lines) else "prose"
+
+
+def bigram_entropy(text: str) -> float:
+    """Return the entropy of a text's character pairs over that of as many different ones, in [0, 1].
+
+    0 for fewer than two pairs or a single repeated one, 1 if no pair comes twice.
+
+    References
+    ----------
+    The formula and its test values are those of ``soma-ai`` 2026.4.30 (Python).
+
+    Examples
+    --------
+    >>> bigram_entropy("aaaa"), bigram_entropy("hello world")
+    (0.0, 1.0)
+    """
+    pairs = len(text) - 1
+    if pairs < 2:
+        return 0.0
+    counts = Counter(map(str.__add__, text, text[1:])).values()
+    entropy = -sum(count / pairs * math.log2(count / pairs) for count in counts)
+    return min(max(0.0, entropy / math.log2(pairs)), 1.0)
+
+
+def is_monotonous(text: str) -> bool:
+    """Tell whether a longer text says the same few characters over and over, as a degenerate model does."""
+    return len(text) >= MONOTONY_CHARS and bigram_entropy(text[:MONOTONY_CHARS]) < 0.45

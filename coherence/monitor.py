@@ -1,0 +1,359 @@
+"""The monitor: the whole column for one agent, in your own loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, get_args
+from weakref import ref
+
+import msgspec
+
+import coherence.events as events
+from coherence.clock import ClockThread, IntervalClock
+from coherence.config import Budget, MonitorConfig, disabled
+from coherence.engine import Engine
+from coherence.events import Event, Source, Spent
+from coherence.evidence.rows import Record, Verdict
+from coherence.findings import Decision, Mode
+from coherence.opening import Wanted, open_column
+from coherence.plain import check_flag, check_text, to_json
+from coherence.preparing import prepare
+from coherence.protocols import Embedder, MetricFn, ScalarMetricFn
+from coherence.recording import Recording, make_fault
+from coherence.records import Counters, Reading, Tick
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.state import AgentState
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+
+Durability: TypeAlias = Literal["batched", "full"]
+"""``batched``: a power cut loses at most the last second or 100 events, a killed process nothing that was flushed.
+``full``: each method returns after its event is safe on the disk."""
+
+
+class Monitor(Recording):
+    """One agent's events in; readings, pressure and decisions out.
+
+    Recording costs microseconds: checking, then the rest happens on a thread of the package, or when a decision is
+    asked for. All methods may be called from any thread; they also work inside an event loop, where
+    :meth:`adecide` leaves the loop free while texts are embedded.
+
+    Parameters
+    ----------
+    agent : str
+        Whose baselines these are.
+    goal : str, optional
+        What the agent is asked to do; else the first user message is.
+    store : path or Store, optional
+        Where everything is kept; the agent goes on where it stopped. Without it the last 10,000 events are held in
+        memory.
+    durability : {"batched", "full"}
+        What a crash may lose, see :data:`Durability`.
+    budget : Budget or mapping, optional
+        What the agent may use up.
+    embedder : Embedder or EmbeddingCache, optional
+        Default: the shipped MiniLM model.
+    config : MonitorConfig, mapping or path, optional
+        Everything else; a path is that of a TOML file.
+    session : str, optional
+        Which session to go on with, or the name of a new one. Default: the agent's newest.
+    source : {"api", "hook", "wrap", "replay", "test"}
+        Written with every row; ``test`` never reaches statistics or baselines.
+    metrics : sequence of MetricFn or ScalarMetricFn
+        Own metrics, beside the four default ones and the vitals.
+    lenient : bool
+        Whether bad arguments become a recorded fault instead of an exception.
+    parent : str, optional
+        The agent that started this one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, which the message names.
+    StoreError
+        If the store cannot be opened.
+
+    Examples
+    --------
+    >>> from coherence.providers import HashingEmbedder
+    >>> with Monitor(goal="make the tests pass", embedder=HashingEmbedder()) as m:
+    ...     for _ in range(4):
+    ...         call = m.tool_call("Bash", {"command": "pytest -q"})
+    ...         m.tool_result("ImportError: no module named x", error=True, call=call)
+    ...     decision = m.decide()
+    >>> decision.kind, decision.findings[0].evidence
+    ('warn', (3, 6, 9, 12))
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: str = "main",
+        goal: str | None = None,
+        store: str | Path | Store | None = None,
+        durability: Durability = "batched",
+        budget: Budget | Mapping[str, Any] | None = None,
+        embedder: Embedder | EmbeddingCache | None = None,
+        config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
+        session: str | None = None,
+        source: Source = "api",
+        metrics: Sequence[MetricFn | ScalarMetricFn] = (),
+        lenient: bool = False,
+        parent: str | None = None,
+        tree_budget: Budget | None = None,
+        tree_spent: Callable[[bool], Spent] | None = None,
+    ) -> None:
+        super().__init__()
+        self.agent = check_text("agent", agent, empty=False)
+        self.lenient = check_flag("lenient", lenient)
+        if durability not in get_args(Durability):
+            raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
+        if source not in events.SOURCES:
+            raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {source!r}")
+        if session is not None:
+            check_text("session", session, empty=False)
+        self.durability = durability
+        self.config = MonitorConfig.load(config)
+        self._off = disabled()
+        self._owns_store = not isinstance(store, Store)
+        self.store: Store | None = None if self._off else as_store(store)
+        """The store; pass it on to share the file."""
+        wanted = Wanted(
+            agent=self.agent,
+            session=session,
+            source=source,
+            config=self.config,
+            budget=as_budget(budget) or self.config.budget,
+            tree_budget=tree_budget,
+            embedder=embedder,
+            metrics=tuple(metrics),
+            parent=parent,
+        )
+        try:
+            opened = open_column(wanted, self.store)
+        except BaseException:
+            if self.store is not None and self._owns_store:
+                self.store.close()
+            raise
+        self._engine = Engine(
+            opened,
+            lambda: open_column(wanted._replace(session=opened.session), self.store),
+            self.config,
+            full=durability == "full",
+            tree_spent=tree_spent,
+        )
+        self.session = opened.session
+        """The session's name."""
+        if goal is not None and self._said(goal) != opened.column.state.facts.goal:
+            self.goal(goal)
+        self._clock: ClockThread | None = None
+        if not isinstance(self.config.tick, str) and not self._off:
+            self._clock = IntervalClock(self.config.tick, wait_first=True).thread(_Ticker(self))
+            self._clock.__enter__()
+
+    def _said(self, goal: object) -> str:
+        if not isinstance(goal, str):
+            return ""
+        prepared = prepare(events.Goal(goal), hide_secrets=self.config.redact)
+        assert isinstance(prepared, events.Goal)
+        return prepared.text.strip()
+
+    def decide(self) -> Decision:
+        """Return the decision now. Measures if anything happened since the newest tick; else nothing changes."""
+        verdict = self._guarded(lambda: self._engine.decide("decide"))
+        return verdict.decision if verdict is not None else Decision(seq=0, kind="continue")
+
+    async def adecide(self) -> Decision:
+        """Do what :meth:`decide` does, on another thread: the event loop stays free."""
+        return await asyncio.to_thread(self.decide)
+
+    def check(self, tool: str, arguments: Any = None) -> Decision:
+        """Return whether a call may run, before it does. Kind ``block`` = it should not; nothing is stopped by itself.
+
+        A budget that is used up refuses the next call. The question is recorded.
+        """
+        try:
+            call = events.ToolCall(
+                check_text("tool", tool, empty=False), msgspec.Raw(to_json("arguments", arguments)), ""
+            )
+        except (TypeError, ValueError) as error:
+            if not self.lenient:
+                raise
+            fault = make_fault("check", error)
+            self._record(lambda: fault)
+            call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
+        verdict = self._guarded(lambda: self._engine.check(call))
+        return verdict.decision if verdict is not None else Decision(seq=0, kind="continue")
+
+    def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+        if self._off:
+            return None
+        if self._engine.closed:
+            with self._engine.settled() as column:
+                return column.measured
+        try:
+            return ask()
+        except StoreError:  # durability "full"
+            if not self.lenient:
+                raise
+            with self._engine.settled() as column:
+                return column.measured
+
+    @property
+    def latest(self) -> Reading | None:
+        """The newest reading that is ready, ``None`` before the first. Never waits for a measurement."""
+        return self._engine.readings.latest
+
+    def history(self, n: int | None = None) -> list[Reading]:
+        """Return up to ``n`` of the last 256 readings, newest first."""
+        return self._engine.readings.newest(n)
+
+    @property
+    def vitals(self) -> dict[str, float | None]:
+        """Vital -> value in [0, 1] at the newest tick; ``None`` = unknown."""
+        with self._engine.settled() as column:
+            return column.vitals
+
+    @property
+    def pressure(self) -> float:
+        """The pressure now, in [0, 1], 0 = calm."""
+        with self._engine.settled() as column:
+            return column.appraiser.mood.pressure
+
+    @property
+    def mode(self) -> Mode:
+        """The mode now."""
+        with self._engine.settled() as column:
+            return column.mode
+
+    @property
+    def spent(self) -> Spent:
+        """What the agent has used up."""
+        with self._engine.settled() as column:
+            return column.state.spent
+
+    @property
+    def known_spent(self) -> Spent:
+        """What the agent has used up as far as it has been folded; never waits."""
+        return self._engine.column.state.spent
+
+    @property
+    def counters(self) -> Counters:
+        """Tool results, errors, tokens and cost so far."""
+        with self._engine.settled() as column:
+            return column.state.get_counters()
+
+    @property
+    def state(self) -> AgentState:
+        """The agent's state with everything folded; to be read, not changed."""
+        with self._engine.settled() as column:
+            return column.state
+
+    @property
+    def inverted(self) -> frozenset[str]:
+        """Names of the metrics whose high values are bad."""
+        return self._engine.column.sensor.inverted
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Reading, appraisal and decision of the newest measurement."""
+        with self._engine.settled() as column:
+            return column.measured
+
+    def events(self, n: int | None = None) -> list[Record]:
+        """Return up to ``n`` of the last 10,000 events of this process, newest first."""
+        with self._engine.settled():
+            found = list(self._engine.events)[::-1]
+        return found if n is None else found[: max(n, 0)]
+
+    def flush(self) -> None:
+        """Fold and write everything that was recorded; afterwards a kill of the process loses none of it.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written; the events go on waiting. Not with ``lenient``.
+        """
+        if not self._engine.closed and not self._off:
+            self._engine.settle_accounts(raising=not self.lenient)
+
+    def close(self) -> None:
+        """Write everything and end; calling it again does nothing."""
+        if self._engine.closed:
+            return
+        if self._clock is not None:
+            self._clock.__exit__(None, None, None)
+        try:
+            self._engine.close(raising=not self.lenient)
+            retention = self.config.retention
+            if retention is not None and self.store is not None:
+                self.store.prune(max_events=retention.max_events, max_age_s=retention.max_age_s)
+        except StoreError:
+            if not self.lenient:
+                raise
+        finally:
+            if self.store is not None and self._owns_store:
+                self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _record(self, make: Callable[[], Event]) -> None:
+        if self._off:
+            return
+        try:
+            event = make()
+        except (TypeError, ValueError, RecursionError) as error:
+            if not self.lenient:
+                raise
+            event = make_fault("record", error)
+        if self._engine.closed:
+            if self.lenient:
+                return
+            raise ValueError(f"monitor of agent {self.agent!r} is closed")
+        try:
+            self._engine.post(event)
+        except StoreError:  # durability "full"; the event waits in memory
+            if not self.lenient:
+                raise
+
+
+class _Ticker:
+    """What an interval clock drives."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = ref(monitor)
+
+    def measure_sync(self, tick: Tick | None = None, /) -> object:
+        """Measure if anything has happened."""
+        monitor = self._monitor()
+        return monitor.decide() if monitor is not None and not monitor._engine.closed else None
+
+
+def as_store(store: str | Path | Store | None) -> Store | None:
+    """Return the store that a user means."""
+    if store is None or isinstance(store, Store):
+        return store
+    if not isinstance(store, str | Path):
+        raise TypeError(f"store must be a path or a Store, not {store!r}")
+    return None if disabled() else Store(store)
+
+
+def as_budget(budget: Budget | Mapping[str, Any] | None) -> Budget | None:
+    """Return the budget that a user means."""
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    if not isinstance(budget, Mapping):
+        raise TypeError(f"budget must be a Budget or a mapping, not {budget!r}")
+    try:
+        return msgspec.convert(dict(budget), Budget)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"budget: {error}") from error

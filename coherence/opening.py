@@ -1,0 +1,181 @@
+"""Making an agent's column: new, or going on from what the store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from coherence.appraise.appraiser import Mood
+from coherence.appraise.learning import learn_pressure
+from coherence.appraise.vitals import VITALS
+from coherence.column import Column
+from coherence.config import Budget, MonitorConfig
+from coherence.events import Source, decode_event
+from coherence.evidence.book import StoreBook
+from coherence.evidence.recorder import Recorder
+from coherence.evidence.rows import decode_brief, decode_verdict
+from coherence.evidence.session import (
+    MetricSpec,
+    Settings,
+    add_session,
+    find_session,
+    installed,
+    make_beginning,
+    name_after,
+    read_beginning,
+)
+from coherence.findings import Appraisal
+from coherence.protocols import Embedder, MetricFn, ScalarMetricFn
+from coherence.providers.minilm import default_embedder
+from coherence.registry import create_metric, is_scalar
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.state import AgentState
+from coherence.store.rows import SessionRow
+from coherence.store.store import Store
+
+HISTORY = 5_000
+"""Newest ticks from which an agent's thresholds are learned."""
+
+
+class Wanted(NamedTuple):
+    """What a user asked for."""
+
+    agent: str
+    session: str | None
+    source: Source
+    config: MonitorConfig
+    budget: Budget | None
+    tree_budget: Budget | None
+    embedder: Embedder | EmbeddingCache | None
+    metrics: Sequence[MetricFn | ScalarMetricFn]
+    parent: str | None
+
+
+class Opened(NamedTuple):
+    """A column that stands where the agent stopped."""
+
+    column: Column
+    session: str
+    seq: int
+    """Number of the newest event."""
+    recorder: Recorder | None
+
+
+def open_column(wanted: Wanted, store: Store | None) -> Opened:
+    """Return an agent's column, and what writes its events if there is a store.
+
+    With a store, the agent goes on with its newest session (or the one named). Where the settings differ from the
+    recorded ones it goes on in a new session that begins with the state of the old; a new session of another name
+    begins with the agent's baselines.
+    """
+    state = AgentState(wanted.config)
+    named = [create_metric(name, state) for name in wanted.config.metrics if name not in VITALS]
+    metrics = [*named, *wanted.metrics]
+    embedder = wanted.embedder if wanted.embedder is not None else default_embedder()
+    if store is None:
+        cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder)
+        return Opened(_column(wanted, wanted.config, cache, metrics, state), wanted.session or "1", 0, None)
+    book = StoreBook(store)
+    inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
+    cache = EmbeddingCache(inner, book=book)
+    fingerprint = getattr(inner, "fingerprint", None)
+    settings = Settings(
+        config=wanted.config,
+        budget=wanted.budget,
+        tree_budget=wanted.tree_budget,
+        fingerprint=fingerprint if isinstance(fingerprint, str) else None,
+        version=installed("coherence-sensor"),
+        metrics=tuple(MetricSpec(metric.name, metric.inverted, is_scalar(metric)) for metric in metrics),
+    )
+    row = find_session(store, wanted.agent, wanted.session)
+    if row is not None:
+        beginning = read_beginning(row)
+        if beginning.settings == settings and row.source == wanted.source:
+            state.config = beginning.effective
+            column = _column(wanted, beginning.effective, cache, metrics, state)
+            seq = load(column, store, row)
+            return Opened(column, row.session, seq, Recorder(store, row, book, seq))
+    effective = _learned(wanted, store)
+    state.config = effective
+    column = _column(wanted, effective, cache, metrics, state)
+    if row is not None:
+        _take_over(column, store, row)
+    else:
+        _take_baselines(column, store, wanted.agent)
+    start = column.snapshot()
+    beginning = make_beginning(settings, effective, start, row.session if row is not None else "")
+    added = add_session(store, wanted.agent, name_after(row, wanted.session), wanted.source, beginning, wanted.parent)
+    seq = load(column, store, added)
+    return Opened(column, added.session, seq, Recorder(store, added, book, seq))
+
+
+def _column(
+    wanted: Wanted,
+    config: MonitorConfig,
+    cache: EmbeddingCache,
+    metrics: Sequence[MetricFn | ScalarMetricFn],
+    state: AgentState,
+) -> Column:
+    return Column(config, cache, budget=wanted.budget, tree_budget=wanted.tree_budget, metrics=metrics, state=state)
+
+
+def load(column: Column, store: Store, row: SessionRow, until: int | None = None) -> int:
+    """Bring a fresh column to where a session stands: the newest snapshot, then the events after it.
+
+    Returns
+    -------
+    int
+        Number of the newest event.
+    """
+    found = store.snapshot(row.id, until=until)
+    seq = 0
+    if found is not None:
+        seq = found[0]
+        column.restore(found[1])
+    else:
+        start = read_beginning(row).start_data()
+        if start is not None:
+            column.restore(start)
+    newest = measured = None
+    for event in store.events(row.id, after=seq, until=until):
+        seq = event.seq
+        column.refold(seq, event.ts, decode_event(event.data), decode_brief(event))
+        if event.decision is not None:
+            newest = event
+            measured = event if event.reading is not None else measured
+    if newest is not None:
+        column.verdict = decode_verdict(newest)
+    if measured is not None:
+        column.measured = decode_verdict(measured)
+    return seq
+
+
+def _take_over(column: Column, store: Store, row: SessionRow) -> None:
+    """Begin with the state in which another session stands, numbered anew."""
+    load(column, store, row)
+    column.renumber()
+
+
+def _take_baselines(column: Column, store: Store, agent: str) -> None:
+    data = store.baselines(agent)
+    if data is not None:
+        column.appraiser.mood = Mood(baselines=msgspec.msgpack.decode(data, type=Mood).baselines)
+
+
+def _learned(wanted: Wanted, store: Store) -> MonitorConfig:
+    config = wanted.config
+    if not config.learn_pressure:
+        return config
+    history: list[Appraisal] = []
+    for row in reversed(store.sessions(agent=wanted.agent)):
+        if row.source == "test" or len(history) >= HISTORY:
+            continue
+        last = store.last_seq(row.id)
+        for event in store.events(row.id, after=max(last - 2 * HISTORY, 0)):
+            verdict = decode_verdict(event) if event.reading is not None else None
+            if verdict is not None:
+                history.append(verdict.appraisal)
+    pressure = learn_pressure(config.pressure, history[:HISTORY], f"agent {wanted.agent}")
+    return msgspec.structs.replace(config, pressure=pressure)

@@ -1,0 +1,189 @@
+"""Replay: a session computed again from its recording alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from coherence.column import Column
+from coherence.config import MonitorConfig
+from coherence.errors import CoherenceError
+from coherence.events import Event, Ticked, decode_event
+from coherence.evidence.book import StoreBook
+from coherence.evidence.rows import Verdict, decode_verdict, encode_verdict
+from coherence.evidence.session import Beginning, read_beginning
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar, Shown
+from coherence.store.rows import EventRow, SessionRow
+from coherence.store.store import Store
+
+NOBODY_WAITS_S = 3_600.0
+"""Seconds a measurement may take in a replay."""
+
+
+class ReplayError(CoherenceError):
+    """A session cannot be replayed: its beginning was removed, or another version recorded it."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One event of a replay, and what came of it."""
+
+    seq: int
+    ts: float
+    event: Event
+    recorded: Verdict | None = None
+    computed: Verdict | None = None
+    equal: bool = True
+    """Whether both are the same, bit for bit."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the recorded verdict was taken, because it cannot be computed again."""
+        return self.recorded is not None and self.recorded.kept
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A tick at which a replay does not give what was recorded."""
+
+    seq: int
+    what: str
+    recorded: Any
+    computed: Any
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What a replay found."""
+
+    agent: str
+    session: str
+    events: int = 0
+    ticks: int = 0
+    equal: int = 0
+    kept: int = 0
+    """Ticks taken as recorded, of those that are equal."""
+    differences: list[Difference] = []
+    """The first twenty."""
+
+
+class Replay:
+    """One session, event by event.
+
+    Vectors, configuration, budgets, the spending of other agents and the values of foreign metrics come from the
+    recording; everything else is computed again.
+
+    Parameters
+    ----------
+    store : Store
+        Holds the session.
+    row : SessionRow
+        Which.
+    config : MonitorConfig, optional
+        Another configuration: what would have been.
+
+    Raises
+    ------
+    ReplayError
+        If the session's beginning is no longer there, or cannot be read.
+    """
+
+    def __init__(self, store: Store, row: SessionRow, config: MonitorConfig | None = None) -> None:
+        self.row = row
+        self._store = store
+        try:
+            beginning = read_beginning(row)
+        except ValueError as error:
+            raise ReplayError(str(error)) from error
+        self._shown = Shown()
+        self._recorded_only = beginning.settings.fingerprint is None
+        self.column = self._make_column(beginning, config or beginning.effective)
+        self._after = self._begin(beginning, other=config is not None)
+
+    def _make_column(self, beginning: Beginning, config: MonitorConfig) -> Column:
+        settings = beginning.settings
+        cache = EmbeddingCache(RecordedEmbedder(settings.fingerprint or "none"), book=StoreBook(self._store))
+        metrics = [
+            (RecordedScalar if spec.scalar else RecordedMetric)(spec.name, spec.inverted, self._shown)
+            for spec in settings.metrics
+        ]
+        return Column(
+            msgspec.structs.replace(config, timeout_s=NOBODY_WAITS_S),
+            cache,
+            budget=settings.budget,
+            tree_budget=settings.tree_budget,
+            metrics=metrics,
+        )
+
+    def _begin(self, beginning: Beginning, *, other: bool) -> int:
+        first = next(self._store.events(self.row.id, limit=1), None)
+        if first is None or first.seq == 1:
+            start = beginning.start_data()
+            if start is not None:
+                self.column.restore(start)
+            return 0
+        found = self._store.snapshot(self.row.id)
+        if found is None or found[0] < first.seq - 1 or other:
+            raise ReplayError(
+                f"session {self.row.session} of {self.row.agent}: events 1 to {first.seq - 1} were removed by retention"
+                + ("" if other else " and no state is kept from after them")
+            )
+        self.column.restore(found[1])
+        return found[0]
+
+    def steps(self, until: int | None = None) -> Iterator[Step]:
+        """Yield the events with what was recorded and what is computed."""
+        for row in self._store.events(self.row.id, after=self._after, until=until):
+            event = decode_event(row.data)
+            if type(event) is not Ticked:
+                self.column.fold(row.seq, row.ts, event)
+                yield Step(row.seq, row.ts, event)
+                continue
+            yield self._tick(row, event)
+
+    def _tick(self, row: EventRow, event: Ticked) -> Step:
+        recorded = decode_verdict(row)
+        self._shown.reading = recorded.reading if recorded is not None else None
+        given = recorded
+        if recorded is not None and not recorded.kept and not self._recorded_only:
+            given = None
+        computed = self.column.fold(row.seq, row.ts, event, given)
+        equal = computed is not None and encode_verdict(computed) == (row.reading, row.decision)
+        return Step(row.seq, row.ts, event, recorded, computed, equal)
+
+    def report(self, until: int | None = None) -> Report:
+        """Replay, and compare bit for bit."""
+        report = Report(agent=self.row.agent, session=self.row.session)
+        for step in self.steps(until):
+            report.events += 1
+            if type(step.event) is not Ticked:
+                continue
+            report.ticks += 1
+            report.equal += step.equal
+            report.kept += step.kept
+            if not step.equal and len(report.differences) < 20:
+                report.differences.append(difference(step))
+        return report
+
+
+def difference(step: Step) -> Difference:
+    """Say where a tick's recorded and computed verdicts first differ."""
+    recorded, computed = msgspec.to_builtins(step.recorded), msgspec.to_builtins(step.computed)
+    path, left, right = _first_difference("", recorded, computed)
+    return Difference(step.seq, path.lstrip("."), left, right)
+
+
+def _first_difference(path: str, left: Any, right: Any) -> tuple[str, Any, Any]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in [*left, *(key for key in right if key not in left)]:
+            found = _first_difference(f"{path}.{key}", left.get(key), right.get(key))
+            if found[1] != found[2]:
+                return found
+        return path, None, None
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
+        for at, (one, other) in enumerate(zip(left, right, strict=True)):
+            found = _first_difference(f"{path}[{at}]", one, other)
+            if found[1] != found[2]:
+                return found
+        return path, None, None
+    return path, left, right

@@ -1,0 +1,319 @@
+"""The state of an agent: a fold of its events, bounded in memory, the same cost for every event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from coherence.config import MonitorConfig
+from coherence.events import (
+    Compaction,
+    Correction,
+    Event,
+    Fault,
+    Feedback,
+    Goal,
+    Memory,
+    Message,
+    Outcome,
+    Spent,
+    Ticked,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from coherence.facts import Action, Facts, Item, OpenCall, Said
+from coherence.language import hedge_density, is_monotonous, shape_of
+from coherence.plain import call_text
+from coherence.records import Counters
+
+CONTEXT_CHARS = 20_000
+"""Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""
+
+RECENT = 30
+"""Tool results and messages that are remembered one by one."""
+
+MAX_OPEN = 64
+"""Calls without a result that are remembered."""
+
+MAX_TOOLS = 64
+"""Tool names that are told apart; further ones are counted together."""
+
+MAX_MEMORIES = 1_000
+RELEVANT_MEMORIES = 50
+MAX_REQUESTS = 4
+RETRY_WITHIN = 5
+"""Results among which a failed identical call makes a call a retry."""
+
+
+class AgentState:
+    """An agent's state, folded from its events. It is a state provider for the sensor.
+
+    *Goals* are the goal and the latest further requests and corrections. *Context* is the last ``config.window``
+    messages of the agent and results of its tools; a call joins the message it follows unless a tick lies between.
+    *Memories* are the newest 50 of at most 1,000 remembered.
+
+    Parameters
+    ----------
+    config : MonitorConfig, optional
+        Window, prices, expected form.
+    facts : Facts, optional
+        Where to go on; default: from nothing.
+
+    Examples
+    --------
+    >>> state = AgentState()
+    >>> state.fold(1, 0.0, Goal("fix the login bug"))
+    >>> state.fold(2, 1.0, Message("assistant", "Reading login.py."))
+    >>> list(state.get_goals()), list(state.get_recent_context())
+    (['fix the login bug'], ['Reading login.py.'])
+    """
+
+    def __init__(self, config: MonitorConfig | None = None, facts: Facts | None = None) -> None:
+        self.config = config or MonitorConfig()
+        self.facts = facts or Facts()
+        self._folds: Mapping[type, Callable[[int, float, Any], None]] = {
+            Goal: self._goal,
+            Message: self._message,
+            ToolCall: self._tool_call,
+            ToolResult: self._tool_result,
+            Usage: self._usage,
+            Feedback: self._nothing,
+            Correction: self._correction,
+            Memory: self._memory,
+            Compaction: self._compaction,
+            Outcome: self._outcome,
+            Ticked: self._tick,
+            Fault: self._fault,
+        }
+        self._context_texts: list[str] | None = None
+
+    def fold(self, seq: int, ts: float, event: Event) -> None:
+        """Take in the next event.
+
+        Parameters
+        ----------
+        seq : int
+            Its number, above all before.
+        ts : float
+            When it happened, Unix seconds. Time that runs backwards counts as standing still.
+        event : Event
+            What happened.
+        """
+        facts = self.facts
+        facts.seq = seq
+        if facts.first_ts is None:
+            facts.first_ts = facts.latest_ts = ts
+        elif ts > facts.latest_ts:
+            facts.latest_ts = ts
+        self._folds[type(event)](seq, ts, event)
+        if type(event) is not Ticked:
+            facts.changed_seq = seq
+
+    def _goal(self, seq: int, ts: float, event: Goal) -> None:
+        self.facts.goal = event.text.strip()
+        self.facts.requests.clear()
+
+    def _request(self, text: str) -> None:
+        said = text.strip()
+        if not self.facts.goal:
+            self.facts.goal = said
+        elif said and said != self.facts.goal:
+            _push(self.facts.requests, said, MAX_REQUESTS)
+
+    def _correction(self, seq: int, ts: float, event: Correction) -> None:
+        self._request(event.text)
+
+    def _message(self, seq: int, ts: float, event: Message) -> None:
+        facts = self.facts
+        if event.role == "user":
+            self._request(event.content)
+            facts.joinable = False
+            return
+        self._show(seq, event.role, event.content)
+        if event.role == "assistant":
+            facts.joinable = True
+            facts.messages += 1
+            facts.steps += 1
+            facts.step_seq = seq
+            if event.content.strip():
+                shape = shape_of(event.content)
+                facts.shapes[shape] = facts.shapes.get(shape, 0) + 1
+                text = event.content
+                said = Said(seq, hedge_density(text), shape, is_monotonous(text), _digest(text))
+                _push(facts.said, said, RECENT)
+
+    def _tool_call(self, seq: int, ts: float, event: ToolCall) -> None:
+        facts = self.facts
+        facts.calls += 1
+        raw = bytes(event.arguments)
+        digest = blake2b(raw, digest_size=8, key=event.tool_name.encode()[:64]).digest()
+        _push(facts.open_calls, OpenCall(event.call_id, seq, ts, event.tool_name, digest), MAX_OPEN)
+        text = call_text(event.tool_name, msgspec.json.decode(raw)) if raw[:1] == b'"' else _call_text(event, raw)
+        if facts.joinable and facts.context and facts.context[-1].seq == facts.step_seq:
+            last = facts.context[-1]
+            last.text = _shortened(f"{last.text}\n{text}")
+            self._context_texts = None
+        else:
+            self._show(seq, "assistant", text)
+            if facts.joinable:
+                facts.step_seq = seq
+
+    def _tool_result(self, seq: int, ts: float, event: ToolResult) -> None:
+        facts = self.facts
+        call = self._close_call(event.call_id)
+        tool = call.tool if call is not None else event.tool_name or "unknown"
+        if call is None:
+            facts.calls += 1
+        digest = call.digest if call is not None else _digest(tool)
+        retry = any(last.error and last.call == digest for last in facts.actions[-RETRY_WITHIN:])
+        action = Action(seq, tool, digest, _digest(event.result), event.error, retry, event.duration_s)
+        last = facts.actions[-1] if facts.actions else None
+        same = last is not None and (last.call, last.result, last.error) == (action.call, action.result, action.error)
+        facts.same_streak = facts.same_streak + 1 if same else 1
+        _push(facts.actions, action, RECENT)
+        facts.results += 1
+        facts.errors += event.error
+        facts.error_streak = facts.error_streak + 1 if event.error else 0
+        name = tool if tool in facts.tools or len(facts.tools) < MAX_TOOLS else "(other)"
+        facts.tools[name] = facts.tools.get(name, 0) + 1
+        facts.steps += 1
+        facts.step_seq = seq
+        facts.joinable = False
+        self._show(seq, "tool", event.result)
+
+    def _close_call(self, call_id: str | None) -> OpenCall | None:
+        calls = self.facts.open_calls
+        for at in range(len(calls) - 1, -1, -1):
+            if call_id is None or calls[at].id == call_id:
+                return calls.pop(at)
+        return None
+
+    def _usage(self, seq: int, ts: float, event: Usage) -> None:
+        facts = self.facts
+        if event.input_tokens is not None:
+            facts.tokens_in = (facts.tokens_in or 0) + event.input_tokens
+            facts.context_used = event.input_tokens + (event.output_tokens or 0)
+        if event.output_tokens is not None:
+            facts.tokens_out = (facts.tokens_out or 0) + event.output_tokens
+        cost = self.cost_of(event)
+        if cost is None:
+            facts.unpriced += 1
+            facts.unpriced_model = event.model or "unknown"
+        else:
+            facts.priced += 1
+            facts.cost_usd = (facts.cost_usd or 0.0) + cost
+
+    def cost_of(self, event: Usage) -> float | None:
+        """Return what a model call cost in US dollars: as told, or by the configured price; ``None`` = unknown."""
+        if event.cost_usd is not None:
+            return event.cost_usd
+        price = self.config.prices.get(event.model or "")
+        if price is None or (event.input_tokens is None and event.output_tokens is None):
+            return None
+        return ((event.input_tokens or 0) * price.input + (event.output_tokens or 0) * price.output) / 1e6
+
+    def _memory(self, seq: int, ts: float, event: Memory) -> None:
+        memories = self.facts.memories
+        key = event.id
+        if key is None:
+            key = next((known for known, text in memories.items() if text == event.text), None)
+        if key is None:
+            self.facts.nameless += 1
+            key = f"#{self.facts.nameless}"
+        memories.pop(key, None)
+        if not event.removed and event.text.strip():
+            memories[key] = _shortened(event.text)
+            if len(memories) > MAX_MEMORIES:
+                del memories[next(iter(memories))]
+
+    def _compaction(self, seq: int, ts: float, event: Compaction) -> None:
+        self.facts.context.clear()
+        self.facts.compacted_seq = seq
+        self.facts.context_used = None
+        self.facts.joinable = False
+        self._context_texts = None
+        self._show(seq, "assistant", event.summary)
+
+    def _outcome(self, seq: int, ts: float, event: Outcome) -> None:
+        self.facts.outcome = event.success
+
+    def _tick(self, seq: int, ts: float, event: Ticked) -> None:
+        self.facts.joinable = False
+
+    def _fault(self, seq: int, ts: float, event: Fault) -> None:
+        self.facts.faults += 1
+
+    def _nothing(self, seq: int, ts: float, event: Event) -> None:
+        """Fold what only the record needs."""
+
+    def _show(self, seq: int, role: str, text: str) -> None:
+        if text and not text.isspace():
+            _push(self.facts.context, Item(seq, role, _shortened(text)), self.config.window)
+            self._context_texts = None
+
+    def forget_caches(self) -> None:
+        """Make anew what is derived from the facts, after they were exchanged."""
+        self._context_texts = None
+
+    @property
+    def context(self) -> Sequence[Item]:
+        """The context with its event numbers and roles, oldest first."""
+        return self.facts.context
+
+    @property
+    def spent(self) -> Spent:
+        """What the agent has used up."""
+        facts = self.facts
+        return Spent(
+            tokens=(facts.tokens_in or 0) + (facts.tokens_out or 0),
+            cost_usd=facts.cost_usd or 0.0,
+            calls=facts.calls,
+            wall_s=facts.latest_ts - facts.first_ts if facts.first_ts is not None else 0.0,
+            unpriced=facts.unpriced,
+        )
+
+    def get_goals(self) -> Sequence[str]:
+        """Return the goal and the latest requests."""
+        return [text for text in (self.facts.goal, *self.facts.requests) if text]
+
+    def get_recent_context(self) -> Sequence[str]:
+        """Return the latest messages and results, oldest first."""
+        if self._context_texts is None:
+            self._context_texts = [item.text for item in self.facts.context]
+        return self._context_texts
+
+    def get_goal_relevant_memories(self) -> Sequence[str]:
+        """Return the newest memories."""
+        return list(self.facts.memories.values())[-RELEVANT_MEMORIES:]
+
+    def get_all_memories(self) -> Sequence[str]:
+        """Return every memory that is kept."""
+        return list(self.facts.memories.values())
+
+    def get_counters(self) -> Counters:
+        """Return the running totals."""
+        facts = self.facts
+        return Counters(facts.results, facts.errors, facts.tokens_in, facts.tokens_out, facts.cost_usd)
+
+
+def _push(items: list[Any], item: Any, most: int) -> None:
+    items.append(item)
+    if len(items) > most:
+        del items[0]
+
+
+def _shortened(text: str) -> str:
+    half = CONTEXT_CHARS // 2
+    return text if len(text) <= CONTEXT_CHARS else f"{text[:half]}\n[…]\n{text[-half:]}"
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _call_text(event: ToolCall, raw: bytes) -> str:
+    return f"{event.tool_name}({raw.decode()})"

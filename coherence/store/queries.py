@@ -1,0 +1,55 @@
+"""The joins that more than one file reads events with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow
+
+_EVENT = "e.seq, e.ts, e.kind, e.data, r.coherence_index, r.band, r.pressure, r.mode, r.data, d.kind, d.data"
+_JOINS = (
+    "LEFT JOIN readings AS r ON r.session_id = e.session_id AND r.seq = e.seq "
+    "LEFT JOIN decisions AS d ON d.session_id = e.session_id AND d.seq = e.seq "
+)
+EVENTS = (
+    f"SELECT {_EVENT} FROM events AS e {_JOINS}"  # noqa: S608 - only constants
+    "WHERE e.session_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"
+)
+"""One page of a session; parameters: session id, after, until, limit."""
+
+AUDIT = (
+    f"SELECT e.id, e.session_id, s.session, e.agent, e.source, e.prev_hash, e.hash, {_EVENT} "  # noqa: S608
+    f"FROM events AS e LEFT JOIN sessions AS s ON s.id = e.session_id {_JOINS}"
+    "WHERE e.id > ? ORDER BY e.id LIMIT ?"
+)
+"""One page of the chain; parameters: after id, limit."""
+
+
+def event_row(
+    seq: int,
+    ts: float,
+    kind: str,
+    data: str,
+    index: float | None,
+    band: str | None,
+    pressure: float | None,
+    mode: str | None,
+    reading: str | None,
+    decision: str | None,
+    decision_data: str | None,
+) -> EventRow:
+    """Return one row of :data:`EVENTS`."""
+    return EventRow(
+        seq,
+        ts,
+        kind,
+        data,
+        None if reading is None else ReadingRow(index, band, pressure, mode, reading),
+        None if decision is None or decision_data is None else DecisionRow(decision, decision_data),
+    )
+
+
+def audit_row(row: tuple[Any, ...]) -> AuditRow:
+    """Return one row of :data:`AUDIT`."""
+    number, session_id, session, agent, source, prev_hash, row_hash, *event = row
+    return AuditRow(number, session_id, session, agent, source, event_row(*event), prev_hash, row_hash)

@@ -1,0 +1,299 @@
+"""The store: one SQLite file (WAL) for all evidence, for many threads and processes at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from coherence.store import forking
+from coherence.store.chain import Fault
+from coherence.store.connections import Synchronous, connect_writer, explained, patiently
+from coherence.store.errors import StoreError, StoreWarning
+from coherence.store.opening import open_store
+from coherence.store.queries import AUDIT, EVENTS, audit_row, event_row
+from coherence.store.readers import Readers
+from coherence.store.retention import prune
+from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow, SessionRow
+from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq
+from coherence.store.verifying import verify
+
+__all__ = [
+    "AuditRow",
+    "DecisionRow",
+    "EventRow",
+    "Fault",
+    "ReadingRow",
+    "SessionRow",
+    "Store",
+    "StoreError",
+    "StoreWarning",
+    "Transaction",
+]
+
+PAGE = 500
+"""Rows read at once while streaming."""
+
+
+class Store:
+    """One file of evidence.
+
+    Reads never block the writer. What a transaction wrote can be read once it is committed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it and its folder are made if missing, an older schema is migrated. A damaged file is moved aside
+        (:class:`~coherence.store.errors.StoreWarning`, :attr:`recovered_from`) and a new one is begun.
+    timeout_s : float
+        How long to wait for other threads and processes, in seconds.
+    synchronous : {"FULL", "NORMAL"}
+        ``FULL``: what was committed survives a power failure. ``NORMAL``: it survives a crash of the process only.
+
+    Raises
+    ------
+    StoreError
+        The path cannot be used: another program's file, a newer schema, a folder, no permission.
+    """
+
+    recovered_from: Path | None
+    """Where a damaged file was moved to, ``None`` if it was not damaged."""
+
+    def __init__(self, path: str | Path, *, timeout_s: float = 10.0, synchronous: Synchronous = "FULL") -> None:
+        if synchronous not in ("NORMAL", "FULL"):
+            raise ValueError(f"synchronous must be 'NORMAL' or 'FULL', not {synchronous!r}")
+        if not 0 <= timeout_s <= threading.TIMEOUT_MAX:
+            raise ValueError(f"timeout_s must be 0 or more seconds, not {timeout_s}")
+        self.path = Path(os.path.abspath(path))
+        self.timeout_s = timeout_s
+        self._synchronous: Synchronous = synchronous
+        self._writer: sqlite3.Connection | None
+        self._writer, recovery = open_store(self.path, timeout_s, synchronous)
+        self.recovered_from = recovery.moved_to if recovery else None
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._forker: int | None = None
+        self._readers = Readers(self.path, timeout_s)
+        self.closed = False
+        forking.watch(self)
+        if recovery:
+            try:
+                warnings.warn(recovery.message, StoreWarning, stacklevel=2)
+            except StoreWarning:  # the user wants warnings to be errors
+                self.close()
+                raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Write: all of it is kept, or, on any exception, none of it.
+
+        Raises
+        ------
+        StoreError
+            Others wrote for longer than ``timeout_s``, or the file cannot be written.
+        RuntimeError
+            This thread is in a transaction already.
+        """
+        pid, deadline = os.getpid(), time.monotonic() + self.timeout_s
+        if self._owner == threading.get_ident():
+            raise RuntimeError("this thread is in a transaction already; use that one")
+        lock = self._lock
+        if not lock.acquire(timeout=self.timeout_s):
+            raise StoreError(self.path, f"another thread kept the store locked for {self.timeout_s:g} s")
+        try:
+            self._owner = threading.get_ident()
+            connection = self._write_connection()
+            with explained(self.path):
+                remaining = max(deadline - time.monotonic(), 0)
+                patiently(self.path, remaining, lambda: connection.execute("BEGIN IMMEDIATE"))
+            transaction = Transaction(connection, self.path)
+            try:
+                yield transaction
+                transaction.commit()
+            finally:
+                transaction.end()
+                if pid == os.getpid() and connection.in_transaction:  # not even the rollback worked
+                    self._close_writer()
+        finally:
+            if pid == os.getpid():  # a child forked in here has a lock of its own
+                self._owner = None
+                lock.release()
+
+    def session(self, agent: str, session: str | None = None) -> SessionRow | None:
+        """Return a session by name; without a name this agent's newest."""
+        sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE agent = :agent AND (:name IS NULL OR session = :name) "  # noqa: S608
+        rows = self._fetch(f"{sql} ORDER BY id DESC LIMIT 1", {"agent": agent, "name": session})
+        return SessionRow(*rows[0]) if rows else None
+
+    def sessions(self, *, agent: str | None = None) -> list[SessionRow]:
+        """Return all sessions (of one agent), oldest first."""
+        sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE :agent IS NULL OR agent = :agent ORDER BY id"  # noqa: S608
+        return [SessionRow(*row) for row in self._fetch(sql, {"agent": agent})]
+
+    def events(
+        self, session_id: int, *, after: int = 0, until: int | None = None, limit: int | None = None
+    ) -> Iterator[EventRow]:
+        """Yield the events of a session in order, with their readings and decisions.
+
+        They are read page by page; nothing is held open in between, so a slow reader is in nobody's way.
+
+        Parameters
+        ----------
+        session_id : int
+            The session.
+        after, until : int, optional
+            Only events numbered above ``after``, and up to and including ``until``.
+        limit : int, optional
+            At most so many.
+        """
+        left = 2**63 - 1 if limit is None else limit
+        last = 2**63 - 1 if until is None else until
+        while left > 0:
+            bounds = (session_id, after, last, min(left, PAGE))
+            rows = self._fetch(EVENTS, bounds)
+            for row in rows:
+                yield event_row(*row)
+            if len(rows) < bounds[3]:
+                return
+            after, left = rows[-1][0], left - len(rows)
+
+    def audit_rows(self, *, after: int = 0) -> Iterator[AuditRow]:
+        """Yield the events of all sessions in the order of the chain, from the one after id ``after`` on."""
+        while True:
+            bounds = (after, PAGE)
+            rows = self._fetch(AUDIT, bounds)
+            for row in rows:
+                yield audit_row(row)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
+
+    def last_seq(self, session_id: int) -> int:
+        """Return the number of the newest event of a session, 0 if it has none."""
+        return self._readers.read(lambda c: last_seq(c, session_id))
+
+    def count_events(self, session_id: int | None = None) -> int:
+        """Return how many events are kept, of one session or of all."""
+        if session_id is None:
+            return int(self._fetch("SELECT count(*) FROM events", ())[0][0])
+        return int(self._fetch("SELECT count(*) FROM events WHERE session_id = ?", (session_id,))[0][0])
+
+    def snapshot(self, session_id: int, *, until: int | None = None) -> tuple[int, bytes] | None:
+        """Return the newest (seq, state) of a session at or below ``until``."""
+        sql = (
+            "SELECT seq, data FROM snapshots WHERE session_id = :id AND (:until IS NULL OR seq <= :until) "
+            "ORDER BY seq DESC LIMIT 1"
+        )
+        rows = self._fetch(sql, {"id": session_id, "until": until})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def vectors(self, fingerprint: str, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return hash -> vector, of those that are kept for this embedder."""
+        found: dict[bytes, bytes] = {}
+        for start in range(0, len(hashes), PAGE):
+            part = tuple(hashes[start : start + PAGE])
+            marks = ", ".join("?" * len(part))
+            sql = f"SELECT hash, vector FROM vectors WHERE fingerprint = ? AND hash IN ({marks})"  # noqa: S608
+            found.update(self._fetch(sql, (fingerprint, *part)))
+        return found
+
+    def baselines(self, agent: str) -> bytes | None:
+        """Return what is normal for an agent, as last kept."""
+        rows = self._fetch("SELECT data FROM baselines WHERE agent = ?", (agent,))
+        return bytes(rows[0][0]) if rows else None
+
+    def verify(self) -> list[Fault]:
+        """Check every hash and the file itself; an empty list = intact. Takes about 10 s per million events."""
+        return self._readers.read(verify)
+
+    def prune(self, *, max_events: int | None = None, max_age_s: float | None = None, now: float | None = None) -> int:
+        """Remove the oldest events of the whole store, and the readings, decisions and snapshots that belong to them.
+
+        The chain has one beginning, so events go strictly in the order they were written: an event that is old enough
+        stays while one written before it is not.
+
+        Parameters
+        ----------
+        max_events : int, optional
+            Keep at most so many.
+        max_age_s : float, optional
+            Keep none older than this, in seconds before ``now``.
+        now : float, optional
+            Unix time in seconds; by default the clock's.
+
+        Returns
+        -------
+        int
+            How many events were removed.
+        """
+        if max_events is not None and max_events < 0:
+            raise ValueError(f"max_events must be 0 or more, not {max_events}")
+        oldest = None if max_age_s is None else (time.time() if now is None else now) - max_age_s
+        return prune(self.transaction, max_events, oldest)
+
+    def close(self) -> None:
+        """Close the file; calling it again does nothing. It waits for the transactions of other threads."""
+        if self._owner == threading.get_ident():
+            raise RuntimeError("this thread is in a transaction; end it before closing the store")
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self._readers.close()
+            self._close_writer()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _fetch(self, sql: str, values: tuple[object, ...] | dict[str, object]) -> list[tuple[Any, ...]]:
+        return self._readers.read(lambda connection: connection.execute(sql, values).fetchall())
+
+    def _write_connection(self) -> sqlite3.Connection:
+        if self.closed:
+            raise StoreError(self.path, "this Store is closed")
+        forking.refuse_unusable(self.path)
+        if self._writer is None:  # after a fork
+            self._writer = connect_writer(self.path, self.timeout_s, self._synchronous)
+        return self._writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def before_fork(self) -> None:
+        """Close the connections for the moment of a fork; see :mod:`coherence.store.forking`."""
+        if self._owner == threading.get_ident() or not self._lock.acquire(timeout=forking.WAIT_S):
+            return
+        self._forker = threading.get_ident()
+        self._close_writer()
+        self._readers.pause(forking.WAIT_S)
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; connections are opened at the next use."""
+        if self._forker == threading.get_ident():
+            self._forker = None
+            self._readers.resume()
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: the parent's locks, and what it could not close, are not ours."""
+        left = self._readers.left_open() + ([self._writer] if self._writer is not None else [])
+        if left:
+            forking.give_up(self.path, left)
+        self._writer = self._forker = self._owner = None
+        self._lock, self._readers = threading.Lock(), Readers(self.path, self.timeout_s)
+        if self.closed:
+            self._readers.close()

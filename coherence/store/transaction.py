@@ -1,0 +1,237 @@
+"""Writing: everything between BEGIN and COMMIT."""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from coherence.store.chain import digest
+from coherence.store.connections import explain
+from coherence.store.errors import StoreError
+from coherence.store.rows import EventRow, SessionRow
+
+INSERT_EVENT = (
+    "INSERT INTO events (session_id, agent, seq, ts, kind, source, data, prev_hash, hash) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_READING = "INSERT INTO readings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_DECISION = "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?)"
+FORGET_SNAPSHOTS = """
+WITH kept (first) AS (SELECT min(seq) FROM events WHERE session_id = :session)
+DELETE FROM snapshots WHERE session_id = :session AND (
+  (SELECT first FROM kept) IS NULL
+  OR seq < (SELECT max(seq) FROM snapshots WHERE session_id = :session AND seq < (SELECT first FROM kept)))
+"""
+"""The newest snapshot before the kept events stays: with them it gives the state now."""
+SESSION_COLUMNS = "id, session, agent, parent, source, started, config"
+
+
+class Transaction:
+    """What can be written in one go; made by :meth:`Store.transaction`.
+
+    After an error nothing more can be written and nothing of it is kept, even if the error is caught.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._pid = os.getpid()
+        self._names: dict[int, tuple[str, str, str]] = {}
+        self._head: bytes | None = None
+        self._state = "open"
+
+    def session(self, agent: str, session: str) -> SessionRow | None:
+        """Return a session by name, as this transaction sees it."""
+        with self._guarded():
+            row = self._connection.execute(
+                f"SELECT {SESSION_COLUMNS} FROM sessions WHERE agent = ? AND session = ?",  # noqa: S608
+                (agent, session),
+            ).fetchone()
+        return None if row is None else SessionRow(*row)
+
+    def add_session(
+        self, *, session: str, agent: str, parent: str | None, source: str, started: float, config: str
+    ) -> SessionRow:
+        """Begin a session.
+
+        Raises
+        ------
+        StoreError
+            The agent has a session of that name already, the source is unknown, or ``config`` is no JSON text.
+        """
+        started = _finite("started", started)
+        with self._guarded():
+            cursor = self._connection.execute(
+                "INSERT INTO sessions (session, agent, parent, source, started, config) VALUES (?, ?, ?, ?, ?, ?)",
+                (session, agent, parent, source, started, config),
+            )
+        assert cursor.lastrowid is not None
+        return SessionRow(cursor.lastrowid, session, agent, parent, source, started, config)
+
+    def last_seq(self, session_id: int) -> int:
+        """Return the number of the newest event of a session, 0 if it has none; the next one is one higher."""
+        with self._guarded():
+            return last_seq(self._connection, session_id)
+
+    def add_events(self, session: SessionRow, rows: Sequence[EventRow]) -> None:
+        """Append events to a session and to the chain.
+
+        Raises
+        ------
+        ValueError
+            A number is not finite.
+        StoreError
+            ``seq`` is not the last one plus one, ``data`` is no JSON text, or the file cannot be written.
+        """
+        if not rows:
+            return
+        events, readings, decisions = [], [], []
+        with self._guarded():
+            name, agent, source = self._named(session.id)
+            head = self._chain_head()
+            for row in rows:
+                ts = _finite("ts", row.ts)
+                row_hash = digest(head, name, agent, source, row, ts)
+                events.append((session.id, agent, row.seq, ts, row.kind, source, row.data, head, row_hash))
+                head = row_hash
+                if (read := row.reading) is not None:
+                    numbers = (
+                        _finite_or_none("coherence_index", read.coherence_index),
+                        read.band,
+                        _finite_or_none("pressure", read.pressure),
+                    )
+                    readings.append((session.id, row.seq, ts, source, *numbers, read.mode, read.data))
+                if (decided := row.decision) is not None:
+                    decisions.append((session.id, row.seq, ts, source, decided.kind, decided.data))
+            self._connection.executemany(INSERT_EVENT, events)
+            if readings:
+                self._connection.executemany(INSERT_READING, readings)
+            if decisions:
+                self._connection.executemany(INSERT_DECISION, decisions)
+            self._connection.execute("UPDATE chain SET count = count + ?, head = ?", (len(rows), head))
+        self._head = head
+
+    def add_snapshot(self, session_id: int, seq: int, data: bytes, keep: int = 2) -> None:
+        """Keep the state after event ``seq``; of this session only the newest ``keep`` snapshots stay."""
+        if keep < 1:
+            raise ValueError(f"keep must be 1 or more, not {keep}")
+        with self._guarded():
+            self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (session_id, seq, data))
+            self._connection.execute(
+                "DELETE FROM snapshots WHERE session_id = :id AND seq NOT IN "
+                "(SELECT seq FROM snapshots WHERE session_id = :id ORDER BY seq DESC LIMIT :keep)",
+                {"id": session_id, "keep": keep},
+            )
+
+    def add_vectors(self, fingerprint: str, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep (hash of a text, its vector) of one embedder; a hash that is there already keeps its vector."""
+        rows = ((fingerprint, key, vector) for key, vector in pairs)
+        with self._guarded():
+            self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
+
+    def set_baselines(self, agent: str, ts: float, data: bytes) -> None:
+        """Keep what is normal for an agent, in place of what was kept before."""
+        with self._guarded():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO baselines VALUES (?, ?, ?)", (agent, _finite("ts", ts), data)
+            )
+
+    def forget(self, max_events: int | None, oldest_ts: float | None, limit: int) -> int:
+        """Remove up to ``limit`` of the oldest events; for :meth:`Store.prune` only. Returns how many."""
+        execute = self._connection.execute
+        with self._guarded():
+            count = execute("SELECT count FROM chain").fetchone()[0]
+            rows = execute("SELECT id, ts, hash FROM events ORDER BY id LIMIT ?", (limit,)).fetchall()
+            surplus = max(count - max_events, 0) if max_events is not None else 0
+            gone = 0
+            for _, ts, _ in rows:
+                if gone >= surplus and (oldest_ts is None or ts >= oldest_ts):
+                    break
+                gone += 1
+            if gone:
+                last_id, _, last_hash = rows[gone - 1]
+                execute("INSERT OR IGNORE INTO maintenance VALUES (1)")
+                for table in ("readings", "decisions"):
+                    execute(
+                        f"DELETE FROM {table} WHERE (session_id, seq) IN "  # noqa: S608 - two constants
+                        "(SELECT session_id, seq FROM events WHERE id <= ?)",
+                        (last_id,),
+                    )
+                sessions = execute("SELECT DISTINCT session_id FROM events WHERE id <= ?", (last_id,)).fetchall()
+                execute("DELETE FROM events WHERE id <= ?", (last_id,))
+                for (session_id,) in sessions:
+                    execute(FORGET_SNAPSHOTS, {"session": session_id})
+                execute(
+                    "UPDATE chain SET count = count - ?, first_id = ?, first_prev = ?", (gone, last_id + 1, last_hash)
+                )
+                execute("DELETE FROM maintenance")
+        return gone
+
+    def commit(self) -> None:
+        """Keep all of it; for :meth:`Store.transaction` only."""
+        with self._guarded():
+            self._connection.execute("COMMIT")
+            self._state = "committed"
+
+    def end(self) -> None:
+        """Roll back what was not committed; for :meth:`Store.transaction` only."""
+        if self._pid != os.getpid():
+            return  # a child that was forked in here must not touch the parent's connection
+        if self._connection.in_transaction:
+            with suppress(sqlite3.Error):  # the error that led here says more
+                self._connection.execute("ROLLBACK")
+        self._state = "rolled back" if self._state == "open" else self._state
+
+    def _named(self, session_id: int) -> tuple[str, str, str]:
+        if session_id not in self._names:
+            row = self._connection.execute(
+                "SELECT session, agent, source FROM sessions WHERE id = ?", (session_id,)
+            ).fetchone()
+            if row is None:
+                raise StoreError(self._path, f"there is no session with id {session_id}")
+            self._names[session_id] = row
+        return self._names[session_id]
+
+    def _chain_head(self) -> bytes:
+        if self._head is None:
+            self._head = self._connection.execute("SELECT head FROM chain").fetchone()[0]
+        assert self._head is not None
+        return self._head
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        if self._pid != os.getpid():
+            raise StoreError(self._path, "this transaction belongs to the parent process")
+        if self._state != "open":
+            raise StoreError(self._path, f"this transaction is {self._state}")
+        try:
+            yield
+        except BaseException as error:
+            # What came before the error must not be committed alone, and SQLite may have rolled back by itself.
+            self._state = "rolled back"
+            if isinstance(error, sqlite3.Error):
+                raise explain(self._path, error) from error
+            if isinstance(error, UnicodeEncodeError):
+                raise StoreError(self._path, f"a text cannot be written as UTF-8 ({error.reason})") from error
+            raise
+
+
+def last_seq(connection: sqlite3.Connection, session_id: int) -> int:
+    """Return the last number given out in a session, 0 if none."""
+    row = connection.execute("SELECT last_seq FROM heads WHERE session_id = ?", (session_id,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _finite(name: str, value: float) -> float:
+    """Return a number as SQLite gives it back: a float, and no negative zero."""
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, not {value}")
+    return float(value) + 0.0
+
+
+def _finite_or_none(name: str, value: float | None) -> float | None:
+    return None if value is None else _finite(name, value)

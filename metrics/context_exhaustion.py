@@ -1,0 +1,33 @@
+"""Context exhaustion: how full the model's context window is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coherence.errors import UnknownSourceError
+from coherence.state import AgentState
+
+
+@dataclass(frozen=True)
+class ContextExhaustion:
+    """The tokens of the newest model call over the size of the model's context window, at most 1.
+
+    Range [0, 1], inverted: 1 = full. ``None`` without a configured size or before the first usage.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent; ``config.context_tokens`` is the size.
+    """
+
+    state: AgentState
+    name = "context_exhaustion"
+    inverted = True
+
+    def compute(self) -> float | None:
+        """Return the share."""
+        size = self.state.config.context_tokens
+        used = self.state.facts.context_used
+        if size is None:
+            raise UnknownSourceError("the context window's size is not configured (context_tokens)")
+        return None if used is None else min(used / size, 1.0)

@@ -1,0 +1,41 @@
+"""Repetition: how much of what the agent does and says it has just done and said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coherence.state import AgentState
+
+RECENT = 10
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The share of the last ten results, or of the last ten messages, that repeat an earlier one of them.
+
+    A result repeats another if tool, arguments and result are equal, a message if its text is, or if it is monotonous
+    (the same few characters over and over). The higher share counts.
+
+    Range [0, 1], inverted: 0 = nothing twice. ``None`` before the second result or message.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "repetition"
+    inverted = True
+
+    def compute(self) -> float | None:
+        """Return the share."""
+        actions = self.state.facts.actions[-RECENT:]
+        said = self.state.facts.said[-RECENT:]
+        shares = []
+        if len(actions) > 1:
+            shares.append(1.0 - len({(action.call, action.result) for action in actions}) / len(actions))
+        if len(said) > 1:
+            fresh = {message.digest for message in said if not message.monotonous}
+            shares.append(1.0 - len(fresh) / len(said))
+        return max(shares, default=None)

@@ -1,0 +1,467 @@
+"""Whatever is changed behind the store's back is found, and the row is named."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coherence.store.chain import NO_HASH, digest
+from coherence.store.store import DecisionRow, EventRow, Fault, ReadingRow, Store
+from coherence.store.verifying import verify
+
+Named = tuple[str | None, int | None, int | None, str]
+"""session, seq, id, what."""
+
+
+def fill(store: Store) -> None:
+    """Write 20 events: ``one`` has ids 1 to 4, 9 to 12 and 17 to 20, ``two`` has ids 5 to 8 and 13 to 16."""
+    with store.transaction() as transaction:
+        sessions = [
+            transaction.add_session(session=name, agent="a", parent=None, source="api", started=1.0, config="{}")
+            for name in ("one", "two")
+        ]
+    for batch in range(5):
+        session = sessions[batch % 2]
+        with store.transaction() as transaction:
+            first = transaction.last_seq(session.id) + 1
+            transaction.add_events(session, [row(session.session, seq) for seq in range(first, first + 4)])
+
+
+def row(session: str, seq: int) -> EventRow:
+    data = f'{{"session":"{session}","n":{seq}}}'
+    if seq % 2:
+        return EventRow(seq, 1000.0 + seq, "tool_call", data)
+    reading = ReadingRow(1 / seq, "green", seq / 7, "calm", f'{{"r":{seq}}}')
+    return EventRow(seq, 1000.0 + seq, "tick", data, reading, DecisionRow("guide", f'{{"d":{seq}}}'))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "store.db"
+    with Store(path, synchronous="NORMAL") as store:
+        fill(store)
+    return path
+
+
+def open_to_tamper(path: Path) -> sqlite3.Connection:
+    """Open the file as somebody who knows SQLite: without the rules."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA ignore_check_constraints = ON")
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    return connection
+
+
+def tamper(path: Path, *statements: str) -> None:
+    connection = open_to_tamper(path)
+    try:
+        for statement in statements:
+            connection.execute(statement)
+    finally:
+        connection.close()
+
+
+def check(path: Path) -> list[Fault]:
+    with Store(path) as store:
+        assert store.recovered_from is None
+        return store.verify()
+
+
+def named(path: Path) -> list[Named]:
+    return [(fault.session, fault.seq, fault.id, fault.what) for fault in check(path)]
+
+
+def rehash(connection: sqlite3.Connection, number: int) -> bytes:
+    """Give a row the hash that fits its content, as somebody would who has read the source."""
+    prev, name, agent, source, seq, ts, kind, data = connection.execute(
+        "SELECT prev_hash, session, e.agent, e.source, seq, ts, kind, data FROM events AS e "
+        "JOIN sessions AS s ON s.id = session_id WHERE e.id = ?",
+        (number,),
+    ).fetchone()
+    fresh = digest(prev, name, agent, source, EventRow(seq, ts, kind, data), ts)
+    connection.execute("UPDATE events SET hash = ? WHERE id = ?", (fresh, number))
+    return fresh
+
+
+EXCHANGE = (
+    "CREATE TEMP TABLE t AS SELECT * FROM {table} WHERE id IN ({a}, {b})",
+    "UPDATE {table} SET ({columns}) = (SELECT {columns} FROM t WHERE id = {b}) WHERE id = {a}",
+    "UPDATE {table} SET ({columns}) = (SELECT {columns} FROM t WHERE id = {a}) WHERE id = {b}",
+)
+
+
+def exchange(a: int, b: int, columns: str) -> list[str]:
+    return [line.format(table="events", a=a, b=b, columns=columns) for line in EXCHANGE]
+
+
+def swap_ids(a: int, b: int) -> list[str]:
+    return [f"UPDATE events SET id = {x} WHERE id = {y}" for x, y in ((-1, a), (a, b), (b, -1))]
+
+
+def test_a_store_is_intact_when_nobody_touched_it(path: Path) -> None:
+    tamper(path)  # without the triggers
+    assert check(path) == []
+
+
+def test_an_empty_store_is_intact(tmp_path: Path) -> None:
+    assert check(tmp_path / "store.db") == []
+
+
+def test_the_hash_is_the_documented_one() -> None:
+    plain = EventRow(3, 5.0, "goal", '{"text":"ä"}')
+    text = '["s","a",3,5.0,"goal","api","{\\"text\\":\\"ä\\"}",null,null]'
+    assert digest(NO_HASH, "s", "a", "api", plain, 5.0) == hashlib.sha256(bytes(32) + text.encode()).digest()
+    full = EventRow(3, 5.0, "tick", "{}", ReadingRow(0.5, "red", None, "m", "[]"), DecisionRow("block", "1"))
+    text = '["s","a",3,5.0,"tick","api","{}",[0.5,"red",null,"m","[]"],["block","1"]]'
+    assert digest(NO_HASH, "s", "a", "api", full, 5.0) == hashlib.sha256(bytes(32) + text.encode()).digest()
+
+
+@pytest.mark.parametrize(
+    ("statement", "session", "seq", "number"),
+    [
+        ("UPDATE events SET data = '{}' WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET data = data || ' ' WHERE id = 1", "one", 1, 1),
+        ("UPDATE events SET data = x'00' WHERE id = 20", "one", 12, 20),
+        ("UPDATE events SET data = CAST(x'ff' AS TEXT) WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET kind = 'message' WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET ts = ts + 0.001 WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET agent = 'b' WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET source = 'test' WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET hash = zeroblob(32) WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET hash = zeroblob(32) WHERE id = 20", "one", 12, 20),
+        ("UPDATE events SET prev_hash = zeroblob(32) WHERE id = 7", "two", 3, 7),
+        ("UPDATE events SET prev_hash = hash WHERE id = 1", "one", 1, 1),
+        ("UPDATE events SET seq = 99 WHERE id = 15", "two", 99, 15),
+        ("UPDATE events SET id = 21 WHERE id = 20", "one", 12, 21),
+        ("UPDATE readings SET coherence_index = 1 WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET coherence_index = 'x' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET band = 'red' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET pressure = NULL WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET mode = '' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET data = '{}' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET ts = 0 WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE readings SET source = 'test' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE decisions SET kind = 'continue' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE decisions SET data = '{}' WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("UPDATE decisions SET ts = 0 WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("DELETE FROM readings WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+        ("DELETE FROM decisions WHERE session_id = 2 AND seq = 4", "two", 4, 8),
+    ],
+)
+def test_an_altered_row_is_named(path: Path, statement: str, session: str, seq: int, number: int) -> None:
+    tamper(path, statement)
+    assert named(path) == [(session, seq, number, "altered")]
+
+
+def test_an_altered_row_with_a_fitting_hash_is_named(path: Path) -> None:
+    for number, session, seq in ((3, "one", 3), (5, "two", 1)):
+        connection = open_to_tamper(path)
+        connection.execute("UPDATE events SET data = '{}' WHERE id = ?", (number,))
+        rehash(connection, number)
+        connection.close()
+        assert (session, seq, number, "altered") in named(path)
+
+
+def test_an_altered_newest_row_with_a_fitting_hash_is_named(path: Path) -> None:
+    connection = open_to_tamper(path)
+    connection.execute("DELETE FROM decisions WHERE session_id = 1 AND seq = 12")
+    connection.execute("DELETE FROM readings WHERE session_id = 1 AND seq = 12")
+    rehash(connection, 20)
+    connection.close()
+    assert named(path) == [("one", 12, 20, "altered")]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([1], [("one", 1, 1)]),
+        ([6], [("two", 2, 6)]),
+        ([20], [("one", 12, 20)]),
+        ([16], [("two", 8, 16)]),
+        ([18, 19, 20], [("one", 10, 18), ("one", 11, 19), ("one", 12, 20)]),
+        ([2, 7, 14], [("one", 2, 2), ("two", 3, 7), ("two", 6, 14)]),
+        ([7, 8, 9], [("two", 3, 7), ("two", 4, 8), ("one", 5, 9)]),
+    ],
+)
+def test_removed_rows_are_named(path: Path, numbers: list[int], expected: list[tuple[str, int, int]]) -> None:
+    tamper(path, f"DELETE FROM events WHERE id IN ({', '.join(map(str, numbers))})")
+    found = check(path)
+    assert {fault.what for fault in found} <= {"removed"}
+    assert {(fault.session, fault.seq) for fault in found} == {(session, seq) for session, seq, _ in expected}
+    assert {fault.id for fault in found if fault.id is not None} <= set(numbers)
+    if len(numbers) < 3 or numbers[0] in (2, 18):
+        assert [(fault.session, fault.seq, fault.id) for fault in found] == expected
+
+
+def test_rows_are_missed_even_if_the_gap_was_closed(path: Path) -> None:
+    tamper(
+        path,
+        "DELETE FROM events WHERE id = 6",
+        "UPDATE events SET id = -id WHERE id > 6",
+        "UPDATE events SET id = -id - 1 WHERE id < 0",
+    )
+    assert named(path) == [("two", 2, None, "removed")]
+
+
+@pytest.mark.parametrize("session_too", [False, True])
+def test_a_removed_session_is_missed(path: Path, session_too: bool) -> None:
+    both = ("readings", "decisions", "events", "snapshots")
+    tamper(
+        path,
+        *(f"DELETE FROM {table} WHERE session_id = 2" for table in both),
+        *(["DELETE FROM sessions WHERE id = 2", "DELETE FROM heads WHERE session_id = 2"] if session_too else []),
+    )
+    found = check(path)
+    assert {fault.what for fault in found} == {"removed"}
+    if session_too:
+        assert [fault.id for fault in found] == [5, 6, 7, 8, 13, 14, 15, 16]
+    else:
+        assert {(fault.session, fault.seq) for fault in found} == {("two", seq) for seq in range(1, 9)}
+
+
+def test_all_rows_removed_are_missed(path: Path) -> None:
+    tamper(path, "DELETE FROM events", "DELETE FROM readings", "DELETE FROM decisions")
+    found = check(path)
+    assert len(found) == 20
+    assert {fault.what for fault in found} == {"removed"}
+
+
+def test_a_session_row_that_is_gone_is_missed(path: Path) -> None:
+    tamper(path, "DELETE FROM sessions WHERE id = 2")
+    assert {fault.id for fault in check(path)} == {5, 6, 7, 8, 13, 14, 15, 16}
+
+
+@pytest.mark.parametrize("column", ["session = 'x'", "agent = 'x'", "source = 'test'"])
+def test_a_session_of_another_name_is_found(path: Path, column: str) -> None:
+    tamper(path, f"UPDATE sessions SET {column} WHERE id = 2")
+    assert check(path)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        pytest.param(swap_ids(6, 7), id="neighbouring ids"),
+        pytest.param(swap_ids(6, 15), id="ids far apart"),
+        pytest.param(swap_ids(1, 20), id="first and last"),
+        pytest.param(exchange(6, 15, "ts, kind, data"), id="content"),
+        pytest.param(exchange(6, 15, "data"), id="data"),
+        pytest.param(exchange(6, 15, "hash"), id="hash"),
+        pytest.param(exchange(6, 15, "prev_hash, hash"), id="both hashes"),
+        pytest.param(exchange(6, 15, "ts, kind, data, prev_hash, hash"), id="all but names"),
+        pytest.param(exchange(5, 6, "data"), id="data of neighbours"),
+    ],
+)
+def test_exchanged_rows_are_named(path: Path, statements: list[str]) -> None:
+    numbers = {int(word) for word in statements[-1].replace("WHERE id =", "").split() if word.isdigit()}
+    tamper(path, *statements)
+    found = check(path)
+    assert {fault.what for fault in found} == {"reordered"}
+    if not statements[0].startswith("UPDATE"):
+        assert numbers <= {fault.id for fault in found}
+    assert len(found) == 2
+
+
+def test_exchanged_numbers_are_named(path: Path) -> None:
+    tamper(
+        path,
+        *(f"UPDATE events SET seq = {x} WHERE session_id = 1 AND seq = {y}" for x, y in ((99, 1), (1, 3), (3, 99))),
+    )
+    assert named(path) == [("one", 3, 1, "reordered"), ("one", 1, 3, "reordered")]
+
+
+def test_exchanged_readings_are_named(path: Path) -> None:
+    steps = ((99, 2), (2, 6), (6, 99))
+    tamper(path, *(f"UPDATE readings SET seq = {x} WHERE session_id = 1 AND seq = {y}" for x, y in steps))
+    assert named(path) == [("one", 2, 2, "reordered"), ("one", 6, 10, "reordered")]
+
+
+ROW = "INSERT INTO events (session_id, agent, seq, ts, kind, source, data, prev_hash, hash) "
+
+
+def test_a_row_added_at_the_end_is_named_and_what_comes_after_it_is_sound(path: Path) -> None:
+    for hashes in ("(SELECT head FROM chain), zeroblob(32)", "zeroblob(32), zeroblob(32)"):
+        tamper(path, f"{ROW} SELECT 1, 'a', max(seq) + 1, 0, 'goal', 'api', '{{}}', {hashes} FROM events")
+    assert {(f.id, f.what) for f in check(path)} == {(21, "inserted"), (22, "inserted")}
+
+
+def test_a_row_added_with_a_fitting_hash_is_named(path: Path) -> None:
+    tamper(path, f"{ROW} SELECT 1, 'a', 13, 0, 'goal', 'api', '{{}}', head, head FROM chain")
+    connection = open_to_tamper(path)
+    rehash(connection, 21)
+    connection.execute("UPDATE heads SET last_seq = 13 WHERE session_id = 1")
+    connection.close()
+    assert named(path) == [("one", 13, 21, "inserted")]
+    with Store(path) as store, store.transaction() as transaction:
+        session = store.session("a", "one")
+        assert session is not None
+        transaction.add_events(session, [row("one", 14)])
+    assert named(path) == [("one", 13, 21, "inserted")]
+
+
+def test_a_row_added_in_the_middle_is_named(path: Path) -> None:
+    tamper(
+        path,
+        "UPDATE events SET id = -id WHERE id > 6",
+        "UPDATE events SET id = 1 - id WHERE id < 0",
+        f"{ROW.replace('(session', '(id, session')} "
+        "SELECT 7, 1, 'a', 13, 0, 'goal', 'api', '{}', hash, randomblob(32) FROM events WHERE id = 6",
+    )
+    assert named(path) == [("one", 13, 7, "inserted")]
+
+
+def test_a_reading_or_decision_added_later_is_named(path: Path) -> None:
+    tamper(
+        path,
+        "INSERT INTO readings VALUES (1, 1, 1001, 'api', 1, 'green', 0, 'calm', '{}')",
+        "INSERT INTO decisions VALUES (2, 1, 1001, 'api', 'continue', '{}')",
+        "INSERT INTO decisions VALUES (2, 77, 1001, 'api', 'continue', '{}')",
+    )
+    assert named(path) == [
+        ("one", 1, 1, "inserted"),
+        ("two", 1, 5, "inserted"),
+        ("two", 77, None, "inserted"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chain SET count = 19",
+        "UPDATE chain SET count = 21",
+        "UPDATE chain SET head = zeroblob(32)",
+        "UPDATE chain SET first_prev = x'11' || first_prev",
+        "UPDATE chain SET first_id = 2",
+        "DELETE FROM chain",
+    ],
+)
+def test_a_changed_account_of_the_chain_is_found(path: Path, statement: str) -> None:
+    tamper(path, statement)
+    assert check(path)
+
+
+def test_several_kinds_at_once_are_all_named(path: Path) -> None:
+    tamper(
+        path,
+        "UPDATE events SET data = '{}' WHERE id = 3",
+        "DELETE FROM events WHERE id = 7",
+        *swap_ids(13, 14),
+        "DELETE FROM events WHERE id = 20",
+    )
+    assert {(f.id, f.what) for f in check(path)} == {
+        (3, "altered"),
+        (7, "removed"),
+        (13, "reordered"),
+        (14, "reordered"),
+        (20, "removed"),
+    }
+
+
+def test_very_many_changes_are_summed_up(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Store(path, synchronous="NORMAL") as store, store.transaction() as transaction:
+        session = transaction.add_session(session="s", agent="a", parent=None, source="api", started=1.0, config="{}")
+        transaction.add_events(session, [row("s", seq) for seq in range(1, 3001)])
+    tamper(path, "UPDATE events SET data = '[]' WHERE id <= 1500", "DELETE FROM events WHERE id > 1800")
+    found = check(path)
+    assert [fault.what for fault in found].count("altered") == 1001
+    assert [fault.what for fault in found].count("removed") == 1001
+    assert {"500 more events do not match their hashes", "1200 events in all were removed"} <= {str(f) for f in found}
+
+
+def test_a_fault_reads_as_a_sentence(path: Path) -> None:
+    tamper(path, "UPDATE events SET data = '{}' WHERE id = 7")
+    (fault,) = check(path)
+    assert str(fault) == (
+        "event 3 of session 'two' (agent 'a', id 7) was altered: "
+        "its content does not match its hash, or its reading or decision is gone"
+    )
+
+
+Mutation = Callable[[random.Random, sqlite3.Connection, int], object]
+
+
+def _set(column: str, value: Callable[[random.Random], object]) -> Mutation:
+    def mutate(dice: random.Random, connection: sqlite3.Connection, number: int) -> object:
+        fresh = value(dice)
+        before = connection.execute(f"SELECT {column} FROM events WHERE id = ?", (number,)).fetchone()[0]
+        connection.execute(f"UPDATE OR REPLACE events SET {column} = ? WHERE id = ?", (fresh, number))
+        return before != fresh
+
+    return mutate
+
+
+def _side(table: str, change: str) -> Mutation:
+    def mutate(dice: random.Random, connection: sqlite3.Connection, number: int) -> object:
+        where = "WHERE (session_id, seq) = (SELECT session_id, seq FROM events WHERE id = ?)"
+        return connection.execute(f"{change.format(table=table)} {where}", (number,)).rowcount
+
+    return mutate
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "data": _set("data", lambda dice: f'{{"n":{dice.random()}}}'),
+    "ts": _set("ts", lambda dice: dice.uniform(0, 1e9)),
+    "kind": _set("kind", lambda dice: dice.choice("xyz")),
+    "seq": _set("seq", lambda dice: dice.randrange(1, 10**9)),
+    "agent": _set("agent", lambda dice: dice.choice("bcd")),
+    "source": _set("source", lambda dice: dice.choice(["hook", "test"])),
+    "session": _set("session_id", lambda dice: dice.choice([1, 2, 3])),
+    "hash": _set("hash", lambda dice: dice.randbytes(32)),
+    "prev": _set("prev_hash", lambda dice: dice.randbytes(32)),
+    "id": _set("id", lambda dice: dice.randrange(21, 100)),
+    "delete": lambda _, connection, number: connection.execute("DELETE FROM events WHERE id = ?", (number,)).rowcount,
+    "no reading": _side("readings", "DELETE FROM {table}"),
+    "no decision": _side("decisions", "DELETE FROM {table}"),
+    "reading": _side("readings", "UPDATE {table} SET coherence_index = 0.123"),
+    "decision": _side("decisions", "UPDATE {table} SET kind = 'block'"),
+    "moved reading": _side("readings", "UPDATE OR REPLACE {table} SET seq = seq + 1"),
+}
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A filled file without its rules, in memory."""
+    path = tmp_path_factory.mktemp("image") / "store.db"
+    with Store(path, synchronous="NORMAL") as store:
+        fill(store)
+    connection = open_to_tamper(path)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    image = sqlite3.connect(":memory:")
+    connection.backup(image)
+    connection.close()
+    yield image
+    image.close()
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32),
+    changes=st.lists(st.tuples(st.sampled_from(sorted(MUTATIONS)), st.integers(1, 20)), min_size=1, max_size=3),
+)
+def test_no_random_change_escapes(image: sqlite3.Connection, seed: int, changes: list[tuple[str, int]]) -> None:
+    dice = random.Random(seed)
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        image.backup(copy)
+        copy.execute("PRAGMA ignore_check_constraints = ON")
+        done = False
+        touched: set[int] = set()
+        for kind, number in changes:
+            if number in touched or not copy.execute("SELECT 1 FROM events WHERE id = ?", (number,)).fetchone():
+                continue
+            if MUTATIONS[kind](dice, copy, number):
+                done = True
+                touched.add(number)
+        faults = verify(copy)
+        assert bool(faults) == done
+        if len(changes) == 1 and done and changes[0][0] not in ("id", "moved reading", "delete"):
+            assert changes[0][1] in {fault.id for fault in faults}
+    finally:
+        copy.close()

@@ -1,0 +1,308 @@
+"""The audit trail: everything once, in order, checkable from the files alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coherence.store.errors import StoreError
+from coherence.store.jsonl import export_jsonl, verify_jsonl
+from coherence.store.lines import decode_line, encode_line
+from coherence.store.rows import AuditRow
+from coherence.store.store import DecisionRow, EventRow, ReadingRow, Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "store.db", synchronous="NORMAL") as store:
+        with store.transaction() as transaction:
+            for name in ("one", "two"):
+                transaction.add_session(session=name, agent="a", parent=None, source="api", started=1, config="{}")
+        yield store
+
+
+def append(store: Store, count: int, name: str = "one", data: str = '{"a": [1,  2.50]}') -> None:
+    session = store.session("a", name)
+    assert session is not None
+    with store.transaction() as transaction:
+        first = transaction.last_seq(session.id) + 1
+        tick = ReadingRow(0.1, "red", None, "m", '{"r":1}'), DecisionRow("block", '{"d":1}')
+        rows = [
+            EventRow(seq, 1.0 / 3, "tick", data, *(tick if seq % 3 == 0 else (None, None)))
+            for seq in range(first, first + count)
+        ]
+        transaction.add_events(session, rows)
+
+
+def ids(folder: Path) -> list[int]:
+    found = []
+    for path in folder.iterdir():
+        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        found += [json.loads(line)["id"] for line in text.splitlines()]
+    return sorted(found)
+
+
+def test_a_line_holds_everything_readable_by_anybody(store: Store, tmp_path: Path) -> None:
+    append(store, 3)
+    assert export_jsonl(store, tmp_path / "trail") == 3
+    lines = (tmp_path / "trail" / "audit.jsonl").read_text(encoding="utf-8").splitlines()
+    last = json.loads(lines[2])
+    rows = list(store.audit_rows())
+    assert last == {
+        "id": 3,
+        "session_id": 1,
+        "session": "one",
+        "agent": "a",
+        "seq": 3,
+        "ts": 1.0 / 3,
+        "kind": "tick",
+        "source": "api",
+        "data": {"a": [1, 2.5]},
+        "prev_hash": rows[1].hash.hex(),
+        "hash": rows[2].hash.hex(),
+        "reading": {
+            "coherence_index": 0.1,
+            "band": "red",
+            "pressure": None,
+            "mode": "m",
+            "data": {"r": 1},
+        },
+        "decision": {"kind": "block", "data": {"d": 1}},
+    }
+    assert "reading" not in json.loads(lines[0])
+    assert verify_jsonl(tmp_path / "trail") == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"a":\n 1}',
+        " {} ",
+        "\r\n[]",
+        '"\u2028 ä 🎈"',
+        '"\\ud800"',
+        "1e999",
+        "-0",
+        "123456789012345678901234567890",
+        "[" * 900 + "]" * 900,
+        '{"a":1,"a":2}',
+        '"\\u0000"',
+        "null",
+    ],
+)
+def test_data_survives_to_the_bit(store: Store, tmp_path: Path, data: str) -> None:
+    append(store, 1, data=data)
+    append(store, 1)
+    assert export_jsonl(store, tmp_path / "trail") == 2
+    lines = (tmp_path / "trail" / "audit.jsonl").read_bytes().splitlines(keepends=True)
+    assert [decode_line(line) for line in lines] == list(store.audit_rows())
+    assert verify_jsonl(tmp_path / "trail") == []
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(value=json_values, indent=st.sampled_from([None, 0, 2]), plain=st.booleans(), ts=st.floats(-1e17, 1e17))
+def test_any_line_survives(value: object, indent: int | None, plain: bool, ts: float) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=not plain)
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in text):
+        return
+    event = EventRow(1, ts, "k", text, ReadingRow(None, "b", ts, None, text), DecisionRow("guide", text))
+    row = AuditRow(1, 1, "s", "a", "api", event, bytes(32), bytes(range(32)))
+    line = encode_line(row)
+    assert line.count(b"\n") == 1
+    assert decode_line(line) == row
+
+
+def test_a_second_export_appends_only_what_is_new(store: Store, tmp_path: Path) -> None:
+    trail = tmp_path / "trail" / "own.jsonl"
+    append(store, 5)
+    assert export_jsonl(store, trail) == 5
+    assert export_jsonl(store, trail) == 0
+    append(store, 2, "two")
+    append(store, 700)
+    assert export_jsonl(store, trail) == 702
+    assert ids(trail.parent) == list(range(1, 708))
+    assert os.listdir(trail.parent) == ["own.jsonl"]
+    assert verify_jsonl(trail) == []
+
+
+def test_files_rotate_and_the_oldest_leave(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "trail"
+    for _ in range(10):
+        append(store, 30)
+        export_jsonl(store, folder, max_bytes=8000, keep=99)
+    assert ids(folder) == list(range(1, 301))
+    names = sorted(os.listdir(folder))
+    assert names[0] == "audit-1.jsonl.gz"
+    assert len(names) > 8
+    assert all(os.path.getsize(folder / name) <= 8000 for name in names)
+    assert verify_jsonl(folder) == []
+    assert verify_jsonl([folder / name for name in reversed(names)]) == []
+    append(store, 200)
+    export_jsonl(store, folder, max_bytes=8000, keep=2)
+    assert len(os.listdir(folder)) == 3
+    kept = ids(folder)
+    assert kept == list(range(kept[0], 501))
+    assert verify_jsonl(folder) == []
+    append(store, 100)
+    export_jsonl(store, folder, max_bytes=8000, keep=0)
+    assert os.listdir(folder) == ["audit.jsonl"]
+
+
+@pytest.mark.parametrize("cut", [1, 10, 300, 10**6])
+def test_a_torn_last_line_is_written_again(store: Store, tmp_path: Path, cut: int) -> None:
+    append(store, 20)
+    export_jsonl(store, tmp_path / "trail")
+    path = tmp_path / "trail" / "audit.jsonl"
+    content = path.read_bytes()
+    path.write_bytes(content[: max(len(content) - cut, 0)])
+    append(store, 1)
+    assert export_jsonl(store, tmp_path / "trail") >= 1
+    assert ids(path.parent) == list(range(1, 22))
+    assert path.read_bytes().startswith(content)
+    assert verify_jsonl(path) == []
+
+
+def test_a_long_torn_line_is_cut_off(store: Store, tmp_path: Path) -> None:
+    append(store, 2)
+    append(store, 2, data=f'"{"x" * 200_000}"')
+    export_jsonl(store, tmp_path / "trail")
+    path = tmp_path / "trail" / "audit.jsonl"
+    path.write_bytes(path.read_bytes()[:-100_000] + b"\xff")
+    assert export_jsonl(store, tmp_path / "trail") == 1
+    assert export_jsonl(store, tmp_path / "trail") == 0
+    assert verify_jsonl(path) == []
+
+
+def test_an_export_cut_off_in_the_middle_of_a_rotation_goes_on(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "trail"
+    append(store, 20)
+    export_jsonl(store, folder)
+    content = (folder / "audit.jsonl").read_bytes()
+    with gzip.open(folder / "audit-1.jsonl.gz", "wb") as file:  # compressed, but the plain file is still there
+        file.write(content)
+    append(store, 5)
+    assert export_jsonl(store, folder) == 5
+    assert ids(folder) == list(range(1, 26))
+    (folder / "audit.jsonl").unlink()
+    assert export_jsonl(store, folder) == 5
+    assert verify_jsonl(folder) == []
+
+
+def test_the_trail_of_another_store_is_refused(store: Store, tmp_path: Path) -> None:
+    append(store, 5)
+    export_jsonl(store, tmp_path / "trail")
+    for count in (2, 9):
+        with Store(tmp_path / f"other{count}.db") as other:
+            with other.transaction() as transaction:
+                transaction.add_session(session="one", agent="a", parent=None, source="api", started=1, config="{}")
+            append(other, count, data="{}")
+            with pytest.raises(StoreError, match="this audit trail is"):
+                export_jsonl(other, tmp_path / "trail")
+    assert verify_jsonl(tmp_path / "trail") == []
+
+
+def test_what_retention_removed_before_an_export_shows_as_a_gap(store: Store, tmp_path: Path) -> None:
+    append(store, 5)
+    export_jsonl(store, tmp_path / "trail")
+    append(store, 5)
+    store.prune(max_events=5)
+    assert export_jsonl(store, tmp_path / "trail") == 5
+    assert verify_jsonl(tmp_path / "trail") == []
+    append(store, 5)
+    store.prune(max_events=2)
+    export_jsonl(store, tmp_path / "trail")
+    found = verify_jsonl(tmp_path / "trail")
+    assert [(fault.session, fault.seq, fault.id, fault.what) for fault in found] == [
+        ("one", seq, seq, "removed") for seq in (11, 12, 13)
+    ]
+
+
+def lines_of(store: Store, folder: Path) -> tuple[Path, list[bytes]]:
+    append(store, 10)
+    append(store, 4, "two")
+    append(store, 6)
+    export_jsonl(store, folder)
+    path = folder / "audit.jsonl"
+    return path, path.read_bytes().splitlines(keepends=True)
+
+
+def test_altered_removed_and_reordered_lines_are_named(store: Store, tmp_path: Path) -> None:
+    path, lines = lines_of(store, tmp_path / "trail")
+
+    def found(changed: list[bytes]) -> list[tuple[int | None, str]]:
+        path.write_bytes(b"".join(changed))
+        return [(fault.id, fault.what) for fault in verify_jsonl(path)]
+
+    assert found(lines) == []
+    altered = lines[6].replace(b"2.50", b"2.51")
+    assert found([*lines[:6], altered, *lines[7:]]) == [(7, "altered")]
+    altered = lines[8].replace(b'"red"', b'"green"')
+    assert found([*lines[:8], altered, *lines[9:]]) == [(9, "altered")]
+    assert found([*lines[:6], *lines[7:]]) == [(7, "removed")]
+    assert found([*lines[:11], *lines[13:]]) == [(12, "removed"), (13, "removed")]
+    for at in (5, 12):
+        swapped = [*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]]
+        assert {what for _, what in found(swapped)} == {"reordered"}
+    assert found([*lines[:6], b"no event\n", *lines[7:]]) == [(7, "removed"), (None, "damaged")]
+    assert found([*lines[:6], lines[5], *lines[6:]]) == [(6, "inserted")]
+    assert found([*lines[:6], *lines[7:12], lines[6], *lines[12:]]) == [(7, "reordered")]
+    assert found([*lines[:-1], lines[-1][:-9]]) == [(None, "damaged")]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.integers(0, 10**9), byte=st.integers(0, 255))
+def test_no_changed_byte_escapes(store: Store, tmp_path: Path, at: int, byte: int) -> None:
+    path = tmp_path / "trail" / "audit.jsonl"
+    if not path.exists():
+        lines_of(store, tmp_path / "trail")
+        (tmp_path / "kept").write_bytes(path.read_bytes())
+    content = bytearray((tmp_path / "kept").read_bytes())
+    at %= len(content)
+    changed = content[at] != byte
+    content[at] = byte
+    path.write_bytes(content)
+    before, after = (tmp_path / "kept").read_bytes(), bytes(content)
+    meant = [decode_line(line) for line in before.splitlines(keepends=True)]
+    same = [decode_line(line) for line in after.splitlines(keepends=True)] == meant
+    if changed and not same and not _only_the_session_number(meant, after):
+        assert verify_jsonl(path)
+    elif not changed:
+        assert verify_jsonl(path) == []
+
+
+def _only_the_session_number(meant: list[AuditRow | None], after: bytes) -> bool:
+    """``session_id`` is a copy of what the names say, and no part of the hash."""
+    found = [decode_line(line) for line in after.splitlines(keepends=True)]
+    return None not in found and [msgspec.structs.replace(row, session_id=0) for row in found if row] == [
+        msgspec.structs.replace(row, session_id=0) for row in meant if row
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_named(store: Store, tmp_path: Path) -> None:
+    append(store, 30)
+    export_jsonl(store, tmp_path / "trail", max_bytes=5000)
+    packed = tmp_path / "trail" / "audit-1.jsonl.gz"
+    packed.write_bytes(packed.read_bytes()[:-20])
+    assert "damaged" in {fault.what for fault in verify_jsonl(tmp_path / "trail")}
+
+
+def test_a_trail_that_cannot_be_written_is_an_error(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="the audit trail cannot be written"):
+        export_jsonl(store, tmp_path / "file" / "x.jsonl")
+    with pytest.raises(ValueError, match="max_bytes must be"):
+        export_jsonl(store, tmp_path / "trail", max_bytes=0)

@@ -1,0 +1,408 @@
+"""Opening a path: ours, new, too new, someone else's, damaged, or nothing that can be a store."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from coherence.store import schema
+from coherence.store.errors import StoreError, StoreWarning
+from coherence.store.store import EventRow, Store
+
+
+def fill(path: Path, count: int = 300) -> None:
+    with Store(path, synchronous="NORMAL") as store, store.transaction() as transaction:
+        session = transaction.add_session(session="s", agent="a", parent=None, source="api", started=1, config="{}")
+        rows = [EventRow(seq, float(seq), "goal", f'"{"x" * 500}"') for seq in range(1, count + 1)]
+        transaction.add_events(session, rows)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "store.db"
+    fill(path)
+    return path
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b c" / "ü#?%.db"
+    with Store(path) as store:
+        assert store.path == path
+        assert store.recovered_from is None
+    assert path.exists()
+    assert os.listdir(path.parent) == [path.name]  # a closed store is one file
+
+
+def test_a_relative_path_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store("store.db") as store:
+        monkeypatch.chdir("/")
+        with store.transaction() as transaction:
+            transaction.set_baselines("a", 1, b"x")
+        assert store.baselines("a") == b"x"
+    assert (tmp_path / "store.db").exists()
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_a_newer_schema_is_refused_and_not_touched(path: Path, wal: bool) -> None:
+    newest = schema.newest_version()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {newest + 3}")
+    connection.execute("CREATE TABLE future (x)")
+    connection.commit()
+    if not wal:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.close()
+    before = path.read_bytes() if not wal else b""
+    with pytest.raises(StoreError, match=rf"schema {newest + 3}.*up to {newest}.*pip install -U coherence-sensor"):
+        Store(path)
+    if wal:
+        connection.close()
+    else:
+        assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("wal", ["DELETE", "WAL"])
+@pytest.mark.parametrize("owner", [0, 0x12345678])
+def test_another_programs_file_is_refused_and_not_touched(tmp_path: Path, wal: str, owner: int) -> None:
+    path = tmp_path / "bookmarks.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA journal_mode = {wal}")
+    connection.execute(f"PRAGMA application_id = {owner}")
+    connection.execute("CREATE TABLE bookmarks (url)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="SQLite file of another program"):
+        Store(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
+    path, copy = tmp_path / "live.sqlite", tmp_path / "copy.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE bookmarks (url)")
+    connection.commit()
+    for suffix in ("", "-wal"):  # as if that program had been killed
+        (tmp_path / f"copy.sqlite{suffix}").write_bytes((tmp_path / f"live.sqlite{suffix}").read_bytes())
+    connection.close()
+    before = {suffix: (tmp_path / f"copy.sqlite{suffix}").read_bytes() for suffix in ("", "-wal")}
+    with pytest.raises(StoreError, match="SQLite file of another program"):
+        Store(copy)
+    assert {suffix: (tmp_path / f"copy.sqlite{suffix}").read_bytes() for suffix in ("", "-wal")} == before
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is not a database. " * 500)
+
+
+def short_garbage(path: Path) -> None:
+    path.write_bytes(b"hello")
+
+
+def zeros(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def truncated_header(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10_000])
+
+
+def first_page_only(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:4096])
+
+
+def broken_schema(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    path.write_bytes(content)
+
+
+def broken_magic(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[0] = 0
+    path.write_bytes(content)
+
+
+DAMAGES = [garbage, short_garbage, zeros, truncated_header, torn, first_page_only, broken_schema, broken_magic]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("with_log", [False, True])
+def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(
+    path: Path, damage: Callable[[Path], None], with_log: bool
+) -> None:
+    damage(path)
+    if with_log:
+        Path(f"{path}-wal").write_bytes(b"torn")
+    content = path.read_bytes()
+    with pytest.warns(StoreWarning, match="the store was damaged") as caught:
+        store = Store(path)
+    with store:
+        assert store.recovered_from is not None
+        assert re.fullmatch(r"store\.db\.damaged-\d{8}T\d{6}Z", store.recovered_from.name)
+        assert store.recovered_from.read_bytes() == content
+        assert store.count_events() == 0
+        assert store.verify() == []
+    assert caught[0].filename == __file__
+    assert not Path(f"{path}-wal").exists()
+    with Store(path) as store:
+        assert store.recovered_from is None
+
+
+def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    for _ in range(3):
+        garbage(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Store(path).close()
+    assert len(list(tmp_path.glob("store.db.damaged-*"))) == 3
+
+
+def test_a_warning_that_is_an_error_leaves_a_store_that_can_be_opened(path: Path) -> None:
+    garbage(path)
+    with pytest.raises(StoreWarning):
+        Store(path)
+    with Store(path) as store:
+        assert store.recovered_from is None
+
+
+def test_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[68:72] = b"abcd"
+    content[100:4096] = b"\xff" * 3996
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="belongs to another program"):
+        Store(path)
+    assert path.read_bytes() == bytes(content)
+
+
+def test_damage_that_shows_later_is_an_error_that_says_what_to_do(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    pages = len(content) // 4096
+    for page in range(pages // 3, pages // 2):
+        content[page * 4096 : page * 4096 + 3000] = b"\xff" * 3000
+    path.write_bytes(content)
+    with Store(path) as store:
+        assert store.recovered_from is None
+        with pytest.raises(StoreError, match=r"the file is damaged.*`coherence audit verify`") as raised:
+            list(store.events(1))
+        assert str(path) in str(raised.value)
+        faults = store.verify()
+        assert faults
+        assert {fault.what for fault in faults} >= {"damaged"}
+    assert path.read_bytes() == bytes(content)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="this is a folder"):
+        Store(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
+def test_a_device_or_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(StoreError, match="no regular file"):
+            Store(path)
+
+
+def test_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
+    with Store(path):
+        broken_schema(path)
+        with pytest.raises(StoreError, match="the file is damaged"):
+            Store(path)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_file_where_a_folder_should_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="its folder cannot be made"):
+        Store(tmp_path / "file" / "store.db")
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
+@pytest.mark.parametrize("there", [False, True])
+def test_a_read_only_folder_is_refused(public_folder: Path, there: bool) -> None:
+    path = public_folder / "store.db"
+    if there:
+        fill(path)
+    public_folder.chmod(0o555)
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65534)  # root may write everywhere
+            try:
+                Store(path).close()
+                said = "opened"
+            except StoreError as error:
+                said = str(error)
+            os.write(sender, said.encode())
+        finally:
+            os._exit(0)
+    os.close(sender)
+    os.waitpid(child, 0)
+    said = os.read(receiver, 10_000).decode()
+    os.close(receiver)
+    public_folder.chmod(0o755)
+    assert said.startswith(str(path))
+    assert "read-only" in said
+
+
+def test_a_full_disk_rolls_back_and_keeps_what_was_there(path: Path) -> None:
+    with Store(path) as store:
+        session = store.sessions()[0]
+
+        def overfill() -> None:
+            with store.transaction() as transaction:
+                pages = transaction._connection.execute("PRAGMA page_count").fetchone()[0]
+                transaction._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+                transaction.add_events(session, [EventRow(seq, 1.0, "goal", '"x"') for seq in range(301, 305)])
+                transaction.add_snapshot(session.id, 304, bytes(100_000))
+
+        with pytest.raises(StoreError, match="the disk is full"):
+            overfill()
+        assert store.count_events() == 300
+        assert store.verify() == []
+        with store.transaction() as transaction:
+            transaction.add_events(session, [EventRow(301, 1.0, "goal", '"x"')])
+        assert store.verify() == []
+
+
+LIMITED = """
+import resource, sys
+from coherence.store.store import EventRow, Store
+from coherence.store.errors import StoreError
+with Store(sys.argv[1]) as store:
+    session = store.sessions()[0]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    written = 300
+    try:
+        while True:
+            with store.transaction() as transaction:
+                seqs = range(written + 1, written + 51)
+                transaction.add_events(session, [EventRow(seq, 1.0, "goal", '"%s"' % ("y" * 800)) for seq in seqs])
+            written += 50
+    except StoreError as error:
+        print(error)
+    assert store.last_seq(session.id) == written, (store.last_seq(session.id), written)
+    assert store.verify() == [], store.verify()
+    print(written)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+def test_a_file_that_may_not_grow_rolls_back_and_keeps_what_was_there(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    message, written = done.stdout.splitlines()
+    assert message.startswith(f"{path}: reading or writing failed")
+    assert int(written) >= 300
+    with Store(path) as store:
+        assert store.verify() == []
+        assert store.last_seq(1) == int(written)
+
+
+RACER = """
+import sys, warnings
+from coherence.store.store import EventRow, Store
+warnings.simplefilter("ignore")
+sys.stdin.readline()
+with Store(sys.argv[1], timeout_s=30) as store, store.transaction() as transaction:
+    session = transaction.add_session(
+        session=sys.argv[2], agent="a", parent=None, source="api", started=1, config="{}")
+    transaction.add_events(session, [EventRow(1, 1.0, "goal", "{}")])
+"""
+
+
+@pytest.mark.parametrize("start", ["missing", "empty", "version 1", "damaged"])
+def test_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "store.db"
+    if start == "empty":
+        path.touch()
+    elif start == "version 1":
+        connection = sqlite3.connect(path, isolation_level=None)
+        schema.migrate(connection, 1)
+        connection.close()
+    elif start == "damaged":
+        garbage(path)
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, path, str(number)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for number in range(4)
+    ]
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    for racer in racers:
+        _, errors = racer.communicate(timeout=60)
+        assert errors == ""
+        assert racer.returncode == 0
+    with Store(path) as store:
+        assert len(store.sessions()) == 4
+        assert store.count_events() == 4
+        assert store.verify() == []
+    assert len(list(tmp_path.glob("*.damaged-*"))) == (start == "damaged")
+
+
+def test_threads_that_open_a_missing_file_at_once_all_succeed(tmp_path: Path) -> None:
+    stores: list[Store] = []
+    together = threading.Barrier(6)
+
+    def work() -> None:
+        together.wait()
+        stores.append(Store(tmp_path / "store.db"))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stores) == 6
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.slow
+def test_a_large_store_opens_within_10_ms(tmp_path: Path) -> None:
+    import time
+
+    path = tmp_path / "store.db"
+    fill(path, 100_000)
+    spans = []
+    for _ in range(5):
+        started = time.perf_counter()
+        store = Store(path)
+        spans.append(time.perf_counter() - started)
+        store.close()
+    assert min(spans) < 0.01

@@ -1,0 +1,183 @@
+"""Retention removes the oldest and leaves a chain that is still whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coherence.store.store import DecisionRow, EventRow, ReadingRow, SessionRow, Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "store.db", synchronous="NORMAL") as store:
+        yield store
+
+
+def begin(store: Store, name: str) -> SessionRow:
+    with store.transaction() as transaction:
+        return transaction.add_session(session=name, agent="a", parent=None, source="api", started=1, config="{}")
+
+
+def append(store: Store, session: SessionRow, count: int, ts: float | None = None) -> None:
+    with store.transaction() as transaction:
+        first = transaction.last_seq(session.id) + 1
+        rows = [
+            EventRow(
+                seq,
+                float(seq) if ts is None else ts,
+                "tick",
+                "{}",
+                ReadingRow(1.0, None, None, None, "{}"),
+                DecisionRow("guide", "{}"),
+            )
+            for seq in range(first, first + count)
+        ]
+        transaction.add_events(session, rows)
+
+
+def counts(store: Store) -> list[int]:
+    connection = sqlite3.connect(store.path)
+    try:
+        tables = ("events", "readings", "decisions")
+        return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+    finally:
+        connection.close()
+
+
+def test_the_oldest_leave_by_count_with_readings_and_decisions(store: Store) -> None:
+    one, two = begin(store, "one"), begin(store, "two")
+    append(store, one, 3)
+    append(store, two, 3)
+    append(store, one, 3)
+    assert store.prune(max_events=9) == 0
+    assert store.prune(max_events=4) == 5
+    assert counts(store) == [4, 4, 4]
+    assert [row.seq for row in store.events(one.id)] == [4, 5, 6]
+    assert [row.seq for row in store.events(two.id)] == [3]
+    assert store.verify() == []
+    append(store, two, 2)
+    assert [row.seq for row in store.events(two.id)] == [3, 4, 5]
+    assert store.verify() == []
+
+
+def test_the_oldest_leave_by_age(store: Store) -> None:
+    session = begin(store, "s")
+    append(store, session, 100)
+    assert store.prune(max_age_s=1000, now=1001.0) == 0
+    assert store.prune(max_age_s=60, now=101.0) == 40
+    assert next(store.events(session.id)).ts == 41.0
+    assert store.prune(max_age_s=60, max_events=10, now=101.0) == 50
+    assert store.prune(max_age_s=1) == 10  # by the clock, 1970 is long ago
+    assert store.verify() == []
+
+
+def test_an_old_event_stays_while_a_younger_one_before_it_does(store: Store) -> None:
+    session = begin(store, "s")
+    append(store, session, 1, ts=500.0)
+    append(store, session, 1, ts=1.0)
+    assert store.prune(max_age_s=100, now=550.0) == 0
+    assert store.prune(max_age_s=100, now=650.0) == 2
+
+
+def test_numbers_go_on_when_everything_has_left(store: Store) -> None:
+    session = begin(store, "s")
+    append(store, session, 3)
+    assert store.prune(max_events=0) == 3
+    assert counts(store) == [0, 0, 0]
+    assert store.verify() == []
+    assert store.last_seq(session.id) == 3
+    assert store.session("a", "s") == session
+    append(store, session, 2)
+    assert [row.seq for row in store.events(session.id)] == [4, 5]
+    assert store.verify() == []
+
+
+def test_many_leave_in_batches(store: Store) -> None:
+    session = begin(store, "s")
+    append(store, session, 3500)
+    statements: list[str] = []
+    assert store._writer is not None
+    store._writer.set_trace_callback(statements.append)
+    assert store.prune(max_events=100) == 3400
+    store._writer.set_trace_callback(None)
+    assert sum(statement.startswith("COMMIT") for statement in statements) == 4
+    assert store.count_events() == 100
+    assert store.verify() == []
+
+
+def test_snapshots_leave_unless_the_kept_events_need_them(store: Store) -> None:
+    session, done = begin(store, "s"), begin(store, "done")
+    append(store, done, 5)
+    append(store, session, 30)
+    with store.transaction() as transaction:
+        transaction.add_snapshot(done.id, 5, b"end")
+        for seq in (10, 20, 30):
+            transaction.add_snapshot(session.id, seq, b"%d" % seq, keep=9)
+    store.prune(max_events=5)  # 26 to 30 stay
+    assert store.snapshot(done.id) is None
+    assert store.snapshot(session.id, until=29) == (20, b"20")  # with events 26 to 30 not the way back, but near it
+    assert store.snapshot(session.id, until=19) is None
+    assert store.snapshot(session.id) == (30, b"30")
+    store.prune(max_events=0)
+    assert store.snapshot(session.id) is None
+
+
+def test_retention_works_although_somebody_left_the_door_open(store: Store) -> None:
+    session = begin(store, "s")
+    append(store, session, 20)
+    connection = sqlite3.connect(store.path, isolation_level=None)
+    connection.execute("INSERT INTO maintenance VALUES (1)")
+    connection.close()
+    assert store.prune(max_events=10) == 10
+    connection = sqlite3.connect(store.path)
+    assert connection.execute("SELECT count(*) FROM maintenance").fetchone() == (0,)
+    connection.close()
+
+
+def test_what_is_removed_by_hand_after_retention_is_found(store: Store) -> None:
+    session = begin(store, "s")
+    append(store, session, 20)
+    store.prune(max_events=10)
+    connection = sqlite3.connect(store.path, isolation_level=None)
+    connection.execute("INSERT INTO maintenance VALUES (1)")
+    connection.execute("DELETE FROM events WHERE id IN (11, 15)")
+    connection.execute("DELETE FROM maintenance")
+    connection.close()
+    found = {(fault.id, fault.what) for fault in store.verify()}
+    assert found >= {(11, "removed"), (15, "removed")}
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("append"), st.integers(0, 2), st.integers(1, 5)),
+            st.tuples(st.just("prune"), st.integers(0, 12), st.just(0)),
+        ),
+        max_size=12,
+    )
+)
+def test_any_mixture_of_writing_and_forgetting_leaves_a_whole_chain(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
+) -> None:
+    with Store(tmp_path_factory.mktemp("mixture") / "store.db", synchronous="NORMAL") as store:
+        sessions = [begin(store, name) for name in "abc"]
+        written = [0, 0, 0]
+        total = 0
+        for what, number, count in steps:
+            if what == "append":
+                append(store, sessions[number], count)
+                written[number] += count
+                total += count
+            else:
+                assert store.prune(max_events=number) == max(total - number, 0)
+                total = min(total, number)
+        assert [store.last_seq(session.id) for session in sessions] == written
+        assert store.count_events() == total
+        assert store.verify() == []
