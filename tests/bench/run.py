@@ -17,7 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import column
 import numpy as np
+from showing import row, say
 
 from coherence import CoherenceSensor, EmbeddingCache, MetricInput
 from coherence.metrics import GoalDrift
@@ -218,17 +220,6 @@ def in_a_fresh_process(option: str) -> float:
     return float(result.stdout)
 
 
-def row(name: str, value: float, target: float, unit: str, *, least: bool = False) -> None:
-    met = value >= target if least else value <= target
-    sign = ">=" if least else "<="
-    say(name, f"{value:,.2f}{unit}", f"{sign} {target:,g}{unit}", "met" if met else "missed")
-
-
-def say(name: str, value: str, target: str, verdict: str = "") -> None:
-    sys.stdout.write(f"{name:<68} {value:>14}   {target:<12} {verdict}\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
     say(f"{platform.machine()}, Python {platform.python_version()}", "measured", "target")
     everything = [GoalDrift(), Everything()]
@@ -250,6 +241,7 @@ def main() -> None:
     else:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
+    column.main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,156 @@
+"""``coherence sessions``, ``log``, ``replay`` and ``audit``, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coherence import Monitor, Store
+from coherence.cli.main import main
+from coherence.providers import HashingEmbedder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two agents; the second one fails."""
+    path = tmp_path / "runs.db"
+    for agent, error in (("good", False), ("bad", True)):
+        with Monitor(agent=agent, goal="make the tests pass", store=path, embedder=HashingEmbedder()) as m:
+            for at in range(8):
+                m.tool_call("Bash", {"command": f"pytest {at}"})
+                m.tool_result(f"result\n{at}\x1b[31m", error=error)
+    return path
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_sessions_are_listed_with_their_newest_decision(store: Path) -> None:
+    lines = run("sessions", "--store", store).stdout.splitlines()
+    assert lines[0].split() == ["session", "source", "started", "events", "index", "pressure", "decision"]
+    assert lines[1].startswith("good/1") and lines[1].endswith("continue")
+    # 1 goal, 8 calls, 8 results, 8 ticks
+    assert lines[2].startswith("bad/1") and " 25 " in lines[2] and lines[2].endswith("block")
+    rows = json.loads(run("sessions", "--store", store, "--json").stdout)
+    assert [(row["agent"], row["events"], row["decision"]) for row in rows] == [
+        ("good", 25, "continue"),
+        ("bad", 25, "block"),
+    ]
+
+
+def test_the_log_shows_one_event_a_line_without_control_characters(store: Path) -> None:
+    output = run("log", store).stdout
+    assert "\x1b" not in output
+    lines = output.splitlines()
+    assert len(lines) == 2 * (25 + 1)
+    assert any("tool_result" in line and "ERROR" in line for line in lines)
+    assert any("pressure" in line and "block" in line for line in lines)
+    only = run("log", "bad", "--store", store, "--kind", "tool_result", "--limit", "3").stdout.splitlines()
+    assert only[0] == "bad/1" and len(only) == 4
+    as_json = [json.loads(line) for line in run("log", "bad/1", "--store", store, "--json").stdout.splitlines()]
+    assert [line["seq"] for line in as_json] == list(range(1, 26))
+    assert as_json[-1]["decision"]["kind"] == "block"
+
+
+def test_a_replay_is_checked_and_its_status_tells(store: Path) -> None:
+    result = run("replay", store, "--check")
+    assert result.exit_code == 0
+    assert result.stdout.count("8 of 8 ticks are equal bit for bit") == 2
+    with sqlite3.connect(store) as connection:  # somebody takes the guard away and changes a result
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for (name,) in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        changed = connection.execute(
+            "UPDATE events SET data = replace(data, '\"error\":true', '\"error\":false') WHERE kind = 'tool_result'"
+        )
+        assert changed.rowcount == 16
+    connection.close()
+    result = run("replay", store, "--check")
+    assert result.exit_code == 1
+    assert "bad/1: 25 events, 0 of 8 ticks are equal" in result.stdout
+    assert "appraisal.pressure was 0.2, is 0.0" in result.stdout
+    audited = run("audit", "verify", store)
+    assert audited.exit_code == 1
+    assert "altered" in audited.stdout and "bad" in audited.stdout and "8 faults" in audited.stdout
+
+
+def test_a_moment_and_the_first_alarm_can_be_looked_at(store: Path) -> None:
+    shown = run("replay", "bad", "--store", store, "--until-fire").stdout
+    # the second error in a row is event 6, its tick event 7
+    assert shown.startswith("bad/1, event 7: guide: pressure 0.30: 2 errors in a row")
+    for words in ("signal error_rate", "goal: make the tests pass", 'Bash({"command":"pytest 1"})'):
+        assert words in shown
+    assert run("replay", "good", "--store", store, "--until-fire").stdout == "nothing fires\n"
+    assert run("replay", "bad", "--store", store, "--at", "4").stdout.startswith("bad/1, event 4: continue")
+    plain = json.loads(run("replay", "bad", "--store", store, "--at", "25", "--json").stdout)
+    assert plain["decision"]["kind"] == "block" and plain["equal"] is True
+
+
+def test_a_replay_lists_its_ticks(store: Path) -> None:
+    lines = run("replay", "bad", "--store", store).stdout.splitlines()
+    assert lines[0] == "bad/1" and len(lines) == 9
+    assert "pressure 0.76 block" in lines[-1]
+    assert len(json.loads(run("replay", store, "--json").stdout)) == 16
+
+
+def test_other_settings_are_compared(store: Path, tmp_path: Path) -> None:
+    strict = tmp_path / "strict.toml"
+    strict.write_text("[pressure]\nguide = 0.1\nwarn = 0.25\nblock = 0.4\n")
+    result = run("replay", store, "--config", strict)
+    assert result.exit_code == 0
+    assert "bad/1 event 4: continue -> guide" in result.stdout
+    # 0.20 .30 .40 .50 .60 .70 .76 .76: one guide, one warn, six blocks; before: one, two (guide), three (warn), two
+    assert result.stdout.splitlines()[-1] == "6 of 16 decisions would differ"
+    strict.write_text("[pressure]\nguid = 0.1\n")
+    wrong = run("replay", store, "--config", strict)
+    assert wrong.exit_code == 2 and "guid" in wrong.stderr
+
+
+def test_the_audit_trail_is_exported_and_verified(store: Path, tmp_path: Path) -> None:
+    assert run("audit", "verify", store).stdout == "50 events, intact\n"
+    folder = tmp_path / "audit"
+    assert run("audit", "export", store, folder).exit_code == 0
+    assert run("audit", "verify", folder / "audit.jsonl").stdout == "intact\n"
+    lines = (folder / "audit.jsonl").read_text().splitlines()
+    assert len(lines) == 50
+    (folder / "audit.jsonl").write_text("\n".join([*lines[:10], *lines[11:]]) + "\n")
+    result = run("audit", "verify", folder / "audit.jsonl")
+    assert result.exit_code == 1 and "removed" in result.stdout
+    faults = json.loads(run("audit", "verify", folder / "audit.jsonl", "--json").stdout)
+    assert faults[0]["what"] == "removed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sessions", "--store", "missing.db"), "no such file"),
+        (("log", "nobody", "--store", "RUNS"), "is called 'nobody'"),
+        (("replay", "TEXT"), "not a store"),
+        (("audit", "verify", "missing.db"), "no such file"),
+        (("replay", "EMPTY", "--check"), "no sessions"),
+    ],
+)
+def test_wrong_usage_is_explained_and_nothing_is_changed(
+    store: Path, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("my notes")
+    empty = tmp_path / "empty.db"
+    Store(empty).close()
+    names = {"RUNS": store, "TEXT": text, "EMPTY": empty}
+    result = run(*(names.get(argument, argument) for argument in arguments))
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert text.read_text() == "my notes"
+    assert not Path("missing.db").exists()
+
+
+def test_the_default_store_is_named_by_the_environment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COHERENCE_STORE", str(store))
+    assert "bad/1" in run("sessions").stdout
+    assert run("replay", "bad", "--check").exit_code == 0
