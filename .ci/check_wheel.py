@@ -34,9 +34,13 @@ if not all(top == "coherence" or top.startswith(("coherence_sensor-", "..")) for
     sys.exit(f"the wheel installs more than coherence: {sorted(tops)}")
 
 command = Path(sys.executable).with_name("coherence")
-scored = subprocess.run([command, "score", sys.argv[1]], check=True, capture_output=True, text=True)
+arguments = ["score", sys.argv[1], "--store", "runs.db"]
+scored = subprocess.run([command, *arguments], check=True, capture_output=True, text=True)
 if "tau_airline/45/1" not in scored.stdout:
     sys.exit(f"coherence score printed:\n{scored.stdout}")
+replayed = subprocess.run([command, "replay", "runs.db", "--check"], check=True, capture_output=True, text=True)
+if "15 of 15 ticks are equal bit for bit" not in replayed.stdout:
+    sys.exit(f"coherence replay printed:\n{replayed.stdout}")
 subprocess.run([command, "demo", "--embedder", "hashing"], check=True, capture_output=True, text=True)
 if not Path("report.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>"):
     sys.exit("coherence demo wrote no report")

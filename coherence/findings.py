@@ -104,4 +104,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 def worst_kind(kinds: list[DecisionKind]) -> DecisionKind:
     """Return the most severe of some kinds, ``continue`` of none."""
-    return max(kinds, key=KINDS.index, default="continue")
+    worst: DecisionKind = "continue"
+    for kind in kinds:
+        if KINDS.index(kind) > KINDS.index(worst):
+            worst = kind
+    return worst

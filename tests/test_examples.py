@@ -18,6 +18,11 @@ SAYS = {
     ],
     "custom_metric.py": ["shouting 0.50", "repetition", "say the same", "queue_length 0.15"],
     "poll_from_thread.py": ["before: What is my horoscope today?", "ticks"],
+    "monitor_loop.py": [
+        "cat setup.cfg  continue",
+        "pytest -q      warn      pressure 0.50",
+        "stopped: pressure 0.50: 4 errors",
+    ],
     "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
 }
 

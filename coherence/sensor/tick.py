@@ -177,7 +177,9 @@ class Measurement:
     def in_place(self) -> Reading:
         """Do the same on the calling thread, without the machinery against strangers' code: all parts are our own."""
         plan, windows = self.plan, self.windows
-        lists = {kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()}
+        lists: dict[Kind, list[str]] = {
+            kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()
+        }
         self._look_up(lists)
         if self.wanted:
             plan.cache.make(self.wanted, self._until(0.9), self.errors)
@@ -374,7 +376,7 @@ def _explained(
     explain = getattr(metric, "explain", None)
     if value is not None and callable(explain):
         try:
-            found = explain(data[0])
+            found: Any = explain(data[0])
             if found is not None:
                 evidence[metric.name] = found if type(metric) in OWN_METRICS else as_evidence(found)
         except Exception as error:
