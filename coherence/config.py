@@ -6,18 +6,32 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 
 from coherence.plain import check_count, check_number
-from coherence.records import FrozenDict, freeze, frozen_hook
+from coherence.records import FrozenDict, freeze
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 TickPolicy: TypeAlias = Literal["step", "event", "manual"] | float
 """When a monitor measures by itself: after each tool result or assistant message, after each event, only when
 ``decide()`` asks, or every so many seconds (if anything has happened)."""
+
+
+SIGNALS = (
+    "uncertainty",
+    "drift",
+    "error_rate",
+    "goal_coherence",
+    "context_exhaustion",
+    "cost",
+    "token_usage",
+    "repetition",
+    "incoherence",
+)
+"""What pressure is made of: the vitals and one minus the index."""
 
 
 def disabled() -> bool:
@@ -36,7 +50,7 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         drift=1.0,
         error_rate=1.5,
         goal_coherence=1.0,
-        context_exhaustion=1.5,
+        context_exhaustion=2.0,
         cost=1.0,
         token_usage=0.8,
         repetition=1.0,
@@ -53,21 +67,21 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Samples over which a new baseline is trusted more and more."""
     cold_mean: FrozenDict[str, float] = FrozenDict()
     """Signal -> what is expected of any agent, mixed in over the first ``blend`` samples; default: nothing."""
-    cold_std: float = 0.0
-    """Added to the standard deviation of a new baseline, falling to 0 over the first ``blend`` samples."""
+    cold_std: float = 0.14
+    """Added to the standard deviation of a new baseline, times ``(1 - samples / blend)**6``."""
     shift: float = 3.0
     """The z-score at which a signal's pressure is 0.5; higher is calmer."""
     clamp: float = 6.0
     """The z-score above which a signal's pressure is 1."""
     min_std: FrozenDict[str, float] = FrozenDict(
-        uncertainty=0.15,
+        uncertainty=0.18,
         drift=0.2,
         goal_coherence=0.2,
-        incoherence=0.15,
+        incoherence=0.2,
         repetition=0.1,
         error_rate=0.1,
-        token_usage=0.067,
-        cost=0.054,
+        token_usage=0.064,
+        cost=0.051,
     )
     """Signal -> least standard deviation; 0.02 for the others."""
     max_share: float = 0.3
@@ -136,6 +150,7 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             unknown_is_calm=False,
             blend=5,
             cold_mean=FrozenDict(uncertainty=0.05, drift=0.05, token_usage=0.01, cost=0.01, error_rate=0.01),
+            cold_std=0.0,
             min_std=FrozenDict(),
             error_window=30,
             streak_floor=(),
@@ -252,6 +267,16 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         put(self, "prices", freeze(self.prices))
         if self.weights is not None:
             put(self, "weights", freeze(self.weights))
+            for name, weight in self.weights.items():
+                check_number(f"weights[{name!r}]", weight, least=0.0)
+        for table in ("weights", "min_std", "cold_mean"):
+            for name in getattr(self.pressure, table):
+                if name not in SIGNALS:
+                    raise ValueError(f"pressure.{table}: no signal is called {name!r}; there are {', '.join(SIGNALS)}")
+        for edge in self.bands:
+            check_number("bands", edge, least=0.0, most=1.0)
+        if list(self.bands) != sorted(self.bands, reverse=True):
+            raise ValueError(f"bands must not rise, not {self.bands}")
         if isinstance(self.tick, str):
             if self.tick not in ("step", "event", "manual"):
                 raise ValueError(f"tick must be 'step', 'event', 'manual' or seconds, not {self.tick!r}")
@@ -283,9 +308,24 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if not isinstance(given, Mapping):
             raise TypeError(f"config must be a MonitorConfig, a mapping or the path of a TOML file, not {given!r}")
         try:
-            return msgspec.convert(given, cls, strict=True, dec_hook=frozen_hook)
+            return msgspec.convert(given, cls, strict=True, dec_hook=_read_table)
         except msgspec.ValidationError as error:
             raise ValueError(f"{where}: {error}") from error
+
+
+def _read_table(kind: Any, value: Any) -> Any:
+    """Decode a table; a bad entry is named, which msgspec does not do."""
+    if get_origin(kind) is not FrozenDict:
+        raise TypeError(f"cannot decode {kind}")
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected a table, not {value!r}")
+    table = {}
+    for key, item in value.items():
+        try:
+            table[key] = msgspec.convert(item, get_args(kind)[1], strict=True)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{key!r}: {error}") from error
+    return FrozenDict(table)
 
 
 def _read_toml(path: str | Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import RLock
+from threading import RLock, get_ident
 
 import msgspec
 
@@ -24,13 +24,15 @@ from coherence.preparing import prepare
 from coherence.recording import make_fault
 from coherence.records import Reading
 from coherence.ring import Ring
-from coherence.store.errors import StoreError
 
 LOG = logging.getLogger("coherence")
 
 KEPT_EVENTS = 10_000
 KEPT_READINGS = 256
 SNAPSHOT_EVERY = 1_000
+FORK_WAIT_S = 3.0
+"""Seconds that a fork waits at most for a measurement under way."""
+
 RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
@@ -42,8 +44,6 @@ class Engine:
     ----------
     opened : Opened
         The column and where it stands.
-    reopen : callable
-        Makes the column anew from the store, after another process wrote to the session.
     config : MonitorConfig
         Tick policy and redaction.
     full : bool
@@ -56,7 +56,6 @@ class Engine:
     def __init__(
         self,
         opened: Opened,
-        reopen: Callable[[], Opened],
         config: MonitorConfig,
         *,
         full: bool = False,
@@ -67,13 +66,14 @@ class Engine:
         self.events: deque[Record] = deque(maxlen=KEPT_EVENTS)
         self.recorder: Recorder | None = opened.recorder
         self.closed = False
-        self._reopen = reopen
+        self._reopen = opened.reopen
         self._config = config
         self._full = full
         self._tree_spent = tree_spent
         self._seq = opened.seq
         self._inbox: deque[tuple[float, Event]] = deque()
         self._lock = RLock()
+        self._forker: int | None = None
         self._called = False
         self._store_down = False
         self._reported_loss = 0
@@ -86,7 +86,7 @@ class Engine:
         if self._full:
             self.settle_accounts(raising=True)
         elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
-            self.settle_accounts(raising=False)
+            self.settle_accounts(raising=False, wait=False)
         elif not self._called:
             self._called = True
             BACKGROUND.call(self)
@@ -121,19 +121,18 @@ class Engine:
         self._after()
         return verdict
 
-    def settle_accounts(self, *, raising: bool) -> None:
-        """Fold and write everything now."""
+    def settle_accounts(self, *, raising: bool, wait: bool = True) -> None:
+        """Fold and write everything now; or leave the writing to another thread that is writing, without waiting."""
         with self._lock:
             self._advance()
-        self._save(raising=raising)
+        self._save(raising=raising, wait=wait)
 
     def close(self, *, raising: bool) -> None:
         """Fold and write everything, the state too, and end."""
         with self._lock:
             self._advance()
             self.closed = True
-            if self.recorder is not None:
-                self.recorder.add_snapshot(self._seq, self.column.snapshot())
+            self._add_snapshot()
         self._save(raising=raising, last=True)
 
     @property
@@ -178,13 +177,21 @@ class Engine:
         if self.recorder is not None:
             self.recorder.add(record)
             if seq % SNAPSHOT_EVERY == 0:
-                self.recorder.add_snapshot(seq, self.column.snapshot())
+                self._add_snapshot()
         return verdict
+
+    def _add_snapshot(self) -> None:
+        if self.recorder is None:
+            return
+        try:
+            self.recorder.add_snapshot(self._seq, self.column.snapshot())
+        except (TypeError, ValueError, OverflowError):  # without it the events are folded again
+            LOG.exception("coherence: the state after event %d could not be kept", self._seq)
 
     def _tree(self, *, fold: bool = False) -> Spent | None:
         return self._tree_spent(fold) if self._tree_spent is not None else None
 
-    def _save(self, *, raising: bool, last: bool = False) -> None:
+    def _save(self, *, raising: bool, last: bool = False, wait: bool = True) -> None:
         recorder = self.recorder
         if recorder is None:
             return
@@ -192,8 +199,11 @@ class Engine:
         if last and recorder.session.source != "test":
             learned = msgspec.msgpack.encode(Mood(baselines=self.column.appraiser.mood.baselines))
         try:
-            recorder.save(baselines=learned)
-        except StoreError as error:
+            if not recorder.save(baselines=learned, wait=wait):
+                return
+            if recorder.moved and not self.closed:
+                self._rejoin(recorder)
+        except Exception as error:  # what this package could not write must not stop the host
             if not self._store_down:
                 LOG.warning("coherence: %s; events wait in memory", error)
                 self._inbox.append((time.time(), make_fault("store", error)))
@@ -205,16 +215,13 @@ class Engine:
         if recorder.lost > self._reported_loss:
             self._inbox.append((time.time(), make_fault("store", f"{recorder.lost} events were lost")))
             self._reported_loss = recorder.lost
-        if recorder.moved and not self.closed:
-            self._rejoin(recorder)
 
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""
         with self._lock, recorder.writing:
-            if not recorder.moved:
+            if not recorder.moved or self._reopen is None:
                 return
-            opened = self._reopen()
-            column, seq = opened.column, opened.seq
+            column, seq = self._reopen()
             waiting = recorder.rejoin()
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
                 recorder.add_snapshot(seq, column.snapshot())
@@ -244,9 +251,20 @@ class Engine:
         if not self.closed:
             self.settle_accounts(raising=False)
 
-    def after_fork(self) -> None:
-        """Begin anew in a child: what waits is the parent's to write."""
-        self._lock = RLock()
+    def before_fork(self) -> None:
+        """Hold everything still: a child must not inherit an event that is half folded, or a measurement's locks."""
+        if self._lock.acquire(timeout=FORK_WAIT_S):
+            self._forker = get_ident()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if self._forker == get_ident():
+            self._forker = None
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: what waits is the parent's to write."""
+        self._lock, self._forker = RLock(), None
         self._inbox.clear()
         self._called = False
         if self.recorder is not None:

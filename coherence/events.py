@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from coherence.plain import check_number
+from coherence.plain import check_number, shown
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 """Who speaks."""
@@ -180,7 +180,8 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     """What has been used up so far."""
 
     tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
+    """Of the calls whose cost is known; ``None`` if there were calls and none was."""
     calls: int = 0
     wall_s: float = 0.0
     unpriced: int = 0
@@ -274,9 +275,8 @@ def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
     Logprobs(count=4, mean=-1.6, lowest=-3.2, low=2, spans=(Span(first=1, count=2, mean=-3.1),))
     """
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise TypeError(f"logprobs must be a list of numbers, not {values!r}")
-    for value in values:
-        check_number("logprobs", value, most=0.0)
+        raise TypeError(f"logprobs must be a list of numbers, not {shown(values)}")
+    values = [check_number("logprobs", value, least=-1e9, most=0.0) for value in values]
     if not values:
         return None
     low = [value < LOW_LOGPROB for value in values]
@@ -293,7 +293,7 @@ def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
     return Logprobs(
         count=len(values),
         mean=math.fsum(values) / len(values),
-        lowest=float(min(values)),
+        lowest=min(values),
         low=sum(low),
         spans=tuple(sorted(worst, key=lambda span: span.first)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -15,6 +16,7 @@ from coherence.config import Budget, MonitorConfig
 from coherence.events import Spent
 from coherence.findings import DecisionKind, Mode
 from coherence.monitor import Durability, Monitor, as_budget, as_store
+from coherence.plain import check_text
 from coherence.protocols import Embedder
 from coherence.records import Band
 from coherence.sensor.embedding import EmbeddingCache
@@ -88,6 +90,7 @@ class Fleet:
         ValueError
             If the parent is not an agent of this fleet, or options are given for an agent that exists.
         """
+        check_text("name", name, empty=False)
         with self._lock:
             found = self._agents.get(name)
             if found is not None:
@@ -135,15 +138,17 @@ class Fleet:
 
     def flush(self) -> None:
         """Write everything that was recorded."""
-        for monitor in self:
-            monitor.flush()
+        with ExitStack() as all_of_them:  # one that fails must not keep the others from it
+            for monitor in self:
+                all_of_them.callback(monitor.flush)
 
     def close(self) -> None:
         """Close every monitor, and the store if the fleet opened it."""
-        for monitor in self:
-            monitor.close()
-        if self.store is not None and self._owns_store:
-            self.store.close()
+        with ExitStack() as all_of_them:
+            if self.store is not None and self._owns_store:
+                all_of_them.callback(self.store.close)
+            for monitor in self:
+                all_of_them.callback(monitor.close)
 
     def __enter__(self) -> Self:
         return self

@@ -89,8 +89,8 @@ def hedge_density(text: str) -> float:
             for at, word in enumerate(words)
             if word in _FIRST_WORDS and any(tuple(words[at : at + n]) in PHRASES for n in (2, 3))
         )
-    # A floor of 12 words: one "maybe" in three words is a short answer, not a hedging one.
-    return min(hedges / max(len(words), 12) / 0.08, 1.0)
+    # A floor of 25 words: one "maybe" in three words is a short answer, not a hedging one.
+    return min(hedges / max(len(words), 25) / 0.08, 1.0)
 
 
 def shape_of(text: str) -> Shape:

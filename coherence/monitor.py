@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -19,11 +20,12 @@ from coherence.events import Event, Source, Spent
 from coherence.evidence.rows import Record, Verdict
 from coherence.findings import Decision, Mode
 from coherence.opening import Wanted, open_column
-from coherence.plain import check_flag, check_text, to_json
+from coherence.plain import MAX_NAME, check_flag, check_text, clean, shown, to_json
 from coherence.preparing import prepare
 from coherence.protocols import Embedder, MetricFn, ScalarMetricFn
 from coherence.recording import Recording, make_fault
 from coherence.records import Counters, Reading, Tick
+from coherence.registry import check_metric
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.state import AgentState
 from coherence.store.errors import StoreError
@@ -107,51 +109,50 @@ class Monitor(Recording):
         tree_spent: Callable[[bool], Spent] | None = None,
     ) -> None:
         super().__init__()
-        self.agent = check_text("agent", agent, empty=False)
+        self.agent = _check_name("agent", agent)
         self.lenient = check_flag("lenient", lenient)
+        if goal is not None and not lenient:
+            check_text("goal", goal, empty=False)
         if durability not in get_args(Durability):
             raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
         if source not in events.SOURCES:
             raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {source!r}")
-        if session is not None:
-            check_text("session", session, empty=False)
+        if not isinstance(metrics, list | tuple):
+            raise TypeError(f"metrics must be a list of metrics, not {shown(metrics)}")
+        for metric in metrics:
+            check_metric(metric)
         self.durability = durability
         self.config = MonitorConfig.load(config)
         self._off = disabled()
-        self._owns_store = not isinstance(store, Store)
-        self.store: Store | None = None if self._off else as_store(store)
-        """The store; pass it on to share the file."""
         wanted = Wanted(
             agent=self.agent,
-            session=session,
+            session=None if session is None else _check_name("session", session),
             source=source,
             config=self.config,
             budget=as_budget(budget) or self.config.budget,
             tree_budget=tree_budget,
             embedder=embedder,
             metrics=tuple(metrics),
-            parent=parent,
+            parent=None if parent is None else _check_name("parent", parent),
         )
+        self._owns_store = not isinstance(store, Store)
+        self.store: Store | None = None if self._off else as_store(store)
+        """The store; pass it on to share the file."""
         try:
             opened = open_column(wanted, self.store)
         except BaseException:
             if self.store is not None and self._owns_store:
                 self.store.close()
             raise
-        self._engine = Engine(
-            opened,
-            lambda: open_column(wanted._replace(session=opened.session), self.store),
-            self.config,
-            full=durability == "full",
-            tree_spent=tree_spent,
-        )
+        self._engine = Engine(opened, self.config, full=durability == "full", tree_spent=tree_spent)
         self.session = opened.session
         """The session's name."""
         if goal is not None and self._said(goal) != opened.column.state.facts.goal:
             self.goal(goal)
         self._clock: ClockThread | None = None
         if not isinstance(self.config.tick, str) and not self._off:
-            self._clock = IntervalClock(self.config.tick, wait_first=True).thread(_Ticker(self))
+            clock = IntervalClock(self.config.tick, wait_first=True)
+            self._clock = clock.thread(_Ticker(self, clock))
             self._clock.__enter__()
 
     def _said(self, goal: object) -> str:
@@ -329,13 +330,23 @@ class Monitor(Recording):
 class _Ticker:
     """What an interval clock drives."""
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(self, monitor: Monitor, clock: IntervalClock) -> None:
         self._monitor = ref(monitor)
+        self._clock = clock
 
     def measure_sync(self, tick: Tick | None = None, /) -> object:
         """Measure if anything has happened."""
         monitor = self._monitor()
-        return monitor.decide() if monitor is not None and not monitor._engine.closed else None
+        if monitor is None:  # dropped without being closed
+            self._clock.stop()
+            return None
+        with suppress(StoreError):  # durability "full"; the engine has said so, and the events wait
+            return monitor._guarded(lambda: monitor._engine.decide("interval"))
+        return None
+
+
+def _check_name(field: str, value: object) -> str:
+    return clean(check_text(field, value, empty=False), MAX_NAME)
 
 
 def as_store(store: str | Path | Store | None) -> Store | None:
@@ -343,7 +354,7 @@ def as_store(store: str | Path | Store | None) -> Store | None:
     if store is None or isinstance(store, Store):
         return store
     if not isinstance(store, str | Path):
-        raise TypeError(f"store must be a path or a Store, not {store!r}")
+        raise TypeError(f"store must be a path or a Store, not {shown(store)}")
     return None if disabled() else Store(store)
 
 
@@ -352,7 +363,7 @@ def as_budget(budget: Budget | Mapping[str, Any] | None) -> Budget | None:
     if budget is None or isinstance(budget, Budget):
         return budget
     if not isinstance(budget, Mapping):
-        raise TypeError(f"budget must be a Budget or a mapping, not {budget!r}")
+        raise TypeError(f"budget must be a Budget or a mapping, not {shown(budget)}")
     try:
         return msgspec.convert(dict(budget), Budget)
     except msgspec.ValidationError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,13 +17,14 @@ from coherence.evidence.book import StoreBook
 from coherence.evidence.recorder import Recorder
 from coherence.evidence.rows import decode_brief, decode_verdict
 from coherence.evidence.session import (
+    FIRST,
+    Beginning,
     MetricSpec,
     Settings,
     add_session,
-    find_session,
+    find_place,
     installed,
     make_beginning,
-    name_after,
     read_beginning,
 )
 from coherence.findings import Appraisal
@@ -60,7 +61,9 @@ class Opened(NamedTuple):
     session: str
     seq: int
     """Number of the newest event."""
-    recorder: Recorder | None
+    recorder: Recorder | None = None
+    reopen: Callable[[], tuple[Column, int]] | None = None
+    """Makes the column anew from the store, with the number of the newest event there."""
 
 
 def open_column(wanted: Wanted, store: Store | None) -> Opened:
@@ -70,13 +73,10 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
     recorded ones it goes on in a new session that begins with the state of the old; a new session of another name
     begins with the agent's baselines.
     """
-    state = AgentState(wanted.config)
-    named = [create_metric(name, state) for name in wanted.config.metrics if name not in VITALS]
-    metrics = [*named, *wanted.metrics]
     embedder = wanted.embedder if wanted.embedder is not None else default_embedder()
     if store is None:
         cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder)
-        return Opened(_column(wanted, wanted.config, cache, metrics, state), wanted.session or "1", 0, None)
+        return Opened(_column(wanted, wanted.config, cache), wanted.session or FIRST, 0)
     book = StoreBook(store)
     inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
     cache = EmbeddingCache(inner, book=book)
@@ -87,38 +87,59 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
         tree_budget=wanted.tree_budget,
         fingerprint=fingerprint if isinstance(fingerprint, str) else None,
         version=installed("coherence-sensor"),
-        metrics=tuple(MetricSpec(metric.name, metric.inverted, is_scalar(metric)) for metric in metrics),
+        metrics=tuple(MetricSpec(metric.name, metric.inverted, is_scalar(metric)) for metric in _metrics(wanted)),
     )
-    row = find_session(store, wanted.agent, wanted.session)
-    if row is not None:
-        beginning = read_beginning(row)
-        if beginning.settings == settings and row.source == wanted.source:
-            state.config = beginning.effective
-            column = _column(wanted, beginning.effective, cache, metrics, state)
-            seq = load(column, store, row)
-            return Opened(column, row.session, seq, Recorder(store, row, book, seq))
+    while True:
+        row, name = find_place(store, wanted.agent, wanted.session, wanted.source)
+        beginning = read_beginning(row) if row is not None else None
+        if beginning is None or beginning.settings != settings or (row is not None and row.source != wanted.source):
+            beginning, row = _begin(wanted, store, cache, settings, row, name)
+        if row is not None:  # else another process has just begun a session of this name
+            return _opened(wanted, beginning.effective, cache, store, row, book)
+
+
+def _begin(
+    wanted: Wanted, store: Store, cache: EmbeddingCache, settings: Settings, row: SessionRow | None, name: str
+) -> tuple[Beginning, SessionRow | None]:
+    """Begin a session with the state of another, or else with the agent's baselines."""
     effective = _learned(wanted, store)
-    state.config = effective
-    column = _column(wanted, effective, cache, metrics, state)
+    column = _column(wanted, effective, cache)
     if row is not None:
-        _take_over(column, store, row)
+        load(column, store, row)
+        column.renumber()
     else:
         _take_baselines(column, store, wanted.agent)
-    start = column.snapshot()
-    beginning = make_beginning(settings, effective, start, row.session if row is not None else "")
-    added = add_session(store, wanted.agent, name_after(row, wanted.session), wanted.source, beginning, wanted.parent)
-    seq = load(column, store, added)
-    return Opened(column, added.session, seq, Recorder(store, added, book, seq))
+    beginning = make_beginning(settings, effective, column.snapshot(), row.session if row is not None else "")
+    return beginning, add_session(store, wanted.agent, name, wanted.source, beginning, wanted.parent)
 
 
-def _column(
-    wanted: Wanted,
-    config: MonitorConfig,
-    cache: EmbeddingCache,
-    metrics: Sequence[MetricFn | ScalarMetricFn],
-    state: AgentState,
-) -> Column:
-    return Column(config, cache, budget=wanted.budget, tree_budget=wanted.tree_budget, metrics=metrics, state=state)
+def _opened(
+    wanted: Wanted, config: MonitorConfig, cache: EmbeddingCache, store: Store, row: SessionRow, book: StoreBook
+) -> Opened:
+    def reopen() -> tuple[Column, int]:
+        column = _column(wanted, config, cache)
+        return column, load(column, store, row)
+
+    column, seq = reopen()
+    return Opened(column, row.session, seq, Recorder(store, row, book, seq), reopen)
+
+
+def _metrics(wanted: Wanted, state: AgentState | None = None) -> list[MetricFn | ScalarMetricFn]:
+    state = state or AgentState(wanted.config)
+    named = [create_metric(name, state) for name in wanted.config.metrics if name not in VITALS]
+    return [*named, *wanted.metrics]
+
+
+def _column(wanted: Wanted, config: MonitorConfig, cache: EmbeddingCache) -> Column:
+    state = AgentState(config)
+    return Column(
+        config,
+        cache,
+        budget=wanted.budget,
+        tree_budget=wanted.tree_budget,
+        metrics=_metrics(wanted, state),
+        state=state,
+    )
 
 
 def load(column: Column, store: Store, row: SessionRow, until: int | None = None) -> int:
@@ -150,12 +171,6 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
     if measured is not None:
         column.measured = decode_verdict(measured)
     return seq
-
-
-def _take_over(column: Column, store: Store, row: SessionRow) -> None:
-    """Begin with the state in which another session stands, numbered anew."""
-    load(column, store, row)
-    column.renumber()
 
 
 def _take_baselines(column: Column, store: Store, agent: str) -> None:

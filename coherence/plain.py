@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
@@ -12,6 +13,9 @@ import msgspec
 
 MAX_TEXT = 200_000
 """Characters of one text that are recorded; longer ones lose their middle."""
+
+MAX_NAME = 500
+"""Characters of a name or an id that are recorded; longer ones lose their middle."""
 
 MAX_DEPTH = 100
 """How deep arguments may be nested."""
@@ -22,34 +26,34 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def check_text(field: str, value: object, *, empty: bool = True) -> str:
     """Return a text, or raise TypeError or ValueError that names the field."""
     if not isinstance(value, str):
-        raise TypeError(f"{field} must be a str, not {_shown(value)}")
+        raise TypeError(f"{field} must be a str, not {shown(value)}")
     if not empty and not value.strip():
-        raise ValueError(f"{field} must not be empty, not {value!r}")
-    return value
+        raise ValueError(f"{field} must not be empty, not {shown(value)}")
+    return str.__str__(value)  # a subclass of str cannot be encoded
 
 
 def check_number(field: str, value: object, *, least: float = -math.inf, most: float = math.inf) -> float:
     """Return a finite number in a range, or raise TypeError or ValueError that names the field."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{field} must be a number, not {_shown(value)}")
-    if not least <= value <= most or math.isinf(value):
-        raise ValueError(f"{field} must be {_range(least, most)}, not {_shown(value)}")
-    return value
+        raise TypeError(f"{field} must be a number, not {shown(value)}")
+    if not max(least, -sys.float_info.max) <= value <= min(most, sys.float_info.max):
+        raise ValueError(f"{field} must be {_range(least, most)}, not {shown(value)}")
+    return float(value)
 
 
 def check_count(field: str, value: object, *, least: int = 0, most: int = 2**53) -> int:
     """Return a whole number in a range, or raise TypeError or ValueError that names the field."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{field} must be an int, not {_shown(value)}")
+        raise TypeError(f"{field} must be an int, not {shown(value)}")
     if not least <= value <= most:
-        raise ValueError(f"{field} must be {_range(least, most)}, not {_shown(value)}")
-    return value
+        raise ValueError(f"{field} must be {_range(least, most)}, not {shown(value)}")
+    return int(value)
 
 
 def check_flag(field: str, value: object) -> bool:
     """Return True or False, or raise TypeError: the text "false" is true to Python."""
     if not isinstance(value, bool):
-        raise TypeError(f"{field} must be True or False, not {_shown(value)}")
+        raise TypeError(f"{field} must be True or False, not {shown(value)}")
     return value
 
 
@@ -59,7 +63,8 @@ def _range(least: float, most: float) -> str:
     return f"at most {most:g} and finite" if math.isinf(least) else f"in [{least:g}, {most:g}]"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value's repr for a message, at most 80 characters of it."""
     try:
         shown = repr(value)
     except Exception:
@@ -67,16 +72,16 @@ def _shown(value: object) -> str:
     return shown if len(shown) <= 80 else shown[:80] + "…"
 
 
-def clean(text: str) -> str:
-    r"""Return a text that can be written as UTF-8, without its middle if it is too long.
+def clean(text: str, most: int = MAX_TEXT) -> str:
+    r"""Return a text that can be written as UTF-8, without its middle if it is longer than ``most`` characters.
 
     Examples
     --------
     >>> clean("ok"), clean("a\ud800b") == "a\ufffdb"
     ('ok', True)
     """
-    if len(text) > MAX_TEXT:
-        half = MAX_TEXT // 2
+    if len(text) > most:
+        half = most // 2
         whole = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         left_out = f"{len(text) - 2 * half:,} of {len(text):,} characters left out, hash {whole}"
         text = f"{text[:half]}\n[… {left_out} …]\n{text[-half:]}"
@@ -92,33 +97,62 @@ def to_json(field: str, value: Any) -> bytes:
         For a value that is nested deeper than 100 levels, or contains itself; the message names the field.
     """
     try:
-        return _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError, OverflowError):
+        found = _ENCODER.encode(value)
+    except Exception:  # a stranger's object may raise anything while it is read
+        found = _encode_slowly(field, value)
+    if found.count(b"[") + found.count(b"{") > MAX_DEPTH:
+        _check_depth(field, found)
+    return found
+
+
+def _encode_slowly(field: str, value: Any) -> bytes:
+    try:
         return _ENCODER.encode(_plain(field, value, 0))
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{field} cannot be read: {type(error).__name__} in {type(value).__name__}") from error
+
+
+def _check_depth(field: str, found: bytes) -> None:
+    depth = 0
+    for token in _BRACKETS.findall(found):
+        depth += 1 if token in b"[{" else -1 if token in b"]}" else 0
+        if depth > MAX_DEPTH:
+            raise ValueError(_TOO_DEEP.format(field=field))
 
 
 def _plain(field: str, value: Any, depth: int) -> Any:
     """Copy a value into what JSON knows, the slow way."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"{field} must be nested at most {MAX_DEPTH} levels deep")
-    if value is None or isinstance(value, bool | float):
+        raise ValueError(_TOO_DEEP.format(field=field))
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, float):
+        return float(value)
     if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
+        return _LONE_SURROGATE.sub("\ufffd", str.__str__(value))
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**64 else float(value) if abs(value) < 2**1000 else str(value)[:80]
+        if -(2**63) <= value < 2**64:
+            return int(value)
+        return float(value) if abs(value) < 2**1000 else f"int of {value.bit_length()} bits"
     if isinstance(value, Mapping):
-        return {clean(str(key)): _plain(field, item, depth + 1) for key, item in value.items()}
+        return {_as_text(key): _plain(field, item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(field, item, depth + 1) for item in value]
-    return clean(str(value))
+    return _as_text(value)
 
 
 def _as_text(value: object) -> str:
-    return clean(str(value))
+    try:
+        return clean(str.__str__(str(value)))
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_as_text, decimal_format="number")
+_TOO_DEEP = f"{{field}} must be nested at most {MAX_DEPTH} levels deep"
+_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{\]}]')
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_text)
 
 
 def call_text(name: str, arguments: Any) -> str:

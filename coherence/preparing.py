@@ -19,8 +19,9 @@ from coherence.events import (
     Outcome,
     ToolCall,
     ToolResult,
+    Usage,
 )
-from coherence.plain import clean, to_json
+from coherence.plain import MAX_NAME, MAX_TEXT, clean, to_json
 from coherence.redact import redact, redact_value
 
 TEXT_OF: Mapping[type, str] = {
@@ -35,6 +36,15 @@ TEXT_OF: Mapping[type, str] = {
     Fault: "message",
 }
 
+NAMES_OF: Mapping[type, tuple[str, ...]] = {
+    Message: ("model", "response_id"),
+    ToolCall: ("tool_name", "call_id"),
+    ToolResult: ("tool_name", "call_id", "error_type"),
+    Usage: ("model",),
+    Memory: ("id",),
+    Fault: ("where", "error_type"),
+}
+
 
 def prepare(event: Event, *, hide_secrets: bool) -> Event:
     """Return the event as it is measured and recorded.
@@ -46,24 +56,31 @@ def prepare(event: Event, *, hide_secrets: bool) -> Event:
     >>> prepare(Message("assistant", "export PGPASSWORD=hunter2!x"), hide_secrets=True).content
     'export PGPASSWORD=[redacted:password]'
     """
-    if type(event) is ToolCall:
-        return _prepare_call(event) if hide_secrets else event
-    field = TEXT_OF.get(type(event))
-    if field is None:
-        return event
-    text: str = getattr(event, field)
-    plain = clean(text)
+    kind = type(event)
+    changed: dict[str, Any] = {}
+    for field in NAMES_OF.get(kind, ()):
+        name = getattr(event, field)
+        if name is not None and (plain := clean(name, MAX_NAME)) is not name:
+            changed[field] = plain
+    field = TEXT_OF.get(kind, "")
+    if field:
+        text = getattr(event, field)
+        # Redacted before it is cut: half a secret is not recognised any more.
+        plain = clean(redact(text) if hide_secrets else text)
+        if plain is not text:
+            changed[field] = plain
+    if type(event) is ToolCall and (plain_json := _prepare_json(event.arguments, hide_secrets)) is not event.arguments:
+        changed["arguments"] = plain_json
+    return msgspec.structs.replace(event, **changed) if changed else event
+
+
+def _prepare_json(arguments: msgspec.Raw, hide_secrets: bool) -> msgspec.Raw:
+    """Return a call's arguments without secrets; if they are too long, their JSON as one text without its middle."""
+    found = arguments
     if hide_secrets:
-        plain = redact(plain)
-    if plain is text:
-        return event
-    changed: Any = {field: plain}
-    return msgspec.structs.replace(event, **changed)
-
-
-def _prepare_call(event: ToolCall) -> ToolCall:
-    value = msgspec.json.decode(event.arguments)
-    hidden = redact_value(value)
-    if hidden is value:
-        return event
-    return msgspec.structs.replace(event, arguments=msgspec.Raw(to_json("arguments", hidden)))
+        value = msgspec.json.decode(arguments)
+        hidden = redact_value(value)
+        if hidden is not value:
+            found = msgspec.Raw(to_json("arguments", hidden))
+    whole = bytes(found)
+    return found if len(whole) <= MAX_TEXT else msgspec.Raw(to_json("arguments", clean(whole.decode())))

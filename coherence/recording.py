@@ -12,7 +12,7 @@ import msgspec
 
 import coherence.events as events
 from coherence.events import Event
-from coherence.plain import check_count, check_flag, check_number, check_text, to_json
+from coherence.plain import check_count, check_flag, check_number, check_text, shown, to_json
 from coherence.records import one_line
 
 
@@ -21,7 +21,7 @@ class Recording(ABC):
 
     def __init__(self) -> None:
         self._calls = itertools.count(1)
-        self._call_prefix = f"call-{os.urandom(3).hex()}-"
+        self._call_prefix = f"call-{os.urandom(3).hex()}"
 
     @abstractmethod
     def _record(self, make: Callable[[], Event]) -> None:
@@ -55,10 +55,11 @@ class Recording(ABC):
         """
 
         def make() -> Event:
-            if role not in get_args(events.Role):
-                raise ValueError(f"role must be one of {', '.join(get_args(events.Role))}, not {role!r}")
+            roles = get_args(events.Role)
+            if not isinstance(role, str) or role not in roles:
+                raise ValueError(f"role must be one of {', '.join(roles)}, not {shown(role)}")
             return events.Message(
-                role,
+                roles[roles.index(role)],
                 check_text("text", text),
                 optional_text("model", model),
                 optional_text("response_id", response_id),
@@ -79,7 +80,9 @@ class Recording(ABC):
         call : str, optional
             The host's own id; default: a new one.
         """
-        call_id = call if isinstance(call, str) and call else f"{self._call_prefix}{next(self._calls)}"
+        # With the process id: a forked child counts on from the same number.
+        own = f"{self._call_prefix}-{os.getpid()}-{next(self._calls)}"
+        call_id = str.__str__(call) if isinstance(call, str) and call else own
 
         def make() -> Event:
             optional_text("call", call)
@@ -118,15 +121,13 @@ class Recording(ABC):
         """
 
         def make() -> Event:
-            if duration_s is not None:
-                check_number("duration_s", duration_s, least=0.0)
             return events.ToolResult(
                 check_text("text", text),
                 check_flag("error", error),
                 optional_text("call", call),
                 optional_text("tool", tool),
                 optional_text("error_type", error_type),
-                duration_s,
+                None if duration_s is None else check_number("duration_s", duration_s, least=0.0),
             )
 
         self._record(make)
@@ -142,12 +143,12 @@ class Recording(ABC):
         """Record what one model call used up. ``None`` = unknown; a cost may follow from ``config.prices``."""
 
         def make() -> Event:
-            for field, count in (("tokens_in", tokens_in), ("tokens_out", tokens_out)):
-                if count is not None:
-                    check_count(field, count)
-            if cost_usd is not None:
-                check_number("cost_usd", cost_usd, least=0.0, most=1e12)
-            return events.Usage(tokens_in, tokens_out, cost_usd, optional_text("model", model))
+            return events.Usage(
+                None if tokens_in is None else check_count("tokens_in", tokens_in, most=10**12),
+                None if tokens_out is None else check_count("tokens_out", tokens_out, most=10**12),
+                None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
+                optional_text("model", model),
+            )
 
         self._record(make)
 
@@ -155,9 +156,8 @@ class Recording(ABC):
         """Record somebody's judgement: a score in [-1, 1], 1 = good, or words."""
 
         def make() -> Event:
-            if score is not None:
-                check_number("score", score, least=-1.0, most=1.0)
-            return events.Feedback(score, check_text("text", text))
+            rated = None if score is None else check_number("score", score, least=-1.0, most=1.0)
+            return events.Feedback(rated, check_text("text", text))
 
         self._record(make)
 
@@ -181,17 +181,23 @@ class Recording(ABC):
         """Record how the task ended: whether it succeeded, or a score in [0, 1]."""
 
         def make() -> Event:
-            if success is not None:
-                check_flag("success", success)
-            if score is not None:
-                check_number("score", score, least=0.0, most=1.0)
-            return events.Outcome(success, score, check_text("text", text))
+            return events.Outcome(
+                None if success is None else check_flag("success", success),
+                None if score is None else check_number("score", score, least=0.0, most=1.0),
+                check_text("text", text),
+            )
 
         self._record(make)
 
     def fault(self, where: str, error: BaseException | str) -> None:
         """Record something that failed silently in the host."""
-        self._record(lambda: make_fault(check_text("where", where, empty=False), error))
+
+        def make() -> Event:
+            if not isinstance(error, str | BaseException):
+                raise TypeError(f"error must be an exception or a str, not {shown(error)}")
+            return make_fault(check_text("where", where, empty=False), error)
+
+        self._record(make)
 
 
 def optional_text(field: str, value: object) -> str | None:
@@ -202,7 +208,7 @@ def optional_text(field: str, value: object) -> str | None:
 def make_fault(where: str, error: BaseException | str) -> events.Fault:
     """Return the event of something that failed."""
     if isinstance(error, str):
-        return events.Fault(where, "fault", error)
+        return events.Fault(where, "fault", str.__str__(error))
     try:
         message = one_line(str(error)[:500])
     except Exception:

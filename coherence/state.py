@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -45,6 +46,9 @@ MAX_TOOLS = 64
 MAX_MEMORIES = 1_000
 RELEVANT_MEMORIES = 50
 MAX_REQUESTS = 4
+MAX_TOTAL = 2**62
+"""Tokens that are added up at most; a snapshot holds no larger number."""
+
 RETRY_WITHIN = 5
 """Results among which a failed identical call makes a call a retry."""
 
@@ -105,7 +109,9 @@ class AgentState:
         """
         facts = self.facts
         facts.seq = seq
-        if facts.first_ts is None:
+        if not isfinite(ts):
+            ts = facts.latest_ts
+        elif facts.first_ts is None:
             facts.first_ts = facts.latest_ts = ts
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
@@ -194,11 +200,12 @@ class AgentState:
 
     def _usage(self, seq: int, ts: float, event: Usage) -> None:
         facts = self.facts
+        event = sound(event)
         if event.input_tokens is not None:
-            facts.tokens_in = (facts.tokens_in or 0) + event.input_tokens
+            facts.tokens_in = min((facts.tokens_in or 0) + event.input_tokens, MAX_TOTAL)
             facts.context_used = event.input_tokens + (event.output_tokens or 0)
         if event.output_tokens is not None:
-            facts.tokens_out = (facts.tokens_out or 0) + event.output_tokens
+            facts.tokens_out = min((facts.tokens_out or 0) + event.output_tokens, MAX_TOTAL)
         cost = self.cost_of(event)
         if cost is None:
             facts.unpriced += 1
@@ -270,7 +277,7 @@ class AgentState:
         facts = self.facts
         return Spent(
             tokens=(facts.tokens_in or 0) + (facts.tokens_out or 0),
-            cost_usd=facts.cost_usd or 0.0,
+            cost_usd=(facts.cost_usd or 0.0) if facts.priced or not facts.unpriced else None,
             calls=facts.calls,
             wall_s=facts.latest_ts - facts.first_ts if facts.first_ts is not None else 0.0,
             unpriced=facts.unpriced,
@@ -300,10 +307,28 @@ class AgentState:
         return Counters(facts.results, facts.errors, facts.tokens_in, facts.tokens_out, facts.cost_usd)
 
 
+def sound(event: Usage) -> Usage:
+    """Return a usage whose numbers can be counted: those that no monitor would have taken are unknown.
+
+    A recording of somebody else may hold them, and one NaN in a sum would stay there for ever.
+
+    Examples
+    --------
+    >>> sound(Usage(input_tokens=-5, output_tokens=7, cost_usd=float("nan")))
+    Usage(input_tokens=None, output_tokens=7, cost_usd=None, model=None)
+    """
+    tokens_in, tokens_out = (
+        count if count is not None and 0 <= count <= 2**53 else None
+        for count in (event.input_tokens, event.output_tokens)
+    )
+    cost = event.cost_usd if event.cost_usd is not None and 0.0 <= event.cost_usd <= 1e12 else None
+    return Usage(tokens_in, tokens_out, cost, event.model)
+
+
 def _push(items: list[Any], item: Any, most: int) -> None:
     items.append(item)
     if len(items) > most:
-        del items[0]
+        del items[:-most]
 
 
 def _shortened(text: str) -> str:

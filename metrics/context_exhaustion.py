@@ -30,4 +30,4 @@ class ContextExhaustion:
         used = self.state.facts.context_used
         if size is None:
             raise UnknownSourceError("the context window's size is not configured (context_tokens)")
-        return None if used is None else min(used / size, 1.0)
+        return None if used is None else min(max(used / size, 0.0), 1.0)

@@ -16,7 +16,8 @@ class Repetition:
     A result repeats another if tool, arguments and result are equal, a message if its text is, or if it is monotonous
     (the same few characters over and over). The higher share counts.
 
-    Range [0, 1], inverted: 0 = nothing twice. ``None`` before the second result or message.
+    Range [0, 1], inverted: 0 = nothing twice. Where there are fewer than ten, the missing ones count as new. ``None``
+    before the second result or message.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class Repetition:
         said = self.state.facts.said[-RECENT:]
         shares = []
         if len(actions) > 1:
-            shares.append(1.0 - len({(action.call, action.result) for action in actions}) / len(actions))
+            shares.append((len(actions) - len({(action.call, action.result) for action in actions})) / RECENT)
         if len(said) > 1:
             fresh = {message.digest for message in said if not message.monotonous}
-            shares.append(1.0 - len(fresh) / len(said))
+            shares.append((len(said) - len(fresh)) / RECENT)
         return max(shares, default=None)

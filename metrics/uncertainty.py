@@ -10,6 +10,9 @@ from coherence.state import AgentState
 
 RECENT_MESSAGES = 3
 RECENT_RESULTS = 10
+TURNS = 3
+"""Comparisons over which hesitation is taken; where there are fewer, the missing ones count as none."""
+
 ENOUGH_MESSAGES = 5
 """Messages before their form is known."""
 
@@ -56,7 +59,7 @@ class Uncertainty:
         return 0.40 * hedging + 0.25 * self._hesitation(data) + 0.20 * retries + 0.15 * self._deviates()
 
     def _hesitation(self, data: MetricInput) -> float:
-        said = [at for at, item in enumerate(self.state.context) if item.role == "assistant"][-5:]
+        said = [at for at, item in enumerate(self.state.context) if item.role == "assistant"][-TURNS - 2 :]
         if len(said) < 3 or len(data.context_texts) != len(self.state.context):
             return 0.0
         cosines = data.cosines("context", "context")
@@ -64,7 +67,7 @@ class Uncertainty:
             max(float(cosines[third, first]) - float(cosines[third, second]), 0.0)
             for first, second, third in zip(said, said[1:], said[2:], strict=False)
         ]
-        return min(2.0 * sum(back) / len(back), 1.0)
+        return min(2.0 * sum(back) / TURNS, 1.0)
 
     def _deviates(self) -> bool:
         facts = self.state.facts

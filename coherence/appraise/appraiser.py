@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import log1p
+from math import isfinite, log1p
 from typing import Protocol
 
 import msgspec
@@ -15,7 +15,7 @@ from coherence.events import Event, Ticked, ToolResult, Usage
 from coherence.findings import Appraisal, Mode, Signal
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.records import FrozenDict
-from coherence.state import AgentState
+from coherence.state import AgentState, sound
 
 MOST_TOKENS = 1e7
 """Tokens of one model call at which the velocity is 1; logarithmic, because calls differ by orders of magnitude."""
@@ -28,6 +28,10 @@ FULL_AT, FULL_SPREAD = 0.5, 0.15
 
 ERRORS_FREE = 0.1
 """Error rate up to which errors as such do not press: ``(rate - 0.1) / 0.9`` is the least pressure above it."""
+
+
+COLD_FALL = 6
+"""How fast the doubt about a new baseline falls: with the sixth power most of it is gone after a third of the blend."""
 
 
 class Measured(Protocol):
@@ -94,15 +98,13 @@ class Appraiser:
 
     def observe(self, event: Event, state: AgentState) -> None:
         """Take in an event that the state has just folded."""
-        kind = type(event)
-        if kind is ToolResult:
+        if type(event) is ToolResult:
             failing = state.facts.error_streak > 0
             self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
             self._compare("repetition", Repetition(state).compute(), failing=failing)
-        elif kind is Usage:
-            assert isinstance(event, Usage)
-            self._observe_usage(event, state)
-        if kind is not Ticked:
+        elif type(event) is Usage:
+            self._observe_usage(sound(event), state)
+        if type(event) is not Ticked:
             self._settle(state)
 
     def _observe_usage(self, event: Usage, state: AgentState) -> None:
@@ -110,18 +112,18 @@ class Appraiser:
         failing = facts.error_streak > 0
         if event.input_tokens is not None or event.output_tokens is not None:
             tokens = (event.input_tokens or 0) + (event.output_tokens or 0)
-            self._compare("token_usage", min(log1p(tokens) / log1p(MOST_TOKENS), 1.0), failing=failing)
+            self._compare("token_usage", log1p(tokens) / log1p(MOST_TOKENS), failing=failing)
             self._fill("token_usage", state.spent.tokens, self.limits.get("tokens"))
         cost = state.cost_of(event)
         if cost is not None:
             velocity = log1p(cost / LEAST_COST) / log1p(MOST_COST / LEAST_COST)
-            self._compare("cost", min(velocity, 1.0), failing=failing)
-            self._fill("cost", state.spent.cost_usd, self.limits.get("cost_usd"))
+            self._compare("cost", velocity, failing=failing)
+            self._fill("cost", facts.cost_usd or 0.0, self.limits.get("cost_usd"))
         size = state.config.context_tokens
         if size is not None and facts.context_used is not None:
             share = facts.context_used / size
             z = (share - FULL_AT) / FULL_SPREAD
-            self.mood.signals["context_exhaustion"] = Signal(min(share, 1.0), None, max(z, 0.0), sigmoid(z))
+            self.mood.signals["context_exhaustion"] = Signal(min(max(share, 0.0), 1.0), None, max(z, 0.0), sigmoid(z))
 
     def _fill(self, name: str, spent: float, limit: float | None) -> None:
         """Raise a signal to the pressure of its share of a budget."""
@@ -158,9 +160,10 @@ class Appraiser:
     def _compare(self, name: str, value: float | None, *, failing: bool, patient: bool = False) -> None:
         """Compare a sample with its baseline, then learn it unless it must not become normal."""
         mood, config = self.mood, self.config
-        if value is None:
+        if value is None or not isfinite(value):
             mood.signals.pop(name, None)
             return
+        value = min(max(value, 0.0), 1.0)
         baseline = mood.baselines.get(name)
         if baseline is None:
             baseline = mood.baselines[name] = Baseline()
@@ -170,7 +173,7 @@ class Appraiser:
         if baseline.count or cold_mean is not None:
             usual = baseline.usual(config.blend, cold_mean)
             std = max(baseline.std, config.min_std.get(name, MIN_STD))
-            std += config.cold_std * (1.0 - min(baseline.count / config.blend, 1.0))
+            std += config.cold_std * (1.0 - min(baseline.count / config.blend, 1.0)) ** COLD_FALL
             z = (value - usual) / std
         pressure = sigmoid(z, config.shift, config.clamp)
         if name == "error_rate" and config.error_share_floor and value > ERRORS_FREE:

@@ -35,15 +35,17 @@ class Baseline(msgspec.Struct):
     """Samples in a row that were too unusual to be learned."""
 
     def learn(self, sample: float, alpha: float) -> None:
-        """Take in a sample.
+        """Take in a sample; NaN and infinity are passed over.
 
         Parameters
         ----------
         sample : float
-            Finite.
+            In [0, 1] mostly.
         alpha : float
             Weight of the new sample, in (0, 1].
         """
+        if not math.isfinite(sample):
+            return
         if self.count == 0:
             self.mean = sample
         else:

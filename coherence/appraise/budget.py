@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from coherence.config import Budget
 from coherence.events import Spent
 from coherence.findings import Finding
@@ -10,16 +12,24 @@ UNITS = {"tokens": "tokens", "cost_usd": "US dollars", "wall_s": "seconds", "cal
 
 
 def together(own: Spent, others: Spent | None) -> Spent:
-    """Add up what an agent and the others of its tree have spent; the longest time counts."""
+    """Add up what an agent and the others of its tree have spent; the longest time counts.
+
+    What a foreign recording says of the others may be no number that can be added: it counts nothing.
+    """
     if others is None:
         return own
     return Spent(
-        tokens=own.tokens + others.tokens,
-        cost_usd=own.cost_usd + others.cost_usd,
-        calls=own.calls + others.calls,
-        wall_s=max(own.wall_s, others.wall_s),
-        unpriced=own.unpriced + others.unpriced,
+        tokens=own.tokens + max(others.tokens, 0),
+        cost_usd=_add_known(own.cost_usd, others.cost_usd),
+        calls=own.calls + max(others.calls, 0),
+        wall_s=others.wall_s if own.wall_s < others.wall_s < inf else own.wall_s,
+        unpriced=own.unpriced + max(others.unpriced, 0),
     )
+
+
+def _add_known(own: float | None, others: float | None) -> float | None:
+    known = [cost for cost in (own, others) if cost is not None and 0.0 <= cost < inf]
+    return sum(known) if known else None
 
 
 def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpriced_model: str = "") -> list[Finding]:
@@ -34,9 +44,11 @@ def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpri
     """
     findings = []
     for field, limit in budget.limits().items():
-        used = getattr(spent, field)
+        known: float | None = getattr(spent, field)
+        used = known or 0.0
         share = used / limit if limit else 1.0
-        why = f"{used:,.6g} of {limit:,.6g} {UNITS[field]} are used ({share:.0%})"
+        shown = f"{used:,.6g}" if known is not None else "unknown"
+        why = f"{shown} of {limit:,.6g} {UNITS[field]} are used ({share:.0%})"
         if field == "cost_usd" and spent.unpriced:
             model = f" ({unpriced_model})" if unpriced_model else ""
             why += f", without {spent.unpriced} model call{'s'[: spent.unpriced > 1]} of unknown cost{model}"

@@ -19,7 +19,7 @@ def sigmoid(z: float, shift: float = 3.0, clamp: float = 6.0) -> float:
     >>> sigmoid(-1), sigmoid(3), sigmoid(6.1)
     (0.0, 0.5, 1.0)
     """
-    if z <= 0.0:
+    if not z > 0.0:  # NaN is no evidence
         return 0.0
     return 1.0 if z > clamp else 1.0 / (1.0 + math.exp(shift - z))
 

@@ -27,7 +27,15 @@ class Worker(Protocol):
         """Do everything now: the process ends."""
         ...
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Hold everything still for the moment of a fork."""
+        ...
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        ...
+
+    def after_fork_in_child(self) -> None:
         """Begin anew in a child process."""
         ...
 
@@ -42,7 +50,7 @@ class Background:
         self._wake = Event()
         self._thread: Thread | None = None
         self.known: WeakSet[Worker] = WeakSet()
-        """Everybody, for a fork."""
+        """Everybody, for a fork and for the end."""
 
     def call(self, worker: Worker, after_s: float = GATHER_S) -> None:
         """Have ``worker.work()`` called soon, on the thread."""
@@ -53,9 +61,18 @@ class Background:
                 return
             self._busy[id(worker)] = (worker, due)
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="coherence-background", daemon=True)
-                self._thread.start()
+                self._start()
         self._wake.set()
+
+    def _start(self) -> None:
+        thread = Thread(target=self._run, name="coherence-background", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is shutting down
+            return
+        self._thread = thread
+        # Not at import: what was registered before a fork does not run in a child of multiprocessing.
+        atexit.register(self.finish)
 
     def _run(self) -> None:
         while True:
@@ -84,21 +101,35 @@ class Background:
 
     def finish(self) -> None:
         """Let everybody end what is under way; at the end of the process."""
-        with self._lock:
-            workers = [worker for worker, _ in self._busy.values()]
-        for worker in workers:
-            worker.finish()
+        for worker in list(self.known):  # not only the busy ones: the thread has taken what it works at from these
+            try:
+                worker.finish()
+            except Exception:  # the others must not be lost with it
+                LOG.exception("coherence: the last events could not be written")
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Hold everybody still."""
+        for worker in list(self.known):
+            worker.before_fork()
+
+    def after_fork_in_parent(self) -> None:
+        """Let everybody go on."""
+        for worker in list(self.known):
+            worker.after_fork_in_parent()
+
+    def after_fork_in_child(self) -> None:
         """Begin anew in a child: the thread is not there, and what was to do is the parent's."""
         known = list(self.known)
         self.__init__()  # type: ignore[misc]  # everything is as at the beginning
         self.known = WeakSet(known)
         for worker in known:
-            worker.after_fork()
+            worker.after_fork_in_child()
 
 
 BACKGROUND = Background()
-atexit.register(BACKGROUND.finish)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=BACKGROUND.after_fork)
+    os.register_at_fork(
+        before=BACKGROUND.before_fork,
+        after_in_parent=BACKGROUND.after_fork_in_parent,
+        after_in_child=BACKGROUND.after_fork_in_child,
+    )

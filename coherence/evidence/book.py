@@ -45,6 +45,10 @@ class StoreBook:
         with self._lock:
             return {fingerprint: dict(vectors) for fingerprint, vectors in self._new.items()}
 
+    def after_fork(self) -> None:
+        """Begin anew in a child; what is new may be written by both."""
+        self._lock = Lock()
+
     def written(self, taken: Mapping[str, Mapping[bytes, bytes]]) -> None:
         """Forget what has been written."""
         with self._lock:

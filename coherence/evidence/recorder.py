@@ -92,46 +92,63 @@ class Recorder:
             self._snapshots.append((seq, data))
             self.snapshot_seq = seq
 
-    def save(self, baselines: bytes | None = None) -> None:
+    def save(self, baselines: bytes | None = None, *, wait: bool = True) -> bool:
         """Write everything that waits, in one transaction; on an error it goes on waiting.
+
+        Returns
+        -------
+        bool
+            False if another thread is writing, and was not to be waited for.
 
         Raises
         ------
         StoreError
             If it cannot be written.
         """
-        with self.writing:
-            with self._queue:
-                records, snapshots = list(self._pending), list(self._snapshots)
-            vectors = self.book.take()
-            if not records and not baselines and not snapshots:
-                return
-            with self.store.transaction() as transaction:
-                last = transaction.last_seq(self.session.id)
-                expected = records[0].seq - 1 if records else last
-                by = last - expected
-                if by:
-                    records = [record.moved(by, expected) for record in records]
-                transaction.add_events(self.session, [encode_record(record) for record in records])
-                for fingerprint, new in vectors.items():
-                    transaction.add_vectors(fingerprint, new.items())
-                for seq, data in snapshots:
-                    if not (by or self.moved) or seq <= min(expected, self._fork or expected):
-                        transaction.add_snapshot(self.session.id, seq, data)
-                if baselines is not None:
-                    transaction.set_baselines(self.session.agent, time.time(), baselines)
-            self.book.written(vectors)
-            with self._queue:
-                for _ in records:
-                    self._pending.popleft()
-                del self._snapshots[: len(snapshots)]
-                self._since = time.monotonic()
-                if by:
-                    # What was folded since these records were taken has numbers that are too low as well.
-                    self._pending = deque(record.moved(by, expected) for record in self._pending)
-                    self._fork = self._fork if self.moved else expected
-                    self.moved += by
-            self.saved = last + len(records)
+        if not self.writing.acquire(blocking=wait):
+            return False
+        try:
+            self._save(baselines)
+        finally:
+            self.writing.release()
+        return True
+
+    def _save(self, baselines: bytes | None) -> None:
+        with self._queue:
+            records, snapshots = list(self._pending), list(self._snapshots)
+        vectors = self.book.take()
+        if not records and not baselines and not snapshots:
+            return
+        with self.store.transaction() as transaction:
+            last = transaction.last_seq(self.session.id)
+            expected = records[0].seq - 1 if records else last
+            newest = records[-1].seq if records else 0
+            by = last - expected
+            if by:
+                records = [record.moved(by, expected) for record in records]
+            transaction.add_events(self.session, [encode_record(record) for record in records])
+            for fingerprint, new in vectors.items():
+                transaction.add_vectors(fingerprint, new.items())
+            for seq, data in snapshots:
+                if not (by or self.moved) or seq <= min(last, expected, self._fork if self.moved else expected):
+                    transaction.add_snapshot(self.session.id, seq, data)
+            if baselines is not None:
+                transaction.set_baselines(self.session.agent, time.time(), baselines)
+        self.book.written(vectors)
+        with self._queue:
+            given_up = len(records)  # some of them, while they were being written: they are not lost
+            while self._pending and self._pending[0].seq <= newest:
+                self._pending.popleft()
+                given_up -= 1
+            self.lost -= given_up
+            del self._snapshots[: len(snapshots)]
+            self._since = time.monotonic()
+            if by:
+                # What was folded since these records were taken has numbers that are too low as well.
+                self._pending = deque(record.moved(by, expected) for record in self._pending)
+                self._fork = self._fork if self.moved else expected
+                self.moved += by
+        self.saved = last + len(records)
 
     def rejoin(self) -> list[Record]:
         """Return what waits, in its new numbers; from now on what is added is numbered with the others' in mind.
@@ -148,4 +165,4 @@ class Recorder:
         self._queue, self.writing = Lock(), RLock()
         self._pending.clear()
         self._snapshots.clear()
-        self.book.written(self.book.take())
+        self.book.after_fork()

@@ -67,6 +67,7 @@ class BriefRow(msgspec.Struct, frozen=True):
     """As much of a row of ``readings`` as folding needs."""
 
     reading: Brief
+    kept: bool = False
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -124,6 +125,11 @@ def decode_verdict(row: EventRow) -> Verdict | None:
         return Verdict(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision)
     measured = _MEASURED.decode(row.reading.data)
     return Verdict(measured.appraisal, decision, measured.reading, measured.kept)
+
+
+def is_kept(row: EventRow) -> bool:
+    """Tell whether a row's verdict is to be taken as recorded."""
+    return row.reading is not None and _BRIEF.decode(row.reading.data).kept
 
 
 def decode_brief(row: EventRow) -> Brief | None:

@@ -6,7 +6,7 @@ import time
 from base64 import b64decode, b64encode
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -101,39 +101,61 @@ def installed(package: str) -> str:
         return ""
 
 
-def find_session(store: Store, agent: str, session: str | None) -> SessionRow | None:
-    """Return the newest session of an agent, or the newest continuation of the one named."""
+class Place(NamedTuple):
+    """Where an agent goes on. Both come from one look, so that a name which others have taken since is noticed."""
+
+    row: SessionRow | None
+    """The session to go on with, ``None`` = a new one."""
+    name: str
+    """For a session that begins now."""
+
+
+def find_place(store: Store, agent: str, session: str | None, source: Source) -> Place:
+    """Return the newest session of an agent, or the newest continuation of the one named.
+
+    Tests go on from tests only, and nothing else does: what they did must not reach an agent's state or baselines.
+    """
     if session is None:
-        return store.session(agent)
-    found = store.session(agent, session)
-    number = 2
-    while found is not None:
-        following = store.session(agent, f"{session}{CONTINUED}{number}")
-        if following is None:
-            return found
-        found, number = following, number + 1
-    return None
+        newest = store.session(agent)
+        if newest is not None and not _may_follow(newest, source):
+            newest = next((row for row in reversed(store.sessions(agent=agent)) if _may_follow(row, source)), None)
+        session = _base(newest.session) if newest is not None else FIRST
+    base = _base(session)
+    taken = _line(store, agent, base)
+    if not taken:
+        base = session
+    line = taken if session == base and taken else _line(store, agent, session)
+    row = next((row for row in reversed(line) if _may_follow(row, source)), None)
+    return Place(row, f"{base}{CONTINUED}{len(taken or line) + 1}" if line else session)
 
 
-def name_after(row: SessionRow | None, session: str | None) -> str:
-    """Return the name for a session that goes on from another with other settings, or for a new one."""
-    if row is None:
-        return session if session is not None else FIRST
-    base, _, number = row.session.rpartition(CONTINUED)
-    if not base or not number.isdigit():
-        return f"{row.session}{CONTINUED}2"
-    return f"{base}{CONTINUED}{int(number) + 1}"
+def _base(session: str) -> str:
+    base, _, number = session.rpartition(CONTINUED)
+    return base if base and number.isdigit() else session
+
+
+def _may_follow(row: SessionRow, source: Source) -> bool:
+    return (row.source == "test") == (source == "test")
+
+
+def _line(store: Store, agent: str, session: str) -> list[SessionRow]:
+    """Return a session and its continuations, oldest first."""
+    found: list[SessionRow] = []
+    name = session
+    while (row := store.session(agent, name)) is not None:
+        found.append(row)
+        name = f"{session}{CONTINUED}{len(found) + 1}"
+    return found
 
 
 def add_session(
     store: Store, agent: str, name: str, source: Source, beginning: Beginning, parent: str | None
-) -> SessionRow:
-    """Begin a session, unless another process has just begun it."""
+) -> SessionRow | None:
+    """Begin a session; ``None`` if another process has just begun one of that name."""
     config = msgspec.json.encode(beginning).decode()
     with store.transaction() as transaction:
-        found: Any = transaction.session(agent, name)
-        if found is not None:
-            return found  # type: ignore[no-any-return]  # the store's own row
+        if transaction.session(agent, name) is not None:
+            return None
         return transaction.add_session(
             session=name, agent=agent, parent=parent, source=source, started=time.time(), config=config
         )

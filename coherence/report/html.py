@@ -18,8 +18,8 @@ from coherence.report.text import isolated, number, undirected
 MEANING = """\
 <p>The <b>index</b> tells how well what an agent says and does hangs together: 1 = coherent, 0 = not at all. It is the
 weighted mean of the metrics known at that moment; <b>coverage</b> tells how much of the weight was known.
-<b>Pressure</b> tells how unusual a step is for this run itself, 0 = calm; with it goes the decision: continue, guide, warn
-or block.</p>
+<b>Pressure</b> tells how unusual a step is for this run itself, 0 = calm; with it goes the decision: continue, guide,
+warn or block.</p>
 <p>The metrics compare texts; they do not check facts. A green band is not a proof that the agent is right, and a red
 one is not a proof that it is wrong: it is a place to look. Compare an agent with itself over time, or with other runs
 of the same task; between different tasks, most of the difference is the topic.</p>

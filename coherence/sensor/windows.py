@@ -66,7 +66,6 @@ class Window:
         self.version += 1
         self.carry = (now, then, np.array(new, np.intp))
 
-
     def _slide(self, raw: list[str], vectors: Mapping[str, Half | str]) -> bool:
         """Do it at once in the common case: one new text at the end, and at most the oldest has left."""
         n, kept = len(self.texts), len(raw) - 1
