@@ -162,11 +162,9 @@ class Column:
         appraisal = Appraisal(seq=seq, pressure=mood.pressure, mode=self.mode, floor=mood.floor)
         findings = [
             msgspec.structs.replace(finding, severity="warn")
-            if finding.severity == "block" and not refuses
+            if finding.rule == "pressure" and finding.severity == "block"
             else finding
-            for finding, refuses in (
-                (finding, finding.rule != "pressure") for finding in self._findings(appraisal, tree)
-            )
+            for finding in self._findings(appraisal, tree)
         ]
         return Verdict(appraisal, make_decision(seq, findings))
 

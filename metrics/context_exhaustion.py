@@ -23,6 +23,7 @@ class ContextExhaustion:
     state: AgentState
     name = "context_exhaustion"
     inverted = True
+    why_unknown = "no usage yet"
 
     def compute(self) -> float | None:
         """Return the share."""

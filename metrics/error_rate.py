@@ -57,6 +57,7 @@ class RecentErrorRate:
     state: AgentState
     name = "error_rate"
     inverted = True
+    why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
         """Return the rate, ``None`` before the first result."""

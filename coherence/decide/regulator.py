@@ -43,8 +43,9 @@ def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentS
     if appraisal.learned_from:
         why += f" (thresholds learned from {appraisal.learned_from})"
     facts = state.facts
-    errors = [action.seq for action in facts.actions if action.error][-EVIDENCE:]
-    same = [action.seq for action in facts.actions[-facts.same_streak :]][-EVIDENCE:]
+    # What happened in a session before this one has no number here.
+    errors = [action.seq for action in facts.actions if action.error and action.seq][-EVIDENCE:]
+    same = [action.seq for action in facts.actions[-facts.same_streak :] if action.seq][-EVIDENCE:]
     about = errors if facts.error_streak or "error_rate" in causes else same if facts.same_streak > 1 else []
     return Finding(
         rule="pressure",

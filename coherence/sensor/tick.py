@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from coherence.errors import UnknownSourceError
 from coherence.metrics import (
@@ -59,6 +59,8 @@ OWN_METRICS = frozenset(
     }
 )
 OWN_SCALARS = frozenset({RecentErrorRate, Repetition, ContextExhaustion, Unlimited, RecordedScalar})
+Explained: TypeAlias = RecentErrorRate | Repetition | ContextExhaustion
+"""Scalars that can say why they are unknown."""
 OWN_COUNTS = frozenset({Cost, TokenUsage})
 """Scalars of this package that read a source, which may be a stranger's."""
 OWN_STATES = frozenset({AgentState, StaticState, TranscriptState})
@@ -115,6 +117,9 @@ class Plan:
         }
         self.reads: dict[str, tuple[Kind, ...]] = {
             metric.name: tuple(getattr(metric, "reads", None) or ()) for metric in metrics
+        }
+        self.reasons: dict[str, str] = {
+            scalar.name: scalar.why_unknown for scalar in scalars if isinstance(scalar, Explained)
         }
         self.source_breakers = {kind: Breaker() for kind in self.getters}
         self.metric_breakers = {name: Breaker() for name in self.names}
@@ -329,7 +334,7 @@ class Measurement:
             return "no " + " and no ".join(empty)
         if reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
-        return "the metric gave no value"
+        return self.plan.reasons.get(name, "the metric gave no value")
 
 
 def _is_own(scalar: ScalarMetricFn) -> bool:
