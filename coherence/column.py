@@ -102,6 +102,19 @@ class Column:
         """Whether anything has happened since the newest tick that measured."""
         return self.measured is None or self.state.facts.changed_seq > self.measured.appraisal.seq
 
+    def time_is_up(self, now: float) -> bool:
+        """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
+        facts = self.state.facts
+        if facts.first_ts is None or self.measured is None:
+            return False
+        for budget in (self.budget, self.tree_budget):
+            if budget is not None and budget.wall_s is not None:
+                limits = (budget.soft * budget.wall_s, budget.wall_s)
+                was, lasts = facts.latest_ts - facts.first_ts, now - facts.first_ts
+                if any(was < limit <= lasts for limit in limits):
+                    return True
+        return False
+
     @property
     def mode(self) -> Mode:
         """The mode now."""

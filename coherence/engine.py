@@ -103,8 +103,9 @@ class Engine:
         tree = self._tree(fold=True)
         with self._lock:
             self._advance()
-            if self.column.changed or tree != self._last_tree:
-                self._apply(time.time(), events.Ticked(reason, tree=tree))
+            now = time.time()
+            if self.column.changed or tree != self._last_tree or self.column.time_is_up(now):
+                self._apply(now, events.Ticked(reason, tree=tree))
             measured = self.column.measured
         self._after()
         return measured
@@ -196,7 +197,7 @@ class Engine:
         if recorder is None:
             return
         learned = None
-        if last and recorder.session.source != "test":
+        if last and recorder.session.source not in ("test", "replay"):
             learned = msgspec.msgpack.encode(Mood(baselines=self.column.appraiser.mood.baselines))
         try:
             if not recorder.save(baselines=learned, wait=wait):

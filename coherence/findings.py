@@ -80,7 +80,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do now, and why. True for ``continue`` and ``guide``: ``if not m.decide(): ...``."""
+    """What to do now, and why. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
 
     seq: int
     """The tick's event number; 0 before the first event."""
@@ -91,7 +91,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The active findings in one or two sentences; empty if there is nothing to say."""
 
     def __bool__(self) -> bool:
-        return self.kind in ("continue", "guide")
+        return self.kind != "block"
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}" if self.message else self.kind
@@ -100,6 +100,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+def as_shown(name: str, value: float) -> float:
+    """Return a signal's value as its vital has it: a signal is high where it is bad, goal coherence where it is good."""
+    return 1.0 - value if name == "goal_coherence" else value
 
 
 def worst_kind(kinds: list[DecisionKind]) -> DecisionKind:

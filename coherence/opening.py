@@ -107,7 +107,7 @@ def _begin(
     if row is not None:
         load(column, store, row)
         column.renumber()
-    else:
+    elif wanted.source != "replay":  # a recorded run is scored by itself, however often it was scored before
         _take_baselines(column, store, wanted.agent)
     beginning = make_beginning(settings, effective, column.snapshot(), row.session if row is not None else "")
     return beginning, add_session(store, wanted.agent, name, wanted.source, beginning, wanted.parent)

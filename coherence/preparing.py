@@ -60,7 +60,7 @@ def prepare(event: Event, *, hide_secrets: bool) -> Event:
     changed: dict[str, Any] = {}
     for field in NAMES_OF.get(kind, ()):
         name = getattr(event, field)
-        if name is not None and (plain := clean(name, MAX_NAME)) is not name:
+        if name is not None and (plain := clean(redact(name) if hide_secrets else name, MAX_NAME)) is not name:
             changed[field] = plain
     field = TEXT_OF.get(kind, "")
     if field:

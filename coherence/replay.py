@@ -140,15 +140,21 @@ class Replay:
     def steps(self, until: int | None = None) -> Iterator[Step]:
         """Yield the events with what was recorded and what is computed."""
         for row in self._store.events(self.row.id, after=self._after, until=until):
-            event = decode_event(row.data)
+            try:
+                event = decode_event(row.data)
+                kept = is_kept(row)
+            except ValueError as error:  # msgspec's errors too
+                raise ReplayError(
+                    f"event {row.seq} of {self.row.agent}/{self.row.session} cannot be read ({error}); "
+                    "`coherence audit verify` tells whether it was altered"
+                ) from error
             if type(event) is not Ticked:
                 self.column.fold(row.seq, row.ts, event)
                 yield Step(row, event)
                 continue
-            yield self._tick(row, event)
+            yield self._tick(row, event, kept=kept)
 
-    def _tick(self, row: EventRow, event: Ticked) -> Step:
-        kept = is_kept(row)
+    def _tick(self, row: EventRow, event: Ticked, *, kept: bool) -> Step:
         given = None
         if kept or self._recorded_only or self._foreign:
             recorded = decode_verdict(row)
@@ -177,6 +183,8 @@ def difference(step: Step) -> Difference:
     """Say where a tick's recorded and computed verdicts first differ."""
     recorded, computed = msgspec.to_builtins(step.recorded), msgspec.to_builtins(step.computed)
     path, left, right = _first_difference("", recorded, computed)
+    if left == right:
+        return Difference(step.seq, "columns of its row", "other than the recorded reading and decision", "the same")
     return Difference(step.seq, path.lstrip("."), left, right)
 
 

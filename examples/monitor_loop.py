@@ -28,7 +28,7 @@ with Monitor(agent="builder", goal="Make the test suite pass", store="agent.db",
         m.usage(tokens_in=1_200, tokens_out=80, cost_usd=0.005)
         decision = m.decide()
         print(f"{command:<14} {decision.kind:<9} pressure {m.pressure:.2f}")
-        if not decision:  # warn or block
+        if decision.kind in ("warn", "block"):
             print("stopped:", decision.message)
             break
     print("spent:", m.spent.calls, "calls,", f"{m.spent.cost_usd:.3f} dollars")

@@ -8,7 +8,7 @@ from coherence.findings import KINDS, Appraisal, Decision, DecisionKind, Finding
 from coherence.records import FrozenDict
 
 
-@pytest.mark.parametrize(("kind", "goes_on"), [("continue", True), ("guide", True), ("warn", False), ("block", False)])
+@pytest.mark.parametrize(("kind", "goes_on"), [("continue", True), ("guide", True), ("warn", True), ("block", False)])
 def test_a_decision_is_true_where_the_agent_may_go_on(kind: DecisionKind, goes_on: bool) -> None:
     assert bool(Decision(seq=1, kind=kind)) is goes_on
 

@@ -268,3 +268,20 @@ def test_an_agent_goes_on_under_the_same_tree_budget_after_a_restart(tmp_path: P
             other.message("assistant", "hello")
             assert one.session == other.session == "1"
             assert finding(other.decide(), "tree_budget.calls").score == turn / 3
+
+
+def test_time_that_passes_while_nothing_happens_is_noticed_by_the_next_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("coherence.engine.time.time", lambda: now[0])
+    m = monitor(budget={"wall_s": 100.0})
+    m.message("assistant", "thinking")
+    first = m.decide()
+    now[0] += 50.0
+    assert m.decide() is first  # neither limit was crossed
+    now[0] += 35.0
+    assert finding(m.decide(), "budget.wall_s").severity == "warn"  # 85 of 100 s
+    now[0] += 20.0
+    late = m.decide()
+    assert late.kind == "block" and m.decide() is late

@@ -7,7 +7,19 @@ from typing import get_args
 import msgspec
 import pytest
 
-from coherence.events import Event, Feedback, Goal, Message, Ticked, ToolCall, ToolResult, Usage, encode_event
+from coherence.events import (
+    Event,
+    Fault,
+    Feedback,
+    Goal,
+    Memory,
+    Message,
+    Ticked,
+    ToolCall,
+    ToolResult,
+    Usage,
+    encode_event,
+)
 from coherence.preparing import NAMES_OF, TEXT_OF, prepare
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
@@ -53,3 +65,18 @@ def test_a_message_of_a_longer_text_tells_its_length() -> None:
     event = prepare(ToolResult("x" * 300_000), hide_secrets=True)
     assert isinstance(event, ToolResult)
     assert "100,000 of 300,000 characters left out" in event.result
+
+
+def test_names_and_ids_hold_no_secrets_either() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    events: list[Event] = [
+        ToolCall(f"Bash {secret}", msgspec.Raw(b"{}"), secret),
+        ToolResult("ok", call_id=secret, tool_name=secret, error_type=f"no access: {secret}"),
+        Message("assistant", "hello", model=secret, response_id=secret),
+        Usage(model=secret),
+        Memory("note", id=secret),
+        Fault(f"in {secret}", secret, "text"),
+    ]
+    for event in events:
+        assert secret not in encode_event(prepare(event, hide_secrets=True))
+        assert secret in encode_event(prepare(event, hide_secrets=False))

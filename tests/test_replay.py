@@ -217,6 +217,38 @@ def test_every_shipped_run_replays_bit_for_bit(tmp_path: Path) -> None:
             assert report.equal == report.ticks > 0, report
 
 
+TOGETHER = """
+import sys, time
+from coherence import Monitor
+from coherence.providers import HashingEmbedder
+m = Monitor(agent="main", goal="g", store=sys.argv[1], embedder=HashingEmbedder(), budget={"calls": 1000})
+for at in range(30):
+    m.check("Bash", {"at": at})
+    m.tool_call("Bash", {"at": at, "who": sys.argv[2]})
+    m.tool_result(f"{at} files", error=at % 5 == 0)
+    m.decide()
+    time.sleep(0.02)
+m.close()
+"""
+
+
+def test_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    writers = [subprocess.Popen([sys.executable, "-c", TOGETHER, path, str(who)]) for who in range(2)]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    report = check(path)
+    assert report.events >= 1 + 2 * 30 * 4
+    assert report.equal == report.ticks, report.differences[:3]
+
+
+def test_scoring_a_run_again_into_the_same_store_gives_the_same(tmp_path: Path) -> None:
+    transcript = read_transcripts(ROOT / "examples" / "data" / "tau_airline.jsonl.gz")[0]
+    with Store(tmp_path / "runs.db") as store:
+        first, second = (score_transcript(transcript, embedder=HashingEmbedder(), store=store) for _ in range(2))
+        assert [row.session for row in store.sessions()] == ["run-1", "run-2"]
+    assert [a.pressure for a in first.appraisals] == [a.pressure for a in second.appraisals]
+
+
 def test_a_difference_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:

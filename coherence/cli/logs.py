@@ -13,10 +13,16 @@ import msgspec
 
 from coherence.cli.target import find_sessions, opened, split_target
 from coherence.records import excerpt, one_line
-from coherence.store.jsonl import export_jsonl, verify_jsonl
+from coherence.store.jsonl import export_jsonl, extent_jsonl, verify_jsonl
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.store import Store
 
+USAGE = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
+    "coherence.cost_usd",
+    "gen_ai.response.model",
+)
 TEXTS = ("gen_ai.tool.call.result", "content", "text", "summary", "message", "reason", "gen_ai.tool.call.arguments")
 
 
@@ -92,7 +98,8 @@ def _plain(row: SessionRow, event: EventRow) -> dict[str, Any]:
 
 def _line(event: EventRow) -> str:
     data = json.loads(event.data)
-    what = next((str(data[key]) for key in TEXTS if data.get(key)), "")
+    usage = [f"{key.rpartition('.')[2]} {data[key]}" for key in USAGE if data.get(key) is not None]
+    what = ", ".join(usage) if event.kind == "usage" else next((str(data[key]) for key in TEXTS if data.get(key)), "")
     marks = [data["gen_ai.tool.name"]] if "gen_ai.tool.name" in data else []
     marks += ["ERROR"] if data.get("error") else []
     if event.reading is not None and event.decision is not None:
@@ -122,19 +129,23 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
     """Check the hash chain of a store, or of exported files; return the exit status."""
     if len(paths) == 1 and _is_sqlite(paths[0]):
         with opened(paths[0]) as kept:
-            faults, count = kept.verify(), kept.count_events()
+            faults = kept.verify()
+            count, first, newest = kept.extent()
     else:
         for path in paths:
-            if not path.is_file():
+            if not path.exists():
                 raise click.UsageError(f"{path}: no such file")
-        faults, count = verify_jsonl(paths), None
+        faults = verify_jsonl(paths)
+        count, first, _, newest = extent_jsonl(paths)
+        if not count and not faults:
+            raise click.UsageError(f"{', '.join(map(str, paths))}: no events of an audit trail")
     if as_json:
         sys.stdout.write(json.dumps([msgspec.to_builtins(fault) for fault in faults], indent=2) + "\n")
-    else:
-        for fault in faults:
-            sys.stdout.write(one_line(f"{fault.what}: {fault.message}") + "\n")
-        events = "" if count is None else f"{count} events, "
-        sys.stdout.write(f"{events}{'intact' if not faults else f'{len(faults)} faults'}\n")
+        return int(bool(faults))
+    for fault in faults:
+        sys.stdout.write(one_line(f"{fault.what}: {fault.message}") + "\n")
+    verdict = "intact" if not faults else f"{len(faults)} faults"
+    sys.stdout.write(f"{count} events from number {first} on, newest hash {newest}: {verdict}\n")
     return int(bool(faults))
 
 

@@ -13,6 +13,7 @@ import msgspec
 from coherence.cli.target import find_sessions, opened, split_target
 from coherence.config import MonitorConfig
 from coherence.evidence.rows import Verdict
+from coherence.findings import as_shown
 from coherence.records import one_line
 from coherence.replay import Replay, Report, Step
 from coherence.store.rows import SessionRow
@@ -36,6 +37,8 @@ def replay_sessions(
         rows = find_sessions(kept, name)
         if not rows:
             raise click.UsageError(f"{path}: no sessions")
+        if other is not None:
+            _try(kept, rows[0], other)
         if check:
             return _check(kept, rows, as_json=as_json)
         if at is not None or until_fire:
@@ -43,6 +46,14 @@ def replay_sessions(
         if other is not None:
             return _compare(kept, rows, other, as_json=as_json)
         return _list(kept, rows, as_json=as_json)
+
+
+def _try(store: Store, row: SessionRow, other: MonitorConfig) -> None:
+    """See that other settings fit a session: only its metrics can have weights."""
+    try:
+        Replay(store, row, other)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--config") from error
 
 
 def _config(path: Path) -> MonitorConfig:
@@ -122,6 +133,9 @@ def _plain(row: SessionRow, step: Step, verdict: Verdict) -> dict[str, Any]:
 def _show_one(store: Store, row: SessionRow, at: int | None, other: MonitorConfig | None, *, as_json: bool) -> int:
     """Show one moment: event ``at``, or the first decision that is more than to continue."""
     replay = Replay(store, row, other)
+    last = store.last_seq(row.id)
+    if at is not None and at > last:
+        raise click.BadParameter(f"the newest event of {row.agent}/{row.session} is {last}", param_hint="--at")
     shown: Step | None = None
     verdict: Verdict | None = None
     for step in replay.steps(until=at):
@@ -136,13 +150,16 @@ def _show_one(store: Store, row: SessionRow, at: int | None, other: MonitorConfi
     if as_json:
         _say_json(_plain(row, shown, verdict))
         return 0
-    _say(f"{row.agent}/{row.session}, event {shown.seq}: {verdict.decision}")
+    asked = "" if at in (None, shown.seq) else f" (the newest measurement up to event {at})"
+    _say(f"{row.agent}/{row.session}, event {shown.seq}{asked}: {verdict.decision}")
     for finding in verdict.decision.findings:
         events = f" (events {', '.join(map(str, finding.evidence))})" if finding.evidence else ""
         _say(f"  {'active  ' if finding.active else 'inactive'} {finding}{events}")
     for name, signal in verdict.appraisal.signals.items():
-        usual = f"usual {signal.usual:.2f}, z {signal.z:.1f}" if signal.usual is not None else "no baseline"
-        _say(f"  signal {name} {signal.value or 0.0:.2f} ({usual}): pressure {signal.pressure:.2f}")
+        usual = "no baseline"
+        if signal.usual is not None:
+            usual = f"usual {as_shown(name, signal.usual):.2f}, z {signal.z:.1f}"
+        _say(f"  signal {name} {as_shown(name, signal.value or 0.0):.2f} ({usual}): pressure {signal.pressure:.2f}")
     if verdict.reading is not None:
         for line in verdict.reading.explain().split("\n"):
             _say(f"  {line}")

@@ -156,15 +156,18 @@ def _score(
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("steps", total=sum(len(transcript.steps) for transcript in transcripts))
         for transcript in transcripts:
-            run = score_transcript(
-                transcript,
-                embedder=cache,
-                window=window,
-                metrics=metrics,
-                config=config,
-                store=store,
-                on_step=lambda _: progress.advance(task),
-            )
+            try:
+                run = score_transcript(
+                    transcript,
+                    embedder=cache,
+                    window=window,
+                    metrics=metrics,
+                    config=config,
+                    store=store,
+                    on_step=lambda _: progress.advance(task),
+                )
+            except (TypeError, ValueError) as error:  # settings that do not fit, such as a weight of no metric
+                raise click.UsageError(str(error)) from error
             runs.append(run)
     return runs
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from coherence.appraise.budget import budget_findings, together
 from coherence.config import Budget, PressureConfig
 from coherence.events import Spent
-from coherence.findings import KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, worst_kind
+from coherence.findings import KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, as_shown, worst_kind
 from coherence.state import AgentState
 
 OF_MODE: dict[Mode, DecisionKind] = {
@@ -36,8 +36,8 @@ def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentS
     parts = [appraisal.floor] if appraisal.floor else []
     for name in causes[: 2 if parts else 3]:
         signal = appraisal.signals[name]
-        usual = f" (usual {signal.usual:.2f})" if signal.usual is not None else ""
-        value = "" if signal.value is None else f" {signal.value:.2f}"
+        usual = f" (usual {as_shown(name, signal.usual):.2f})" if signal.usual is not None else ""
+        value = "" if signal.value is None else f" {as_shown(name, signal.value):.2f}"
         parts.append(f"{name}{value}{usual}")
     why = f"pressure {appraisal.pressure:.2f}: " + (", ".join(parts) if parts else "nothing is unusual")
     if appraisal.learned_from:

@@ -70,6 +70,17 @@ class BriefRow(msgspec.Struct, frozen=True):
     kept: bool = False
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    """What a row of ``decisions`` holds where no reading can say that it is to be taken as recorded."""
+
+    decision: Decision
+    kept: bool = True
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    kept: bool = False
+
+
 class Record(msgspec.Struct, frozen=True):
     """One event as it was folded."""
 
@@ -87,15 +98,18 @@ class Record(msgspec.Struct, frozen=True):
 _ENCODER = msgspec.json.Encoder()
 _MEASURED = msgspec.json.Decoder(Measured, dec_hook=frozen_hook)
 _BRIEF = msgspec.json.Decoder(BriefRow)
+_KEPT = msgspec.json.Decoder(_Kept)
+_MARK = msgspec.json.Decoder(_Mark)
 _DECISION = msgspec.json.Decoder(Decision)
 
 
 def encode_verdict(verdict: Verdict) -> tuple[ReadingRow | None, DecisionRow]:
     """Return what the store keeps of a verdict."""
-    decision = DecisionRow(verdict.decision.kind, _ENCODER.encode(verdict.decision).decode())
     reading, appraisal = verdict.reading, verdict.appraisal
     if reading is None:
-        return None, decision
+        kept: Decision | _Kept = _Kept(verdict.decision) if verdict.kept else verdict.decision
+        return None, DecisionRow(verdict.decision.kind, _ENCODER.encode(kept).decode())
+    decision = DecisionRow(verdict.decision.kind, _ENCODER.encode(verdict.decision).decode())
     data = _ENCODER.encode(Measured(reading, appraisal, verdict.kept)).decode()
     known = reading.coverage > 0
     row = ReadingRow(
@@ -120,16 +134,20 @@ def decode_verdict(row: EventRow) -> Verdict | None:
     """Return the verdict that a row of a tick holds, ``None`` if it holds none."""
     if row.decision is None:
         return None
-    decision = _DECISION.decode(row.decision.data)
     if row.reading is None:
-        return Verdict(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision)
+        kept = is_kept(row)
+        decision = _KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data)
+        return Verdict(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision, kept=kept)
+    decision = _DECISION.decode(row.decision.data)
     measured = _MEASURED.decode(row.reading.data)
     return Verdict(measured.appraisal, decision, measured.reading, measured.kept)
 
 
 def is_kept(row: EventRow) -> bool:
     """Tell whether a row's verdict is to be taken as recorded."""
-    return row.reading is not None and _BRIEF.decode(row.reading.data).kept
+    if row.reading is not None:
+        return _BRIEF.decode(row.reading.data).kept
+    return row.decision is not None and _MARK.decode(row.decision.data).kept
 
 
 def decode_brief(row: EventRow) -> Brief | None:

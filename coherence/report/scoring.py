@@ -15,6 +15,7 @@ from coherence.protocols import Embedder
 from coherence.providers.transcript import Step, Transcript
 from coherence.recording import Recording
 from coherence.records import Band, Evidence, Reading
+from coherence.redact import redact, redact_value
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.store.store import Store
 
@@ -129,6 +130,8 @@ def score_transcript(
     config = msgspec.structs.replace(
         config or MonitorConfig(), tick="manual", window=window, metrics=tuple(metrics), timeout_s=STEP_TIMEOUT_S
     )
+    if config.redact:
+        transcript = without_secrets(transcript)
     verdicts: list[Verdict] = []
     context_steps: list[tuple[int, ...]] = []
     steps_of: dict[int, int] = {}
@@ -167,6 +170,22 @@ def score_transcript(
         decisions=tuple(verdict.decision for verdict in verdicts),
         inverted=inverted,
     )
+
+
+def without_secrets(transcript: Transcript) -> Transcript:
+    """Return a run whose texts and arguments hold no secrets, for whatever is written of it."""
+    steps = tuple(
+        msgspec.structs.replace(
+            step,
+            content=redact(step.content),
+            tool_calls=tuple(
+                msgspec.structs.replace(call, arguments=redact_value(call.arguments)) for call in step.tool_calls
+            ),
+        )
+        for step in transcript.steps
+    )
+    memories = tuple((since, redact(text)) for since, text in transcript.memories)
+    return msgspec.structs.replace(transcript, steps=steps, goal=redact(transcript.goal), memories=memories)
 
 
 def record_step(monitor: Recording, step: Step, open_calls: list[tuple[str, str]]) -> None:

@@ -253,7 +253,7 @@ class _Run:
         self.todo: deque[list[Key]] = deque(keys[at : at + batch] for at in range(0, len(keys), batch))
         self.single = batch == 1
         self.began = self.started = time.monotonic()
-        self.done = 0
+        self.done = self.chunks = 0
         self.in_a_row = 0
         self.late = False
         self.failures: list[Failure] = []
@@ -264,7 +264,8 @@ class _Run:
         while self.todo and self.in_a_row < GIVE_UP_AFTER:
             now = time.monotonic()
             pace = now - self.started if self.done else 0.0
-            if now + 3 * pace > self.until:
+            # The first text may have waited for a model to load, which says little about the next one.
+            if now + (3 if self.chunks > 1 else 1) * pace > self.until:
                 self.late = True
                 break
             chunk = self.todo.popleft()
@@ -300,6 +301,7 @@ class _Run:
             self.cache.keep(key, vector)
         self._release(chunk)
         self.done += len(chunk)
+        self.chunks += 1
 
     def failed(self, chunk: list[Key], error: Exception) -> None:
         """Note an exception; a batch is tried again text by text, a text at the next tick."""

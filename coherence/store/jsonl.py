@@ -61,6 +61,23 @@ def export_jsonl(store: Store, folder_or_path: str | Path, *, max_bytes: int = 1
         raise StoreError(path, f"the audit trail cannot be written ({error.strerror or error})") from error
 
 
+def extent_jsonl(paths: str | Path | Iterable[str | Path]) -> tuple[int, int, int, str]:
+    """Return how many events an audit trail holds, the ids of the first and the last, and the last one's hash.
+
+    Compare them with what you know: a trail that was cut off at an end is a shorter trail, and intact.
+    """
+    count, first, last, newest = 0, 0, 0, ""
+    for path in _in_order(paths):
+        with suppress(*_UNREADABLE):
+            for line in _lines(path):
+                row = decode_line(line)
+                if row is not None:
+                    count += 1
+                    first = row.id if count == 1 else first
+                    last, newest = row.id, row.hash.hex()
+    return count, first, last, newest
+
+
 def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[Fault]:
     """Check the chain in the files of an audit trail; an empty list = intact.
 

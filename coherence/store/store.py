@@ -209,6 +209,11 @@ class Store:
         rows = self._fetch("SELECT data FROM baselines WHERE agent = ?", (agent,))
         return bytes(rows[0][0]) if rows else None
 
+    def extent(self) -> tuple[int, int, str]:
+        """Return how many events the chain holds, the id of its first one, and the newest hash; kept by the store."""
+        rows = self._fetch("SELECT count, first_id, head FROM chain", ())
+        return (int(rows[0][0]), int(rows[0][1]), bytes(rows[0][2]).hex()) if rows else (0, 0, "")
+
     def verify(self) -> list[Fault]:
         """Check every hash and the file itself; an empty list = intact. Takes about 10 s per million events."""
         return self._readers.read(verify)

@@ -77,6 +77,11 @@ def test_a_replay_is_checked_and_its_status_tells(store: Path) -> None:
     audited = run("audit", "verify", store)
     assert audited.exit_code == 1
     assert "altered" in audited.stdout and "bad" in audited.stdout and "8 faults" in audited.stdout
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE events SET data = '\"x\"' WHERE kind = 'tool_call'")
+    connection.close()
+    result = run("replay", store, "--check")
+    assert result.exit_code == 2 and "event 2 of good/1 cannot be read" in result.stderr
 
 
 def test_a_moment_and_the_first_alarm_can_be_looked_at(store: Path) -> None:
@@ -109,13 +114,18 @@ def test_other_settings_are_compared(store: Path, tmp_path: Path) -> None:
     strict.write_text("[pressure]\nguid = 0.1\n")
     wrong = run("replay", store, "--config", strict)
     assert wrong.exit_code == 2 and "guid" in wrong.stderr
+    strict.write_text("[weights]\ngoal_drft = 1\n")
+    wrong = run("replay", store, "--config", strict)
+    assert wrong.exit_code == 2 and "goal_drft" in wrong.stderr
 
 
 def test_the_audit_trail_is_exported_and_verified(store: Path, tmp_path: Path) -> None:
-    assert run("audit", "verify", store).stdout == "50 events, intact\n"
+    said = run("audit", "verify", store).stdout
+    assert said.startswith("50 events from number 1 on, newest hash ") and said.endswith(": intact\n")
     folder = tmp_path / "audit"
     assert run("audit", "export", store, folder).exit_code == 0
-    assert run("audit", "verify", folder / "audit.jsonl").stdout == "intact\n"
+    assert run("audit", "verify", folder / "audit.jsonl").stdout == said
+    assert run("audit", "verify", folder).stdout == said
     lines = (folder / "audit.jsonl").read_text().splitlines()
     assert len(lines) == 50
     (folder / "audit.jsonl").write_text("\n".join([*lines[:10], *lines[11:]]) + "\n")
@@ -123,6 +133,11 @@ def test_the_audit_trail_is_exported_and_verified(store: Path, tmp_path: Path) -
     assert result.exit_code == 1 and "removed" in result.stdout
     faults = json.loads(run("audit", "verify", folder / "audit.jsonl", "--json").stdout)
     assert faults[0]["what"] == "removed"
+    (folder / "audit.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    cut = run("audit", "verify", folder).stdout  # what was cut off at the end shows in count and hash only
+    assert cut.startswith("49 events") and cut.endswith(": intact\n") and cut != said
+    (folder / "audit.jsonl").write_text("")
+    assert run("audit", "verify", folder).exit_code == 2
 
 
 @pytest.mark.parametrize(

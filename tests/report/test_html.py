@@ -174,3 +174,10 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path: Path, monkeypat
         write_html(path, [RUN])
     assert path.read_bytes() == old
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_page_holds_no_secret_of_a_transcript() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    page = render_html([scored(f"export GITHUB_TOKEN={secret}", f"using {secret}", goal=f"deploy with {secret}")])
+    assert secret not in page
+    assert "[redacted:github-token]" in page
