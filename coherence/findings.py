@@ -103,7 +103,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_shown(name: str, value: float) -> float:
-    """Return a signal's value as its vital has it: a signal is high where it is bad, goal coherence where it is good."""
+    """Return a signal's value as its vital has it: a signal is high where it is bad, goal coherence where good."""
     return 1.0 - value if name == "goal_coherence" else value
 
 
