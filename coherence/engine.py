@@ -167,8 +167,10 @@ class Engine:
         verdict: Verdict | None = None
         try:
             verdict = self.column.fold(seq, ts, event)
-        except Exception:  # a fault of this package must not reach the host
+        except Exception as error:  # a fault of this package must not reach the host
             LOG.exception("coherence: event %d could not be folded", seq)
+            if type(event) is not events.Fault:
+                self._inbox.append((ts, make_fault(f"fold of event {seq}", error)))
         record = Record(seq, ts, event, verdict)
         self.events.append(record)
         if verdict is not None and verdict.reading is not None:

@@ -17,6 +17,7 @@ from coherence.records import MetricInput
 from coherence.replay import Replay, ReplayError, Report
 from coherence.report.scoring import score_transcript
 from coherence.sensor.embedding import EmbeddingCache
+from coherence.state import AgentState
 from coherence.store.rows import SessionRow
 from coherence.testing import CountingEmbedder
 
@@ -302,3 +303,24 @@ def test_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> No
     report = check(path)
     m.close()
     assert report.equal == report.ticks > 20
+
+
+def test_an_event_that_cannot_be_folded_is_recorded_with_a_fault_and_replays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: AgentState, seq: int, ts: float, event: object) -> None:
+        raise RuntimeError("a fault of this package")
+
+    monkeypatch.setattr(AgentState, "_correction", broken)
+    path = tmp_path / "runs.db"
+    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
+        m.message("assistant", "reading the parser")
+        m.correction("not that one")
+        m.message("assistant", "reading the other one")
+        assert m.decide().kind == "continue"
+    with Store(path) as store:
+        kinds = [event.kind for event in store.events(session(store).id)]
+    # the tick of the second message comes before the fault that the first fold has left behind, or after it
+    assert sorted(kinds) == ["correction", "fault", "goal", "message", "message", "tick", "tick", "tick"]
+    report = check(path)
+    assert report.equal == report.ticks == 3
