@@ -33,6 +33,9 @@ SNAPSHOT_EVERY = 1_000
 FORK_WAIT_S = 3.0
 """Seconds that a fork waits at most for a measurement under way."""
 
+PATIENCE_S = 1.0
+"""Seconds that whoever records waits at most for a write under way, once 100 events wait; then they go on waiting."""
+
 RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
@@ -86,7 +89,7 @@ class Engine:
         if self._full:
             self.settle_accounts(raising=True)
         elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
-            self.settle_accounts(raising=False, wait=False)
+            self.settle_accounts(raising=False, wait_s=PATIENCE_S)
         elif not self._called:
             self._called = True
             BACKGROUND.call(self)
@@ -122,11 +125,11 @@ class Engine:
         self._after()
         return verdict
 
-    def settle_accounts(self, *, raising: bool, wait: bool = True) -> None:
-        """Fold and write everything now; or leave the writing to another thread that is writing, without waiting."""
+    def settle_accounts(self, *, raising: bool, wait_s: float = -1.0) -> None:
+        """Fold and write everything now; wait so long for another thread that is writing, below 0 for ever."""
         with self._lock:
             self._advance()
-        self._save(raising=raising, wait=wait)
+        self._save(raising=raising, wait_s=wait_s)
 
     def close(self, *, raising: bool) -> None:
         """Fold and write everything, the state too, and end."""
@@ -194,7 +197,7 @@ class Engine:
     def _tree(self, *, fold: bool = False) -> Spent | None:
         return self._tree_spent(fold) if self._tree_spent is not None else None
 
-    def _save(self, *, raising: bool, last: bool = False, wait: bool = True) -> None:
+    def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
         recorder = self.recorder
         if recorder is None:
             return
@@ -202,7 +205,8 @@ class Engine:
         if last and recorder.session.source not in ("test", "replay"):
             learned = msgspec.msgpack.encode(Mood(baselines=self.column.appraiser.mood.baselines))
         try:
-            if not recorder.save(baselines=learned, wait=wait):
+            if not recorder.save(baselines=learned, wait_s=wait_s):
+                self._store_down = True  # until that write has ended, nobody waits for it again
                 return
             if recorder.moved and not self.closed:
                 self._rejoin(recorder)

@@ -241,6 +241,20 @@ def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path)
         assert store.count_events() == 500
 
 
+def test_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Path) -> None:
+    most = 0
+    with monitor(store=tmp_path / "s.db", config={"tick": "manual"}) as m:
+        recorder = m._engine.recorder
+        assert recorder is not None
+        for number in range(12_000):  # more than may wait while a store cannot be written
+            m.tool_result(f"result {number}")
+            most = max(most, recorder.pending)
+        assert recorder.lost == 0
+    assert most <= 100
+    with Store(tmp_path / "s.db") as store:
+        assert store.count_events() == 12_000
+
+
 def test_a_lenient_flush_does_not_raise(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.db", timeout_s=0)
     m = monitor(store=store, lenient=True, durability="full")

@@ -92,20 +92,27 @@ class Recorder:
             self._snapshots.append((seq, data))
             self.snapshot_seq = seq
 
-    def save(self, baselines: bytes | None = None, *, wait: bool = True) -> bool:
+    def save(self, baselines: bytes | None = None, *, wait_s: float = -1.0) -> bool:
         """Write everything that waits, in one transaction; on an error it goes on waiting.
+
+        Parameters
+        ----------
+        baselines : bytes, optional
+            The agent's, to be kept with it.
+        wait_s : float
+            Seconds to wait for another thread that is writing; below 0: as long as it takes.
 
         Returns
         -------
         bool
-            False if another thread is writing, and was not to be waited for.
+            False if another thread was writing all that time.
 
         Raises
         ------
         StoreError
             If it cannot be written.
         """
-        if not self.writing.acquire(blocking=wait):
+        if not self.writing.acquire(timeout=wait_s):
             return False
         try:
             self._save(baselines)
