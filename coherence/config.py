@@ -6,14 +6,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, TypeVar, get_args, get_origin
+from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
 
 import msgspec
 
 from coherence.plain import check_count, check_number
 from coherence.records import FrozenDict, freeze
-
-S = TypeVar("S", bound=msgspec.Struct)
 
 TickPolicy: TypeAlias = Literal["step", "event", "manual"] | float
 """When a monitor measures by itself: after each tool result or assistant message, after each event, only when
