@@ -32,7 +32,6 @@ class Snapshot(msgspec.Struct):
     facts: Facts
     mood: Mood
     version: int = SNAPSHOT_VERSION
-    verdict: Verdict | None = None
     measured: Verdict | None = None
 
 
@@ -74,8 +73,6 @@ class Column:
         self.tree_budget = tree_budget
         self.state = state or AgentState(config)
         self.appraiser = Appraiser(config, budget)
-        self.verdict: Verdict | None = None
-        """Of the newest tick."""
         self.measured: Verdict | None = None
         """Of the newest tick with a reading."""
         vectors: list[Any] = [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
@@ -156,11 +153,9 @@ class Column:
         return verdict
 
     def note(self, verdict: Verdict | None) -> None:
-        """Take a verdict as the newest."""
-        if verdict is not None:
-            self.verdict = verdict
-            if verdict.reading is not None:
-                self.measured = verdict
+        """Take a verdict as the newest, if it holds a measurement."""
+        if verdict is not None and verdict.reading is not None:
+            self.measured = verdict
 
     def refold(self, seq: int, ts: float, event: Event, reading: Measured | None) -> None:
         """Take in an event again, with what was measured then; quick, and without a verdict."""
@@ -198,13 +193,11 @@ class Column:
             part.seq = 0
         facts.seq = facts.changed_seq = facts.step_seq = facts.compacted_seq = 0
         facts.joinable = False
-        self.verdict = self.measured = None
+        self.measured = None
 
     def snapshot(self) -> bytes:
         """Return everything that folding has changed."""
-        return _ENCODER.encode(
-            Snapshot(self.state.facts, self.appraiser.mood, verdict=self.verdict, measured=self.measured)
-        )
+        return _ENCODER.encode(Snapshot(self.state.facts, self.appraiser.mood, measured=self.measured))
 
     def restore(self, data: bytes) -> None:
         """Go on where a snapshot was taken.
@@ -223,4 +216,4 @@ class Column:
         self.state.facts = kept.facts
         self.state.forget_caches()
         self.appraiser.mood = kept.mood
-        self.verdict, self.measured = kept.verdict, kept.measured
+        self.measured = kept.measured

@@ -90,7 +90,12 @@ class Engine:
             self.settle_accounts(raising=True)
         elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
             self.settle_accounts(raising=False, wait_s=PATIENCE_S)
-        elif not self._called:
+        else:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have the background thread work soon."""
+        if not self._called:
             self._called = True
             BACKGROUND.call(self)
 
@@ -147,9 +152,8 @@ class Engine:
         """End a call of the host: with full durability everything is safe before it returns."""
         if self._full:
             self._save(raising=True)
-        elif not self._called and self._waiting:
-            self._called = True
-            BACKGROUND.call(self)
+        elif self._waiting:
+            self._wake()
 
     def _advance(self) -> None:
         """Fold what has been posted; the caller holds the lock."""

@@ -159,15 +159,11 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
         start = read_beginning(row).start_data()
         if start is not None:
             column.restore(start)
-    newest = measured = None
+    measured = None
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
         column.refold(seq, event.ts, decode_event(event.data), decode_brief(event))
-        if event.decision is not None:
-            newest = event
-            measured = event if event.reading is not None else measured
-    if newest is not None:
-        column.verdict = decode_verdict(newest)
+        measured = event if event.reading is not None else measured
     if measured is not None:
         column.measured = decode_verdict(measured)
     return seq

@@ -90,7 +90,7 @@ class Replay:
     Raises
     ------
     ReplayError
-        If the session's beginning is no longer there, or cannot be read.
+        If the session's beginning is no longer there or cannot be read, or other settings do not fit the session.
     """
 
     def __init__(self, store: Store, row: SessionRow, config: MonitorConfig | None = None) -> None:
@@ -103,7 +103,10 @@ class Replay:
         self._shown = Shown()
         self._foreign = bool(beginning.settings.metrics)
         self._recorded_only = beginning.settings.fingerprint is None
-        self.column = self._make_column(beginning, config or beginning.effective)
+        try:
+            self.column = self._make_column(beginning, config or beginning.effective)
+        except (TypeError, ValueError) as error:  # a weight of a metric that the session does not have
+            raise ReplayError(f"session {row.session} of {row.agent}: the settings do not fit: {error}") from error
         self._after = self._begin(beginning, other=config is not None)
 
     def _make_column(self, beginning: Beginning, config: MonitorConfig) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import msgspec
 
 from coherence.cli.target import find_sessions, opened, split_target
 from coherence.records import excerpt, one_line
-from coherence.store.jsonl import export_jsonl, extent_jsonl, verify_jsonl
+from coherence.store.jsonl import export_jsonl, read_trail
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.store import Store
 
@@ -76,7 +77,7 @@ def print_log(target: str | None, *, store: Path | None, limit: int, kind: str |
     with opened(path) as kept:
         for row in find_sessions(kept, name):
             after = 0 if kind is not None else max(kept.last_seq(row.id) - limit, 0)
-            found = [event for event in kept.events(row.id, after=after) if kind in (None, event.kind)][-limit:]
+            found = deque((event for event in kept.events(row.id, after=after) if kind in (None, event.kind)), limit)
             if not as_json:
                 sys.stdout.write(one_line(f"{row.agent}/{row.session}") + "\n")
             for event in found:
@@ -135,8 +136,7 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
         for path in paths:
             if not path.exists():
                 raise click.UsageError(f"{path}: no such file")
-        faults = verify_jsonl(paths)
-        count, first, _, newest = extent_jsonl(paths)
+        faults, count, first, newest = read_trail(paths)
         if not count and not faults:
             raise click.UsageError(f"{', '.join(map(str, paths))}: no events of an audit trail")
     if as_json:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from coherence.cli.target import find_sessions, opened, split_target
+from coherence.cli.target import find_sessions, opened, read_config, split_target
 from coherence.config import MonitorConfig
 from coherence.evidence.rows import Verdict
 from coherence.findings import as_shown
@@ -32,13 +32,11 @@ def replay_sessions(
 ) -> int:
     """Replay what a target means, and return the exit status."""
     path, name = split_target(target, store)
-    other = _config(config) if config is not None else None
+    other = read_config(config) if config is not None else None
     with opened(path) as kept:
         rows = find_sessions(kept, name)
         if not rows:
             raise click.UsageError(f"{path}: no sessions")
-        if other is not None:
-            _try(kept, rows[0], other)
         if check:
             return _check(kept, rows, as_json=as_json)
         if at is not None or until_fire:
@@ -46,21 +44,6 @@ def replay_sessions(
         if other is not None:
             return _compare(kept, rows, other, as_json=as_json)
         return _list(kept, rows, as_json=as_json)
-
-
-def _try(store: Store, row: SessionRow, other: MonitorConfig) -> None:
-    """See that other settings fit a session: only its metrics can have weights."""
-    try:
-        Replay(store, row, other)
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(str(error), param_hint="--config") from error
-
-
-def _config(path: Path) -> MonitorConfig:
-    try:
-        return MonitorConfig.load(path)
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(str(error), param_hint="--config") from error
 
 
 def _say(line: str) -> None:

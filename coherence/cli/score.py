@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.table import print_runs
+from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
 from coherence.errors import CoherenceError, TranscriptError
 from coherence.providers.readers import read_transcripts
@@ -51,7 +52,7 @@ def score_files(
     cache = EmbeddingCache(_embedder(embedder))
     for name in metrics:
         _check_metric(name)
-    settings = _config(config)
+    settings = read_config(config)
     transcripts, errors = _read(paths, form)
     with _open_store(store) as kept:
         runs = _score(transcripts, cache, window, metrics, settings, kept)
@@ -119,13 +120,6 @@ def _read(paths: Sequence[Path], form: str | None) -> tuple[list[Transcript], li
                 click.echo(f"warning: {one_line(f'{path}: {warning}')}", err=True)
         transcripts += found
     return transcripts, errors
-
-
-def _config(path: Path | None) -> MonitorConfig:
-    try:
-        return MonitorConfig.load(path)
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(str(error), param_hint="--config") from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from coherence.config import MonitorConfig
 from coherence.errors import CoherenceError
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -17,10 +19,16 @@ from coherence.store.store import Store
 HEADER = b"SQLite format 3\x00"
 
 
+def read_config(path: Path | None) -> MonitorConfig:
+    """Return the settings of a TOML file, the default ones without a file; a bad one becomes a usage error."""
+    try:
+        return MonitorConfig.load(path)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--config") from error
+
+
 def default_store() -> Path:
     """Return the store that commands use where none is named."""
-    import os
-
     from platformdirs import user_data_path
 
     return Path(os.environ.get("COHERENCE_STORE") or user_data_path("coherence") / "coherence.db")

@@ -189,19 +189,22 @@ class Measurement:
         if self.wanted:
             plan.cache.make(self.wanted, self._until(0.9), self.errors)
         data = [self._prepare(lists)]
+        found: dict[str, Evidence] = {}
         versions = (plan, *(windows[kind].version for kind in KINDS), *self.absent)
         kept = windows.results if windows.results_of == versions else {}
         windows.results, windows.results_of = {}, versions
         outcomes: dict[str, Result] = {}
         for metric in plan.metrics:
             name = metric.name
-            if type(metric) in PURE_METRICS:
-                outcomes[name] = kept[name] if name in kept else _tried(metric, data, self.errors)
-                windows.results[name] = outcomes[name]
+            if name in kept:
+                outcomes[name] = kept[name]
             else:
-                outcomes[name] = _tried(metric, data, self.errors)
+                compute = partial(_explained, metric, data, found, self.errors)
+                outcomes[name] = _tried(name, compute, found, self.errors)
+            if type(metric) in PURE_METRICS:
+                windows.results[name] = outcomes[name]
         for scalar in plan.scalars:
-            outcomes[scalar.name] = _tried_scalar(scalar, self.errors)
+            outcomes[scalar.name] = _tried(scalar.name, partial(_computed, scalar), found, self.errors)
         values = {name: outcome.value for name, outcome in outcomes.items()}
         evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
         unknown = {
@@ -341,26 +344,16 @@ def _is_own(scalar: ScalarMetricFn) -> bool:
     return type(scalar) in OWN_SCALARS or (type(scalar) in OWN_COUNTS and type(scalar.source) in OWN_STATES)  # type: ignore[attr-defined]  # both have one
 
 
-def _tried(metric: MetricFn, data: list[MetricInput], errors: list[Failure]) -> Result:
-    evidence: dict[str, Evidence] = {}
+def _tried(name: str, compute: Callable[[], Any], evidence: Mapping[str, Evidence], errors: list[Failure]) -> Result:
+    """Call one of our own metrics; a failure is reported and costs its value."""
     try:
-        value = as_value(_explained(metric, data, evidence, errors))
+        value = as_value(compute())
     except UnknownSourceError as error:
         return Result(None, reason=str(error))
     except Exception as error:
-        errors.append(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message))
+        errors.append(Failure(f"metric {name}", type(error).__name__, failed(error).message))
         return Result(None, reason=f"failed: {type(error).__name__}")
-    return Result(value, evidence.get(metric.name))
-
-
-def _tried_scalar(scalar: ScalarMetricFn, errors: list[Failure]) -> Result:
-    try:
-        return Result(as_value(scalar.compute()))
-    except UnknownSourceError as error:
-        return Result(None, reason=str(error))
-    except Exception as error:
-        errors.append(Failure(f"metric {scalar.name}", type(error).__name__, failed(error).message))
-        return Result(None, reason=f"failed: {type(error).__name__}")
+    return Result(value, evidence.get(name))
 
 
 def _fetched(provider: StateProvider, getter: str) -> Any:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from coherence.store.chain import Fault
 from coherence.store.errors import StoreError
@@ -61,21 +61,20 @@ def export_jsonl(store: Store, folder_or_path: str | Path, *, max_bytes: int = 1
         raise StoreError(path, f"the audit trail cannot be written ({error.strerror or error})") from error
 
 
-def extent_jsonl(paths: str | Path | Iterable[str | Path]) -> tuple[int, int, int, str]:
-    """Return how many events an audit trail holds, the ids of the first and the last, and the last one's hash.
+class Trail(NamedTuple):
+    """What the files of an audit trail hold.
 
-    Compare them with what you know: a trail that was cut off at an end is a shorter trail, and intact.
+    Compare number and hash with what you know: a trail that was cut off at an end is a shorter trail, and intact.
     """
-    count, first, last, newest = 0, 0, 0, ""
-    for path in _in_order(paths):
-        with suppress(*_UNREADABLE):
-            for line in _lines(path):
-                row = decode_line(line)
-                if row is not None:
-                    count += 1
-                    first = row.id if count == 1 else first
-                    last, newest = row.id, row.hash.hex()
-    return count, first, last, newest
+
+    faults: list[Fault]
+    """Empty = intact."""
+    events: int
+    """How many."""
+    first: int
+    """Id of the first one."""
+    newest: str
+    """Hash of the last one, hexadecimal."""
 
 
 def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[Fault]:
@@ -88,9 +87,15 @@ def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[Fault]:
     paths : path or iterable of paths
         Files (plain or gzipped, in any order), or folders of them.
     """
+    return read_trail(paths).faults
+
+
+def read_trail(paths: str | Path | Iterable[str | Path]) -> Trail:
+    """Check the chain as :func:`verify_jsonl` does, and tell how far the trail reaches."""
     files = _in_order(paths)
     walk = Walk(None, None)
     faults: list[Fault] = []
+    count, first, newest = 0, 0, ""
     for path in files:
         try:
             for number, line in enumerate(_lines(path), 1):
@@ -99,6 +104,8 @@ def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[Fault]:
                     faults.append(_bad(f"{path}:{number}: this line is no event, or only part of one"))
                 else:
                     walk.step(row, f"{row.agent}\0{row.session}")
+                    first = first if count else row.id
+                    count, newest = count + 1, row.hash.hex()
         except _UNREADABLE as error:
             faults.append(_bad(f"{path}: the file cannot be read ({error})"))
 
@@ -109,7 +116,7 @@ def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[Fault]:
                 found.update({row.hash: row.id for row in map(decode_line, _lines(path)) if row and row.hash in hashes})
         return found
 
-    return walk.faults(find) + faults
+    return Trail(walk.faults(find) + faults, count, first, newest)
 
 
 def trail_files(path: Path) -> list[Path]:
