@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from coherence.clock import IntervalClock, ManualClock
-    from coherence.config import Budget, MonitorConfig, PressureConfig
+    from coherence.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
     from coherence.errors import CoherenceError
-    from coherence.findings import Appraisal, Decision, Finding, Mode
+    from coherence.findings import Appraisal, Decision, Finding, Guidance, Mode
     from coherence.fleet import Fleet
     from coherence.monitor import Monitor
-    from coherence.protocols import Embedder, MetricFn, ScalarMetricFn, StateProvider
+    from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn, StateProvider
     from coherence.records import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
     from coherence.registry import metric, register
     from coherence.sensor.core import CoherenceSensor
@@ -39,6 +39,8 @@ _HOME = {
     "Failure": "coherence.records",
     "Finding": "coherence.findings",
     "Fleet": "coherence.fleet",
+    "Guidance": "coherence.findings",
+    "GuidanceConfig": "coherence.config",
     "IntervalClock": "coherence.clock",
     "ManualClock": "coherence.clock",
     "MetricFn": "coherence.protocols",
@@ -48,6 +50,8 @@ _HOME = {
     "MonitorConfig": "coherence.config",
     "PressureConfig": "coherence.config",
     "Reading": "coherence.records",
+    "Rule": "coherence.protocols",
+    "RuleConfig": "coherence.config",
     "ScalarMetricFn": "coherence.protocols",
     "StateProvider": "coherence.protocols",
     "Store": "coherence.store.store",
@@ -74,6 +78,8 @@ __all__ = [
     "Failure",
     "Finding",
     "Fleet",
+    "Guidance",
+    "GuidanceConfig",
     "IntervalClock",
     "ManualClock",
     "MetricFn",
@@ -83,6 +89,8 @@ __all__ = [
     "MonitorConfig",
     "PressureConfig",
     "Reading",
+    "Rule",
+    "RuleConfig",
     "ScalarMetricFn",
     "StateProvider",
     "Store",

@@ -12,15 +12,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from coherence.errors import NotRequestedError, UnknownSourceError
+from coherence.events import Feedback, Goal, Message, ToolCall, ToolResult, Usage
+from coherence.findings import Appraisal, Finding, Mode
 from coherence.protocols import Embedder, StateProvider
 from coherence.records import KINDS, Evidence, MetricInput
-from coherence.registry import check_metric, is_scalar
+from coherence.registry import check_metric, check_rule, is_scalar
+from coherence.state import AgentState
 from coherence.testing import metric_input
 
 HOSTILE_TEXTS = (
@@ -53,7 +58,7 @@ class Check(NamedTuple):
 
 
 def checks_for(plugin: Any) -> list[Check]:
-    """Return the checks for a metric, scalar metric, embedder or state provider (an instance).
+    """Return the checks for a metric, scalar metric, embedder, state provider or rule (an instance).
 
     Raises
     ------
@@ -66,8 +71,10 @@ def checks_for(plugin: Any) -> list[Check]:
         checks = _embedder_checks()
     elif callable(getattr(plugin, "get_goals", None)):
         checks = _provider_checks()
+    elif callable(plugin) and isinstance(getattr(plugin, "name", None), str) and not inspect.isclass(plugin):
+        checks = _rule_checks()
     else:
-        raise TypeError(f"{plugin!r} is no metric, embedder or state provider")
+        raise TypeError(f"{plugin!r} is no metric, embedder, state provider or rule")
     label = getattr(plugin, "name", type(plugin).__name__)
     return [Check(f"{label}: {run.__name__.strip('_').replace('_', ' ')}", partial(run, plugin)) for run in checks]
 
@@ -94,6 +101,62 @@ def _embedder_checks() -> list[Callable[[Any], None]]:
 
 def _provider_checks() -> list[Callable[[Any], None]]:
     return [_returns_lists_of_texts]
+
+
+def _rule_checks() -> list[Callable[[Any], None]]:
+    return [_is_a_rule, _finds_alike_and_in_range, _leaves_the_state_alone]
+
+
+def sample_states() -> Iterator[tuple[str, AgentState]]:
+    """Yield named states that a rule must cope with."""
+    yield "empty", AgentState()
+    calm = AgentState()
+    calm.fold(1, 1.0, Goal("fix the login bug"))
+    calm.fold(2, 2.0, Message("assistant", "Reading login.py."))
+    yield "one message", calm
+    failing = AgentState()
+    for at in range(1, 60, 2):
+        failing.fold(at, float(at), ToolCall("Bash", msgspec.Raw(b'{"command":"pytest"}'), f"c{at}"))
+        failing.fold(at + 1, at + 0.5, ToolResult("ImportError: no module named x", error=True, call_id=f"c{at}"))
+        failing.fold(at + 1, at + 0.6, Usage(10**at if at < 12 else 10**12, 0, cost_usd=float(at)))
+        failing.fold(at + 1, at + 0.7, Feedback(-1.0))
+    yield "failing", failing
+    hostile = AgentState()
+    for at, text in enumerate(HOSTILE_TEXTS, 1):
+        hostile.fold(3 * at, float(at), Message("user", text))
+        hostile.fold(3 * at + 1, float(at), Message("assistant", text))
+        hostile.fold(3 * at + 2, float(at), ToolResult(text, error=bool(at % 2), tool_name=text[:50]))
+    yield "hostile texts", hostile
+
+
+def _is_a_rule(rule: Any) -> None:
+    """Name and a docstring."""
+    check_rule(rule)
+    assert inspect.getdoc(rule) or inspect.getdoc(type(rule)), f"{rule.name}: has no docstring (what it finds, when)"
+
+
+def _finds_alike_and_in_range(rule: Any) -> None:
+    """Find the same in the same state, under its own name, active where the score reaches the threshold."""
+    for label, state in sample_states():
+        calm = Appraisal(seq=state.facts.seq, pressure=0.0, mode=Mode.OBSERVE)
+        found, again = rule(state, None, calm), rule(state, None, calm)
+        assert found == again, f"{rule.name}: two findings for one state ({label})"
+        if found is None:
+            continue
+        assert isinstance(found, Finding), f"{rule.name}: returns {found!r}, not a Finding or None ({label})"
+        assert found.rule == rule.name, f"{rule.name}: its finding is called {found.rule!r} ({label})"
+        assert 0.0 <= found.score <= 1.0, f"{rule.name}: score {found.score!r} is outside [0, 1] ({label})"
+        active = found.score >= found.threshold
+        assert found.active == active, f"{rule.name}: active is not score >= threshold ({label})"
+        assert not found.active or found.why, f"{rule.name}: active without a why ({label})"
+
+
+def _leaves_the_state_alone(rule: Any) -> None:
+    """Nothing of the state is changed."""
+    for label, state in sample_states():
+        before = deepcopy(state.facts)
+        rule(state, None, Appraisal(seq=state.facts.seq, pressure=0.9, mode=Mode.BLOCK))
+        assert state.facts == before, f"{rule.name}: changed the state ({label})"
 
 
 def sample_inputs(dimensions: int = 8) -> Iterator[tuple[str, MetricInput]]:

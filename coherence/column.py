@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from coherence.appraise.appraiser import Appraiser, Measured, Mood
+from coherence.appraise.appraiser import Appraiser, Mood
 from coherence.appraise.vitals import VITALS, scalar_vitals, vector_vitals
 from coherence.config import Budget, MonitorConfig
-from coherence.decide.regulator import all_budget_findings, make_decision, pressure_finding
-from coherence.events import Event, Spent, Ticked
-from coherence.evidence.rows import Verdict
-from coherence.facts import Action, Facts, Item, OpenCall, Said
-from coherence.findings import Appraisal, Finding, Mode
+from coherence.decide.asking import answer
+from coherence.decide.budgets import all_budget_findings
+from coherence.decide.guiding import guide, outcomes
+from coherence.decide.regulator import make_decision, pressure_finding, received_finding, regulate
+from coherence.decide.rules import own_rules
+from coherence.decide.running import run_rules
+from coherence.decide.standing import Standing
+from coherence.events import Correction, Event, Message, Ticked
+from coherence.evidence.rows import Told, Verdict
+from coherence.findings import Appraisal, Finding, Mode, Policy
+from coherence.meaning import Meaning
 from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
-from coherence.protocols import MetricFn, ScalarMetricFn
-from coherence.records import Tick, frozen_hook
+from coherence.protocols import MetricFn, Rule, ScalarMetricFn
+from coherence.providers.hashing import HashingEmbedder
+from coherence.records import Failure, Reading, Tick
 from coherence.registry import is_scalar
 from coherence.sensor.core import CoherenceSensor
 from coherence.sensor.embedding import EmbeddingCache
+from coherence.snapshots import Legacy, Snapshot
 from coherence.state import AgentState
-
-SNAPSHOT_VERSION = 1
-
-
-class Snapshot(msgspec.Struct):
-    """Everything that folding has changed; plain data."""
-
-    facts: Facts
-    mood: Mood
-    version: int = SNAPSHOT_VERSION
-    measured: Verdict | None = None
-
-
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Snapshot, dec_hook=frozen_hook)
 
 
 class Column:
@@ -48,12 +41,18 @@ class Column:
     ----------
     config : MonitorConfig
         What to measure and how to judge.
-    cache : EmbeddingCache
-        The embedder.
+    cache : EmbeddingCache, optional
+        The embedder; without one nothing is embedded, and what compares meanings is unknown.
     budget, tree_budget : Budget, optional
         The agent's own, and the one it shares.
     metrics : sequence of MetricFn or ScalarMetricFn
         Further ones, beside the four default metrics and the vitals.
+    rules : sequence of Rule
+        Further ones, beside those of this package.
+    policies : mapping
+        Pattern -> what its verdict made of it.
+    name : tuple of str
+        Agent and session.
     state : AgentState, optional
         The state that ``metrics`` were made for.
     """
@@ -61,31 +60,42 @@ class Column:
     def __init__(
         self,
         config: MonitorConfig,
-        cache: EmbeddingCache,
+        cache: EmbeddingCache | None,
         *,
         budget: Budget | None = None,
         tree_budget: Budget | None = None,
         metrics: Sequence[MetricFn | ScalarMetricFn] = (),
+        rules: Sequence[Rule] = (),
+        policies: Mapping[str, Policy] | None = None,
+        name: tuple[str, str] = ("main", "1"),
         state: AgentState | None = None,
     ) -> None:
         self.config = config
+        self.name = name
+        self.policies = policies or {}
+        self.rules = tuple(rules)
+        self.own_rules = own_rules(config, budget)
+        self.standing = Standing()
         self.budget = budget
         self.tree_budget = tree_budget
         self.state = state or AgentState(config)
+        self.meaning = Meaning(self.state, self.standing, cache, name[1])
         self.appraiser = Appraiser(config, budget)
         self.measured: Verdict | None = None
         """Of the newest tick with a reading."""
-        vectors: list[Any] = [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
-        further: list[Any] = [metric for metric in metrics if not is_scalar(metric)]
+        vectors: list[Any] = []
+        if cache is not None:
+            vectors = [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
+            vectors += [metric for metric in metrics if not is_scalar(metric)]
         scalars: list[Any] = [metric for metric in metrics if is_scalar(metric)]
         weights = config.weights
         if weights is None:
-            names = [metric.name for metric in (*vectors, *further, *scalars)]
+            names = [metric.name for metric in (*vectors, *scalars)]
             weights = dict.fromkeys([*names, *(name for name in config.metrics if name in VITALS)], 0.25)  # type: ignore[assignment]
         self.sensor = CoherenceSensor(
             self.state,
-            embedder=cache,
-            metrics=[*vectors, *further, *vector_vitals(self.state)],
+            embedder=cache or HashingEmbedder(8),  # which is never asked
+            metrics=[*vectors, *vector_vitals(self.state)] if cache is not None else [],
             scalar_metrics=[*scalars, *scalar_vitals(self.state, budget)],
             weights=weights,
             thresholds=config.bands,
@@ -98,6 +108,12 @@ class Column:
     def changed(self) -> bool:
         """Whether anything has happened since the newest tick that measured."""
         return self.measured is None or self.state.facts.changed_seq > self.measured.appraisal.seq
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether there is an answer that a tick asked for by the host would judge."""
+        facts = self.state.facts
+        return facts.answer is not None and not facts.answer.final and not facts.calls
 
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
@@ -123,7 +139,14 @@ class Column:
         metrics = self.measured.reading.metrics if self.measured and self.measured.reading else {}
         return {name: metrics.get(name) for name in VITALS}
 
-    def fold(self, seq: int, ts: float, event: Event, recorded: Verdict | None = None) -> Verdict | None:
+    def fold(
+        self,
+        seq: int,
+        ts: float,
+        event: Event,
+        recorded: Verdict | None = None,
+        told: Sequence[Finding] | None = None,
+    ) -> Verdict | None:
         """Take in the next event; a tick gives a verdict.
 
         Parameters
@@ -133,87 +156,164 @@ class Column:
         recorded : Verdict, optional
             What came of this tick when it was recorded. It is taken as it is where it is ``kept``, and its reading
             saves the measurement otherwise.
+        told : sequence of Finding, optional
+            What somebody else's rules found when it was recorded; they are not asked again.
         """
-        self.state.fold(seq, ts, event)
-        self.appraiser.observe(event, self.state)
+        self._observe(seq, ts, event)
         if type(event) is not Ticked:
             return None
-        if event.tool_name is not None:
-            verdict = self._check(seq, event.tree)
-        else:
+        if recorded is not None and recorded.kept:
+            if recorded.reading is not None:
+                self.appraiser.appraise(recorded.reading, self.state)
+                self.meaning.settle()
+            self._take(event, Told(recorded.decision, recorded.outcomes))
+            self.note(recorded)
+            return recorded
+        verdict = self._check(seq, event, told) if event.tool_name is not None else None
+        if verdict is None:
             reading = recorded.reading if recorded is not None else None
             if reading is None:
                 reading = self.sensor.measure_sync(Tick(seq, ts, event.reason))
-            appraisal = self.appraiser.appraise(reading, self.state)
-            decision = make_decision(seq, self._findings(appraisal, event.tree))
-            verdict = Verdict(appraisal, decision, reading, kept=bool(reading.errors))
-        if recorded is not None and recorded.kept:
-            verdict = recorded
+            verdict = self._judge(event, reading, told)
+        self._take(event, Told(verdict.decision, verdict.outcomes))
         self.note(verdict)
         return verdict
+
+    def _observe(self, seq: int, ts: float, event: Event) -> None:
+        standing, request = self.standing, self.state.facts.request
+        self.state.fold(seq, ts, event)
+        self.appraiser.observe(event, self.state)
+        if type(event) is Ticked:
+            return
+        standing.observe(event)
+        if type(event) is Correction or type(event) is Message:
+            self.meaning.correct(seq, event, request)
+
+    def _take(self, event: Ticked, told: Told) -> None:
+        """Remember what was decided."""
+        if event.tool_name is not None:
+            self.standing.take_check(told.decision, self.config)
+        else:
+            self.standing.take(told.decision, self.state.facts, self.appraiser.mood.pressure, told.outcomes)
 
     def note(self, verdict: Verdict | None) -> None:
         """Take a verdict as the newest, if it holds a measurement."""
         if verdict is not None and verdict.reading is not None:
             self.measured = verdict
 
-    def refold(self, seq: int, ts: float, event: Event, reading: Measured | None) -> None:
-        """Take in an event again, with what was measured then; quick, and without a verdict."""
-        self.state.fold(seq, ts, event)
-        self.appraiser.observe(event, self.state)
-        if reading is not None:
-            self.appraiser.appraise(reading, self.state)
+    def with_guidance(self) -> Verdict | None:
+        """Return the newest verdict with the guidance that is still to be told: it may have fired at a tick before."""
+        measured = self.measured
+        guidance = self.standing.guidance(self.state.facts.steps)
+        if measured is None or measured.decision.guidance is not None or guidance is None:
+            return measured
+        decision = msgspec.structs.replace(measured.decision, guidance=guidance)
+        return msgspec.structs.replace(measured, decision=decision)
 
-    def _check(self, seq: int, tree: Spent | None) -> Verdict:
-        """Judge whether a call may run: only a budget refuses one."""
+    def refold(self, seq: int, ts: float, event: Event, told: Told | None) -> None:
+        """Take in an event again, with what was measured and decided then; quick, and without a verdict."""
+        self._observe(seq, ts, event)
+        if type(event) is not Ticked or told is None:
+            return
+        if told.reading is not None:
+            self.appraiser.appraise(told.reading, self.state)
+            self.meaning.settle()
+        self._take(event, told)
+
+    def _judge(self, event: Ticked, reading: Reading, told: Sequence[Finding] | None) -> Verdict:
+        appraisal = self.appraiser.appraise(reading, self.state)
+        if event.received is not None:
+            appraisal = msgspec.structs.replace(appraisal, received=event.received)
+        self.meaning.settle()
+        findings, failures = self._findings(event, reading, appraisal, told)
+        if failures:
+            reading = msgspec.structs.replace(reading, errors=(*reading.errors, *failures))
+        facts, standing = self.state.facts, self.standing
+        decision = make_decision(reading.tick_seq, findings)
+        guidance = guide(
+            decision,
+            standing,
+            facts,
+            self.config.guidance,
+            name=self.name,
+            ts=reading.ts,
+            policies=self.policies,
+        )
+        if guidance is not None:
+            decision = msgspec.structs.replace(decision, guidance=guidance)
+        known = outcomes(standing, facts, appraisal.pressure)
+        return Verdict(appraisal, decision, reading, kept=bool(reading.errors), outcomes=known)
+
+    def _check(self, seq: int, event: Ticked, told: Sequence[Finding] | None) -> Verdict:
+        """Judge whether a call may run."""
         mood = self.appraiser.mood
-        appraisal = Appraisal(seq=seq, pressure=mood.pressure, mode=self.mode, floor=mood.floor)
-        findings = [
-            msgspec.structs.replace(finding, severity="warn")
-            if finding.rule == "pressure" and finding.severity == "block"
-            else finding
-            for finding in self._findings(appraisal, tree)
+        appraisal = Appraisal(
+            seq=seq, pressure=mood.pressure, mode=self.mode, floor=mood.floor, received=event.received
+        )
+        reading = self.measured.reading if self.measured is not None else None
+        findings, failures = self._findings(event, reading, appraisal, told)
+        findings += [
+            Finding(
+                rule=failure.source.removeprefix("rule "),
+                severity="warn",
+                active=True,
+                score=1.0,
+                threshold=1.0,
+                why=f"the rule could not be asked: {failure}",
+            )
+            for failure in failures
         ]
-        return Verdict(appraisal, make_decision(seq, findings))
+        decision = answer(seq, event, findings, self.standing, self.state.facts.steps, self.config)
+        return Verdict(appraisal, decision, kept=bool(failures))
 
-    def _findings(self, appraisal: Appraisal, tree: Spent | None) -> list[Finding]:
-        budgets = all_budget_findings(self.state, self.budget, self.tree_budget, tree)
-        return [pressure_finding(appraisal, self.config.pressure, self.state), *budgets]
+    def _findings(
+        self, event: Ticked, reading: Reading | None, appraisal: Appraisal, told: Sequence[Finding] | None
+    ) -> tuple[list[Finding], list[Failure]]:
+        """Return what budgets, pressure and rules find, as the configuration has them, and which rules failed."""
+        state = self.state
+        raw = [pressure_finding(appraisal, self.config.pressure, state)]
+        received = received_finding(event.received, self.config.pressure)
+        if received is not None:
+            raw.append(received)
+        raw += all_budget_findings(state, self.budget, self.tree_budget, event.tree)
+        if event.tool_name is None:  # a question about a call is about no text
+            raw += self.meaning.findings()
+        for rule in self.own_rules:
+            finding = rule(state, reading, appraisal)
+            if finding is not None:
+                raw.append(finding)
+        failures: list[Failure] = []
+        if told is None and self.rules:
+            asked, failures = run_rules(self.rules, state, reading, appraisal, self.config.timeout_s)
+            raw += asked
+        findings = regulate(raw, self.standing, state.facts.steps, self.config.rules)
+        return (findings if told is None else [*findings, *told]), failures
 
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
-        facts = self.state.facts
-        numbered: tuple[Item | OpenCall | Action | Said, ...] = (
-            *facts.context,
-            *facts.open_calls,
-            *facts.actions,
-            *facts.said,
-        )
-        for part in numbered:
-            part.seq = 0
-        facts.seq = facts.changed_seq = facts.step_seq = facts.compacted_seq = 0
-        facts.joinable = False
+        self.state.facts.renumber()
         self.measured = None
 
-    def snapshot(self) -> bytes:
-        """Return everything that folding has changed."""
-        return _ENCODER.encode(Snapshot(self.state.facts, self.appraiser.mood, measured=self.measured))
+    def snapshot(self) -> Snapshot:
+        """Return everything that folding has changed; it is the state itself, to be packed before the next event."""
+        return Snapshot(self.state.facts, self.appraiser.mood, self.standing, measured=self.measured)
 
-    def restore(self, data: bytes) -> None:
-        """Go on where a snapshot was taken.
+    def legacy(self) -> Legacy:
+        """Return what the agent's next session, of another name, begins with."""
+        return Legacy(self.appraiser.mood.baselines, self.standing.corrections, self.meaning.step)
 
-        Raises
-        ------
-        ValueError
-            If it is no snapshot of this version.
-        """
-        try:
-            kept = _DECODER.decode(data)
-        except msgspec.DecodeError as error:
-            raise ValueError(f"not a snapshot: {error}") from error
-        if kept.version != SNAPSHOT_VERSION:
-            raise ValueError(f"a snapshot of version {kept.version}, expected {SNAPSHOT_VERSION}")
+    def inherit(self, legacy: Legacy) -> None:
+        """Begin with what an earlier session left."""
+        self.appraiser.mood = Mood(baselines=legacy.baselines)
+        self.standing.corrections = legacy.corrections
+        self.standing.born = legacy.steps
+        self.meaning.begin(self.standing)
+
+    def restore(self, kept: Snapshot) -> None:
+        """Go on where a snapshot was taken."""
         self.state.facts = kept.facts
         self.state.forget_caches()
+        self.meaning.begin(kept.standing)
         self.appraiser.mood = kept.mood
+        self.standing = kept.standing
         self.measured = kept.measured

@@ -226,6 +226,49 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             check_number("retention max_age_s", self.max_age_s, least=1.0)
 
 
+class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one rule may act."""
+
+    enabled: bool = True
+    threshold: float | None = None
+    """Score from which it is active, in [0, 1]; default: the rule's own."""
+    most: Literal["continue", "guide", "warn", "block"] = "block"
+    """The most it may ask for; ``continue`` = it is shown, and does nothing."""
+    release: float = 0.1
+    """Hysteresis: once active, it stays so until its score is this share below its threshold, in [0, 1]."""
+    dwell: int = 1
+    """Steps (results and messages) for which it stays active at least, unless it does not apply any more."""
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None:
+            check_number("rule threshold", self.threshold, least=0.0, most=1.0)
+        check_number("rule release", self.release, least=0.0, most=1.0)
+        check_count("rule dwell", self.dwell, least=0, most=10_000)
+
+
+class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the agent is told, and how its effect is measured."""
+
+    enabled: bool = True
+    randomise: bool = True
+    """Whether every second firing of a pattern is withheld, at random, so that the effect can be measured."""
+    seed: int = 0
+    """Of the random order."""
+    cooldown: int = 5
+    """Steps after a firing during which the same pattern does not fire again."""
+    limit: int = 400
+    """Characters of one text at most."""
+    learn: bool = True
+    """Whether a new session tells what was proven to help, always, and does not tell what was proven not to."""
+    off: tuple[str, ...] = ()
+    """Patterns that never fire."""
+
+    def __post_init__(self) -> None:
+        check_count("guidance seed", self.seed, least=0, most=2**62)
+        check_count("guidance cooldown", self.cooldown, least=0, most=10_000)
+        check_count("guidance limit", self.limit, least=40, most=10_000)
+
+
 class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything about a monitor that changes what it measures and decides; recorded with each session.
 
@@ -245,6 +288,15 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pressure: PressureConfig = PressureConfig()
     learn_pressure: bool = False
     """Whether a new session learns thresholds, blend and shift from this agent's earlier ones, if there are enough."""
+    rules: FrozenDict[str, RuleConfig] = FrozenDict()
+    """Rule -> how it may act."""
+    block: Literal["destructive", "all"] = "destructive"
+    """Which calls ``check`` refuses while something blocks; a budget that is used up refuses every call."""
+    refusals: int = 10
+    """Refused calls after which a block ends, because the agent is not helped by it; budgets do not end so."""
+    guidance: GuidanceConfig = GuidanceConfig()
+    implicit_corrections: bool = False
+    """Whether a user's message that plainly corrects the agent counts as a correction."""
     budget: Budget | None = None
     """Used where the monitor is not given one."""
     prices: FrozenDict[str, Price] = FrozenDict()
@@ -263,6 +315,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         put = msgspec.structs.force_setattr
         put(self, "prices", freeze(self.prices))
+        put(self, "rules", freeze(self.rules))
+        check_count("refusals", self.refusals, least=1, most=1_000_000)
+        if self.block not in ("destructive", "all"):
+            raise ValueError(f"block must be 'destructive' or 'all', not {self.block!r}")
         if self.weights is not None:
             put(self, "weights", freeze(self.weights))
             for name, weight in self.weights.items():

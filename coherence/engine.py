@@ -5,25 +5,29 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock, get_ident
+from typing import Protocol
 
 import msgspec
 
 import coherence.events as events
-from coherence.appraise.appraiser import Mood
 from coherence.column import Column
 from coherence.config import MonitorConfig
-from coherence.events import Event, Spent
+from coherence.events import Around, Event
 from coherence.evidence.background import BACKGROUND
 from coherence.evidence.recorder import MOST_PENDING, Recorder
-from coherence.evidence.rows import Record, Verdict
+from coherence.evidence.rows import Record, Verdict, as_told
 from coherence.opening import Opened
 from coherence.preparing import prepare
 from coherence.recording import make_fault
 from coherence.records import Reading
 from coherence.ring import Ring
+from coherence.snapshots import pack
+
+NOBODY = Around()
+"""There is no other agent that matters."""
 
 LOG = logging.getLogger("coherence")
 
@@ -40,6 +44,18 @@ RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
 
+class Neighbours(Protocol):
+    """The other agents that matter to one."""
+
+    def look(self, *, fold: bool) -> Around:
+        """Return what comes from them; with ``fold`` after folding what they have posted, never holding a lock."""
+        ...
+
+    def learn(self, *, success: bool) -> None:
+        """Take in how a task of the agent ended; never called while a lock is held."""
+        ...
+
+
 class Engine:
     """Fold what is posted, in order, once; measure where the policy says so; write it.
 
@@ -51,9 +67,8 @@ class Engine:
         Tick policy and redaction.
     full : bool
         Whether every post is written before it returns.
-    tree_spent : callable, optional
-        What the other agents under the same budget have spent; with True, after folding what they have posted, which
-        must not be waited for while holding a lock.
+    neighbours : Neighbours, optional
+        The other agents that matter to this one.
     """
 
     def __init__(
@@ -62,7 +77,7 @@ class Engine:
         config: MonitorConfig,
         *,
         full: bool = False,
-        tree_spent: Callable[[bool], Spent] | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
         self.column: Column = opened.column
         self.readings = Ring[Reading](KEPT_READINGS)
@@ -72,7 +87,7 @@ class Engine:
         self._reopen = opened.reopen
         self._config = config
         self._full = full
-        self._tree_spent = tree_spent
+        self._neighbours = neighbours
         self._seq = opened.seq
         self._inbox: deque[tuple[float, Event]] = deque()
         self._lock = RLock()
@@ -80,12 +95,14 @@ class Engine:
         self._called = False
         self._store_down = False
         self._reported_loss = 0
-        self._last_tree: Spent | None = None
+        self._last_around = NOBODY
         BACKGROUND.known.add(self)
 
     def post(self, event: Event) -> None:
         """Take an event; it is folded soon, or when something is asked."""
         self._inbox.append((time.time(), event))
+        if type(event) is events.Outcome and event.success is not None and self._neighbours is not None:
+            self._neighbours.learn(success=event.success)
         if self._full:
             self.settle_accounts(raising=True)
         elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
@@ -108,24 +125,26 @@ class Engine:
 
     def decide(self, reason: str) -> Verdict | None:
         """Measure if anything has happened since the newest measurement; return the newest."""
-        tree = self._tree(fold=True)
+        around = self._look_around(fold=True)
         with self._lock:
             self._advance()
             now = time.time()
-            if self.column.changed or tree != self._last_tree or self.column.time_is_up(now):
-                self._apply(now, events.Ticked(reason, tree=tree))
-            measured = self.column.measured
+            column = self.column
+            asked = reason == "decide" and column.unjudged
+            if column.changed or asked or around != self._last_around or column.time_is_up(now):
+                self._apply(now, events.Ticked(reason, tree=around.tree, received=around.received))
+            measured = self.column.with_guidance()
         self._after()
         return measured
 
     def check(self, call: events.ToolCall) -> Verdict | None:
         """Judge whether a call may run; the question is recorded."""
-        tree = self._tree(fold=True)
+        around = self._look_around(fold=True)
         with self._lock:
             self._advance()
             asked = prepare(call, hide_secrets=self._config.redact)
             assert isinstance(asked, events.ToolCall)
-            ticked = events.Ticked("check", asked.tool_name, asked.arguments, tree=tree)
+            ticked = events.Ticked("check", asked.tool_name, asked.arguments, around.tree, around.received)
             verdict = self._apply(time.time(), ticked)
         self._after()
         return verdict
@@ -140,6 +159,8 @@ class Engine:
         """Fold and write everything, the state too, and end."""
         with self._lock:
             self._advance()
+            if self.column.standing.ended is not None:  # guidance given in this task learns how it ended
+                self._apply(time.time(), events.Ticked("outcome"))
             self.closed = True
             self._add_snapshot()
         self._save(raising=raising, last=True)
@@ -166,7 +187,8 @@ class Engine:
                 event = make_fault("prepare", error)
             self._apply(ts, event)
             if policy == "event" or (policy == "step" and events.ends_step(event)):
-                self._apply(ts, events.Ticked(str(policy), tree=self._tree()))
+                around = self._look_around()
+                self._apply(ts, events.Ticked(str(policy), tree=around.tree, received=around.received))
 
     def _apply(self, ts: float, event: Event) -> Verdict | None:
         """Fold one event and hand it to the recorder; the caller holds the lock."""
@@ -183,7 +205,7 @@ class Engine:
         if verdict is not None and verdict.reading is not None:
             self.readings.add(seq, verdict.reading)
         if type(event) is events.Ticked:
-            self._last_tree = event.tree
+            self._last_around = events.Around(event.tree, event.received)
         if self.recorder is not None:
             self.recorder.add(record)
             if seq % SNAPSHOT_EVERY == 0:
@@ -194,12 +216,17 @@ class Engine:
         if self.recorder is None:
             return
         try:
-            self.recorder.add_snapshot(self._seq, self.column.snapshot())
+            self.recorder.add_snapshot(self._seq, pack(self.column.snapshot()))
         except (TypeError, ValueError, OverflowError):  # without it the events are folded again
             LOG.exception("coherence: the state after event %d could not be kept", self._seq)
 
-    def _tree(self, *, fold: bool = False) -> Spent | None:
-        return self._tree_spent(fold) if self._tree_spent is not None else None
+    def _look_around(self, *, fold: bool = False) -> Around:
+        return self._neighbours.look(fold=fold) if self._neighbours is not None else NOBODY
+
+    def received(self) -> float:
+        """Return the most pressure that comes from another agent now."""
+        received = self._look_around(fold=True).received
+        return received.pressure if received is not None else 0.0
 
     def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
         recorder = self.recorder
@@ -207,7 +234,7 @@ class Engine:
             return
         learned = None
         if last and recorder.session.source not in ("test", "replay"):
-            learned = msgspec.msgpack.encode(Mood(baselines=self.column.appraiser.mood.baselines))
+            learned = msgspec.msgpack.encode(self.column.legacy())
         try:
             if not recorder.save(baselines=learned, wait_s=wait_s):
                 self._store_down = True  # until that write has ended, nobody waits for it again
@@ -235,10 +262,9 @@ class Engine:
             column, seq = self._reopen()
             waiting = recorder.rejoin()
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
-                recorder.add_snapshot(seq, column.snapshot())
+                recorder.add_snapshot(seq, pack(column.snapshot()))
             for record in waiting:
-                reading = record.verdict.reading if record.verdict is not None else None
-                column.refold(record.seq, record.ts, record.event, reading)
+                column.refold(record.seq, record.ts, record.event, as_told(record.verdict))
                 column.note(record.verdict)
                 seq = record.seq
             self.column, self._seq = column, seq

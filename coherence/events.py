@@ -29,6 +29,9 @@ LOW_LOGPROB = -2.3
 
 MAX_SPANS = 8
 
+BLOCK = "block"
+"""What a judgement is about that ends a block."""
+
 
 class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
     pass
@@ -66,7 +69,12 @@ class Message(
     _Event,
     frozen=True,
     tag="message",
-    rename={"model": "gen_ai.response.model", "response_id": "gen_ai.response.id", "logprobs": "coherence.logprobs"},
+    rename={
+        "model": "gen_ai.response.model",
+        "response_id": "gen_ai.response.id",
+        "logprobs": "coherence.logprobs",
+        "firing": "coherence.firing",
+    },
 ):
     """Something said. An assistant's message completes a step."""
 
@@ -75,6 +83,8 @@ class Message(
     model: str | None = None
     response_id: str | None = None
     logprobs: Logprobs | None = None
+    firing: str | None = None
+    """On a system message without content: the guidance of this firing has reached the agent."""
 
 
 class ToolCall(
@@ -144,12 +154,17 @@ class Feedback(_Event, frozen=True, tag="feedback"):
     score: float | None = None
     """In [-1, 1], 1 = good."""
     text: str = ""
+    about: str | None = None
+    """Empty: the agent's work. ``block``: it may go on. Else the firing that was judged."""
 
 
 class Correction(_Event, frozen=True, tag="correction"):
-    """Somebody told the agent to do it differently."""
+    """Somebody told the agent to do it differently; or changed or took back what was told before."""
 
     text: str
+    id: str | None = None
+    """The correction, or the group of them, that is changed."""
+    removed: bool = False
 
 
 class Memory(_Event, frozen=True, tag="memory"):
@@ -188,6 +203,24 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     """Model calls whose cost is unknown."""
 
 
+class Received(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Pressure that reaches an agent from another one it trusts."""
+
+    pressure: float
+    """In [0, 1]: the origin's, times the weights on the way."""
+    path: tuple[str, ...]
+    """From the origin to this agent."""
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What of other agents matters to one."""
+
+    tree: Spent | None = None
+    """What those under the same budget have spent."""
+    received: Received | None = None
+    """The most pressure that comes from one of them."""
+
+
 class Ticked(
     _Event,
     frozen=True,
@@ -201,6 +234,8 @@ class Ticked(
     arguments: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     tree: Spent | None = None
     """What the other agents under the same budget had spent by then."""
+    received: Received | None = None
+    """The most pressure that came from another agent."""
 
 
 class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from coherence.events import Logprobs
 from coherence.language import Shape
+from coherence.traces import CallTrace, ResultTrace
 
 
 class Item(msgspec.Struct):
@@ -22,7 +24,7 @@ class OpenCall(msgspec.Struct):
     seq: int
     ts: float
     tool: str
-    digest: bytes
+    made: CallTrace
 
 
 class Action(msgspec.Struct):
@@ -30,13 +32,62 @@ class Action(msgspec.Struct):
 
     seq: int
     tool: str
-    call: bytes
-    """Digest of tool and arguments."""
-    result: bytes
-    """Digest of the result."""
+    made: CallTrace
+    came: ResultTrace
     error: bool
     retry: bool
     duration_s: float | None = None
+    ts: float = 0.0
+    """When the call was made, Unix seconds."""
+    turn: int = 0
+    compacted: bool = False
+    """Whether the context was shortened since the action before."""
+    blind: str = ""
+    """The existing file that the call wrote to without its ever having been read; else empty."""
+
+
+class Rated(msgspec.Struct):
+    """One judgement of the agent's work."""
+
+    seq: int
+    turn: int
+    quality: float
+    """In [0, 1], 1 = good."""
+
+
+class Spending(msgspec.Struct):
+    """One model call."""
+
+    seq: int
+    tokens: int
+    cost_usd: float | None
+
+
+class Failure(msgspec.Struct):
+    """One way in which calls fail: a tool and the shape of its error."""
+
+    tool: str
+    first_line: str
+    count: int = 0
+    turns: list[int] = []
+    """The last turns in which it happened."""
+    seqs: list[int] = []
+    """The last events of it."""
+
+
+class Answer(msgspec.Struct):
+    """The newest message of the agent, until it calls a tool or says something else.
+
+    Most messages of an agent with tools are remarks on its way. Only what ends a turn is taken for an answer: a user
+    speaks or the task ends after it, or the host asks for a decision while the agent has never called a tool.
+    """
+
+    seq: int
+    text: str
+    request: str
+    """What the user had asked last."""
+    final: bool = False
+    """Whether it is known to be an answer."""
 
 
 class Said(msgspec.Struct):
@@ -56,6 +107,8 @@ class Facts(msgspec.Struct):
     """Number of the newest event."""
     goal: str = ""
     requests: list[str] = []
+    request: str = ""
+    """What the user asked last; corrections are no requests of their own here."""
     context: list[Item] = []
     memories: dict[str, str] = {}
     open_calls: list[OpenCall] = []
@@ -76,6 +129,18 @@ class Facts(msgspec.Struct):
     priced: int = 0
     unpriced: int = 0
     unpriced_model: str = ""
+    turn: int = 0
+    """User messages so far."""
+    qualities: list[Rated] = []
+    spending: list[Spending] = []
+    failures: dict[str, Failure] = {}
+    """Tool and shape of error -> what is known of it; the newest last."""
+    files: dict[str, int] = {}
+    """Files that were read or made -> event; the newest last."""
+    answer: Answer | None = None
+    unsure: Logprobs | None = None
+    """Token log-probabilities of the newest message, if the host told them."""
+    unsure_seq: int = 0
     context_used: int | None = None
     """Input tokens of the newest model call."""
     error_streak: int = 0
@@ -93,3 +158,22 @@ class Facts(msgspec.Struct):
     outcome: bool | None = None
     nameless: int = 0
     """Memories without an id so far."""
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: the state of one session begins another."""
+        numbered: tuple[Item | OpenCall | Action | Said | Rated | Spending, ...] = (
+            *self.context,
+            *self.open_calls,
+            *self.actions,
+            *self.said,
+            *self.qualities,
+            *self.spending,
+        )
+        for part in numbered:
+            part.seq = 0
+        for failure in self.failures.values():
+            failure.seqs = []
+        self.files = dict.fromkeys(self.files, 0)
+        self.answer = None
+        self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = 0
+        self.joinable = False

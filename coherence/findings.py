@@ -7,13 +7,21 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from coherence.events import Received
 from coherence.records import FrozenDict
 
 DecisionKind: TypeAlias = Literal["continue", "guide", "warn", "block"]
 """What to do: go on, give help, tell somebody, stop."""
 
+Arm: TypeAlias = Literal["treatment", "control"]
+"""Of a randomised comparison: told, or not told."""
+
 KINDS: tuple[DecisionKind, ...] = ("continue", "guide", "warn", "block")
 """From mild to severe."""
+
+
+Policy: TypeAlias = Literal["promote", "retire"]
+"""What a verdict made of a pattern of guidance: always told, or never."""
 
 
 class Mode(StrEnum):
@@ -44,13 +52,21 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     """The tick's event number."""
     pressure: float
-    """In [0, 1], 0 = calm; higher is worse."""
+    """The agent's own, in [0, 1], 0 = calm; higher is worse."""
     mode: Mode
+    """Of the own pressure."""
     signals: FrozenDict[str, Signal] = FrozenDict()
     floor: str = ""
     """What holds the pressure up beyond its signals, in words: ``4 errors in a row``."""
+    received: Received | None = None
+    """What came from another agent, if anything did."""
     learned_from: str = ""
     """Whose history the thresholds come from; empty = the shipped ones."""
+
+    @property
+    def effective(self) -> float:
+        """The larger one of the own pressure and what came from others."""
+        return max(self.pressure, self.received.pressure) if self.received is not None else self.pressure
 
     def causes(self) -> list[str]:
         """Return the signals under pressure, highest first."""
@@ -58,13 +74,13 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(loud, key=lambda name: (-self.signals[name].pressure, name))
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one rule saw."""
 
     rule: str
     severity: DecisionKind
     """What the rule asks for where it is active."""
-    active: bool
+    active: bool = False
     score: float
     """In [0, 1]; given below the threshold too."""
     threshold: float
@@ -74,9 +90,58 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One plain sentence."""
     action: str = ""
     """What could be done."""
+    lifted: bool = False
+    """Whether it asked for a block that somebody has ended; it counts as a warning until it calms down."""
+
+    @property
+    def acts(self) -> DecisionKind:
+        """What it makes the decision be, at least."""
+        if not self.active:
+            return "continue"
+        return "warn" if self.lifted and self.severity == "block" else self.severity
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.why}"
+
+
+class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One firing of a pattern: a short factual text for the agent, or the record that it was withheld."""
+
+    id: str
+    """The firing's id: unique in a store."""
+    pattern: str
+    """The rule whose finding fired."""
+    arm: Arm
+    pair: int | None = None
+    """Firings of one pattern are randomised in pairs; this is the pair's number. ``None``: not randomised."""
+    text: str = ""
+    """What to tell the agent; empty in the control arm."""
+    withheld: str = ""
+    """What it would have been told, in the control arm."""
+    evidence: tuple[int, ...] = ()
+    """Numbers of the events it is about."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What had become of an agent some actions after a firing. ``None`` = unknown."""
+
+    firing: str
+    """The firing's id."""
+    horizon: int
+    """Actions since the firing: 1, 5 or 10; 0 = the end of the task."""
+    pressure_change: float | None = None
+    """Pressure then minus pressure now, in [-1, 1]; higher is better."""
+    error_resolved: bool | None = None
+    """Whether the newest action succeeded; ``None`` if the firing was about no error."""
+    tool_switched: bool | None = None
+    """Whether the newest action uses another tool than the firing's."""
+    task_success: bool | None = None
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +153,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     """Most severe first; inactive ones too."""
     message: str = ""
-    """The active findings in one or two sentences; empty if there is nothing to say."""
+    """The active findings in one or two sentences, for people; empty if there is nothing to say."""
+    guidance: Guidance | None = None
+    """What to tell the agent, if a pattern fired at this tick; false where it is withheld for comparison."""
 
     def __bool__(self) -> bool:
         return self.kind != "block"

@@ -13,19 +13,21 @@ from weakref import ref
 import msgspec
 
 import coherence.events as events
+from coherence.appraise.pressure import mode_of
 from coherence.clock import ClockThread, IntervalClock
 from coherence.config import Budget, MonitorConfig, disabled
-from coherence.engine import Engine
+from coherence.engine import Engine, Neighbours
 from coherence.events import Event, Source, Spent
 from coherence.evidence.rows import Record, Verdict
 from coherence.findings import Decision, Mode
 from coherence.opening import Wanted, open_column
 from coherence.plain import MAX_NAME, check_flag, check_text, clean, shown, to_json
 from coherence.preparing import prepare
-from coherence.protocols import Embedder, MetricFn, ScalarMetricFn
-from coherence.recording import Recording, make_fault
+from coherence.procedural import Procedural
+from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
+from coherence.recording import make_fault
 from coherence.records import Counters, Reading, Tick
-from coherence.registry import check_metric
+from coherence.registry import check_metric, check_rule
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.state import AgentState
 from coherence.store.errors import StoreError
@@ -36,7 +38,7 @@ Durability: TypeAlias = Literal["batched", "full"]
 ``full``: each method returns after its event is safe on the disk."""
 
 
-class Monitor(Recording):
+class Monitor(Procedural):
     """One agent's events in; readings, pressure and decisions out.
 
     Recording costs microseconds: checking, then the rest happens on a thread of the package, or when a decision is
@@ -57,7 +59,8 @@ class Monitor(Recording):
     budget : Budget or mapping, optional
         What the agent may use up.
     embedder : Embedder or EmbeddingCache, optional
-        Default: the shipped MiniLM model.
+        Default: the shipped MiniLM model. ``False``: nothing is embedded; then words alone are compared, and the index
+        is unknown.
     config : MonitorConfig, mapping or path, optional
         Everything else; a path is that of a TOML file.
     session : str, optional
@@ -66,6 +69,8 @@ class Monitor(Recording):
         Written with every row; ``test`` never reaches statistics or baselines.
     metrics : sequence of MetricFn or ScalarMetricFn
         Own metrics, beside the four default ones and the vitals.
+    rules : sequence of Rule
+        Own rules, beside those of the package.
     lenient : bool
         Whether bad arguments become a recorded fault instead of an exception.
     parent : str, optional
@@ -98,15 +103,16 @@ class Monitor(Recording):
         store: str | Path | Store | None = None,
         durability: Durability = "batched",
         budget: Budget | Mapping[str, Any] | None = None,
-        embedder: Embedder | EmbeddingCache | None = None,
+        embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
         session: str | None = None,
         source: Source = "api",
         metrics: Sequence[MetricFn | ScalarMetricFn] = (),
+        rules: Sequence[Rule] = (),
         lenient: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
-        tree_spent: Callable[[bool], Spent] | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
         super().__init__()
         self.agent = _check_name("agent", agent)
@@ -121,6 +127,10 @@ class Monitor(Recording):
             raise TypeError(f"metrics must be a list of metrics, not {shown(metrics)}")
         for metric in metrics:
             check_metric(metric)
+        if not isinstance(rules, list | tuple):
+            raise TypeError(f"rules must be a list of rules, not {shown(rules)}")
+        for rule in rules:
+            check_rule(rule)
         self.durability = durability
         self.config = MonitorConfig.load(config)
         self._off = disabled()
@@ -133,6 +143,7 @@ class Monitor(Recording):
             tree_budget=tree_budget,
             embedder=embedder,
             metrics=tuple(metrics),
+            rules=tuple(rules),
             parent=None if parent is None else _check_name("parent", parent),
         )
         self._owns_store = not isinstance(store, Store)
@@ -144,7 +155,7 @@ class Monitor(Recording):
             if self.store is not None and self._owns_store:
                 self.store.close()
             raise
-        self._engine = Engine(opened, self.config, full=durability == "full", tree_spent=tree_spent)
+        self._engine = Engine(opened, self.config, full=durability == "full", neighbours=neighbours)
         self.session = opened.session
         """The session's name."""
         if goal is not None and self._said(goal) != opened.column.state.facts.goal:
@@ -220,15 +231,26 @@ class Monitor(Recording):
 
     @property
     def pressure(self) -> float:
-        """The pressure now, in [0, 1], 0 = calm."""
+        """The pressure now, in [0, 1], 0 = calm: the own one, or what comes from other agents, if that is more."""
+        received = self._engine.received()
+        with self._engine.settled() as column:
+            return max(column.appraiser.mood.pressure, received)
+
+    @property
+    def own_pressure(self) -> float:
+        """The agent's own pressure now, in [0, 1], 0 = calm."""
         with self._engine.settled() as column:
             return column.appraiser.mood.pressure
 
     @property
+    def known_pressure(self) -> float:
+        """The agent's own pressure as far as its events have been folded; never waits."""
+        return self._engine.column.appraiser.mood.pressure
+
+    @property
     def mode(self) -> Mode:
-        """The mode now."""
-        with self._engine.settled() as column:
-            return column.mode
+        """The mode of the pressure now."""
+        return mode_of(self.pressure, self._engine.column.appraiser.config)
 
     @property
     def spent(self) -> Spent:

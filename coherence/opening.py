@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from coherence.appraise.appraiser import Mood
 from coherence.appraise.learning import learn_pressure
 from coherence.appraise.vitals import VITALS
 from coherence.column import Column
 from coherence.config import Budget, MonitorConfig
+from coherence.decide.policies import policies as pattern_policies
+from coherence.decide.rules import OWN_RULES
 from coherence.events import Source, decode_event
 from coherence.evidence.book import StoreBook
 from coherence.evidence.recorder import Recorder
-from coherence.evidence.rows import decode_brief, decode_verdict
+from coherence.evidence.rows import decode_told, decode_verdict
 from coherence.evidence.session import (
     FIRST,
+    NOTHING,
     Beginning,
     MetricSpec,
     Settings,
@@ -27,11 +29,12 @@ from coherence.evidence.session import (
     make_beginning,
     read_beginning,
 )
-from coherence.findings import Appraisal
-from coherence.protocols import Embedder, MetricFn, ScalarMetricFn
+from coherence.findings import Appraisal, Policy
+from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.providers.minilm import default_embedder
-from coherence.registry import create_metric, is_scalar
+from coherence.registry import create_metric, create_rule, is_scalar
 from coherence.sensor.embedding import EmbeddingCache
+from coherence.snapshots import Legacy, pack, unpack
 from coherence.state import AgentState
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -49,8 +52,9 @@ class Wanted(NamedTuple):
     config: MonitorConfig
     budget: Budget | None
     tree_budget: Budget | None
-    embedder: Embedder | EmbeddingCache | None
+    embedder: Embedder | EmbeddingCache | Literal[False] | None
     metrics: Sequence[MetricFn | ScalarMetricFn]
+    rules: Sequence[Rule]
     parent: str | None
 
 
@@ -75,19 +79,21 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
     """
     embedder = wanted.embedder if wanted.embedder is not None else default_embedder()
     if store is None:
-        cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder)
-        return Opened(_column(wanted, wanted.config, cache), wanted.session or FIRST, 0)
+        cache = _cache(embedder)
+        session = wanted.session or FIRST
+        return Opened(_column(wanted, wanted.config, cache, session), session, 0)
     book = StoreBook(store)
     inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
-    cache = EmbeddingCache(inner, book=book)
+    cache = _cache(inner, book)
     fingerprint = getattr(inner, "fingerprint", None)
     settings = Settings(
         config=wanted.config,
         budget=wanted.budget,
         tree_budget=wanted.tree_budget,
-        fingerprint=fingerprint if isinstance(fingerprint, str) else None,
+        fingerprint=fingerprint if isinstance(fingerprint, str) else NOTHING if inner is False else None,
         version=installed("coherence-sensor"),
         metrics=tuple(MetricSpec(metric.name, metric.inverted, is_scalar(metric)) for metric in _metrics(wanted)),
+        rules=tuple(rule.name for rule in _rules(wanted)),
     )
     while True:
         row, name = find_place(store, wanted.agent, wanted.session, wanted.source)
@@ -95,29 +101,40 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
         if beginning is None or beginning.settings != settings or (row is not None and row.source != wanted.source):
             beginning, row = _begin(wanted, store, cache, settings, row, name)
         if row is not None:  # else another process has just begun a session of this name
-            return _opened(wanted, beginning.effective, cache, store, row, book)
+            return _opened(wanted, beginning, cache, store, row, book)
+
+
+def _cache(
+    embedder: Embedder | EmbeddingCache | Literal[False], book: StoreBook | None = None
+) -> EmbeddingCache | None:
+    if embedder is False:
+        return None
+    return embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder, book=book)
 
 
 def _begin(
-    wanted: Wanted, store: Store, cache: EmbeddingCache, settings: Settings, row: SessionRow | None, name: str
+    wanted: Wanted, store: Store, cache: EmbeddingCache | None, settings: Settings, row: SessionRow | None, name: str
 ) -> tuple[Beginning, SessionRow | None]:
     """Begin a session with the state of another, or else with the agent's baselines."""
     effective = _learned(wanted, store)
-    column = _column(wanted, effective, cache)
+    column = _column(wanted, effective, cache, name)
     if row is not None:
         load(column, store, row)
         column.renumber()
     elif wanted.source != "replay":  # a recorded run is scored by itself, however often it was scored before
         _take_baselines(column, store, wanted.agent)
-    beginning = make_beginning(settings, effective, column.snapshot(), row.session if row is not None else "")
+        column.standing.fired = store.firing_counts(wanted.agent)
+    policies = pattern_policies(store) if effective.guidance.learn else {}
+    continues = row.session if row is not None else ""
+    beginning = make_beginning(settings, effective, pack(column.snapshot()), continues, policies)
     return beginning, add_session(store, wanted.agent, name, wanted.source, beginning, wanted.parent)
 
 
 def _opened(
-    wanted: Wanted, config: MonitorConfig, cache: EmbeddingCache, store: Store, row: SessionRow, book: StoreBook
+    wanted: Wanted, beginning: Beginning, cache: EmbeddingCache | None, store: Store, row: SessionRow, book: StoreBook
 ) -> Opened:
     def reopen() -> tuple[Column, int]:
-        column = _column(wanted, config, cache)
+        column = _column(wanted, beginning.effective, cache, row.session, beginning.policies)
         return column, load(column, store, row)
 
     column, seq = reopen()
@@ -130,7 +147,20 @@ def _metrics(wanted: Wanted, state: AgentState | None = None) -> list[MetricFn |
     return [*named, *wanted.metrics]
 
 
-def _column(wanted: Wanted, config: MonitorConfig, cache: EmbeddingCache) -> Column:
+def _rules(wanted: Wanted) -> list[Rule]:
+    """Return the rules of others: those given, and those that the configuration names."""
+    given = {rule.name for rule in wanted.rules}
+    named = [name for name in wanted.config.rules if name.partition(".")[0] not in OWN_RULES and name not in given]
+    return [*wanted.rules, *map(create_rule, named)]
+
+
+def _column(
+    wanted: Wanted,
+    config: MonitorConfig,
+    cache: EmbeddingCache | None,
+    session: str,
+    policies: Mapping[str, Policy] | None = None,
+) -> Column:
     state = AgentState(config)
     return Column(
         config,
@@ -138,6 +168,9 @@ def _column(wanted: Wanted, config: MonitorConfig, cache: EmbeddingCache) -> Col
         budget=wanted.budget,
         tree_budget=wanted.tree_budget,
         metrics=_metrics(wanted, state),
+        rules=_rules(wanted),
+        policies=policies,
+        name=(wanted.agent, session),
         state=state,
     )
 
@@ -154,15 +187,15 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
     seq = 0
     if found is not None:
         seq = found[0]
-        column.restore(found[1])
+        column.restore(unpack(found[1]))
     else:
         start = read_beginning(row).start_data()
         if start is not None:
-            column.restore(start)
+            column.restore(unpack(start))
     measured = None
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
-        column.refold(seq, event.ts, decode_event(event.data), decode_brief(event))
+        column.refold(seq, event.ts, decode_event(event.data), decode_told(event))
         measured = event if event.reading is not None else measured
     if measured is not None:
         column.measured = decode_verdict(measured)
@@ -172,7 +205,7 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
 def _take_baselines(column: Column, store: Store, agent: str) -> None:
     data = store.baselines(agent)
     if data is not None:
-        column.appraiser.mood = Mood(baselines=msgspec.msgpack.decode(data, type=Mood).baselines)
+        column.inherit(msgspec.msgpack.decode(data, type=Legacy))
 
 
 def _learned(wanted: Wanted, store: Store) -> MonitorConfig:

@@ -37,11 +37,13 @@ TEXT_OF: Mapping[type, str] = {
 }
 
 NAMES_OF: Mapping[type, tuple[str, ...]] = {
-    Message: ("model", "response_id"),
+    Message: ("model", "response_id", "firing"),
+    Feedback: ("about",),
     ToolCall: ("tool_name", "call_id"),
     ToolResult: ("tool_name", "call_id", "error_type"),
     Usage: ("model",),
     Memory: ("id",),
+    Correction: ("id",),
     Fault: ("where", "error_type"),
 }
 

@@ -10,6 +10,9 @@ from coherence.records import Counters, Evidence, MetricInput, Reading
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from coherence.findings import Appraisal, Finding
+    from coherence.state import AgentState
+
 T = TypeVar("T")
 
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
@@ -113,6 +116,24 @@ class ScalarMetricFn(Protocol):
 
     def compute(self) -> MaybeAwaitable[float | None]:
         """Return a value in [0, 1], or ``None`` where it cannot be told."""
+        ...
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Judges an agent's state at a tick, and when ``check`` asks whether a call may run.
+
+    It must be a pure function of its arguments: what it remembers by itself is lost in a restart. Threshold,
+    hysteresis and the most it may ask for are settings (``config.rules``), not its concern.
+    """
+
+    @property
+    def name(self) -> str:
+        """The ``rule`` of its findings."""
+        ...
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal, /) -> Finding | None:
+        """Return what it sees, below its threshold too; ``None`` where it does not apply."""
         ...
 
 

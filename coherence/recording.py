@@ -12,6 +12,7 @@ import msgspec
 
 import coherence.events as events
 from coherence.events import Event
+from coherence.findings import Guidance
 from coherence.plain import check_count, check_flag, check_number, check_text, shown, to_json
 from coherence.records import one_line
 
@@ -164,6 +165,47 @@ class Recording(ABC):
     def correction(self, text: str) -> None:
         """Record that somebody told the agent to do it differently; it counts as a further request."""
         self._record(lambda: events.Correction(check_text("text", text, empty=False)))
+
+    def edit_correction(self, id: str, text: str) -> None:
+        """Change the text of a correction; its id is that of a note of :meth:`Monitor.corrections`."""
+        self._record(
+            lambda: events.Correction(check_text("text", text, empty=False), check_text("id", id, empty=False))
+        )
+
+    def forget_correction(self, id: str) -> None:
+        """Take back a correction or all of a pattern; the id is one that :meth:`Monitor.corrections` tells."""
+        self._record(lambda: events.Correction("", check_text("id", id, empty=False), removed=True))
+
+    def delivered(self, guidance: Guidance | str) -> None:
+        """Record that a guidance has reached the agent: only then it counts as treatment.
+
+        Parameters
+        ----------
+        guidance : Guidance or str
+            ``decision.guidance``, or its ``id``.
+        """
+
+        def make() -> Event:
+            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            return events.Message("system", "", firing=id)
+
+        self._record(make)
+
+    def label(self, guidance: Guidance | str, good: bool) -> None:
+        """Record whether a guidance was right to come, in somebody's judgement."""
+
+        def make() -> Event:
+            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
+
+        self._record(make)
+
+    def unblock(self, reason: str = "") -> None:
+        """End a block: what blocks now counts as a warning until it has calmed down once.
+
+        A budget that is used up is lifted too, for as long as it would refuse.
+        """
+        self._record(lambda: events.Feedback(text=check_text("reason", reason), about=events.BLOCK))
 
     def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
         """Record something that the agent remembers; a later text of the same ``id`` replaces it."""

@@ -1,7 +1,7 @@
 """Plug-ins by name: registered in code, or offered by an installed package through an entry point.
 
-Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``. The
-built-ins come through the same door.
+Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``,
+``coherence.rules``. The built-ins come through the same door.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 import msgspec
 
 from coherence.errors import PluginError
-from coherence.protocols import MetricFn, ScalarMetricFn
+from coherence.protocols import MetricFn, Rule, ScalarMetricFn
 from coherence.records import MetricInput
 
-Group: TypeAlias = Literal["metrics", "embedders", "providers"]
+Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules"]
 """The kinds of plug-ins."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +52,7 @@ class Plugin(msgspec.Struct, frozen=True):
             ) from error
 
 
-_registered: dict[Group, dict[str, Plugin]] = {"metrics": {}, "embedders": {}, "providers": {}}
+_registered: dict[Group, dict[str, Plugin]] = {"metrics": {}, "embedders": {}, "providers": {}, "rules": {}}
 
 
 class FunctionMetric(Generic[F]):
@@ -129,9 +129,10 @@ def register(plugin: M, *, name: str | None = None, group: Group = "metrics", re
     ----------
     plugin : object
         A metric, or a class or factory that gives one when called. In group ``embedders`` or ``providers``: a class.
+        In group ``rules``: a rule, or a class that gives one when called without arguments.
     name : str, optional
         Default: ``plugin.name``.
-    group : {"metrics", "embedders", "providers"}
+    group : {"metrics", "embedders", "providers", "rules"}
         The kind of plug-in.
     replace : bool
         Whether another plug-in of that name may be replaced.
@@ -150,6 +151,8 @@ def register(plugin: M, *, name: str | None = None, group: Group = "metrics", re
             is_scalar(plugin)  # raises without compute; name and inverted may be set by __init__
         elif hasattr(plugin, "compute") or not callable(plugin):  # else it is a factory
             check_metric(plugin)
+    elif group == "rules" and not inspect.isclass(plugin):
+        check_rule(plugin)
     name = name or getattr(plugin, "name", None)
     if not isinstance(name, str) or not name:
         raise TypeError(f"{plugin!r} has no name: give name=")
@@ -233,6 +236,37 @@ def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetric
         raise PluginError(f"metric {name!r} cannot be made by name: {reason}") from error
     result: MetricFn | ScalarMetricFn = made
     return result
+
+
+def check_rule(rule: object) -> None:
+    """Raise TypeError if an object is not a usable rule; the message says what is missing."""
+    name = getattr(rule, "name", None)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"rule {rule!r}: name must be a non-empty str, not {name!r}")
+    if inspect.isclass(rule):
+        raise TypeError(f"rule {name!r}: pass an instance, {rule.__name__}(), not the class")
+    if not callable(rule):
+        raise TypeError(f"rule {name!r} cannot be called with state, reading and appraisal")
+
+
+def create_rule(name: str) -> Rule:
+    """Return a rule by name.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name, or what is offered is no rule.
+    """
+    target: Any = lookup("rules", name)
+    try:
+        made: Any = target() if inspect.isclass(target) else target
+        check_rule(made)
+    except Exception as error:
+        raise PluginError(f"rule {name!r} cannot be made by name: {type(error).__name__}: {error}") from error
+    if made.name != name:
+        raise PluginError(f"rule {name!r} calls itself {made.name!r}")
+    rule: Rule = made
+    return rule
 
 
 def _find(group: Group, name: str) -> Plugin | None:

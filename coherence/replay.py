@@ -13,9 +13,11 @@ from coherence.errors import CoherenceError
 from coherence.events import Event, Ticked, decode_event
 from coherence.evidence.book import StoreBook
 from coherence.evidence.rows import Verdict, decode_verdict, encode_verdict, is_kept
-from coherence.evidence.session import Beginning, read_beginning
+from coherence.evidence.session import NOTHING, Beginning, read_beginning
+from coherence.findings import Finding
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar, Shown
+from coherence.snapshots import unpack
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.store import Store
 
@@ -75,8 +77,8 @@ class Report(msgspec.Struct, kw_only=True):
 class Replay:
     """One session, event by event.
 
-    Vectors, configuration, budgets, the spending of other agents and the values of foreign metrics come from the
-    recording; everything else is computed again.
+    Vectors, configuration, budgets, what came from other agents, the values of foreign metrics and the findings of
+    foreign rules come from the recording; everything else is computed again.
 
     Parameters
     ----------
@@ -102,6 +104,7 @@ class Replay:
             raise ReplayError(str(error)) from error
         self._shown = Shown()
         self._foreign = bool(beginning.settings.metrics)
+        self._rules = frozenset(beginning.settings.rules)
         self._recorded_only = beginning.settings.fingerprint is None
         try:
             self.column = self._make_column(beginning, config or beginning.effective)
@@ -111,7 +114,9 @@ class Replay:
 
     def _make_column(self, beginning: Beginning, config: MonitorConfig) -> Column:
         settings = beginning.settings
-        cache = EmbeddingCache(RecordedEmbedder(settings.fingerprint or "none"), book=StoreBook(self._store))
+        cache = None
+        if settings.fingerprint != NOTHING:
+            cache = EmbeddingCache(RecordedEmbedder(settings.fingerprint or "none"), book=StoreBook(self._store))
         metrics = [
             (RecordedScalar if spec.scalar else RecordedMetric)(spec.name, spec.inverted, self._shown)
             for spec in settings.metrics
@@ -122,6 +127,8 @@ class Replay:
             budget=settings.budget,
             tree_budget=settings.tree_budget,
             metrics=metrics,
+            policies=beginning.policies,
+            name=(self.row.agent, self.row.session),
         )
 
     def _begin(self, beginning: Beginning, *, other: bool) -> int:
@@ -129,7 +136,7 @@ class Replay:
         if first is None or first.seq == 1:
             start = beginning.start_data()
             if start is not None:
-                self.column.restore(start)
+                self.column.restore(unpack(start))
             return 0
         found = self._store.snapshot(self.row.id)
         if found is None or found[0] < first.seq - 1 or other:
@@ -137,7 +144,7 @@ class Replay:
                 f"session {self.row.session} of {self.row.agent}: events 1 to {first.seq - 1} were removed by retention"
                 + ("" if other else " and no state is kept from after them")
             )
-        self.column.restore(found[1])
+        self.column.restore(unpack(found[1]))
         return found[0]
 
     def steps(self, until: int | None = None) -> Iterator[Step]:
@@ -152,24 +159,29 @@ class Replay:
                     "`coherence audit verify` tells whether it was altered"
                 ) from error
             if type(event) is not Ticked:
-                self._fold(row, event, None)
+                self._fold(row, event)
                 yield Step(row, event)
                 continue
             yield self._tick(row, event, kept=kept)
 
     def _tick(self, row: EventRow, event: Ticked, *, kept: bool) -> Step:
         given = None
-        if kept or self._recorded_only or self._foreign:
+        told: list[Finding] | None = None
+        if kept or self._recorded_only or self._foreign or self._rules:
             recorded = decode_verdict(row)
             self._shown.reading = recorded.reading if recorded is not None else None
             given = recorded if kept or self._recorded_only else None
-        computed = self._fold(row, event, given)
+            if self._rules and recorded is not None:
+                told = [finding for finding in recorded.decision.findings if finding.rule in self._rules]
+        computed = self._fold(row, event, given, told)
         made = (None, None) if computed is None else encode_verdict(computed)
         return Step(row, event, computed, made == (row.reading, row.decision), kept)
 
-    def _fold(self, row: EventRow, event: Event, given: Verdict | None) -> Verdict | None:
+    def _fold(
+        self, row: EventRow, event: Event, given: Verdict | None = None, told: list[Finding] | None = None
+    ) -> Verdict | None:
         try:
-            return self.column.fold(row.seq, row.ts, event, given)
+            return self.column.fold(row.seq, row.ts, event, given, told)
         except Exception:  # it failed when it was recorded, too, and the agent went on
             return None
 

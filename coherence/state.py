@@ -26,16 +26,24 @@ from coherence.events import (
     ToolResult,
     Usage,
 )
-from coherence.facts import Action, Facts, Item, OpenCall, Said
+from coherence.facts import Action, Answer, Facts, Item, OpenCall, Said
 from coherence.language import hedge_density, is_monotonous, shape_of
 from coherence.plain import call_text
 from coherence.records import Counters
+from coherence.traces import trace_call, trace_result
+from coherence.tracking import (
+    RECENT,
+    blind_target,
+    is_same,
+    note_failure,
+    note_files,
+    note_quality,
+    note_spending,
+    push,
+)
 
 CONTEXT_CHARS = 20_000
 """Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""
-
-RECENT = 30
-"""Tool results and messages that are remembered one by one."""
 
 MAX_OPEN = 64
 """Calls without a result that are remembered."""
@@ -85,7 +93,7 @@ class AgentState:
             ToolCall: self._tool_call,
             ToolResult: self._tool_result,
             Usage: self._usage,
-            Feedback: self._nothing,
+            Feedback: self._feedback,
             Correction: self._correction,
             Memory: self._memory,
             Compaction: self._compaction,
@@ -120,7 +128,8 @@ class AgentState:
             facts.changed_seq = seq
 
     def _goal(self, seq: int, ts: float, event: Goal) -> None:
-        self.facts.goal = event.text.strip()
+        self._end_turn()
+        self.facts.goal = self.facts.request = event.text.strip()
         self.facts.requests.clear()
 
     def _request(self, text: str) -> None:
@@ -128,20 +137,26 @@ class AgentState:
         if not self.facts.goal:
             self.facts.goal = said
         elif said and said != self.facts.goal:
-            _push(self.facts.requests, said, MAX_REQUESTS)
+            push(self.facts.requests, said, MAX_REQUESTS)
 
     def _correction(self, seq: int, ts: float, event: Correction) -> None:
-        self._request(event.text)
+        if event.id is None:
+            self._request(event.text)
 
     def _message(self, seq: int, ts: float, event: Message) -> None:
         facts = self.facts
         if event.role == "user":
             self._request(event.content)
             facts.joinable = False
+            facts.turn += 1
+            facts.request = _shortened(event.content.strip()) or facts.request
+            self._end_turn()
             return
         self._show(seq, event.role, event.content)
         if event.role == "assistant":
             facts.joinable = True
+            facts.answer = Answer(seq, _shortened(event.content), facts.request)
+            facts.unsure, facts.unsure_seq = event.logprobs, seq
             facts.messages += 1
             facts.steps += 1
             facts.step_seq = seq
@@ -150,14 +165,15 @@ class AgentState:
                 facts.shapes[shape] = facts.shapes.get(shape, 0) + 1
                 text = event.content
                 said = Said(seq, hedge_density(text), shape, is_monotonous(text), _digest(text))
-                _push(facts.said, said, RECENT)
+                push(facts.said, said, RECENT)
 
     def _tool_call(self, seq: int, ts: float, event: ToolCall) -> None:
         facts = self.facts
         facts.calls += 1
+        facts.answer = None
         raw = bytes(event.arguments)
-        digest = blake2b(raw, digest_size=8, key=event.tool_name.encode()[:64]).digest()
-        _push(facts.open_calls, OpenCall(event.call_id, seq, ts, event.tool_name, digest), MAX_OPEN)
+        made = trace_call(event.tool_name, raw)
+        push(facts.open_calls, OpenCall(event.call_id, seq, ts, event.tool_name, made), MAX_OPEN)
         text = call_text(event.tool_name, msgspec.json.decode(raw)) if raw[:1] == b'"' else _call_text(event, raw)
         if facts.joinable and facts.context and facts.context[-1].seq == facts.step_seq:
             last = facts.context[-1]
@@ -174,13 +190,29 @@ class AgentState:
         tool = call.tool if call is not None else event.tool_name or "unknown"
         if call is None:
             facts.calls += 1
-        digest = call.digest if call is not None else _digest(tool)
-        retry = any(last.error and last.call == digest for last in facts.actions[-RETRY_WITHIN:])
-        action = Action(seq, tool, digest, _digest(event.result), event.error, retry, event.duration_s)
+        made = call.made if call is not None else trace_call(tool, b"null")
+        came = trace_result(event.result, error=event.error)
+        retry = any(last.error and last.made.exact == made.exact for last in facts.actions[-RETRY_WITHIN:])
         last = facts.actions[-1] if facts.actions else None
-        same = last is not None and (last.call, last.result, last.error) == (action.call, action.result, action.error)
-        facts.same_streak = facts.same_streak + 1 if same else 1
-        _push(facts.actions, action, RECENT)
+        action = Action(
+            seq,
+            tool,
+            made,
+            came,
+            event.error,
+            retry,
+            event.duration_s,
+            ts=call.ts if call is not None else ts,
+            turn=facts.turn,
+            compacted=last is not None and last.seq < facts.compacted_seq,
+            blind="" if event.error else blind_target(facts, tool, made),
+        )
+        facts.same_streak = facts.same_streak + 1 if last is not None and is_same(last, action) else 1
+        push(facts.actions, action, RECENT)
+        note_files(facts, action, event.result)
+        if event.error:
+            note_failure(facts, action)
+        facts.answer = None
         facts.results += 1
         facts.errors += event.error
         facts.error_streak = facts.error_streak + 1 if event.error else 0
@@ -207,6 +239,7 @@ class AgentState:
         if event.output_tokens is not None:
             facts.tokens_out = min((facts.tokens_out or 0) + event.output_tokens, MAX_TOTAL)
         cost = self.cost_of(event)
+        note_spending(facts, seq, (event.input_tokens or 0) + (event.output_tokens or 0), cost)
         if cost is None:
             facts.unpriced += 1
             facts.unpriced_model = event.model or "unknown"
@@ -245,11 +278,22 @@ class AgentState:
         self._context_texts = None
         self._show(seq, "assistant", event.summary)
 
+    def _feedback(self, seq: int, ts: float, event: Feedback) -> None:
+        if event.score is not None and not event.about:
+            note_quality(self.facts, seq, event.score)
+
     def _outcome(self, seq: int, ts: float, event: Outcome) -> None:
         self.facts.outcome = event.success
+        self._end_turn()
 
     def _tick(self, seq: int, ts: float, event: Ticked) -> None:
         self.facts.joinable = False
+        if event.reason == "decide" and not self.facts.calls:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self.facts.answer is not None:
+            self.facts.answer.final = True
 
     def _fault(self, seq: int, ts: float, event: Fault) -> None:
         self.facts.faults += 1
@@ -259,7 +303,7 @@ class AgentState:
 
     def _show(self, seq: int, role: str, text: str) -> None:
         if text and not text.isspace():
-            _push(self.facts.context, Item(seq, role, _shortened(text)), self.config.window)
+            push(self.facts.context, Item(seq, role, _shortened(text)), self.config.window)
             self._context_texts = None
 
     def forget_caches(self) -> None:
@@ -323,12 +367,6 @@ def sound(event: Usage) -> Usage:
     )
     cost = event.cost_usd if event.cost_usd is not None and 0.0 <= event.cost_usd <= 1e12 else None
     return Usage(tokens_in, tokens_out, cost, event.model)
-
-
-def _push(items: list[Any], item: Any, most: int) -> None:
-    items.append(item)
-    if len(items) > most:
-        del items[:-most]
 
 
 def _shortened(text: str) -> str:

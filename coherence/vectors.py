@@ -93,6 +93,11 @@ def dots(matrix: Matrix, vector: Vector) -> npt.NDArray[np.float32]:
     return product
 
 
+def cosine(one: Half, other: Half) -> float:
+    """Return the cosine of two vectors as they are recorded, in [-1, 1]."""
+    return max(-1.0, min(float(np.vecdot(to_unit(one), to_unit(other))), 1.0))
+
+
 def cosine_table(rows: Matrix, columns: Matrix) -> Matrix:
     """Return all cosines ``(n, m)`` of two sets of unit rows, bit for bit what :func:`dots` gives for each pair."""
     if not rows.size or not columns.size:  # no rows, or rows without a single usable vector

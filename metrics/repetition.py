@@ -36,7 +36,7 @@ class Repetition:
         said = self.state.facts.said[-RECENT:]
         shares = []
         if len(actions) > 1:
-            shares.append((len(actions) - len({(action.call, action.result) for action in actions})) / RECENT)
+            shares.append((len(actions) - len({(action.made.exact, action.came.exact) for action in actions})) / RECENT)
         if len(said) > 1:
             fresh = {message.digest for message in said if not message.monotonous}
             shares.append((len(said) - len(fresh)) / RECENT)

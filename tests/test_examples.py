@@ -20,8 +20,8 @@ SAYS = {
     "poll_from_thread.py": ["before: What is my horoscope today?", "ticks"],
     "monitor_loop.py": [
         "cat setup.cfg  continue",
-        "pytest -q      warn      pressure 0.50",
-        "stopped: pressure 0.50: 4 errors",
+        "pytest -q      warn      pressure 0.40",
+        "stopped: Bash returned the same error 3 times",
     ],
     "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
 }

@@ -11,7 +11,7 @@ import msgspec
 from coherence.appraise.baseline import Baseline
 from coherence.appraise.pressure import MIN_STD, aggregate, mode_of, sigmoid
 from coherence.config import Budget, MonitorConfig
-from coherence.events import Event, Ticked, ToolResult, Usage
+from coherence.events import Event, ToolResult, Usage
 from coherence.findings import Appraisal, Mode, Signal
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.records import FrozenDict
@@ -102,9 +102,9 @@ class Appraiser:
             failing = state.facts.error_streak > 0
             self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
             self._compare("repetition", Repetition(state).compute(), failing=failing)
+            self._settle(state)
         elif type(event) is Usage:
             self._observe_usage(sound(event), state)
-        if type(event) is not Ticked:
             self._settle(state)
 
     def _observe_usage(self, event: Usage, state: AgentState) -> None:
@@ -206,9 +206,9 @@ class Appraiser:
         ):
             least = floors[min(count, len(floors)) - 1] if count and floors else 0.0
             if least > whole:
-                whole, floor = least, f"{count} {what}"
+                whole, floor = least, f"{count} {what}" if count > 1 else "an error"
         if streak and mood.pressure > whole and config.streak_floor:
-            whole, floor = mood.pressure, mood.floor or f"{streak} errors in a row"
+            whole, floor = mood.pressure, mood.floor or (f"{streak} errors in a row" if streak > 1 else "an error")
         mood.pressure, mood.floor = whole, floor
 
     def _drift_counts(self, error_rate: float | None) -> bool:

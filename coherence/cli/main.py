@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 import coherence
+from coherence.cli.experiments import experiments
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -205,3 +206,6 @@ def audit_export(path: Path, folder: Path, max_bytes: int, keep: int) -> None:
     from coherence.cli.logs import export_audit
 
     export_audit(path, folder, max_bytes=max_bytes, keep=keep)
+
+
+main.add_command(experiments)

@@ -1,12 +1,14 @@
-"""From an appraisal and the budgets to one decision."""
+"""From an appraisal, the rules and the budgets to one decision."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from coherence.appraise.budget import budget_findings, together
-from coherence.config import Budget, PressureConfig
-from coherence.events import Spent
+import msgspec
+
+from coherence.config import PressureConfig, RuleConfig
+from coherence.decide.standing import Standing
+from coherence.events import Received
 from coherence.findings import KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, as_shown, worst_kind
 from coherence.state import AgentState
 
@@ -27,11 +29,15 @@ ADVICE: dict[DecisionKind, str] = {
 EVIDENCE = 8
 """Events that a finding points at, at most."""
 
+STEADY = RuleConfig(release=0.0, dwell=0)
+"""Pressure and budgets follow their numbers at once: the mode and the limits do, too."""
+
+DEFAULT = RuleConfig()
+
 
 def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentState) -> Finding:
     """Return what the pressure says."""
     kind = OF_MODE[appraisal.mode]
-    thresholds = {"continue": config.guide, "guide": config.guide, "warn": config.warn, "block": config.block}
     causes = appraisal.causes()
     parts = [appraisal.floor] if appraisal.floor else []
     for name in causes[: 2 if parts else 3]:
@@ -44,42 +50,111 @@ def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentS
         why += f" (thresholds learned from {appraisal.learned_from})"
     facts = state.facts
     # What happened in a session before this one has no number here.
-    errors = [action.seq for action in facts.actions if action.error and action.seq][-EVIDENCE:]
-    same = [action.seq for action in facts.actions[-facts.same_streak :] if action.seq][-EVIDENCE:]
-    about = errors if facts.error_streak or "error_rate" in causes else same if facts.same_streak > 1 else []
+    about: list[int] = []
+    if facts.error_streak or "error_rate" in causes:
+        about = [action.seq for action in facts.actions if action.error and action.seq]
+    elif facts.same_streak > 1:
+        about = [action.seq for action in facts.actions[-facts.same_streak :] if action.seq]
     return Finding(
         rule="pressure",
         severity="guide" if kind == "continue" else kind,
         active=kind != "continue",
         score=appraisal.pressure,
-        threshold=thresholds[kind],
-        evidence=tuple(about) or ((facts.step_seq,) if facts.step_seq else ()),
+        threshold=_edge(kind, config),
+        evidence=tuple(about[-EVIDENCE:]) or ((facts.step_seq,) if facts.step_seq else ()),
         why=why,
         action=ADVICE[kind],
     )
 
 
-def all_budget_findings(
-    state: AgentState, budget: Budget | None, tree_budget: Budget | None, tree: Spent | None
-) -> list[Finding]:
-    """Return what the agent's own budget and its tree's say."""
-    findings = []
-    model = state.facts.unpriced_model
-    if budget is not None:
-        findings += budget_findings(budget, state.spent, unpriced_model=model)
-    if tree_budget is not None:
-        spent = together(state.spent, tree)
-        findings += budget_findings(tree_budget, spent, rule="tree_budget", unpriced_model=model)
-    return findings
-
-
-def make_decision(seq: int, findings: Sequence[Finding]) -> Decision:
-    """Return the decision that the worst active finding asks for."""
-    ordered = sorted(findings, key=lambda finding: (-finding.active, -KINDS.index(finding.severity), -finding.score))
-    active = [finding for finding in ordered if finding.active]
-    message = "; ".join(finding.why for finding in active[:2])
-    if active and active[0].action:
-        message = f"{message}. {active[0].action[0].upper()}{active[0].action[1:]}."
-    return Decision(
-        seq=seq, kind=worst_kind([finding.severity for finding in active]), findings=tuple(ordered), message=message
+def received_finding(received: Received | None, config: PressureConfig) -> Finding | None:
+    """Return what the pressure of another agent says, ``None`` if none came."""
+    if received is None:
+        return None
+    pressure = received.pressure
+    kind: DecisionKind = "continue"
+    for name, edge in (("guide", config.guide), ("warn", config.warn), ("block", config.block)):
+        if pressure >= edge:
+            kind = name  # type: ignore[assignment]  # one of the kinds
+    way = " > ".join(received.path)
+    return Finding(
+        rule="received_pressure",
+        severity="guide" if kind == "continue" else kind,
+        active=kind != "continue",
+        score=pressure,
+        threshold=_edge(kind, config),
+        why=f"{received.path[0]} is in trouble, and {pressure:.2f} of it reaches this agent ({way})",
+        action=f"look at {received.path[0]} before relying on it",
     )
+
+
+def _edge(kind: DecisionKind, config: PressureConfig) -> float:
+    return {"continue": config.guide, "guide": config.guide, "warn": config.warn, "block": config.block}[kind]
+
+
+def regulate(
+    findings: Sequence[Finding], standing: Standing, steps: int, rules: Mapping[str, RuleConfig]
+) -> list[Finding]:
+    """Return the findings as the configuration has them: threshold, hysteresis, dwell, and the most they may ask for.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        As the rules gave them.
+    standing : Standing
+        Which were active, and since which step; not changed.
+    steps : int
+        The step now.
+    rules : mapping
+        Rule -> how it may act; a part of a name up to a dot stands for all that begin with it.
+    """
+    made = []
+    for finding in findings:
+        name = finding.rule
+        config = rules.get(name) or rules.get(name.partition(".")[0]) if rules else None
+        if config is None:
+            steady = name == "pressure" or name == "received_pressure" or "." in name
+            config = STEADY if steady else DEFAULT
+        if not config.enabled:
+            continue
+        made.append(_regulated(finding, config, standing.held.get(name), steps, name in standing.lifted))
+    return made
+
+
+def _regulated(finding: Finding, config: RuleConfig, since: int | None, steps: int, lifted: bool) -> Finding:
+    active, threshold, severity = finding.active, finding.threshold, finding.severity
+    if config.threshold is not None:
+        threshold = config.threshold
+        active = finding.score >= threshold
+    if not active and since is not None:
+        active = steps - since < config.dwell or finding.score > threshold * (1.0 - config.release)
+    if KINDS.index(severity) > KINDS.index(config.most):
+        severity = config.most
+    lifted = lifted and active and severity == "block"
+    if (active, threshold, severity, lifted) == (finding.active, finding.threshold, finding.severity, False):
+        return finding
+    why = finding.why or (f"{finding.rule} has only just calmed down" if active else "")
+    return msgspec.structs.replace(
+        finding, active=active, threshold=threshold, severity=severity, lifted=lifted, why=why
+    )
+
+
+def make_decision(seq: int, findings: Sequence[Finding], extra: str = "") -> Decision:
+    """Return the decision that the worst active finding asks for."""
+    active = [finding for finding in findings if finding.active]
+    if not active:
+        return Decision(seq=seq, kind="continue", findings=tuple(sorted(findings, key=_mildness)))
+    ordered = sorted(findings, key=_mildness)
+    active = ordered[: len(active)]
+    first = active[0]
+    others = [finding for finding in active[1:] if finding.evidence != first.evidence or not first.evidence]
+    told = [first, *others]
+    message = "; ".join(finding.why for finding in told[:2])
+    if active[0].action:
+        message = f"{message}. {active[0].action[0].upper()}{active[0].action[1:]}."
+    kind = worst_kind([finding.acts for finding in active])
+    return Decision(seq=seq, kind=kind, findings=tuple(ordered), message=message + extra)
+
+
+def _mildness(finding: Finding) -> tuple[bool, int, float]:
+    return not finding.active, -KINDS.index(finding.acts if finding.active else finding.severity), -finding.score

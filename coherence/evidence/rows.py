@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from coherence.events import Event, encode_event, kind_of
-from coherence.findings import Appraisal, Decision, Finding, Mode
+from coherence.events import Event, Message, encode_event, kind_of
+from coherence.findings import Appraisal, Decision, Finding, FiringOutcome, Guidance, Mode
 from coherence.records import Reading, frozen_hook
-from coherence.store.rows import DecisionRow, EventRow, ReadingRow
+from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, ReadingRow
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -22,6 +22,8 @@ class Verdict(msgspec.Struct, frozen=True):
     kept: bool = False
     """Whether a replay takes it as recorded, because it cannot be computed again: something failed or was late, or
     another process wrote to the session at the same moment."""
+    outcomes: tuple[FiringOutcome, ...] = ()
+    """What became of earlier firings, as far as this tick could tell."""
 
     def moved(self, by: int, above: int) -> Verdict:
         """Return the same with every event number above a limit moved up: others wrote first."""
@@ -33,25 +35,30 @@ class Verdict(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(finding, evidence=tuple(map(move, finding.evidence)))
 
         replace: Any = msgspec.structs.replace
-        reading = self.reading
+        reading, guidance = self.reading, self.decision.guidance
+        if guidance is not None:
+            guidance = replace(guidance, evidence=tuple(map(move, guidance.evidence)))
         return Verdict(
             replace(self.appraisal, seq=move(self.appraisal.seq)),
             replace(
                 self.decision,
                 seq=move(self.decision.seq),
                 findings=tuple(map(move_finding, self.decision.findings)),
+                guidance=guidance,
             ),
             None if reading is None else replace(reading, tick_seq=move(reading.tick_seq)),
             kept=True,
+            outcomes=self.outcomes,
         )
 
 
-class Measured(msgspec.Struct, frozen=True):
+class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a row of ``readings`` holds."""
 
     reading: Reading
     appraisal: Appraisal
     kept: bool = False
+    outcomes: tuple[FiringOutcome, ...] = ()
 
 
 class Brief(msgspec.Struct, frozen=True):
@@ -68,6 +75,15 @@ class BriefRow(msgspec.Struct, frozen=True):
 
     reading: Brief
     kept: bool = False
+    outcomes: tuple[FiringOutcome, ...] = ()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """As much of a verdict as folding needs."""
+
+    decision: Decision
+    outcomes: tuple[FiringOutcome, ...] = ()
+    reading: Brief | Reading | None = None
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -110,7 +126,7 @@ def encode_verdict(verdict: Verdict) -> tuple[ReadingRow | None, DecisionRow]:
         kept: Decision | _Kept = _Kept(verdict.decision) if verdict.kept else verdict.decision
         return None, DecisionRow(verdict.decision.kind, _ENCODER.encode(kept).decode())
     decision = DecisionRow(verdict.decision.kind, _ENCODER.encode(verdict.decision).decode())
-    data = _ENCODER.encode(Measured(reading, appraisal, verdict.kept)).decode()
+    data = _ENCODER.encode(Measured(reading, appraisal, verdict.kept, verdict.outcomes)).decode()
     known = reading.coverage > 0
     row = ReadingRow(
         reading.coherence_index if known else None,
@@ -124,10 +140,28 @@ def encode_verdict(verdict: Verdict) -> tuple[ReadingRow | None, DecisionRow]:
 
 def encode_record(record: Record) -> EventRow:
     """Return the row of a record."""
-    reading = decision = None
-    if record.verdict is not None:
-        reading, decision = encode_verdict(record.verdict)
-    return EventRow(record.seq, record.ts, kind_of(record.event), encode_event(record.event), reading, decision)
+    event, verdict = record.event, record.verdict
+    data = encode_event(event)
+    if verdict is None:
+        delivered = event.firing if type(event) is Message else None
+        return EventRow(record.seq, record.ts, kind_of(event), data, delivered=delivered)
+    reading, decision = encode_verdict(verdict)
+    guidance = verdict.decision.guidance
+    return EventRow(
+        record.seq,
+        record.ts,
+        kind_of(event),
+        data,
+        reading,
+        decision,
+        firing=_firing_row(guidance) if guidance is not None else None,
+        outcomes=tuple(FiringOutcomeRow(**msgspec.structs.asdict(outcome)) for outcome in verdict.outcomes),
+    )
+
+
+def _firing_row(guidance: Guidance) -> FiringRow:
+    text = guidance.text or guidance.withheld
+    return FiringRow(guidance.id, guidance.pattern, guidance.pair, guidance.arm, text)
 
 
 def decode_verdict(row: EventRow) -> Verdict | None:
@@ -140,7 +174,7 @@ def decode_verdict(row: EventRow) -> Verdict | None:
         return Verdict(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision, kept=kept)
     decision = _DECISION.decode(row.decision.data)
     measured = _MEASURED.decode(row.reading.data)
-    return Verdict(measured.appraisal, decision, measured.reading, measured.kept)
+    return Verdict(measured.appraisal, decision, measured.reading, measured.kept, measured.outcomes)
 
 
 def is_kept(row: EventRow) -> bool:
@@ -150,6 +184,17 @@ def is_kept(row: EventRow) -> bool:
     return row.decision is not None and _MARK.decode(row.decision.data).kept
 
 
-def decode_brief(row: EventRow) -> Brief | None:
-    """Return as much of a row's reading as folding needs."""
-    return None if row.reading is None else _BRIEF.decode(row.reading.data).reading
+def as_told(verdict: Verdict | None) -> Told | None:
+    """Return as much of a verdict as folding needs."""
+    return None if verdict is None else Told(verdict.decision, verdict.outcomes, verdict.reading)
+
+
+def decode_told(row: EventRow) -> Told | None:
+    """Return as much of a row's verdict as folding needs, ``None`` if it holds none."""
+    if row.decision is None:
+        return None
+    if row.reading is None:
+        kept = is_kept(row)
+        return Told(_KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data))
+    brief = _BRIEF.decode(row.reading.data)
+    return Told(_DECISION.decode(row.decision.data), brief.outcomes, brief.reading)

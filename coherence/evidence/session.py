@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
@@ -13,12 +14,16 @@ import numpy as np
 
 from coherence.config import Budget, MonitorConfig
 from coherence.events import Source
+from coherence.findings import Policy
 from coherence.records import frozen_hook
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 
 FIRST = "1"
 """The name of an agent's first session, where none is given."""
+
+NOTHING = "nothing is embedded"
+"""In place of the fingerprint of an embedder."""
 
 CONTINUED = "~"
 """A session whose settings were changed goes on under its name and ``~2``, ``~3``, …"""
@@ -41,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     """The embedder's; ``None``: its vectors could not be recorded, and readings are replayed as recorded."""
     metrics: tuple[MetricSpec, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Rules that somebody else wrote; a replay takes their findings as recorded."""
     version: str = ""
     """Of this package: another one may measure otherwise."""
 
@@ -57,6 +64,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """The state in which the session began (base64 of a snapshot); empty = from nothing."""
     continues: str = ""
     """The session it goes on from."""
+    policies: dict[str, Policy] = {}
+    """Pattern of guidance -> what its verdict had made of it by then."""
 
     def start_data(self) -> bytes | None:
         """Return the snapshot in which the session began."""
@@ -80,7 +89,13 @@ def read_beginning(row: SessionRow) -> Beginning:
         raise ValueError(f"session {row.session} of {row.agent}: settings cannot be read: {error}") from error
 
 
-def make_beginning(settings: Settings, effective: MonitorConfig, start: bytes | None, continues: str = "") -> Beginning:
+def make_beginning(
+    settings: Settings,
+    effective: MonitorConfig,
+    start: bytes | None,
+    continues: str = "",
+    policies: Mapping[str, Policy] | None = None,
+) -> Beginning:
     """Return what is to be recorded when a session begins."""
     return Beginning(
         settings=settings,
@@ -89,6 +104,7 @@ def make_beginning(settings: Settings, effective: MonitorConfig, start: bytes | 
         onnxruntime=installed("onnxruntime"),
         start=b64encode(start).decode() if start else "",
         continues=continues,
+        policies=dict(policies or {}),
     )
 
 

@@ -180,7 +180,7 @@ class Measurement:
         return (yield from self._run_metrics(lists))
 
     def in_place(self) -> Reading:
-        """Do the same on the calling thread, without the machinery against strangers' code: all parts are our own."""
+        """Do the same on the calling thread: all parts are our own."""
         plan, windows = self.plan, self.windows
         lists: dict[Kind, list[str]] = {
             kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()
@@ -188,6 +188,11 @@ class Measurement:
         self._look_up(lists)
         if self.wanted:
             plan.cache.make(self.wanted, self._until(0.9), self.errors)
+        return self._finish(lists)
+
+    def _finish(self, lists: Mapping[Kind, list[str]]) -> Reading:
+        """Run metrics that are all our own, without the machinery against strangers' code."""
+        plan, windows = self.plan, self.windows
         data = [self._prepare(lists)]
         found: dict[str, Evidence] = {}
         versions = (plan, *(windows[kind].version for kind in KINDS), *self.absent)
@@ -298,6 +303,9 @@ class Measurement:
 
     def _run_metrics(self, lists: Mapping[Kind, list[str]]) -> Stages[Reading]:
         plan = self.plan
+        light = plan.own_metrics and len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
+        if light and plan.own_state:
+            return self._finish(lists)
         data: list[MetricInput] = []
         prepare = Call("sensor", lambda: data.append(self._prepare(lists)), plan.own_breaker)
         calls: dict[str, Call] = {}
@@ -309,7 +317,6 @@ class Measurement:
         for name, function in zip(plan.names, functions, strict=True):
             calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
-        light = plan.own_metrics and len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
         yield Group([*first, *calls.values()], self._until(0.9), own=light)
         if prepare.failure is not None:
             self.errors.append(prepare.failure)

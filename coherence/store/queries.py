@@ -24,6 +24,20 @@ AUDIT = (
 )
 """One page of the chain; parameters: after id, limit."""
 
+FIRINGS = (
+    "SELECT f.agent, f.pair, f.arm, f.event_id, f.delivered_id, o.event_id, "
+    "o.pressure_change, o.error_resolved, o.tool_switched, o.task_success FROM statistics_firings AS f "
+    "LEFT JOIN firing_outcomes AS o ON o.firing_id = f.firing_id AND o.horizon = ? "
+    "WHERE f.pattern = ? ORDER BY f.event_id"
+)
+"""The firings of a pattern in order; parameters: horizon, pattern."""
+
+FIRING_COUNTS = (
+    "SELECT pattern, 2 * pair + count(DISTINCT arm) FROM statistics_firings AS f WHERE agent = :agent AND pair = "
+    "(SELECT max(pair) FROM statistics_firings WHERE pattern = f.pattern AND agent = :agent) GROUP BY pattern"
+)
+"""Where the pairs of an agent go on."""
+
 
 def event_row(
     seq: int,

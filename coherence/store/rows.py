@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import msgspec
+
+Measure: TypeAlias = Literal["pressure", "error", "switch", "task"]
+"""``pressure``: the fall of the pressure. ``error``: whether the error was resolved. ``switch``: whether the agent took
+another tool, which is neither good nor bad. ``task``: whether the task succeeded."""
+
+HORIZONS = (0, 1, 5, 10)
+"""Actions after a firing at which outcomes are kept; 0 = the end of the task."""
 
 
 class SessionRow(msgspec.Struct, frozen=True):
@@ -43,8 +52,57 @@ class DecisionRow(msgspec.Struct, frozen=True):
     """JSON text."""
 
 
+class FiringRow(msgspec.Struct, frozen=True):
+    """One randomised firing of a pattern; agent, session, time and source are those of its event."""
+
+    id: str
+    """Unique in the store, not empty."""
+    pattern: str
+    pair: int | None
+    """0 or more; ``None`` = not randomised, so it is part of no comparison."""
+    arm: str
+    """``treatment`` or ``control``."""
+    text: str
+    """What the agent was told, or would have been told."""
+
+
+class FiringOutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What had become of an agent some actions after a firing; ``None`` = unknown."""
+
+    firing: str
+    """The firing's id."""
+    horizon: int
+    """1, 5 or 10 actions; 0 = the end of the task."""
+    pressure_change: float | None = None
+    """In [-1, 1]; higher is better."""
+    error_resolved: bool | None = None
+    tool_switched: bool | None = None
+    task_success: bool | None = None
+
+
+class FiringResult(msgspec.Struct, frozen=True):
+    """A firing with its outcome at one horizon. Positions are those of events in the store."""
+
+    agent: str
+    pair: int | None
+    arm: str
+    event_id: int
+    delivered_id: int | None
+    """Position of the event that confirmed its delivery; ``None`` = not delivered."""
+    outcome_id: int | None
+    """Position of the event with which its outcome became known; ``None`` = unknown."""
+    pressure_change: float | None
+    error_resolved: int | None
+    tool_switched: int | None
+    task_success: int | None
+
+
 class EventRow(msgspec.Struct, frozen=True):
-    """One event of a session; a tick may carry its reading and its decision."""
+    """One event of a session; a tick may carry its reading and its decision.
+
+    The last three are written with the event and read with :mod:`coherence.store.firings`, not with the event: events
+    leave by retention, they do not.
+    """
 
     seq: int
     """Position in the session: 1, 2, 3, … without a gap."""
@@ -55,6 +113,12 @@ class EventRow(msgspec.Struct, frozen=True):
     """JSON text."""
     reading: ReadingRow | None = None
     decision: DecisionRow | None = None
+    firing: FiringRow | None = None
+    """The firing that happened with this event."""
+    delivered: str | None = None
+    """Id of the firing that this event confirms to have reached the agent."""
+    outcomes: tuple[FiringOutcomeRow, ...] = ()
+    """What became known of earlier firings with this event."""
 
 
 class AuditRow(msgspec.Struct, frozen=True):

@@ -18,10 +18,10 @@ from coherence.store.chain import Fault
 from coherence.store.connections import Synchronous, connect_writer, explained, patiently
 from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.opening import open_store
-from coherence.store.queries import AUDIT, EVENTS, audit_row, event_row
+from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
 from coherence.store.readers import Readers
 from coherence.store.retention import prune
-from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow, SessionRow
+from coherence.store.rows import AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
 from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq
 from coherence.store.verifying import verify
 
@@ -204,10 +204,27 @@ class Store:
             found.update(self._fetch(sql, (fingerprint, *part)))
         return found
 
+    def trust(self) -> str | None:
+        """Return who relies on whom, as JSON; ``None`` if nothing is kept."""
+        rows = self._fetch("SELECT data FROM trust", ())
+        return str(rows[0][0]) if rows else None
+
     def baselines(self, agent: str) -> bytes | None:
         """Return what is normal for an agent, as last kept."""
         rows = self._fetch("SELECT data FROM baselines WHERE agent = ?", (agent,))
         return bytes(rows[0][0]) if rows else None
+
+    def patterns(self) -> list[str]:
+        """Return the patterns that have fired, by name; sessions of the source ``test`` do not count."""
+        return [name for (name,) in self._fetch("SELECT DISTINCT pattern FROM statistics_firings ORDER BY pattern", ())]
+
+    def firing_results(self, pattern: str, horizon: int) -> list[FiringResult]:
+        """Return the firings of a pattern in order, with what came of them at a horizon; without tests."""
+        return [FiringResult(*row) for row in self._fetch(FIRINGS, (horizon, pattern))]
+
+    def firing_counts(self, agent: str) -> dict[str, int]:
+        """Return pattern -> number of the agent's next firing, counted over all its sessions, without tests."""
+        return dict(self._fetch(FIRING_COUNTS, {"agent": agent}))
 
     def extent(self) -> tuple[int, int, str]:
         """Return how many events the chain holds, the id of its first one, and the newest hash; kept by the store."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from coherence.store.chain import digest
 from coherence.store.connections import explain
 from coherence.store.errors import StoreError
+from coherence.store.firing_writes import add_firings
 from coherence.store.rows import EventRow, SessionRow
 
 INSERT_EVENT = (
@@ -85,7 +86,8 @@ class Transaction:
         ValueError
             A number is not finite.
         StoreError
-            ``seq`` is not the last one plus one, ``data`` is no JSON text, or the file cannot be written.
+            ``seq`` is not the last one plus one, ``data`` is no JSON text, the id of a firing is there already, or the
+            file cannot be written.
         """
         if not rows:
             return
@@ -112,6 +114,7 @@ class Transaction:
                 self._connection.executemany(INSERT_READING, readings)
             if decisions:
                 self._connection.executemany(INSERT_DECISION, decisions)
+            add_firings(self._connection, self._path, session.id, rows)
             self._connection.execute("UPDATE chain SET count = count + ?, head = ?", (len(rows), head))
         self._head = head
 
@@ -132,6 +135,11 @@ class Transaction:
         rows = ((fingerprint, key, vector) for key, vector in pairs)
         with self._guarded():
             self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
+
+    def set_trust(self, ts: float, data: str) -> None:
+        """Keep who relies on whom, as JSON, in place of what was kept."""
+        with self._guarded():
+            self._connection.execute("INSERT OR REPLACE INTO trust VALUES (1, ?, ?)", (_finite("ts", ts), data))
 
     def set_baselines(self, agent: str, ts: float, data: bytes) -> None:
         """Keep what is normal for an agent, in place of what was kept before."""

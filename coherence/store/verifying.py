@@ -25,6 +25,23 @@ SELECT s.session, s.agent, min(e.seq), min(e.id) FROM events AS e JOIN sessions 
 WHERE e.agent IS NOT s.agent OR e.source IS NOT s.source GROUP BY s.id
 """
 
+_FIRINGS = """
+SELECT s.session, s.agent, f.seq, e.id, f.firing_id FROM firings AS f
+LEFT JOIN sessions AS s ON s.id = f.session_id
+LEFT JOIN events AS e ON e.id = f.event_id
+LEFT JOIN decisions AS d ON d.session_id = f.session_id AND d.seq = f.seq AND json_valid(d.data)
+LEFT JOIN chain AS c
+WHERE (e.id IS NULL AND f.event_id >= c.first_id)
+  OR (e.id IS NOT NULL AND (e.session_id IS NOT f.session_id OR e.seq IS NOT f.seq OR e.agent IS NOT f.agent
+    OR e.ts IS NOT f.ts OR e.source IS NOT f.source))
+  OR (json_extract(d.data, '$.guidance.id') IS NOT NULL AND (json_extract(d.data, '$.guidance.id') IS NOT f.firing_id
+    OR json_extract(d.data, '$.guidance.pattern') IS NOT f.pattern
+    OR json_extract(d.data, '$.guidance.pair') IS NOT f.pair
+    OR json_extract(d.data, '$.guidance.arm') IS NOT f.arm))
+ORDER BY f.event_id LIMIT 1000
+"""
+"""Firings whose event is not what they say, as far as it is still there; its decision, which the hash covers, tells."""
+
 
 def verify(connection: sqlite3.Connection) -> list[Fault]:
     """Return what is not as it was written, by position; an empty list = intact."""
@@ -91,6 +108,9 @@ def _check_rest(connection: sqlite3.Connection) -> Iterable[Fault]:
                 name = f"a {table[:-1]} for event {seq} of session {session or session_id!r}, which is not there,"
             what = "inserted" if number is None else "altered"
             yield Fault(session, agent, seq, number, what, f"{name} was {what}")  # type: ignore[arg-type]
+    for session, agent, seq, number, firing in connection.execute(_FIRINGS):
+        message = f"the firing {firing!r} is not what event {seq} of session {session!r} (agent {agent!r}) says"
+        yield Fault(session, agent, seq, number, "altered", message)
     for session, agent, seq, number in connection.execute(_RENAMED):
         message = f"session {session!r} (agent {agent!r}) was altered: its events have another agent or source"
         yield Fault(session, agent, seq, number, "altered", message)

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import pytest
 
 from coherence.checks import Check, checks_for
+from coherence.config import MonitorConfig
+from coherence.decide.rules import own_rules
 from coherence.providers import CallableState, HashingEmbedder, StaticState, Step, Transcript, TranscriptState
 from coherence.records import Counters, Evidence, MetricInput
-from coherence.registry import available, create_metric, lookup
+from coherence.registry import available, create_metric, create_rule, lookup
 from coherence.testing import TableEmbedder
 
 COUNTERS = Counters(calls=4, errors=1, tokens_in=100, tokens_out=10, cost_usd=0.1)
@@ -44,6 +46,7 @@ PLUGINS = [
     *(create_metric(name, StaticState()) for name in ("error_rate", "cost", "token_usage")),
     *(lookup("embedders", name)() for name in ("minilm", "hashing")),
     *(state for states in STATES.values() for state in states),
+    *(create_rule(name) for name in built_in("rules")),
 ]
 
 
@@ -54,7 +57,8 @@ def test_a_built_in_keeps_the_contract(check: Check) -> None:
 
 def test_every_built_in_metric_and_provider_is_checked() -> None:
     checked = {getattr(plugin, "name", "") for plugin in PLUGINS}
-    assert set(built_in("metrics")) <= checked
+    assert set(built_in("metrics")) | set(built_in("rules")) <= checked
+    assert set(built_in("rules")) == {rule.name for rule in own_rules(MonitorConfig(), None)}
     assert set(built_in("providers")) == STATES.keys()
     for name, states in STATES.items():
         assert all(isinstance(state, lookup("providers", name)) for state in states)
@@ -126,7 +130,7 @@ def test_a_check_s_name_says_whose_and_what() -> None:
 
 @pytest.mark.parametrize("thing", [42, "text", None, object()])
 def test_what_is_no_plugin_is_refused(thing: object) -> None:
-    with pytest.raises(TypeError, match="is no metric, embedder or state provider"):
+    with pytest.raises(TypeError, match="is no metric, embedder, state provider or rule"):
         checks_for(thing)
 
 

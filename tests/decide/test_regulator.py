@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from coherence.config import Budget, PressureConfig
-from coherence.decide.regulator import all_budget_findings, make_decision, pressure_finding
+from coherence.decide.budgets import all_budget_findings
+from coherence.decide.regulator import make_decision, pressure_finding
 from coherence.events import Spent, ToolResult, Usage
 from coherence.findings import Appraisal, DecisionKind, Finding, Mode, Signal
 from coherence.records import FrozenDict

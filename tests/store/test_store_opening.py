@@ -198,7 +198,7 @@ def test_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
 def test_damage_that_shows_later_is_an_error_that_says_what_to_do(path: Path) -> None:
     content = bytearray(path.read_bytes())
     pages = len(content) // 4096
-    for page in range(pages // 3, pages // 2):
+    for page in range(pages // 2, 2 * pages // 3):
         content[page * 4096 : page * 4096 + 3000] = b"\xff" * 3000
     path.write_bytes(content)
     with Store(path) as store:

@@ -1,0 +1,74 @@
+"""Whether a call may run, asked before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from coherence.config import MonitorConfig
+from coherence.decide.budgets import is_budget
+from coherence.decide.destructive.classify import classify
+from coherence.decide.regulator import make_decision, regulate
+from coherence.decide.standing import Standing
+from coherence.events import Ticked
+from coherence.findings import Decision, Finding
+
+
+def answer(
+    seq: int, event: Ticked, findings: Sequence[Finding], standing: Standing, steps: int, config: MonitorConfig
+) -> Decision:
+    """Return whether a call may run.
+
+    While something blocks, destructive calls are refused, with ``config.block = "all"`` every call; a budget that is
+    used up refuses every call. What is not refused is warned of.
+
+    Parameters
+    ----------
+    seq : int
+        Number of the question's event.
+    event : Ticked
+        The question.
+    findings : sequence of Finding
+        What the rules say now, regulated.
+    standing : Standing
+        What is remembered; not changed.
+    steps : int
+        The step now.
+    config : MonitorConfig
+        What blocks refuse.
+    """
+    blocking = [finding for finding in findings if finding.acts == "block"]
+    spent = any(is_budget(finding.rule) for finding in blocking)
+    danger = classify(event.tool_name or "", bytes(event.arguments) if event.arguments else b"null")
+    asked = list(findings)
+    refused = spent or (config.block == "all" and bool(blocking))
+    if danger is not None:
+        raw = Finding(
+            rule="destructive_call",
+            severity="block",
+            active=bool(blocking),
+            score=1.0,
+            threshold=1.0,
+            why=danger.what,
+            action="ask somebody first",
+        )
+        made = regulate([raw], Standing(), steps, config.rules)
+        asked += made
+        refused = refused or any(finding.acts == "block" for finding in made)
+    if not refused:
+        asked = [_softened(finding) if finding.acts == "block" else finding for finding in asked]
+    extra = _ends(blocking, standing, config) if refused else ""
+    return make_decision(seq, asked, extra)
+
+
+def _softened(finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, severity="warn")
+
+
+def _ends(blocking: Sequence[Finding], standing: Standing, config: MonitorConfig) -> str:
+    if any(is_budget(finding.rule) for finding in blocking):
+        return " It stays refused until the budget is raised or somebody unblocks the agent."
+    left = max(config.refusals - standing.refusals - 1, 0)
+    rules = ", ".join(finding.rule for finding in blocking)
+    return f" It stays refused until {rules} calms down, somebody unblocks the agent, or {left} more are refused."

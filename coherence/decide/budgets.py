@@ -1,0 +1,28 @@
+"""What the budgets say."""
+
+from __future__ import annotations
+
+from coherence.appraise.budget import budget_findings, together
+from coherence.config import Budget
+from coherence.events import Spent
+from coherence.findings import Finding
+from coherence.state import AgentState
+
+
+def is_budget(rule: str) -> bool:
+    """Tell whether a rule is a budget's: its limit refuses every call, and no number of refusals wears it down."""
+    return rule.startswith(("budget.", "tree_budget."))
+
+
+def all_budget_findings(
+    state: AgentState, budget: Budget | None, tree_budget: Budget | None, tree: Spent | None
+) -> list[Finding]:
+    """Return what the agent's own budget and its tree's say."""
+    findings = []
+    model = state.facts.unpriced_model
+    if budget is not None:
+        findings += budget_findings(budget, state.spent, unpriced_model=model)
+    if tree_budget is not None:
+        spent = together(state.spent, tree)
+        findings += budget_findings(tree_budget, spent, rule="tree_budget", unpriced_model=model)
+    return findings

@@ -1,0 +1,177 @@
+"""What a call's arguments hold: shell texts, command lines cut into words, and every named text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+MOST_VALUES = 10_000
+"""Arguments that are looked at, at every depth together."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
+_RUN = frozenset(["run", "exec", "execute"])
+_RUN_WHAT = frozenset(["command", "commands", "cmd", "script", "in", "process"])
+_SHELL_KEYS = frozenset(
+    [
+        "command",
+        "commands",
+        "cmd",
+        "cmds",
+        "bash",
+        "shell",
+        "shell_command",
+        "shellcommand",
+        "cmdline",
+        "command_line",
+        "commandline",
+        "argv",
+    ]
+)
+_SCRIPT_KEYS = frozenset({"script", "code"})
+_LANGUAGE_KEYS = ("language", "lang", "interpreter", "runtime", "kernel")
+_TALK_KEYS = frozenset(
+    [
+        "description",
+        "reason",
+        "explanation",
+        "cwd",
+        "workdir",
+        "working_directory",
+        "timeout",
+        "id",
+        "session",
+        "session_id",
+        "thought",
+        "title",
+        "env",
+        "comment",
+        "message",
+    ]
+)
+_CODE_TOOL = frozenset(
+    [
+        "python",
+        "ipython",
+        "jupyter",
+        "notebook",
+        "node",
+        "javascript",
+        "js",
+        "repl",
+        "interpreter",
+        "ruby",
+        "typescript",
+        "sql",
+    ]
+)
+_LOOKS_LIKE_CODE = re.compile(
+    r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
+    r"|[\w.]+ = |[\w.]+\()",
+    re.MULTILINE,
+)
+
+
+class Reading(NamedTuple):
+    """Shell texts, word lists and named texts of one call."""
+
+    words: tuple[str, ...]
+    scripts: list[str]
+    argvs: list[tuple[str, ...]]
+    pairs: list[tuple[str, str]]
+
+
+def words_of(tool: str) -> tuple[str, ...]:
+    """Return the words of a tool's own name, without the server's that some protocols put in front.
+
+    Examples
+    --------
+    >>> words_of("mcp__github__deleteFile"), words_of("run_command")
+    (('delete', 'file'), ('run', 'command'))
+    """
+    own = tool[:500].rstrip("_").rpartition("__")[2]
+    return tuple(word.lower() for word in _WORD.findall(own))
+
+
+def is_shell(words: tuple[str, ...]) -> bool:
+    """Return whether a tool's name says that it runs shell text."""
+    if not _CODE_TOOL.isdisjoint(words):
+        return False
+    return not _SHELL_TOOL.isdisjoint(words) or (
+        not _RUN.isdisjoint(words) and (len(words) == 1 or not _RUN_WHAT.isdisjoint(words))
+    )
+
+
+def decode(arguments: bytes | object) -> object:
+    """Return the value of JSON bytes, their text if they are no JSON, and any other value as it is."""
+    if not isinstance(arguments, bytes | bytearray | memoryview):
+        return arguments
+    try:
+        return msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return bytes(arguments).decode("utf-8", "replace")
+
+
+def read_call(tool: str, arguments: bytes | object) -> Reading:
+    """Find the shell texts of a call, and everything else that rows look at."""
+    value = decode(arguments)
+    words = words_of(tool)
+    shell = is_shell(words)
+    found = Reading(words, [], [], [])
+    if isinstance(value, str):
+        (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
+        return found
+    if isinstance(value, list | tuple):
+        value = {"command" if shell else "": value}
+    language = ""
+    stack: list[object] = [value]
+    seen = 0
+    while stack and seen < MOST_VALUES:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            language = next(
+                (str(item[key]).lower() for key in _LANGUAGE_KEYS if isinstance(item.get(key), str)), language
+            )
+            for key, inner in item.items():
+                seen += 1
+                _read_one(found, str(key).lower(), inner, item, shell, language)
+                if isinstance(inner, Mapping | list | tuple):
+                    stack.append(inner)
+        elif isinstance(item, list | tuple):
+            seen += len(item)
+            stack.extend(inner for inner in item[:MOST_VALUES] if isinstance(inner, Mapping | list | tuple))
+    if shell and not found.scripts and not found.argvs:
+        found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
+    return found
+
+
+def _read_one(
+    found: Reading, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
+) -> None:
+    if isinstance(value, str):
+        found.pairs.append((key, value))
+        if key in _SHELL_KEYS or (key in _SCRIPT_KEYS and _is_shell_text(found, value, shell, language)):
+            args = beside.get("args", beside.get("arguments"))
+            if isinstance(args, list | tuple) and args and not any(blank in value for blank in " \n;&|"):
+                found.argvs.append((value, *(str(arg) for arg in args if isinstance(arg, str | int))))
+            else:
+                found.scripts.append(value)
+    elif isinstance(value, list | tuple):
+        texts = tuple(item for item in value[:MOST_VALUES] if isinstance(item, str))
+        found.pairs.extend((key, text) for text in texts)
+        if key in _SHELL_KEYS and texts:
+            if key.endswith("s") or len(texts) == 1:
+                found.scripts.extend(texts)
+            else:
+                found.argvs.append(texts)
+
+
+def _is_shell_text(found: Reading, text: str, shell: bool, language: str) -> bool:
+    if language:
+        return not _SHELL_TOOL.isdisjoint(language.split())
+    if shell:
+        return True
+    return _CODE_TOOL.isdisjoint(found.words) and _LOOKS_LIKE_CODE.search(text) is None

@@ -1,0 +1,185 @@
+"""What the table of dangers is made of: rows, and the command or the call that a row looks at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+DRY = ("--dry-run", "--dryrun", "--help", "--version", "--whatif", "-WhatIf")
+"""Flags with which nearly every program only says what it would do."""
+
+_CLUSTER = re.compile(r"-[A-Za-z0-9]+")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """One simple shell command, with its wrappers (``sudo``, ``env`` …) already taken off.
+
+    Attributes
+    ----------
+    program
+        Base name in lower case, without ``.exe``; empty where there is none, or where it is known only at run time.
+    args
+        The words after it, unquoted.
+    flags
+        Options before ``--``, values cut off at ``=``; ``-rf`` gives ``-rf``, ``-r`` and ``-f``; ``--`` if given.
+    operands
+        Words that are no options, without the values of options that stand before the first operand.
+    lead
+        The first four operands, each followed by a space: what a row's ``verbs`` are compared with.
+    writes, appends
+        File that a redirection writes, and whether it only appends.
+    stdin
+        What the command reads on its input, where the script says it (here-document, ``echo … |``).
+    fed_by
+        Name of a program that downloads or decodes (or ``yes``) earlier in the same pipeline.
+    unread
+        Text whose meaning is known only at run time, or that is no readable shell; usually empty.
+    text
+        The command as written, at most 200 characters.
+    """
+
+    program: str = ""
+    args: tuple[str, ...] = ()
+    flags: frozenset[str] = frozenset()
+    operands: tuple[str, ...] = ()
+    lead: str = ""
+    writes: str = ""
+    appends: bool = False
+    stdin: str = ""
+    fed_by: str = ""
+    unread: str = ""
+    text: str = ""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool call that is not shell text, as a row sees it.
+
+    Attributes
+    ----------
+    words
+        The tool's name in lower case, cut into words: ``mcp__fs__deleteFile`` gives ``delete``, ``file``.
+    pairs
+        Every argument at every depth: its name in lower case, and its value if that is a text.
+    """
+
+    words: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def values(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the texts of the arguments with these names, in their order."""
+        wanted = frozenset(names)
+        return (value for name, value in self.pairs if name in wanted)
+
+
+class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A row about shell commands: it fires where everything it asks for is true.
+
+    Attributes
+    ----------
+    name, kind
+        The row's unique name, and the group it belongs to, such as ``delete``.
+    says
+        What happens, as the end of a sentence that starts with the command: ``deletes files``.
+    programs
+        Names of the programs; empty for every command. A name that ends in ``*`` is a prefix.
+    verbs
+        What the operands must start with, one of these: ``("s3 rm", "s3 rb")``.
+    flags
+        One of these must be given.
+    unless
+        None of these may be given; help and dry runs unless told otherwise.
+    test
+        What else must be true.
+
+    Examples
+    --------
+    >>> DangerousCommand(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",)).name
+    'mine'
+    """
+
+    name: str
+    kind: str
+    says: str
+    programs: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    unless: tuple[str, ...] = DRY
+    test: Callable[[Command], bool] | None = None
+
+    def about(self, program: str) -> bool:
+        """Return whether the row looks at this program."""
+        if not self.programs or program in self.programs:
+            return True
+        return any(name.endswith("*") and program.startswith(name[:-1]) for name in self.programs)
+
+    def fires(self, command: Command) -> bool:
+        """Return whether a command of one of the row's programs is dangerous."""
+        if self.verbs and not any(command.lead.startswith(verb + " ") for verb in self.verbs):
+            return False
+        if self.flags and command.flags.isdisjoint(self.flags):
+            return False
+        return command.flags.isdisjoint(self.unless) and (self.test is None or self.test(command))
+
+
+class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A row about calls of tools that are no shell: it fires where ``test`` is true."""
+
+    name: str
+    kind: str
+    says: str
+    test: Callable[[Call], bool]
+
+
+Danger = DangerousCommand | DangerousCall
+"""A row of the table."""
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """A destructive call.
+
+    Attributes
+    ----------
+    name, kind
+        Of the row that fired.
+    what
+        One plain phrase: ``rm -rf y deletes files``.
+    part
+        The command, or the tool's name, that is the reason; at most 200 characters.
+    """
+
+    name: str
+    kind: str
+    what: str
+    part: str
+
+
+def flags_of(args: Iterable[str]) -> frozenset[str]:
+    """Return the options among a command's words.
+
+    Examples
+    --------
+    >>> sorted(flags_of(["-rf", "x", "--force=yes", "--dry-run=none", "--", "-q"]))
+    ['--', '--force', '-f', '-r', '-rf']
+    """
+    found: set[str] = set()
+    for arg in args:
+        if not arg.startswith("-") or arg == "-":
+            continue
+        name, _, value = arg.partition("=")
+        if value in ("none", "false"):
+            continue
+        found.add(name)
+        if arg == "--":
+            break
+        if _CLUSTER.fullmatch(name):
+            found.update("-" + letter for letter in name[1:])
+    return frozenset(found)
+
+
+def short(text: str, most: int = 200) -> str:
+    """Return a text on one line, cut to ``most`` characters and fit for UTF-8."""
+    line = " ".join(text[: 4 * most].split())
+    cut = line if len(line) <= most and len(text) <= 4 * most else line[: most - 1] + "…"
+    return cut.encode("utf-8", "replace").decode("utf-8")

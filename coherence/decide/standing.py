@@ -1,0 +1,163 @@
+"""What the regulator remembers between ticks: plain data, changed only by folding."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coherence.config import MonitorConfig
+from coherence.decide.budgets import is_budget
+from coherence.decide.corrections import Corrections
+from coherence.events import BLOCK, Event, Feedback, Goal, Message, Outcome
+from coherence.facts import Facts
+from coherence.findings import Decision, FiringOutcome, Guidance
+
+HORIZONS = (1, 5, 10)
+"""Actions after a firing at which one looks what became of it."""
+
+FRESH = 1
+"""Steps for which a firing is worth telling."""
+
+MAX_PENDING = 16
+MAX_OPEN = 32
+MAX_TRANSITIONS = 64
+
+
+class Pending(msgspec.Struct):
+    """A firing whose effect is not known yet."""
+
+    id: str
+    pattern: str
+    results: int
+    """Tool results before it."""
+    pressure: float
+    tool: str
+    error: bool
+    """Whether the newest action had failed."""
+    delivered: bool = False
+    done: list[int] = []
+    """Horizons that were looked at."""
+
+
+class Transition(msgspec.Struct):
+    """What calling one tool after an error of another did."""
+
+    count: int = 0
+    change: float = 0.0
+    """Mean fall of the pressure."""
+
+
+class Standing(msgspec.Struct):
+    """Everything that regulating remembers."""
+
+    held: dict[str, int] = {}
+    """Active rule -> step since which it is."""
+    blocking: list[str] = []
+    """Rules that block now."""
+    lifted: list[str] = []
+    """Rules whose block was ended before they calmed down."""
+    refusals: int = 0
+    """Calls refused in this block."""
+    fired: dict[str, int] = {}
+    """Pattern -> firings so far."""
+    fired_step: dict[str, int] = {}
+    """Pattern -> step of its newest firing."""
+    last_step: int = -1
+    """Step of the newest firing of any."""
+    newest: Guidance | None = None
+    """The newest firing, until it is delivered."""
+    pending: list[Pending] = []
+    open: list[str] = []
+    """Firings of the task that has not ended."""
+    ended: bool | None = None
+    """How a task ended whose firings do not know it yet."""
+    transitions: dict[str, Transition] = {}
+    """``tool that failed > tool called next`` -> what it did to the pressure."""
+    pressure: float = 0.0
+    """At the newest tick."""
+    results: int = 0
+    """Tool results at the newest tick."""
+    corrections: Corrections = msgspec.field(default_factory=Corrections)
+    born: int = 0
+    """Steps of the agent's life before this state began."""
+
+    def observe(self, event: Event) -> None:
+        """Take in an event that is no tick."""
+        if type(event) is Message:
+            for pending in self.pending:
+                if pending.id == event.firing:
+                    pending.delivered = True
+            if self.newest is not None and self.newest.id == event.firing:
+                self.newest = None
+        elif type(event) is Feedback and event.about == BLOCK:
+            self._lift(self.blocking)
+        elif type(event) is Outcome and self.open:
+            self.ended = event.success if event.success is not None else _is_good(event.score)
+        elif type(event) is Goal and self.ended is None:
+            self.open = []
+
+    def guidance(self, steps: int) -> Guidance | None:
+        """Return the newest firing if it still says something about now: undelivered, one step ago at most."""
+        return self.newest if steps - self.last_step <= FRESH else None
+
+    def _lift(self, rules: list[str]) -> None:
+        self.lifted += [rule for rule in rules if rule not in self.lifted]
+        self.blocking = [rule for rule in self.blocking if rule not in self.lifted]
+        self.refusals = 0
+
+    def take_check(self, decision: Decision, config: MonitorConfig) -> None:
+        """Take in what was answered to the question whether a call may run."""
+        if decision.kind != "block":
+            return
+        self.blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
+        wearing = [rule for rule in self.blocking if not is_budget(rule)]
+        if wearing:
+            self.refusals += 1
+            if self.refusals >= config.refusals:
+                self._lift(wearing)
+
+    def take(self, decision: Decision, facts: Facts, pressure: float, outcomes: tuple[FiringOutcome, ...]) -> None:
+        """Take in what was decided at a tick."""
+        active = {finding.rule for finding in decision.findings if finding.active}
+        self.held = {rule: self.held.get(rule, facts.steps) for rule in sorted(active)}
+        self.blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
+        self.lifted = [finding.rule for finding in decision.findings if finding.lifted and finding.severity == "block"]
+        if not self.blocking:
+            self.refusals = 0
+        self._learn_transition(facts, pressure)
+        for outcome in outcomes:
+            self._take_outcome(outcome)
+        self.pending = [pending for pending in self.pending if HORIZONS[-1] not in pending.done][-MAX_PENDING:]
+        self.pressure, self.results = pressure, facts.results
+        guidance = decision.guidance
+        if guidance is not None:
+            pattern = guidance.pattern
+            self.fired[pattern] = self.fired.get(pattern, 0) + 1
+            self.fired_step[pattern] = self.last_step = facts.steps
+            self.newest = guidance
+            last = facts.actions[-1] if facts.actions else None
+            tool, error = (last.tool, last.error) if last is not None else ("", False)
+            self.pending.append(Pending(guidance.id, pattern, facts.results, pressure, tool, error))
+            self.open = [*self.open, guidance.id][-MAX_OPEN:]
+
+    def _take_outcome(self, outcome: FiringOutcome) -> None:
+        if outcome.horizon == 0:
+            self.open, self.ended = [], None
+        for pending in self.pending:
+            if pending.id == outcome.firing:
+                pending.done.append(outcome.horizon)
+
+    def _learn_transition(self, facts: Facts, pressure: float) -> None:
+        """Learn what the call after an error did, if exactly one result came since the last tick."""
+        if facts.results != self.results + 1 or len(facts.actions) < 2 or not facts.actions[-2].error:
+            return
+        key = f"{facts.actions[-2].tool[:64]}>{facts.actions[-1].tool[:64]}"
+        known = self.transitions.pop(key, None) or Transition()
+        known.count += 1
+        known.change += (self.pressure - pressure - known.change) / known.count
+        self.transitions[key] = known
+        if len(self.transitions) > MAX_TRANSITIONS:
+            del self.transitions[next(iter(self.transitions))]
+
+
+def _is_good(score: float | None) -> bool | None:
+    return None if score is None else score >= 0.5

@@ -1,0 +1,149 @@
+"""What texts mean beside each other: the newest answer and its task, corrections and requests like them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from coherence.decide.advising import procedural_finding, scope_finding
+from coherence.decide.scope import Drift, scope_drift
+from coherence.decide.standing import Standing
+from coherence.decide.wording import is_implicit
+from coherence.events import Correction, Message
+from coherence.facts import Answer
+from coherence.findings import Finding
+from coherence.sensor.calls import Breaker, Call
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.sensor.stages import Group, Stages, run_stages
+from coherence.sensor.waiting import drive_sync
+from coherence.state import AgentState
+from coherence.vectors import cosine
+
+
+class Meaning:
+    """Compares the texts of one agent, with the embedder's vectors where there are any, else by words.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    standing : Standing
+        What is remembered; its corrections are changed by :meth:`correct` and :meth:`settle` only.
+    cache : EmbeddingCache, optional
+        The embedder.
+    session : str
+        The session's name, for the provenance of corrections.
+    """
+
+    def __init__(self, state: AgentState, standing: Standing, cache: EmbeddingCache | None, session: str) -> None:
+        self.state = state
+        self.cache = cache
+        self.session = session
+        self.begin(standing)
+
+    def begin(self, standing: Standing) -> None:
+        """Go on with what was remembered elsewhere."""
+        self.standing = standing
+        self._drifts: tuple[Answer, tuple[str, ...], tuple[str, ...], tuple[Drift, ...]] | None = None
+
+    @property
+    def step(self) -> int:
+        """Steps over the agent's whole life, by which corrections fade."""
+        return self.standing.born + self.state.facts.steps
+
+    def correct(self, seq: int, event: Correction | Message, request: str) -> None:
+        """File, change or forget a correction of what was done for a request, if the event is one."""
+        kept = self.standing.corrections
+        if type(event) is Message:
+            asked = self.state.config.implicit_corrections and event.role == "user" and bool(request)
+            if asked and is_implicit(event.content, request):
+                kept.add(event.content, request=request, seq=seq, session=self.session, step=self.step)
+        elif type(event) is Correction:
+            if event.id is None:
+                kept.add(event.text, request=request, seq=seq, session=self.session, step=self.step)
+            elif event.removed:
+                kept.forget(event.id)
+            elif event.id in kept.notes and event.text.strip():
+                kept.edit(event.id, event.text)
+
+    def findings(self) -> list[Finding]:
+        """Return what the newest answer and the present request say."""
+        found = (self._scope(), self._procedural())
+        return [finding for finding in found if finding is not None]
+
+    def _vectors(self, texts: Sequence[str]) -> dict[str, Any]:
+        """Return the vectors of those texts that are goals or context now.
+
+        These were embedded for this tick, live, after a restart and in a replay. What else the cache may hold, from
+        other agents or from before, must not count, or a replay would see something else.
+        """
+        cache = self.cache
+        if cache is None or not isinstance(getattr(cache.embedder, "fingerprint", None), str):
+            return {}
+        present = {*self.state.get_goals(), *self.state.get_recent_context()}
+        found: dict[str, Any] = {}
+        cache.find([text for text in texts if text in present], found)
+        return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
+
+    def embed(self, text: str) -> Any:
+        """Return the vector of a text, ``None`` if there is no embedder or it fails; nothing of the state changes."""
+        cache = self.cache
+        if cache is None:
+            return None
+        found: dict[str, Any] = {}
+        call = Call("embedder", lambda: cache.make([text], until, []), Breaker())
+        until = time.monotonic() + self.state.config.timeout_s
+
+        def stages() -> Stages[None]:
+            if cache.find([text], found):
+                yield Group([call], until)
+                cache.find([text], found)
+
+        drive_sync(run_stages(stages()))
+        vector = found.get(text)
+        return None if isinstance(vector, str) else vector
+
+    def settle(self) -> None:
+        """File corrections anew whose vectors are known by now."""
+        kept = self.standing.corrections
+        if kept.notes and (pending := kept.pending()):
+            vectors = self._vectors(pending)
+            if vectors:
+                kept.settle(vectors)
+
+    def drifts(self) -> tuple[Drift, ...]:
+        """Return how far the newest answer is from the latest request, and from the goal."""
+        facts = self.state.facts
+        answer = facts.answer
+        if answer is None or not answer.final or not answer.text.strip():
+            return ()
+        tasks = dict.fromkeys(text for text in (answer.request, facts.goal) if text)
+        if not tasks:
+            return ()
+        goals = self.state.get_goals()
+        shown = any(item.seq == answer.seq and item.text == answer.text for item in facts.context)
+        embedded = tuple(text for text in tasks if text in goals) if shown else ()
+        if self._drifts is None or self._drifts[:3] != (answer, tuple(tasks), embedded):
+            known = self._vectors([answer.text, *embedded]) if embedded else {}
+            given = known.get(answer.text)
+            cosines = [cosine(known[text], given) for text in embedded if given is not None and text in known]
+            nearest = max(cosines, default=None)
+            found = tuple(scope_drift(task, answer.text, cosine=nearest) for task in tasks)
+            if self.cache is not None and embedded and nearest is None:
+                return found  # a vector is late
+            self._drifts = (answer, tuple(tasks), embedded, found)
+        return self._drifts[3]
+
+    def _scope(self) -> Finding | None:
+        drifts = self.drifts()
+        answer = self.state.facts.answer
+        return scope_finding(drifts, answer.seq) if drifts and answer is not None else None
+
+    def _procedural(self) -> Finding | None:
+        """Return what earlier corrections say about the present request; ``None`` without any."""
+        kept, request = self.standing.corrections, self.state.facts.request
+        if not kept.notes or not request:
+            return None
+        vector = self._vectors([request]).get(request)
+        return procedural_finding(kept.relevant(request, vector, self.step), self.session)

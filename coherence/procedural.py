@@ -1,0 +1,72 @@
+"""What a monitor knows of earlier corrections, and how it puts them into a prompt."""
+
+from __future__ import annotations
+
+from coherence.decide.corrections import CorrectionPattern
+from coherence.decide.quoting import LIMIT, inject
+from coherence.engine import Engine
+from coherence.plain import check_text
+from coherence.recording import Recording
+
+
+class Procedural(Recording):
+    """Recording, and reading back what users have corrected."""
+
+    _engine: Engine
+
+    def corrections(self) -> list[CorrectionPattern]:
+        """Return what users have corrected again and again, the heaviest first.
+
+        A pattern is three corrections or more on similar requests, or the same one on different requests; old ones
+        fade. ``examples`` are its notes; their ids serve :meth:`edit_correction` and :meth:`forget_correction`.
+        """
+        with self._engine.settled() as column:
+            return column.standing.corrections.patterns(column.meaning.step)
+
+    def edit_correction(self, id: str, text: str) -> None:
+        """Change the text of a correction; its id is that of a note of :meth:`corrections`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such correction.
+        """
+        with self._engine.settled() as column:
+            if check_text("id", id) not in column.standing.corrections.notes:
+                raise ValueError(f"no correction has the id {id!r}: corrections() lists them")
+        super().edit_correction(id, text)
+
+    def inject_corrections(self, prompt: str, *, limit: int = LIMIT) -> str:
+        """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
+
+        Parameters
+        ----------
+        prompt : str
+            What the agent will be asked; it is not recorded here.
+        limit : int
+            Most characters to put before it.
+
+        Examples
+        --------
+        >>> from coherence.monitor import Monitor
+        >>> m = Monitor(embedder=False)
+        >>> m.message("user", "What is the weather in Oslo?")
+        >>> for text in ("Celsius, not Fahrenheit", "no wind speeds", "name the day"):
+        ...     m.correction(text)
+        >>> print(m.inject_corrections("What is the weather in Oslo today?"))
+        <past_corrections>
+        Users corrected this agent 3 times on similar requests. Their words, quoted, newest first:
+        - "name the day" (session 1, step 0)
+        - "no wind speeds" (session 1, step 0)
+        - "Celsius, not Fahrenheit" (session 1, step 0)
+        </past_corrections>
+        <BLANKLINE>
+        What is the weather in Oslo today?
+        """
+        request = check_text("prompt", prompt)
+        with self._engine.settled() as column:
+            kept = column.standing.corrections
+            if not kept.notes:
+                return prompt
+            vector = column.meaning.embed(request)
+            return inject(prompt, kept.relevant(request, vector, column.meaning.step), limit=limit)

@@ -1,0 +1,160 @@
+"""Snapshots of an agent's state: lossless, versioned, deterministic, bounded; two of them can be merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coherence.appraise.appraiser import Mood
+from coherence.appraise.baseline import Baseline
+from coherence.decide.corrections import Corrections
+from coherence.decide.standing import MAX_TRANSITIONS, Standing, Transition
+from coherence.evidence.rows import Verdict
+from coherence.facts import Facts
+from coherence.records import frozen_hook
+
+VERSION = 2
+"""Of the form of snapshots; another one is refused, and the events are folded again."""
+
+
+class Snapshot(msgspec.Struct):
+    """Everything that folding has changed; plain data."""
+
+    facts: Facts
+    mood: Mood
+    standing: Standing
+    version: int = VERSION
+    measured: Verdict | None = None
+
+
+class Legacy(msgspec.Struct):
+    """What an agent's next session, of another name, begins with."""
+
+    baselines: dict[str, Baseline] = {}
+    corrections: Corrections = msgspec.field(default_factory=Corrections)
+    steps: int = 0
+    """Of the agent's life so far."""
+
+
+_PACKER = msgspec.msgpack.Encoder()
+_UNPACKER = msgspec.msgpack.Decoder(Snapshot, dec_hook=frozen_hook)
+_WRITER = msgspec.json.Encoder(order="deterministic")
+_READER = msgspec.json.Decoder(Snapshot, dec_hook=frozen_hook)
+
+
+def pack(snapshot: Snapshot) -> bytes:
+    """Return a snapshot in its short form, for the store."""
+    return _PACKER.encode(snapshot)
+
+
+def unpack(data: bytes) -> Snapshot:
+    """Return what :func:`pack` made.
+
+    Raises
+    ------
+    ValueError
+        If it is no snapshot of this version.
+    """
+    return _read(_UNPACKER, data)
+
+
+def to_text(snapshot: Snapshot) -> str:
+    """Return a snapshot as JSON: the same text for the same state, on every machine."""
+    return _WRITER.encode(snapshot).decode()
+
+
+def from_text(text: str) -> Snapshot:
+    """Return what :func:`to_text` made.
+
+    Raises
+    ------
+    ValueError
+        If it is no snapshot of this version.
+    """
+    try:
+        data = text.encode()
+    except UnicodeError as error:
+        raise ValueError(f"not a snapshot: {error}") from error
+    return _read(_READER, data)
+
+
+def _read(decoder: Any, data: bytes) -> Snapshot:
+    try:
+        snapshot: Snapshot = decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ValueError(f"not a snapshot: {error}") from error
+    if snapshot.version != VERSION:
+        raise ValueError(f"a snapshot of version {snapshot.version}, expected {VERSION}")
+    return snapshot
+
+
+def merge(one: Snapshot, other: Snapshot) -> Snapshot:
+    """Return one state of two that one agent lived through apart, for instance in two processes.
+
+    Totals are added, what was learned is put together (baselines and transitions weighted by their samples,
+    corrections by their provenance), and the present - context, latest actions, what is held or blocked - is that of
+    the state whose newest event is later. The order of the two does not matter. A state merged with itself counts its
+    totals twice: only the user knows whether two states share a past.
+
+    Raises
+    ------
+    ValueError
+        If their corrections were embedded by different models.
+    """
+    late, early = sorted((one, other), key=lambda each: (each.facts.latest_ts, _WRITER.encode(each)), reverse=True)
+    facts = _copied(late.facts, Facts)
+    past = early.facts
+    for name in ("calls", "results", "errors", "messages", "steps", "priced", "unpriced", "faults", "turn"):
+        setattr(facts, name, getattr(facts, name) + getattr(past, name))
+    for name in ("tokens_in", "tokens_out", "cost_usd"):
+        setattr(facts, name, _added(getattr(facts, name), getattr(past, name)))
+    facts.tools = _counted(facts.tools, past.tools)
+    facts.shapes = _counted(facts.shapes, past.shapes)
+    facts.memories = {**past.memories, **facts.memories}
+    facts.first_ts = min((ts for ts in (facts.first_ts, past.first_ts) if ts is not None), default=None)
+    mood = _copied(late.mood, Mood)
+    mood.baselines = {
+        name: _together(late.mood.baselines.get(name), early.mood.baselines.get(name))
+        for name in sorted({*late.mood.baselines, *early.mood.baselines})
+    }
+    standing = _copied(late.standing, Standing)
+    standing.fired = _counted(standing.fired, early.standing.fired)
+    known = {**early.standing.transitions, **late.standing.transitions}
+    standing.transitions = {
+        key: _both(late.standing.transitions.get(key), early.standing.transitions.get(key))
+        for key in list(known)[-MAX_TRANSITIONS:]
+    }
+    standing.corrections = late.standing.corrections.merge(early.standing.corrections)
+    standing.born += early.standing.born
+    return Snapshot(facts, mood, standing, measured=late.measured)
+
+
+def _copied(value: Any, kind: Any) -> Any:
+    return msgspec.msgpack.decode(_PACKER.encode(value), type=kind, dec_hook=frozen_hook)
+
+
+def _added(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else one + other
+
+
+def _counted(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+
+
+def _together(one: Baseline | None, other: Baseline | None) -> Baseline:
+    """Return the mean and variance of both samples together."""
+    if one is None or other is None or not one.count or not other.count:
+        found = one if one is not None and one.count else other or one or Baseline()
+        return Baseline(found.mean, found.variance, found.count, found.refused)
+    count = one.count + other.count
+    mean = (one.mean * one.count + other.mean * other.count) / count
+    spread = sum(each.count * (each.variance + (each.mean - mean) ** 2) for each in (one, other)) / count
+    return Baseline(mean, spread, count, one.refused)
+
+
+def _both(one: Transition | None, other: Transition | None) -> Transition:
+    found = [each for each in (one, other) if each is not None and each.count]
+    count = sum(each.count for each in found)
+    change = sum(each.count * each.change for each in found) / count if count else 0.0
+    return Transition(count, change)

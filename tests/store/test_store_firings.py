@@ -1,0 +1,349 @@
+"""Firings and their outcomes: written with their events, never changed, read as pairs, kept when events leave."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coherence.store import schema
+from coherence.store.errors import StoreError
+from coherence.store.firings import read_pairs
+from coherence.store.jsonl import export_jsonl, verify_jsonl
+from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, SessionRow
+from coherence.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "store.db", synchronous="NORMAL") as store:
+        yield store
+
+
+def begin(store: Store, name: str = "s", agent: str = "a", source: str = "api") -> SessionRow:
+    with store.transaction() as transaction:
+        return transaction.add_session(session=name, agent=agent, parent=None, source=source, started=1, config="{}")
+
+
+def add(
+    store: Store,
+    session: SessionRow,
+    firing: FiringRow | None = None,
+    delivered: str | None = None,
+    *outcomes: FiringOutcomeRow,
+) -> None:
+    with store.transaction() as transaction:
+        seq = transaction.last_seq(session.id) + 1
+        decision = None
+        if firing is not None:
+            pair = "null" if firing.pair is None else firing.pair
+            data = f'{{"guidance":{{"id":"{firing.id}","pattern":"loop","arm":"{firing.arm}","pair":{pair}}}}}'
+            decision = DecisionRow("guide", data)
+        row = EventRow(seq, float(seq), "tick", "{}", None, decision, firing, delivered, outcomes)
+        transaction.add_events(session, [row])
+
+
+def fire(store: Store, session: SessionRow, name: str, pair: int | None, arm: str) -> None:
+    add(store, session, FiringRow(name, "loop", pair, arm, "text"))
+
+
+def come(store: Store, session: SessionRow, name: str, change: float | None, horizon: int = 5) -> None:
+    add(store, session, None, None, FiringOutcomeRow(firing=name, horizon=horizon, pressure_change=change))
+
+
+def whole_pair(store: Store, session: SessionRow, pair: int, told: float, untold: float) -> None:
+    fire(store, session, f"t{pair}", pair, "treatment")
+    add(store, session, None, f"t{pair}")
+    fire(store, session, f"c{pair}", pair, "control")
+    come(store, session, f"t{pair}", told)
+    come(store, session, f"c{pair}", untold)
+
+
+def test_complete_pairs_are_read_and_the_others_counted(store: Store) -> None:
+    session = begin(store)
+    whole_pair(store, session, 0, 0.5, 0.2)
+    fire(store, session, "t1", 1, "treatment")  # never delivered
+    fire(store, session, "c1", 1, "control")
+    come(store, session, "t1", 0.9)
+    come(store, session, "c1", 0.1)
+    fire(store, session, "c2", 2, "control")  # one outcome unknown, the other not there
+    fire(store, session, "t2", 2, "treatment")
+    add(store, session, None, "t2")
+    come(store, session, "c2", None)
+    fire(store, session, "t3", 3, "treatment")  # alone
+    fire(store, session, "t4", None, "treatment")  # not drawn
+    found = read_pairs(store, "loop")
+    assert found.differences == (0.5 - 0.2,)
+    assert (found.firings, found.treatments, found.delivered) == (8, 5, 2)
+    assert (found.undelivered, found.missing, found.single, found.repeated, found.chosen) == (1, 1, 1, 0, 1)
+    assert read_pairs(store, "loop", horizon=1).missing == 2
+    assert read_pairs(store, "other").firings == 0
+    assert store.patterns() == ["loop"]
+    assert store.verify() == []
+
+
+def test_pairs_come_in_the_order_in_which_they_became_known(store: Store) -> None:
+    session = begin(store)
+    for pair in range(3):
+        fire(store, session, f"c{pair}", pair, "control")
+        fire(store, session, f"t{pair}", pair, "treatment")
+    for pair, change in ((0, 0.1), (1, 0.2), (2, 0.3)):
+        come(store, session, f"c{pair}", 0.0)
+        come(store, session, f"t{pair}", change)
+    seen: list[tuple[float, ...]] = [read_pairs(store, "loop").differences]
+    for pair in (2, 0, 1):  # confirmed late, and in another order
+        add(store, session, None, f"t{pair}")
+        seen.append(read_pairs(store, "loop").differences)
+    assert seen == [(), (0.3,), (0.3, 0.1), (0.3, 0.1, 0.2)]
+
+
+def test_every_measure_has_its_outcome(store: Store) -> None:
+    session = begin(store)
+    fire(store, session, "t", 0, "treatment")
+    add(store, session, None, "t")
+    fire(store, session, "c", 0, "control")
+    for name, good in (("t", True), ("c", False)):
+        known = FiringOutcomeRow(firing=name, horizon=5, error_resolved=good, tool_switched=not good)
+        add(store, session, None, None, known, FiringOutcomeRow(firing=name, horizon=0, task_success=good))
+    assert read_pairs(store, "loop", measure="error").differences == (1.0,)
+    assert read_pairs(store, "loop", measure="switch").differences == (-1.0,)
+    assert read_pairs(store, "loop", measure="task", horizon=0).differences == (1.0,)
+    assert read_pairs(store, "loop", measure="task").missing == 1
+    assert read_pairs(store, "loop").missing == 1
+    with pytest.raises(ValueError, match="horizon must be one of"):
+        read_pairs(store, "loop", horizon=2)
+    with pytest.raises(ValueError, match="measure must be one of"):
+        read_pairs(store, "loop", measure="mood")  # type: ignore[arg-type]
+
+
+def test_a_difference_beyond_1_is_cut(store: Store) -> None:
+    session = begin(store)
+    whole_pair(store, session, 0, 0.9, -0.6)
+    whole_pair(store, session, 1, -0.9, 0.6)
+    assert read_pairs(store, "loop").differences == (1.0, -1.0)
+
+
+def test_agents_have_pairs_of_their_own_and_tests_do_not_count(store: Store) -> None:
+    one, other, test = begin(store), begin(store, agent="b"), begin(store, "test", source="test")
+    fire(store, one, "x", 0, "treatment")
+    fire(store, other, "y", 0, "control")
+    whole_pair(store, test, 7, 1.0, 0.0)
+    found = read_pairs(store, "loop")
+    assert (found.single, found.firings, found.differences) == (2, 2, ())
+    assert store.firing_counts("a") == {"loop": 1}
+
+
+def test_what_two_sessions_at_once_draw_alike_counts_once(store: Store) -> None:
+    one, other = begin(store, "one"), begin(store, "other")
+    whole_pair(store, one, 0, 0.5, 0.0)
+    fire(store, other, "again", 0, "treatment")
+    add(store, other, None, "again")
+    come(store, other, "again", 1.0)
+    found = read_pairs(store, "loop")
+    assert (found.differences, found.repeated) == ((0.5,), 1)
+
+
+def test_counting_goes_on_over_sessions(store: Store) -> None:
+    one = begin(store, "one")
+    assert store.firing_counts("a") == {}
+    fire(store, one, "f0", 0, "control")
+    assert store.firing_counts("a") == {"loop": 1}
+    fire(store, one, "f1", 0, "treatment")
+    fire(store, one, "f2", None, "treatment")
+    assert store.firing_counts("a") == {"loop": 2}
+    fire(store, begin(store, "two"), "f3", 1, "control")
+    assert store.firing_counts("a") == {"loop": 3}
+    assert store.firing_counts("b") == {}
+
+
+def test_a_repeated_id_is_refused_by_name_and_nothing_of_the_transaction_is_kept(store: Store) -> None:
+    session = begin(store)
+    fire(store, session, "loop-1", 0, "control")
+    with pytest.raises(StoreError, match=r"refuses the firing 'loop-1' \(a firing is never replaced"):
+        fire(store, session, "loop-1", 0, "treatment")
+    assert store.count_events() == 1 and store.verify() == []
+    for wrong in ("", None):
+        with pytest.raises(StoreError, match="constraint failed"):
+            fire(store, session, wrong, 1, "control")  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="constraint failed"):
+        fire(store, session, "loop-2", 1, "both")
+    with pytest.raises(StoreError, match="refuses an outcome of 'loop-1'"):
+        come(store, session, "loop-1", 1.5)
+    with pytest.raises(StoreError, match="refuses an outcome of 'loop-1'"):
+        come(store, session, "loop-1", 0.5, horizon=2)
+    assert store.count_events() == 1
+
+
+def test_what_cannot_be_confirmed_or_is_known_already_loses_no_event(store: Store) -> None:
+    session = begin(store)
+    fire(store, session, "t", 0, "treatment")
+    fire(store, session, "c", 0, "control")
+    for name in ("nobody", "c", "t", "t", "\0"):
+        add(store, session, None, name)
+    for name, change in (("t", 0.5), ("t", -1.0), ("nobody", 1.0), ("c", 0.0)):
+        come(store, session, name, change)
+    assert store.count_events() == 11
+    found = read_pairs(store, "loop")
+    assert (found.differences, found.delivered) == ((0.5,), 1)
+
+
+def test_a_batch_may_hold_firing_delivery_and_outcome(store: Store) -> None:
+    session = begin(store)
+    outcome = FiringOutcomeRow(firing="t", horizon=1, pressure_change=0.25)
+    rows = [
+        EventRow(1, 1.0, "tick", "{}", firing=FiringRow("t", "loop", 0, "treatment", "text")),
+        EventRow(2, 2.0, "message", "{}", delivered="t"),
+        EventRow(3, 3.0, "tick", "{}", outcomes=(outcome,)),
+    ]
+    with store.transaction() as transaction:
+        transaction.add_events(session, rows)
+    (found,) = store.firing_results("loop", 1)
+    assert (found.event_id, found.delivered_id, found.outcome_id, found.pressure_change) == (1, 2, 3, 0.25)
+
+
+def test_retention_and_export_leave_the_record_of_the_experiment(store: Store, tmp_path: Path) -> None:
+    session = begin(store)
+    whole_pair(store, session, 0, 0.5, 0.2)
+    before = read_pairs(store, "loop")
+    export_jsonl(store, tmp_path / "audit")
+    assert verify_jsonl(tmp_path / "audit") == []
+    assert '"guidance":{"id":"t0"' in (tmp_path / "audit" / "audit.jsonl").read_text()
+    assert store.prune(max_events=0) == 5
+    assert read_pairs(store, "loop") == before
+    whole_pair(store, session, 1, 0.1, 0.2)
+    assert len(read_pairs(store, "loop").differences) == 2
+    assert store.verify() == []
+
+
+def test_five_thousand_pairs_are_read_with_one_indexed_query(store: Store) -> None:
+    session = begin(store)
+    with store.transaction() as transaction:
+        rows = []
+        for pair in range(5000):
+            for place, arm in enumerate(("treatment", "control")):
+                seq, name = 4 * pair + 2 * place + 1, f"{arm}{pair}"
+                known = FiringOutcomeRow(firing=name, horizon=5, pressure_change=0.5 - place)
+                rows.append(EventRow(seq, 1.0, "tick", "{}", firing=FiringRow(name, "loop", pair, arm, "")))
+                told = name if arm == "treatment" else None
+                rows.append(EventRow(seq + 1, 1.0, "tick", "{}", delivered=told, outcomes=(known,)))
+        transaction.add_events(session, rows)
+    assert read_pairs(store, "loop").differences == (1.0,) * 5000
+    assert store._writer is not None
+    from coherence.store.queries import FIRINGS
+
+    plan = [row[3] for row in store._writer.execute(f"EXPLAIN QUERY PLAN {FIRINGS}", (5, "loop"))]
+    assert any("firings_by_pattern (pattern=?)" in step for step in plan)
+    assert any("SEARCH o USING PRIMARY KEY" in step for step in plan)
+
+
+COLUMNS = "firing_id, session_id, seq, event_id, agent, pattern, pair, arm, text, ts, source"
+FREE = "1, 3, 3, 'a', 'loop', 1, 'control', '', 3, 'api'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (f"INSERT INTO firings ({COLUMNS}) VALUES (NULL, {FREE})", "NOT NULL constraint failed"),
+        (f"INSERT INTO firings ({COLUMNS}) VALUES ('', {FREE})", "CHECK constraint failed"),
+        (f"INSERT INTO firings ({COLUMNS}) VALUES (x'31', {FREE})", "CHECK constraint failed"),
+        (f"INSERT INTO firings ({COLUMNS}) VALUES ('t', {FREE})", "never replaced"),
+        (f"REPLACE INTO firings ({COLUMNS}) VALUES ('t', {FREE})", "never replaced"),
+        (f"INSERT INTO firings ({COLUMNS}, delivered, delivered_id) VALUES ('n', {FREE}, 1, 2)", "begins undelivered"),
+        (
+            f"REPLACE INTO firings ({COLUMNS}) VALUES ('n', 1, 1, 1, 'a', 'loop', 1, 'control', '', 1, 'api')",
+            "replaced",
+        ),
+        (
+            f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 9, 9, 'a', 'loop', 1, 'control', '', 3, 'api')",
+            "its event",
+        ),
+        (
+            f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 3, 3, 'b', 'loop', 1, 'control', '', 3, 'api')",
+            "its event",
+        ),
+        (f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 3, 3, 'a', 'loop', 1, 'both', '', 3, 'api')", "CHECK"),
+        (f"INSERT INTO firings ({COLUMNS}) VALUES ('n', 1, 3, 3, 'a', 'loop', -1, 'control', '', 3, 'api')", "CHECK"),
+        ("UPDATE firings SET arm = 'control' WHERE firing_id = 't'", "never changed"),
+        ("UPDATE firings SET firing_id = NULL WHERE firing_id = 't'", "never changed|NOT NULL"),
+        ("UPDATE OR REPLACE firings SET firing_id = 'c' WHERE firing_id = 't'", "never changed"),
+        ("UPDATE firings SET delivered = 1, delivered_id = 3, pair = 9 WHERE firing_id = 't'", "never changed"),
+        ("UPDATE firings SET delivered = 0, delivered_id = NULL WHERE firing_id = 'd'", "never changed"),
+        ("UPDATE firings SET delivered_id = 4 WHERE firing_id = 'd'", "never changed"),
+        ("UPDATE firings SET delivered = 1 WHERE firing_id = 't'", "confirmed by an event after"),
+        ("UPDATE firings SET delivered = 1, delivered_id = 1 WHERE firing_id = 't'", "confirmed by an event after"),
+        ("UPDATE firings SET delivered = 1, delivered_id = 3 WHERE firing_id = 'c'", "CHECK constraint failed"),
+        ("DELETE FROM firings", "never deleted"),
+        ("INSERT INTO firing_outcomes VALUES ('d', 5, 6, 0.5, 0, 0, 0)", "an outcome is never replaced"),
+        ("REPLACE INTO firing_outcomes VALUES ('d', 5, 6, 0.5, 0, 0, 0)", "an outcome is never replaced"),
+        ("INSERT INTO firing_outcomes VALUES ('t', 5, 1, 0.5, 0, 0, 0)", "known by an event after"),
+        ("INSERT INTO firing_outcomes VALUES ('nobody', 5, 3, 0.5, 0, 0, 0)", "known by an event after"),
+        ("INSERT INTO firing_outcomes VALUES ('t', 3, 3, 0.5, 0, 0, 0)", "CHECK constraint failed"),
+        ("INSERT INTO firing_outcomes VALUES ('t', 5, 3, 9e999, 0, 0, 0)", "CHECK constraint failed"),
+        ("INSERT INTO firing_outcomes VALUES ('t', 5, 3, 0.5, 2, 0, 0)", "CHECK constraint failed"),
+        ("UPDATE firing_outcomes SET pressure_change = 1.0", "an outcome is never changed"),
+        ("DELETE FROM firing_outcomes", "never deleted"),
+    ],
+)
+def test_the_database_itself_refuses(store: Store, statement: str, reason: str) -> None:
+    session = begin(store)
+    fire(store, session, "t", 0, "treatment")
+    fire(store, session, "c", 0, "control")
+    add(store, session)
+    fire(store, session, "d", 1, "treatment")
+    add(store, session, None, "d")
+    come(store, session, "d", 0.25)
+    connection = sqlite3.connect(store.path, isolation_level=None)
+    try:
+        before = list(connection.iterdump())
+        with pytest.raises(sqlite3.IntegrityError, match=reason):
+            connection.execute(statement)
+        assert list(connection.iterdump()) == before
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE firings SET arm = 'control', delivered = 0, delivered_id = NULL WHERE firing_id = 't0'",
+        "UPDATE firings SET pair = 5 WHERE firing_id = 'c0'",
+        "UPDATE firings SET event_id = 99 WHERE firing_id = 'c0'",
+        "UPDATE firings SET source = 'test' WHERE firing_id = 'c0'",
+    ],
+)
+def test_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, statement: str) -> None:
+    session = begin(store)
+    whole_pair(store, session, 0, 0.5, 0.2)
+    connection = sqlite3.connect(store.path, isolation_level=None)
+    connection.execute("DROP TRIGGER firings_update")
+    connection.execute(statement)
+    connection.close()
+    (fault,) = store.verify()
+    assert fault.what == "altered" and "the firing" in fault.message
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_store_gets_the_tables_and_keeps_its_events(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "old.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    for number in range(1, version + 1):
+        schema.migrate(connection, number)
+    connection.execute("INSERT INTO sessions VALUES (1, 's', 'a', NULL, 'api', 1.0, '{}')")
+    connection.close()
+    with Store(path) as store:
+        whole_pair(store, store.sessions()[0], 0, 0.5, 0.25)
+        assert read_pairs(store, "loop").differences == (0.25,)
+        assert store.verify() == []
+
+
+def test_a_decision_that_is_no_json_any_more_is_a_fault_and_no_error(store: Store) -> None:
+    session = begin(store)
+    whole_pair(store, session, 0, 0.5, 0.2)
+    connection = sqlite3.connect(store.path, isolation_level=None)
+    connection.execute("DROP TRIGGER decisions_update")
+    connection.execute("PRAGMA ignore_check_constraints = ON")
+    connection.execute("UPDATE decisions SET data = '{' WHERE seq = 1")
+    connection.close()
+    assert [fault.what for fault in store.verify()] == ["altered"]
