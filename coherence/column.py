@@ -24,12 +24,16 @@ from coherence.meaning import Meaning
 from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
 from coherence.protocols import MetricFn, Rule, ScalarMetricFn
 from coherence.providers.hashing import HashingEmbedder
-from coherence.records import Failure, Reading, Tick
+from coherence.records import Band, Failure, FrozenDict, Reading, Tick
 from coherence.registry import is_scalar
+from coherence.sensor.calls import Breaker
 from coherence.sensor.core import CoherenceSensor
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.snapshots import Legacy, Snapshot
 from coherence.state import AgentState
+
+ENDING = "outcome"
+"""Reason of a tick after which nothing comes: nobody could be told anything any more."""
 
 
 class Column:
@@ -55,6 +59,8 @@ class Column:
         Agent and session.
     state : AgentState, optional
         The state that ``metrics`` were made for.
+    measures : bool
+        Whether a tick measures. Else its reading is empty, and texts are embedded only where two are compared.
     """
 
     def __init__(
@@ -69,17 +75,22 @@ class Column:
         policies: Mapping[str, Policy] | None = None,
         name: tuple[str, str] = ("main", "1"),
         state: AgentState | None = None,
+        measures: bool = True,
     ) -> None:
         self.config = config
         self.name = name
         self.policies = policies or {}
         self.rules = tuple(rules)
+        self._breakers = {rule.name: Breaker() for rule in self.rules}
+        self._foreign = bool(metrics)
         self.own_rules = own_rules(config, budget)
         self.standing = Standing()
         self.budget = budget
         self.tree_budget = tree_budget
         self.state = state or AgentState(config)
         self.meaning = Meaning(self.state, self.standing, cache, name[1])
+        self.meaning.eager = not measures
+        self.measures = measures
         self.appraiser = Appraiser(config, budget)
         self.measured: Verdict | None = None
         """Of the newest tick with a reading."""
@@ -173,11 +184,20 @@ class Column:
         if verdict is None:
             reading = recorded.reading if recorded is not None else None
             if reading is None:
-                reading = self.sensor.measure_sync(Tick(seq, ts, event.reason))
+                reading = self._measure(seq, ts, event.reason)
             verdict = self._judge(event, reading, told)
         self._take(event, Told(verdict.decision, verdict.outcomes))
         self.note(verdict)
         return verdict
+
+    def _measure(self, seq: int, ts: float, reason: str) -> Reading:
+        """Measure; if nothing has happened since the newest measurement and all metrics are our own, that one holds."""
+        if not self.measures:
+            return _empty(seq, ts)
+        newest = self.measured.reading if self.measured is not None else None
+        if newest is None or self.changed or newest.errors or self._foreign:
+            return self.sensor.measure_sync(Tick(seq, ts, reason))
+        return msgspec.structs.replace(newest, tick_seq=seq, ts=ts)
 
     def _observe(self, seq: int, ts: float, event: Event) -> None:
         standing, request = self.standing, self.state.facts.request
@@ -230,17 +250,10 @@ class Column:
             reading = msgspec.structs.replace(reading, errors=(*reading.errors, *failures))
         facts, standing = self.state.facts, self.standing
         decision = make_decision(reading.tick_seq, findings)
-        guidance = guide(
-            decision,
-            standing,
-            facts,
-            self.config.guidance,
-            name=self.name,
-            ts=reading.ts,
-            policies=self.policies,
-        )
-        if guidance is not None:
-            decision = msgspec.structs.replace(decision, guidance=guidance)
+        if event.reason != ENDING:
+            settings, name = self.config.guidance, self.name
+            fired = guide(decision, standing, facts, settings, name=name, ts=reading.ts, policies=self.policies)
+            decision = msgspec.structs.replace(decision, guidance=fired) if fired is not None else decision
         known = outcomes(standing, facts, appraisal.pressure)
         return Verdict(appraisal, decision, reading, kept=bool(reading.errors), outcomes=known)
 
@@ -284,7 +297,7 @@ class Column:
                 raw.append(finding)
         failures: list[Failure] = []
         if told is None and self.rules:
-            asked, failures = run_rules(self.rules, state, reading, appraisal, self.config.timeout_s)
+            asked, failures = run_rules(self.rules, state, reading, appraisal, self.config.timeout_s, self._breakers)
             raw += asked
         findings = regulate(raw, self.standing, state.facts.steps, self.config.rules)
         return (findings if told is None else [*findings, *told]), failures
@@ -292,6 +305,7 @@ class Column:
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
         self.state.facts.renumber()
+        self.standing.newest = None
         self.measured = None
 
     def snapshot(self) -> Snapshot:
@@ -317,3 +331,8 @@ class Column:
         self.appraiser.mood = kept.mood
         self.standing = kept.standing
         self.measured = kept.measured
+
+
+def _empty(seq: int, ts: float) -> Reading:
+    """Return the reading of a tick that measures nothing."""
+    return Reading(tick_seq=seq, ts=ts, metrics=FrozenDict(), coherence_index=1.0, band=Band.GREEN, coverage=0.0)

@@ -6,14 +6,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock, get_ident
 from typing import Protocol
 
 import msgspec
 
 import coherence.events as events
-from coherence.column import Column
+from coherence.column import ENDING, Column
 from coherence.config import MonitorConfig
 from coherence.events import Around, Event
 from coherence.evidence.background import BACKGROUND
@@ -24,7 +24,7 @@ from coherence.preparing import prepare
 from coherence.recording import make_fault
 from coherence.records import Reading
 from coherence.ring import Ring
-from coherence.snapshots import pack
+from coherence.snapshots import Legacy, pack
 
 NOBODY = Around()
 """There is no other agent that matters."""
@@ -160,7 +160,7 @@ class Engine:
         with self._lock:
             self._advance()
             if self.column.standing.ended is not None:  # guidance given in this task learns how it ended
-                self._apply(time.time(), events.Ticked("outcome"))
+                self._apply(time.time(), events.Ticked(ENDING))
             self.closed = True
             self._add_snapshot()
         self._save(raising=raising, last=True)
@@ -234,7 +234,7 @@ class Engine:
             return
         learned = None
         if last and recorder.session.source not in ("test", "replay"):
-            learned = msgspec.msgpack.encode(self.column.legacy())
+            learned = self._legacy(recorder)
         try:
             if not recorder.save(baselines=learned, wait_s=wait_s):
                 self._store_down = True  # until that write has ended, nobody waits for it again
@@ -253,6 +253,15 @@ class Engine:
         if recorder.lost > self._reported_loss:
             self._inbox.append((time.time(), make_fault("store", f"{recorder.lost} events were lost")))
             self._reported_loss = recorder.lost
+
+    def _legacy(self, recorder: Recorder) -> bytes:
+        """Return what the agent's next session begins with: what others have left of corrections is kept."""
+        legacy = self.column.legacy()
+        kept = recorder.store.baselines(recorder.session.agent)
+        if kept is not None:
+            with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
+                legacy.corrections = legacy.corrections.merge(msgspec.msgpack.decode(kept, type=Legacy).corrections)
+        return msgspec.msgpack.encode(legacy)
 
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""

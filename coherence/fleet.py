@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import msgspec
-
 from coherence.appraise.budget import together
-from coherence.config import Budget, MonitorConfig
+from coherence.config import Budget, MonitorConfig, disabled
+from coherence.engine import FORK_WAIT_S, LOG, RETRY_S
 from coherence.events import Around, Received, Spent
-from coherence.findings import DecisionKind, Mode
-from coherence.monitor import Durability, Monitor, as_budget, as_store
-from coherence.plain import check_number, check_text
+from coherence.evidence.background import BACKGROUND
+from coherence.given import as_budget, as_store
+from coherence.monitor import Durability, Monitor
+from coherence.plain import check_flag, check_number
 from coherence.protocols import Embedder
-from coherence.records import Band
 from coherence.sensor.embedding import EmbeddingCache
+from coherence.status import AgentStatus, status_of
+from coherence.store.errors import StoreError
 from coherence.store.store import Store
 from coherence.trust import Effective, TrustGraph, TrustState
+from coherence.wiring import read_name
 
-
-class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent of a fleet, at its newest measurement."""
-
-    agent: str
-    parent: str | None
-    decision: DecisionKind
-    cause: str
-    """Why, if there is anything to say."""
-    coherence_index: float | None
-    """``None`` if nothing was measured."""
-    band: Band | None
-    pressure: float
-    mode: Mode
-    calls: int
-    errors: int
-    spent: Spent
+MOST_HOPS = 16
+"""Agents of a path that are recorded and told: of a longer one as many of both ends."""
 
 
 class Fleet:
@@ -83,9 +70,15 @@ class Fleet:
         self._agents: dict[str, Monitor] = {}
         self._parents: dict[str, str | None] = {}
         self._lock = RLock()
-        self.trust = _kept_trust(self.store)
-        """Who relies on whom; with a store it is kept, and begins as it was left."""
-        self._kept_edges = {(edge.source, edge.target): edge.weight for edge in self.trust.edges()}
+        try:
+            self.trust = TrustGraph(read_trust(self.store)) if self.store is not None else TrustGraph()
+            """Who relies on whom, to be read; with a store it is kept, and begins as it was left."""
+        except BaseException:
+            if self.store is not None and self._owns_store:
+                self.store.close()
+            raise
+        self._kept_edges = {(edge.source, edge.target) for edge in self.trust.edges()}
+        self._keeper = _Keeper(self)
 
     def agent(self, name: str, *, parent: str | None = None, **options: Any) -> Monitor:
         """Return an agent's monitor; the first call makes it, with the options of a monitor.
@@ -95,7 +88,7 @@ class Fleet:
         ValueError
             If the parent is not an agent of this fleet, or options are given for an agent that exists.
         """
-        check_text("name", name, empty=False)
+        name = read_name("name", name)
         with self._lock:
             found = self._agents.get(name)
             if found is not None:
@@ -110,7 +103,6 @@ class Fleet:
                 "durability": self._durability,
                 **options,
             }
-            self.trust.add_agent(name)
             made = Monitor(
                 agent=name,
                 store=self.store,
@@ -119,6 +111,7 @@ class Fleet:
                 neighbours=_Neighbours(self, name),
                 **given,
             )
+            self.trust.add_agent(name)
             self._agents[name], self._parents[name] = made, parent
             return made
 
@@ -130,12 +123,14 @@ class Fleet:
         ValueError
             If there is no such agent.
         """
+        name = read_name("name", name)
         with self._lock:
             if name not in self._agents:
                 raise ValueError(f"{name!r} is not an agent of this fleet")
             monitor = self._agents.pop(name)
             del self._parents[name]
             self.trust.remove_agent(name)
+            self._kept_edges = {ends for ends in self._kept_edges if name not in ends}
         monitor.close()
 
     def add_edge(self, source: str, target: str, trust_weight: float = 1.0, *, fixed: bool = False) -> None:
@@ -150,8 +145,8 @@ class Fleet:
         fixed : bool
             Whether outcomes of the target's tasks leave the weight alone.
 
-        An edge that the store has kept from an earlier run goes on with what was learned, unless ``fixed``;
-        :meth:`set_trust` changes it.
+        An edge that the store has kept from an earlier run goes on as it was left, learned or fixed, the first time;
+        :meth:`set_trust` changes it, and so does ``fixed``.
 
         Raises
         ------
@@ -169,18 +164,21 @@ class Fleet:
         ...     print(planner.decide().findings[0].why)
         claude_sub is in trouble, and 0.30 of it reaches this agent (claude_sub > planner)
         """
+        source, target = read_name("source", source), read_name("target", target)
+        check_number("trust_weight", trust_weight, least=0.0, most=1.0)
         with self._lock:
             for field, name in (("source", source), ("target", target)):
-                if check_text(field, name, empty=False) not in self._agents:
+                if name not in self._agents:
                     raise ValueError(f"{field} {name!r} is not an agent of this fleet: make it with agent() first")
-            kept = self._kept_edges.pop((source, target), None)
-            weight = trust_weight if kept is None or fixed else kept
-            check_number("trust_weight", trust_weight, least=0.0, most=1.0)
-            self.trust.add_edge(source, target, weight, fixed=fixed)
+            if (source, target) not in self._kept_edges or check_flag("fixed", fixed):
+                self.trust.add_edge(source, target, trust_weight, fixed=fixed)
+            self._kept_edges.discard((source, target))
 
     def remove_edge(self, source: str, target: str) -> None:
         """Let nothing leak directly from the source to the target any more."""
-        self.trust.remove_edge(source, target)
+        with self._lock:
+            self.trust.remove_edge(source, target)
+            self._kept_edges.discard((read_name("source", source), read_name("target", target)))
 
     def set_trust(self, source: str, target: str, trust_weight: float, *, fixed: bool = True) -> None:
         """Change the weight of an edge and, unless told otherwise, keep outcomes from changing it."""
@@ -188,26 +186,28 @@ class Fleet:
 
     def pressures(self) -> dict[str, Effective]:
         """Return agent -> its own pressure, the effective one, and the path on which that came."""
-        with self._lock:
-            return dict(self.trust.propagate({name: monitor.own_pressure for name, monitor in self._agents.items()}))
+        own = {name: monitor.own_pressure for name, monitor in list(self._agents.items())}
+        with self._lock:  # no agent goes between the two lines
+            own = {name: pressure for name, pressure in own.items() if name in self._agents}
+            reached = self.trust.propagate(own)
+        return {name: reached[name] for name in own}
 
     def __iter__(self) -> Any:
         return iter(list(self._agents.values()))
 
     def status(self) -> list[AgentStatus]:
         """Return one entry an agent, in the order they were made, without measuring."""
+        reached = self.pressures()
         with self._lock:
-            return [_status(monitor, self._parents[name]) for name, monitor in self._agents.items()]
-
-    def _keep_trust(self) -> None:
-        if self.store is not None and self.trust.edges():
-            with self.store.transaction() as transaction:
-                transaction.set_trust(time.time(), self.trust.state().to_json())
+            agents = [
+                (self._agents[name], self._parents[name], reached[name]) for name in reached if name in self._agents
+            ]
+        return [status_of(monitor, parent, effective) for monitor, parent, effective in agents]
 
     def flush(self) -> None:
         """Write everything that was recorded."""
         with ExitStack() as all_of_them:  # one that fails must not keep the others from it
-            all_of_them.callback(self._keep_trust)
+            all_of_them.callback(self._keeper.keep)
             for monitor in self:
                 all_of_them.callback(monitor.flush)
 
@@ -216,7 +216,7 @@ class Fleet:
         with ExitStack() as all_of_them:
             if self.store is not None and self._owns_store:
                 all_of_them.callback(self.store.close)
-            all_of_them.callback(self._keep_trust)
+            all_of_them.callback(self._keeper.keep)
             for monitor in self:
                 all_of_them.callback(monitor.close)
 
@@ -229,10 +229,78 @@ class Fleet:
         self.close()
 
 
-def _kept_trust(store: Store | None) -> TrustGraph:
-    """Return the graph that a store holds. Its agents are known before they are made; so are their edges."""
-    kept = store.trust() if store is not None else None
-    return TrustGraph(TrustState.from_json(kept)) if kept is not None else TrustGraph()
+class _Keeper:
+    """Writes learned trust to the store: soon after it was learned, at a flush, and at the end."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._written = fleet.trust.state()
+        """What the store and the graph held in common, as far as this process knows."""
+        self._lock = RLock()
+        self._holds = False
+        self._off = fleet.store is None or disabled()
+        if not self._off:
+            BACKGROUND.known.add(self)
+
+    def learned(self) -> None:
+        """Write at once with full durability, else soon."""
+        if self._fleet._durability == "full":
+            self.keep()
+        elif not self._off:
+            BACKGROUND.call(self)
+
+    def keep(self) -> None:
+        """Write what has changed here; what others have changed in the store stays."""
+        store, trust = self._fleet.store, self._fleet.trust
+        with self._lock:
+            state = trust.state()
+            if self._off or store is None or state.edges == self._written.edges:
+                return
+            with store.transaction() as transaction:
+                merged = state.merged(self._written, read_trust(store))
+                transaction.set_trust(time.time(), merged.to_json())
+            self._written = state
+
+    def work(self) -> float | None:
+        """Write; for the background thread."""
+        store = self._fleet.store
+        if store is None or store.closed:
+            return None
+        try:
+            self.keep()
+        except (StoreError, ValueError) as error:  # an agent must not stop for it
+            LOG.warning("coherence: learned trust could not be written: %s", error)
+            return RETRY_S
+        return None
+
+    def finish(self) -> None:
+        """Write what is left; at the end of the process."""
+        self.work()
+
+    def before_fork(self) -> None:
+        """Hold the edges still: a child must not inherit half a change. The other locks may wait for the store."""
+        self._holds = self._fleet.trust.lock.acquire(timeout=FORK_WAIT_S)
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if self._holds:
+            self._fleet.trust.lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Go on with locks of its own."""
+        self._lock, self._fleet._lock, self._fleet.trust.lock = RLock(), RLock(), RLock()
+
+
+def read_trust(store: Store) -> TrustState:
+    """Return who relies on whom, as a store holds it.
+
+    Raises
+    ------
+    ValueError
+        If another version has written it.
+    """
+    kept = store.trust()
+    return TrustState.from_json(kept) if kept is not None else TrustState()
 
 
 class _Neighbours:
@@ -244,47 +312,47 @@ class _Neighbours:
 
     def look(self, *, fold: bool) -> Around:
         """Return what the others have spent, if there is a common budget, and the most pressure that reaches here."""
-        fleet, name = self._fleet, self._name
-        others = [(other, monitor) for other, monitor in list(fleet._agents.items()) if other != name]
+        fleet = self._fleet
         spent: Spent | None = None
         if fleet.budget is not None:
             spent = Spent()
-            for _, monitor in others:
-                spent = together(spent, monitor.spent if fold else monitor.known_spent)
-        if not fleet.trust.has_sources(name):
-            return Around(spent)
-        own = {other: monitor.own_pressure if fold else monitor.known_pressure for other, monitor in others}
+            for other, monitor in list(fleet._agents.items()):
+                if other != self._name:
+                    spent = together(spent, monitor.spent if fold else monitor.known_spent)
         try:
-            reached = fleet.trust.propagate({**own, name: 0.0})[name]
-        except (KeyError, ValueError):  # an agent came or went at this moment
+            upstream = fleet.trust.upstream(self._name)
+        except ValueError:  # this agent was removed from the fleet
             return Around(spent)
-        return Around(spent, Received(reached.value, reached.path) if reached.value > 0.0 else None)
+        own = self._pressures(upstream.names, fold=fold)
+        if not own:
+            return Around(spent)
+        reached = upstream.receive(own)
+        return Around(spent, Received(reached.value, _short(reached.path)) if reached.value > 0.0 else None)
 
     def learn(self, *, success: bool) -> None:
         """Learn trust from how a task of this agent ended."""
-        fleet = self._fleet
-        if not fleet.trust.has_sources(self._name):
-            return
-        others = [(other, monitor) for other, monitor in list(fleet._agents.items()) if other != self._name]
-        pressures = {other: monitor.own_pressure for other, monitor in others}
-        with suppress(ValueError):  # an agent came or went at this moment
-            fleet.trust.learn(self._name, success=success, pressures=pressures)
+        trust = self._fleet.trust
+        with suppress(ValueError):  # an agent was removed at this moment
+            pressures = self._pressures(trust.sources(self._name), fold=True)
+            if pressures and trust.learn(self._name, success=success, pressures=pressures):
+                self._fleet._keeper.learned()
+
+    def _pressures(self, names: Sequence[str], *, fold: bool) -> dict[str, float]:
+        """Return the own pressure of those that are not calm."""
+        found = {}
+        for name in names:
+            monitor = self._fleet._agents.get(name)
+            if monitor is not None:
+                pressure = monitor.own_pressure if fold else monitor.known_pressure
+                if pressure > 0.0:
+                    found[name] = pressure
+        return found
 
 
-def _status(monitor: Monitor, parent: str | None) -> AgentStatus:
-    verdict, counters = monitor.verdict, monitor.counters
-    reading = verdict.reading if verdict is not None else None
-    known = reading is not None and reading.coverage > 0
-    return AgentStatus(
-        agent=monitor.agent,
-        parent=parent,
-        decision=verdict.decision.kind if verdict is not None else "continue",
-        cause=verdict.decision.message if verdict is not None else "",
-        coherence_index=reading.coherence_index if reading is not None and known else None,
-        band=reading.band if reading is not None and known else None,
-        pressure=monitor.pressure,
-        mode=monitor.mode,
-        calls=counters.calls or 0,
-        errors=counters.errors or 0,
-        spent=monitor.spent,
-    )
+def _short(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return both ends of a path that is too long to be recorded and told with every tick."""
+    left_out = len(path) - MOST_HOPS
+    if left_out <= 1:
+        return path
+    half = MOST_HOPS // 2
+    return (*path[:half], f"… {left_out} more …", *path[-half:])

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from coherence.decide.advising import procedural_finding, scope_finding
-from coherence.decide.scope import Drift, scope_drift
+from coherence.decide.advising import nearest_drift, procedural_finding, scope_finding
+from coherence.decide.scope import Drift
 from coherence.decide.standing import Standing
 from coherence.decide.wording import is_implicit
 from coherence.events import Correction, Message
@@ -19,6 +19,9 @@ from coherence.sensor.stages import Group, Stages, run_stages
 from coherence.sensor.waiting import drive_sync
 from coherence.state import AgentState
 from coherence.vectors import cosine
+
+AT_ONCE = 8
+"""Corrections that are filed anew at one tick: each may have to be embedded."""
 
 
 class Meaning:
@@ -39,13 +42,15 @@ class Meaning:
     def __init__(self, state: AgentState, standing: Standing, cache: EmbeddingCache | None, session: str) -> None:
         self.state = state
         self.cache = cache
+        self.eager = False
+        """Whether texts are embedded when they are needed here; else the sensor has done so at this tick."""
         self.session = session
         self.begin(standing)
 
     def begin(self, standing: Standing) -> None:
         """Go on with what was remembered elsewhere."""
         self.standing = standing
-        self._drifts: tuple[Answer, tuple[str, ...], tuple[str, ...], tuple[Drift, ...]] | None = None
+        self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], Drift] | None = None
 
     @property
     def step(self) -> int:
@@ -79,8 +84,11 @@ class Meaning:
         other agents or from before, must not count, or a replay would see something else.
         """
         cache = self.cache
-        if cache is None or not isinstance(getattr(cache.embedder, "fingerprint", None), str):
+        if cache is None or not (self.eager or isinstance(getattr(cache.embedder, "fingerprint", None), str)):
             return {}
+        if self.eager:
+            made = {text: self.embed(text) for text in texts}
+            return {text: vector for text, vector in made.items() if vector is not None}
         present = {*self.state.get_goals(), *self.state.get_recent_context()}
         found: dict[str, Any] = {}
         cache.find([text for text in texts if text in present], found)
@@ -92,53 +100,52 @@ class Meaning:
         if cache is None:
             return None
         found: dict[str, Any] = {}
-        call = Call("embedder", lambda: cache.make([text], until, []), Breaker())
-        until = time.monotonic() + self.state.config.timeout_s
+        if cache.find([text], found):
+            until = time.monotonic() + self.state.config.timeout_s
+            call = Call("embedder", lambda: cache.make([text], until, []), Breaker())
 
-        def stages() -> Stages[None]:
-            if cache.find([text], found):
+            def stages() -> Stages[None]:
                 yield Group([call], until)
-                cache.find([text], found)
 
-        drive_sync(run_stages(stages()))
+            drive_sync(run_stages(stages()))
+            cache.find([text], found)
         vector = found.get(text)
         return None if isinstance(vector, str) else vector
 
     def settle(self) -> None:
         """File corrections anew whose vectors are known by now."""
         kept = self.standing.corrections
-        if kept.notes and (pending := kept.pending()):
-            vectors = self._vectors(pending)
+        if self.cache is not None and kept.notes and (pending := kept.pending()):
+            vectors = self._vectors(pending[:AT_ONCE])
             if vectors:
                 kept.settle(vectors)
 
-    def drifts(self) -> tuple[Drift, ...]:
-        """Return how far the newest answer is from the latest request, and from the goal."""
+    def drift(self) -> Drift | None:
+        """Return how far the newest answer is from what was asked, ``None`` if there is none to judge."""
         facts = self.state.facts
         answer = facts.answer
         if answer is None or not answer.final or not answer.text.strip():
-            return ()
+            return None
         tasks = dict.fromkeys(text for text in (answer.request, facts.goal) if text)
         if not tasks:
-            return ()
+            return None
         goals = self.state.get_goals()
         shown = any(item.seq == answer.seq and item.text == answer.text for item in facts.context)
-        embedded = tuple(text for text in tasks if text in goals) if shown else ()
-        if self._drifts is None or self._drifts[:3] != (answer, tuple(tasks), embedded):
+        embedded = tuple(text for text in tasks if self.eager or text in goals) if shown or self.eager else ()
+        if self._drift is None or self._drift[:3] != (answer, tuple(tasks), embedded):
             known = self._vectors([answer.text, *embedded]) if embedded else {}
             given = known.get(answer.text)
             cosines = [cosine(known[text], given) for text in embedded if given is not None and text in known]
             nearest = max(cosines, default=None)
-            found = tuple(scope_drift(task, answer.text, cosine=nearest) for task in tasks)
+            found = nearest_drift(list(tasks), answer.text, nearest)
             if self.cache is not None and embedded and nearest is None:
                 return found  # a vector is late
-            self._drifts = (answer, tuple(tasks), embedded, found)
-        return self._drifts[3]
+            self._drift = (answer, tuple(tasks), embedded, found)
+        return self._drift[3]
 
     def _scope(self) -> Finding | None:
-        drifts = self.drifts()
-        answer = self.state.facts.answer
-        return scope_finding(drifts, answer.seq) if drifts and answer is not None else None
+        drift, answer = self.drift(), self.state.facts.answer
+        return scope_finding(drift, answer.seq) if drift is not None and answer is not None else None
 
     def _procedural(self) -> Finding | None:
         """Return what earlier corrections say about the present request; ``None`` without any."""

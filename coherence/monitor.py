@@ -16,12 +16,14 @@ import coherence.events as events
 from coherence.appraise.pressure import mode_of
 from coherence.clock import ClockThread, IntervalClock
 from coherence.config import Budget, MonitorConfig, disabled
+from coherence.decide.asking import unjudged
 from coherence.engine import Engine, Neighbours
 from coherence.events import Event, Source, Spent
 from coherence.evidence.rows import Record, Verdict
 from coherence.findings import Decision, Mode
+from coherence.given import as_budget, as_store, check_name
 from coherence.opening import Wanted, open_column
-from coherence.plain import MAX_NAME, check_flag, check_text, clean, shown, to_json
+from coherence.plain import check_flag, check_text, shown, to_json
 from coherence.preparing import prepare
 from coherence.procedural import Procedural
 from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
@@ -115,7 +117,7 @@ class Monitor(Procedural):
         neighbours: Neighbours | None = None,
     ) -> None:
         super().__init__()
-        self.agent = _check_name("agent", agent)
+        self.agent = check_name("agent", agent)
         self.lenient = check_flag("lenient", lenient)
         if goal is not None and not lenient:
             check_text("goal", goal, empty=False)
@@ -136,7 +138,7 @@ class Monitor(Procedural):
         self._off = disabled()
         wanted = Wanted(
             agent=self.agent,
-            session=None if session is None else _check_name("session", session),
+            session=None if session is None else check_name("session", session),
             source=source,
             config=self.config,
             budget=as_budget(budget) or self.config.budget,
@@ -144,7 +146,7 @@ class Monitor(Procedural):
             embedder=embedder,
             metrics=tuple(metrics),
             rules=tuple(rules),
-            parent=None if parent is None else _check_name("parent", parent),
+            parent=None if parent is None else check_name("parent", parent),
         )
         self._owns_store = not isinstance(store, Store)
         self.store: Store | None = None if self._off else as_store(store)
@@ -198,7 +200,17 @@ class Monitor(Procedural):
             self._record(lambda: fault)
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
         verdict = self._guarded(lambda: self._engine.check(call))
+        if verdict is None and not self._off and not self._engine.closed:
+            return unjudged(call.tool_name, bytes(call.arguments))
         return verdict.decision if verdict is not None else Decision(seq=0, kind="continue")
+
+    def unblock(self, reason: str = "") -> None:
+        """End a block: what blocks now counts as a warning until it has calmed down once.
+
+        A budget that is used up is lifted too, for as long as it would refuse.
+        """
+        self.decide()  # what blocks is known from a tick
+        super().unblock(reason)
 
     def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
         if self._off:
@@ -365,28 +377,3 @@ class _Ticker:
         with suppress(StoreError):  # durability "full"; the engine has said so, and the events wait
             return monitor._guarded(lambda: monitor._engine.decide("interval"))
         return None
-
-
-def _check_name(field: str, value: object) -> str:
-    return clean(check_text(field, value, empty=False), MAX_NAME)
-
-
-def as_store(store: str | Path | Store | None) -> Store | None:
-    """Return the store that a user means."""
-    if store is None or isinstance(store, Store):
-        return store
-    if not isinstance(store, str | Path):
-        raise TypeError(f"store must be a path or a Store, not {shown(store)}")
-    return None if disabled() else Store(store)
-
-
-def as_budget(budget: Budget | Mapping[str, Any] | None) -> Budget | None:
-    """Return the budget that a user means."""
-    if budget is None or isinstance(budget, Budget):
-        return budget
-    if not isinstance(budget, Mapping):
-        raise TypeError(f"budget must be a Budget or a mapping, not {shown(budget)}")
-    try:
-        return msgspec.convert(dict(budget), Budget)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"budget: {error}") from error

@@ -78,6 +78,9 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
     begins with the agent's baselines.
     """
     embedder = wanted.embedder if wanted.embedder is not None else default_embedder()
+    if wanted.source == "replay":  # nobody can be told anything, so that no firing may count
+        quiet = msgspec.structs.replace(wanted.config.guidance, enabled=False)
+        wanted = wanted._replace(config=msgspec.structs.replace(wanted.config, guidance=quiet))
     if store is None:
         cache = _cache(embedder)
         session = wanted.session or FIRST
@@ -150,6 +153,9 @@ def _metrics(wanted: Wanted, state: AgentState | None = None) -> list[MetricFn |
 def _rules(wanted: Wanted) -> list[Rule]:
     """Return the rules of others: those given, and those that the configuration names."""
     given = {rule.name for rule in wanted.rules}
+    taken = sorted(name for name in given if name.partition(".")[0] in OWN_RULES)
+    if taken:
+        raise ValueError(f"rules: the name {taken[0]!r} is one of this package's own; call yours otherwise")
     named = [name for name in wanted.config.rules if name.partition(".")[0] not in OWN_RULES and name not in given]
     return [*wanted.rules, *map(create_rule, named)]
 

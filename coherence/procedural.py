@@ -5,7 +5,8 @@ from __future__ import annotations
 from coherence.decide.corrections import CorrectionPattern
 from coherence.decide.quoting import LIMIT, inject
 from coherence.engine import Engine
-from coherence.plain import check_text
+from coherence.events import Correction, Event
+from coherence.plain import check_count, check_text, shown
 from coherence.recording import Recording
 
 
@@ -31,10 +32,15 @@ class Procedural(Recording):
         ValueError
             If there is no such correction.
         """
-        with self._engine.settled() as column:
-            if check_text("id", id) not in column.standing.corrections.notes:
-                raise ValueError(f"no correction has the id {id!r}: corrections() lists them")
-        super().edit_correction(id, text)
+
+        def make() -> Event:
+            edited = Correction(check_text("text", text, empty=False), check_text("id", id, empty=False))
+            with self._engine.settled() as column:
+                if id not in column.standing.corrections.notes:
+                    raise ValueError(f"no correction has the id {shown(id)}: corrections() lists them")
+            return edited
+
+        self._record(make)
 
     def inject_corrections(self, prompt: str, *, limit: int = LIMIT) -> str:
         """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
@@ -64,6 +70,7 @@ class Procedural(Recording):
         What is the weather in Oslo today?
         """
         request = check_text("prompt", prompt)
+        check_count("limit", limit)
         with self._engine.settled() as column:
             kept = column.standing.corrections
             if not kept.notes:

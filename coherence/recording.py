@@ -196,6 +196,8 @@ class Recording(ABC):
 
         def make() -> Event:
             id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            if id == events.BLOCK:
+                raise ValueError("guidance must be a firing or its id; unblock() ends a block")
             return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
 
         self._record(make)

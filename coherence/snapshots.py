@@ -13,9 +13,13 @@ from coherence.decide.standing import MAX_TRANSITIONS, Standing, Transition
 from coherence.evidence.rows import Verdict
 from coherence.facts import Facts
 from coherence.records import frozen_hook
+from coherence.state import MAX_MEMORIES, MAX_TOOLS, MAX_TOTAL
 
 VERSION = 2
 """Of the form of snapshots; another one is refused, and the events are folded again."""
+
+OTHER = "(other)"
+"""The name under which a state counts further tools."""
 
 
 class Snapshot(msgspec.Struct):
@@ -39,7 +43,7 @@ class Legacy(msgspec.Struct):
 
 _PACKER = msgspec.msgpack.Encoder()
 _UNPACKER = msgspec.msgpack.Decoder(Snapshot, dec_hook=frozen_hook)
-_WRITER = msgspec.json.Encoder(order="deterministic")
+_WRITER = msgspec.json.Encoder()  # in the order of folding, which says what is newest
 _READER = msgspec.json.Decoder(Snapshot, dec_hook=frozen_hook)
 
 
@@ -105,20 +109,24 @@ def merge(one: Snapshot, other: Snapshot) -> Snapshot:
     late, early = sorted((one, other), key=lambda each: (each.facts.latest_ts, _WRITER.encode(each)), reverse=True)
     facts = _copied(late.facts, Facts)
     past = early.facts
-    for name in ("calls", "results", "errors", "messages", "steps", "priced", "unpriced", "faults", "turn"):
+    for name in ("calls", "results", "errors", "messages", "steps", "priced", "unpriced", "faults"):
         setattr(facts, name, getattr(facts, name) + getattr(past, name))
-    for name in ("tokens_in", "tokens_out", "cost_usd"):
-        setattr(facts, name, _added(getattr(facts, name), getattr(past, name)))
-    facts.tools = _counted(facts.tools, past.tools)
+    for name in ("tokens_in", "tokens_out"):
+        total = _added(getattr(facts, name), getattr(past, name))
+        setattr(facts, name, None if total is None else min(total, MAX_TOTAL))
+    facts.cost_usd = _added(facts.cost_usd, past.cost_usd)
+    facts.tools = _few(_counted(facts.tools, past.tools))
     facts.shapes = _counted(facts.shapes, past.shapes)
-    facts.memories = {**past.memories, **facts.memories}
+    _add_memories(facts, past)
     facts.first_ts = min((ts for ts in (facts.first_ts, past.first_ts) if ts is not None), default=None)
     mood = _copied(late.mood, Mood)
+    mood.learned_steps += past.steps
     mood.baselines = {
         name: _together(late.mood.baselines.get(name), early.mood.baselines.get(name))
         for name in sorted({*late.mood.baselines, *early.mood.baselines})
     }
     standing = _copied(late.standing, Standing)
+    _count_on(standing, past)
     standing.fired = _counted(standing.fired, early.standing.fired)
     known = {**early.standing.transitions, **late.standing.transitions}
     standing.transitions = {
@@ -136,6 +144,43 @@ def _copied(value: Any, kind: Any) -> Any:
 
 def _added(one: Any, other: Any) -> Any:
     return other if one is None else one if other is None else one + other
+
+
+def _count_on(standing: Standing, past: Facts) -> None:
+    """Let what is remembered of the present stay as long ago as it was, although totals were added."""
+    standing.held = {rule: step + past.steps for rule, step in standing.held.items()}
+    standing.fired_step = {pattern: step + past.steps for pattern, step in standing.fired_step.items()}
+    if standing.last_step >= 0:
+        standing.last_step += past.steps
+    standing.results += past.results
+    for pending in standing.pending:
+        pending.results += past.results
+
+
+def _add_memories(facts: Facts, past: Facts) -> None:
+    """Put the memories of the past before the present ones; those without an id get numbers of their own."""
+    present, facts.memories = facts.memories, {}
+    known = {*present.values()}
+    for key, text in past.memories.items():
+        if key.startswith("#"):
+            if text in known:
+                continue
+            facts.nameless += 1
+            key = f"#{facts.nameless}"
+        facts.memories[key] = text
+    for key, text in present.items():
+        facts.memories.pop(key, None)
+        facts.memories[key] = text
+    for key in list(facts.memories)[:-MAX_MEMORIES]:
+        del facts.memories[key]
+
+
+def _few(tools: dict[str, int]) -> dict[str, int]:
+    """Return the counts of the most used tools, and of the others together."""
+    named = sorted((name for name in tools if name != OTHER), key=lambda name: (-tools[name], name))
+    rest = sum(tools[name] for name in named[MAX_TOOLS:]) + tools.get(OTHER, 0)
+    few = {name: tools[name] for name in sorted(named[:MAX_TOOLS])}
+    return {**few, OTHER: rest} if rest else few
 
 
 def _counted(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:

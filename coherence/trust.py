@@ -3,38 +3,25 @@
 The effective pressure of an agent is ``max(own, weight x effective of the source)`` over its incoming edges, the least
 fixpoint of that. It is the loudest path: the largest ``own(origin) x weight x weight x ...`` of all paths that end at
 the agent. Nothing is kept from one propagation to the next, so nothing echoes after a recovery.
-
-References
-----------
-The loudest path is the shortest by ``-log``: E. W. Dijkstra, *A note on two problems in connexion with graphs*, 1959.
-Cycles of full trust are strongly connected components: S. R. Kosaraju's algorithm, published by M. Sharir in 1981.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from heapq import heapify, heappop, heappush
 from threading import RLock
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from coherence.plain import MAX_NAME, check_flag, check_number, check_text, clean, shown
+from coherence.plain import check_flag, check_number, shown
+from coherence.wiring import DAMPING, ROUNDS, UNKNOWN, Floats, Wiring, read_name
 
-DAMPING = 0.9
-"""What an edge of weight 1 counts as on a cycle of such edges: full trust in a ring would pass pressure on for ever."""
+__all__ = ["DAMPING", "ROUNDS", "Edge", "Effective", "Propagation", "TrustGraph", "TrustState", "Upstream"]
 
 LEARNING_RATE = 0.1
 """How far one outcome moves a weight, in (0, 1], where the source was under full pressure; higher forgets sooner."""
 
 LEAST_LEARNED, MOST_LEARNED = 0.05, 0.95
 """Between these weights outcomes teach: no source is ever ignored, and none believed blindly, because of them."""
-
-ROUNDS = 8
-"""Hops that are followed for all agents at once; mostly all there are, and cheaper than one agent after the other."""
-
-_Floats = npt.NDArray[np.float64]
 
 
 class Edge(msgspec.Struct, frozen=True, order=True):
@@ -83,6 +70,33 @@ class TrustState(msgspec.Struct, frozen=True):
             raise ValueError(f"trust state has version {state.version}, and this package reads version 1 only")
         return state
 
+    def merged(self, before: TrustState, other: TrustState) -> TrustState:
+        """Return this state with what somebody else has changed since both were ``before``, without idle agents.
+
+        Where both have changed an edge this one counts, unless only the other's is fixed now.
+
+        Examples
+        --------
+        >>> before = TrustState(("a", "b", "c"), (Edge("a", "b", 0.4), Edge("b", "c", 0.4)))
+        >>> ours = TrustState(("a", "b", "c"), (Edge("a", "b", 0.5), Edge("b", "c", 0.4)))
+        >>> other = TrustState(("a", "b", "c"), (Edge("a", "b", 0.1, True), Edge("b", "c", 0.3)))
+        >>> [(edge.weight, edge.fixed) for edge in ours.merged(before, other).edges]
+        [(0.1, True), (0.3, False)]
+        """
+        was, now, merged = before._by_ends(), self._by_ends(), other._by_ends()
+        for ends in sorted(was.keys() | now.keys()):
+            edge, there = now.get(ends), merged.get(ends)
+            held = there is not None and there.fixed and there != was.get(ends) and not (edge and edge.fixed)
+            if edge == was.get(ends) or held:
+                continue
+            merged.pop(ends, None)
+            if edge is not None:
+                merged[ends] = edge
+        return TrustState(tuple(sorted({name for ends in merged for name in ends})), tuple(sorted(merged.values())))
+
+    def _by_ends(self) -> dict[tuple[str, str], Edge]:
+        return {(edge.source, edge.target): edge for edge in self.edges}
+
 
 class TrustGraph:
     """Agents, and how much the pressure of one matters to another. Thread-safe.
@@ -119,10 +133,11 @@ class TrustGraph:
     """
 
     def __init__(self, state: TrustState | None = None) -> None:
-        self._lock = RLock()
+        self.lock = RLock()
+        """Held while anything changes; a fork holds it, and gives the child's graph another one."""
         self._agents: set[str] = set()
         self._edges: dict[tuple[str, str], Edge] = {}
-        self._wiring: _Wiring | None = None
+        self._wiring: Wiring | None = None
         state = state if state is not None else TrustState()
         for name in state.agents:
             self.add_agent(name)
@@ -132,36 +147,55 @@ class TrustGraph:
     @property
     def agents(self) -> tuple[str, ...]:
         """The agents' names, sorted."""
-        with self._lock:
+        with self.lock:
             return tuple(sorted(self._agents))
 
     def edges(self) -> tuple[Edge, ...]:
         """Return every edge, sorted by source and target."""
-        with self._lock:
+        with self.lock:
             return tuple(sorted(self._edges.values()))
+
+    def edge(self, source: str, target: str) -> Edge:
+        """Return the edge between two agents."""
+        ends = self._known("source", source), self._known("target", target)
+        found = self._edges.get(ends)
+        if found is None:
+            raise ValueError(f"there is no edge from {shown(ends[0])} to {shown(ends[1])}: add it with add_edge")
+        return found
 
     def has_sources(self, name: str) -> bool:
         """Tell whether another agent's pressure can reach this one; none can where the agent is unknown."""
-        name = _name("name", name)
-        with self._lock:
-            return any(target == name and edge.weight > 0.0 for (_, target), edge in self._edges.items())
+        name = read_name("name", name)
+        with self.lock:
+            return name in self._agents and self._wired().is_reached(name)
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """Return the sources of the edges to an agent that outcomes may change, sorted."""
+        with self.lock:
+            name = self._known("name", name)
+            return tuple(source for source in self._wired().direct(name) if not self._edges[source, name].fixed)
+
+    def upstream(self, name: str) -> Upstream:
+        """Return those whose pressure can reach an agent now, to ask what does."""
+        with self.lock:
+            return Upstream(self._known("name", name), self._wired())
 
     def state(self) -> TrustState:
         """Return what is needed to make this graph again."""
-        with self._lock:
+        with self.lock:
             return TrustState(self.agents, self.edges())
 
     def add_agent(self, name: str) -> None:
         """Add an agent; one that is there already stays as it is, with its edges."""
-        name = _name("name", name)
-        with self._lock:
+        name = read_name("name", name)
+        with self.lock:
             if name not in self._agents:
                 self._agents.add(name)
                 self._wiring = None
 
     def remove_agent(self, name: str) -> None:
         """Remove an agent and every edge from or to it."""
-        with self._lock:
+        with self.lock:
             name = self._known("name", name)
             self._agents.remove(name)
             self._edges = {ends: edge for ends, edge in self._edges.items() if name not in ends}
@@ -173,7 +207,7 @@ class TrustGraph:
         An edge that is there already is replaced. The weight of a ``fixed`` one is not changed by :meth:`learn`.
         """
         weight, fixed = check_number("trust_weight", trust_weight, least=0.0, most=1.0), check_flag("fixed", fixed)
-        with self._lock:
+        with self.lock:
             source, target = self._known("source", source), self._known("target", target)
             if source == target:
                 raise ValueError(f"source and target must be two agents, not {shown(source)} twice: name another one")
@@ -182,14 +216,14 @@ class TrustGraph:
 
     def set_trust(self, source: str, target: str, trust_weight: float, *, fixed: bool = True) -> None:
         """Change the weight of an edge and, unless told otherwise, keep outcomes from changing it."""
-        with self._lock:
-            self._edge(source, target)
+        with self.lock:
+            self.edge(source, target)
             self.add_edge(source, target, trust_weight, fixed=fixed)
 
     def remove_edge(self, source: str, target: str) -> None:
         """Let nothing leak directly from the source to the target any more."""
-        with self._lock:
-            edge = self._edge(source, target)
+        with self.lock:
+            edge = self.edge(source, target)
             del self._edges[edge.source, edge.target]
             self._wiring = None
 
@@ -217,17 +251,17 @@ class TrustGraph:
         [0.444]
         """
         check_flag("success", success)
-        with self._lock:
+        with self.lock:
             target = self._known("target", target)
             wiring = self._wired()
             loud = dict(zip(wiring.names, wiring.read(pressures).tolist(), strict=True))
             changed = {}
-            for edge in self.edges():
-                if edge.target == target and not edge.fixed:
-                    gap = min(LEAST_LEARNED - edge.weight, 0.0) if success else max(MOST_LEARNED - edge.weight, 0.0)
-                    weight = edge.weight + LEARNING_RATE * loud[edge.source] * gap
-                    if weight != edge.weight:
-                        changed[edge.source, target] = msgspec.structs.replace(edge, weight=weight)
+            for source in wiring.direct(target):
+                edge = self._edges[source, target]
+                gap = min(LEAST_LEARNED - edge.weight, 0.0) if success else max(MOST_LEARNED - edge.weight, 0.0)
+                weight = edge.weight + LEARNING_RATE * loud[source] * gap
+                if not edge.fixed and weight != edge.weight:
+                    changed[source, target] = msgspec.structs.replace(edge, weight=weight)
             if changed:
                 self._edges |= changed
                 self._wiring = None
@@ -243,38 +277,33 @@ class TrustGraph:
         own : mapping
             Agent -> own pressure in [0, 1], 0 = calm; agents left out are calm.
         """
-        with self._lock:
+        with self.lock:
             wiring = self._wired()
         return Propagation(wiring, wiring.read(own))
 
-    def _wired(self) -> _Wiring:
+    def _wired(self) -> Wiring:
         if self._wiring is None:
-            self._wiring = _Wiring(self.agents, self.edges())
+            edges = [(edge.source, edge.target, edge.weight) for edge in self.edges()]
+            self._wiring = Wiring(self.agents, edges)
         return self._wiring
 
     def _known(self, field: str, name: str) -> str:
-        name = _name(field, name)
+        name = read_name(field, name)
         if name not in self._agents:
-            raise ValueError(_UNKNOWN.format(field=field, name=shown(name)))
+            raise ValueError(UNKNOWN.format(field=field, name=shown(name)))
         return name
-
-    def _edge(self, source: str, target: str) -> Edge:
-        ends = self._known("source", source), self._known("target", target)
-        if ends not in self._edges:
-            raise ValueError(f"there is no edge from {shown(ends[0])} to {shown(ends[1])}: add it with add_edge")
-        return self._edges[ends]
 
 
 class Propagation(Mapping[str, Effective]):
     """Agent -> :class:`Effective`, sorted by name. Paths are put together where they are asked for."""
 
-    def __init__(self, wiring: _Wiring, own: _Floats) -> None:
+    def __init__(self, wiring: Wiring, own: Floats) -> None:
         values = wiring.spread(own)
         self._wiring, self._before = wiring, wiring.trace(own, values)
         self._own, self._values = own.tolist(), values.tolist()
 
     def __getitem__(self, name: str) -> Effective:
-        at = self._wiring.index[_name("name", name)]
+        at = self._wiring.index[read_name("name", name)]
         path, step = [self._wiring.names[at]], self._before[at]
         while step >= 0:
             path.append(self._wiring.names[step])
@@ -288,113 +317,23 @@ class Propagation(Mapping[str, Effective]):
         return len(self._wiring.names)
 
 
-class _Wiring:
-    """Agents and edges as numbers in the order of the names, made once for each version of a graph; never changed."""
+class Upstream:
+    """An agent's sources, near and far, as they were when the graph was asked; later changes do not reach it.
 
-    def __init__(self, names: tuple[str, ...], edges: tuple[Edge, ...]) -> None:
-        self.names = names
-        self.index = {name: at for at, name in enumerate(names)}
-        numbered = [(self.index[edge.source], self.index[edge.target], edge.weight) for edge in edges]
-        ring = _rings(len(names), [(source, target) for source, target, weight in numbered if weight == 1.0])
-        self.outgoing: list[list[tuple[int, float]]] = [[] for _ in names]
-        weights = []
-        for source, target, weight in numbered:
-            weights.append(DAMPING if weight == 1.0 and ring[source] == ring[target] else weight)
-            self.outgoing[source].append((target, weights[-1]))
-        self.sources = np.array([source for source, _, _ in numbered], dtype=np.intp)
-        self.targets = np.array([target for _, target, _ in numbered], dtype=np.intp)
-        self.weights: _Floats = np.array(weights, dtype=np.float64)
+    Examples
+    --------
+    >>> state = TrustState(("coder", "planner", "scribe"), (Edge("coder", "planner", 0.4),))
+    >>> found = TrustGraph(state).upstream("planner")
+    >>> found.names, found.receive({"coder": 0.5})
+    (('coder',), Effective(own=0.0, value=0.2, path=('coder', 'planner')))
+    """
 
-    def read(self, given: Mapping[str, float]) -> _Floats:
-        """Return the pressures, checked, in the order of the names."""
-        if not isinstance(given, Mapping):
-            raise TypeError(f"pressures must be a mapping of agents to numbers in [0, 1], not {shown(given)}")
-        read = [0.0] * len(self.names)
-        for name, pressure in given.items():
-            at = self.index.get(name)
-            if at is None and (at := self.index.get(_name("agent", name))) is None:
-                raise ValueError(_UNKNOWN.format(field="agent", name=shown(name)))
-            if type(pressure) is not float or not 0.0 <= pressure <= 1.0:
-                pressure = check_number(f"pressure of {shown(name)}", pressure, least=0.0, most=1.0)
-            read[at] = pressure
-        return np.array(read, dtype=np.float64)
+    def __init__(self, agent: str, wiring: Wiring) -> None:
+        self.agent = agent
+        self.names = wiring.upstream(agent)
+        """All whose pressure can reach the agent, sorted."""
+        self._wiring = wiring
 
-    def spread(self, own: _Floats) -> _Floats:
-        """Return the effective pressures: a few hops for all at once, then the loudest agent first."""
-        values = own
-        for _ in range(ROUNDS):
-            before, values = values, values.copy()
-            np.maximum.at(values, self.targets, before[self.sources] * self.weights)
-            louder = np.flatnonzero(values > before)
-            if not louder.size:
-                return values
-        found: list[float] = values.tolist()
-        heap = [(-found[at], at) for at in louder.tolist()]
-        heapify(heap)
-        while heap:
-            negative, at = heappop(heap)
-            if -negative < found[at]:
-                continue  # a louder path was found since
-            for target, weight in self.outgoing[at]:
-                leak = found[at] * weight
-                if leak > found[target]:
-                    found[target] = leak
-                    heappush(heap, (-leak, target))
-        return np.array(found, dtype=np.float64)
-
-    def trace(self, own: _Floats, values: _Floats) -> list[int]:
-        """Return the agent before each on its path, -1 where its own pressure is the highest.
-
-        Breadth first in the order of the names finds the shortest path, and of those the first by its names.
-        """
-        leaks = (values[self.sources] * self.weights == values[self.targets]) & (values > own)[self.targets]
-        following: dict[int, list[int]] = {}
-        for source, target in zip(self.sources[leaks].tolist(), self.targets[leaks].tolist(), strict=True):
-            following.setdefault(source, []).append(target)
-        before = [-1] * len(self.names)
-        reached = [source for source in following if values[source] == own[source]]
-        while reached:
-            newly = []
-            for source in reached:
-                for target in following.get(source, ()):
-                    if before[target] < 0:
-                        before[target] = source
-                        newly.append(target)
-            reached = newly
-        return before
-
-
-def _rings(count: int, edges: list[tuple[int, int]]) -> list[int]:
-    """Return for each node the number of its strongly connected component."""
-    onward: list[list[int]] = [[] for _ in range(count)]
-    backward: list[list[int]] = [[] for _ in range(count)]
-    for source, target in edges:
-        onward[source].append(target)
-        backward[target].append(source)
-    finished: list[int] = []
-    seen, stack = [False] * count, list(range(count))
-    while stack:
-        node = stack.pop()
-        if node < 0:  # everything after it has been seen
-            finished.append(~node)
-        elif not seen[node]:
-            seen[node] = True
-            stack.append(~node)
-            stack += onward[node]
-    ring = [-1] * count
-    for start in reversed(finished):
-        stack = [start] if ring[start] < 0 else []
-        while stack:
-            node = stack.pop()
-            if ring[node] < 0:
-                ring[node] = start
-                stack += backward[node]
-    return ring
-
-
-def _name(field: str, value: object) -> str:
-    name = check_text(field, value, empty=False)
-    return clean(name, MAX_NAME) if len(name) > MAX_NAME + 100 else clean(name)  # a name cut before stays as it is
-
-
-_UNKNOWN = "{field} {name} is not an agent of this graph: add it with add_agent"
+    def receive(self, own: Mapping[str, float]) -> Effective:
+        """Return the agent's effective pressure, given the own ones of its sources; those left out are calm."""
+        return Propagation(self._wiring, self._wiring.read(own))[self.agent]

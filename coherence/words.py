@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -23,13 +26,22 @@ COMMON = 3.0
 TELLING = 2.0
 """Mean rarity of its n-grams below which a word tells nothing: "and", "was"."""
 
+SHORT = 600
+"""Characters up to which a text is put together from its words' n-grams, which are remembered."""
+
+FEW = 40
+"""Characters of new words up to which arrays do not pay."""
+
+MAX_KNOWN = 10_000
+"""Words whose n-grams are remembered."""
+
 _Codes = npt.NDArray[np.uint32]
-_Floats = npt.NDArray[np.float32]
 
 _BUCKETS = 1 << 16
 _SPACE = 32
 _LONE = np.uint32(0x9E3779B1)  # 2**32 over the golden ratio, the multiplier of Knuth's multiplicative hashing
 _MIX = np.uint32(0x85EBCA6B)
+_ALL = 0xFFFFFFFF
 
 _ASCII = bytes(ord(chr(code).lower()) if chr(code).isalnum() else _SPACE for code in range(128)) + b" " * 128
 _MARKS = (
@@ -40,21 +52,18 @@ _MARKS = (
 _BETWEEN_WORDS = re.compile(rf"[^\w{_MARKS}]+")
 
 
+_KNOWN: dict[str, tuple[int, ...]] = {}
+
+
 class Bag(NamedTuple):
     """A text and its n-grams."""
 
     folded: str
     """The text as ``fold`` returns it, a space before and after it."""
-    hashes: npt.NDArray[np.uint16]
-    """The bucket of each n-gram."""
-    at: npt.NDArray[np.int64]
-    """A position in ``folded`` inside the word that each n-gram comes from."""
-    grams: npt.NDArray[np.uint16]
-    """The distinct buckets, ascending, shape ``(n,)``."""
-    rarity: _Floats
-    """How little each says about ordinary text: 0 or more, shape ``(n,)``."""
+    grams: set[int]
+    """The buckets of its n-grams; not to be changed."""
     mass: float
-    """The sum of the rarities: how much there is to judge. From 2 for "no" to 40 for a rare word."""
+    """The sum of their rarities: how much there is to judge. From 2 for "no" to 40 for a rare word."""
 
 
 def fold(text: str) -> str:
@@ -91,11 +100,54 @@ def bag(text: str) -> Bag:
     True
     """
     folded = f" {fold(text)} "
-    hashes, at = hashed_grams(folded)
-    ordered = np.sort(hashes, kind="stable")
-    grams = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
-    rarity = _rarity()[grams]
-    return Bag(folded, hashes, at, grams, rarity, float(rarity.sum()))
+    if len(folded) > SHORT:
+        ordered = np.sort(hashed_grams(folded)[0], kind="stable")  # a radix sort, where np.unique sorts by comparing
+        distinct = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
+        grams = set(distinct.tolist())
+    else:
+        grams = set().union(*_grams_of_all(dict.fromkeys(folded.split())))
+    return Bag(folded, grams, _mass(grams))
+
+
+def _mass(grams: set[int]) -> float:
+    """Return the sum of the rarities; they are multiples of 1/16, so that their order does not matter."""
+    return sum(map(_rarities().__getitem__, grams), 0.0)
+
+
+def _grams_of(word: str) -> tuple[int, ...]:
+    """Do what :func:`hashed_grams` does, for one word of ASCII characters: quicker, where there are few."""
+    codes = [_SPACE, *word.encode(), _SPACE]
+    if len(word) < 2:
+        mixed = [codes[1] * int(_MIX) & _ALL]
+    else:
+        pair = [(first * int(_LONE) + second) & _ALL for first, second in pairwise(codes)]
+        mixed = [(first * int(_MIX) + second) & _ALL for first, second in zip(pair, pair[2:], strict=False)]
+    return tuple(((code ^ code >> 15) * int(_MIX) & _ALL) >> 16 for code in mixed)
+
+
+def _grams_of_all(words: Iterable[str]) -> list[tuple[int, ...]]:
+    """Return the n-grams of words; they are remembered, because those of ordinary texts come again and again."""
+    known = {word: _KNOWN.get(word) for word in words}
+    new = [word for word, grams in known.items() if grams is None]
+    if new:
+        made = _learn(new)
+        if len(_KNOWN) + len(made) > MAX_KNOWN:
+            _KNOWN.clear()
+        _KNOWN.update(made)
+        known.update(made)
+    return [grams for grams in known.values() if grams is not None]
+
+
+def _learn(words: list[str]) -> dict[str, tuple[int, ...]]:
+    if sum(map(len, words)) <= FEW and all(map(str.isascii, words)):
+        return {word: _grams_of(word) for word in words}
+    text = f" {' '.join(words)} "
+    hashes, at = hashed_grams(text)
+    starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])]) + 1
+    found: list[list[int]] = [[] for _ in words]
+    for gram, word in zip(hashes.tolist(), (starts.searchsorted(at, "right") - 1).tolist(), strict=True):
+        found[word].append(gram)
+    return dict(zip(words, map(tuple, found), strict=True))
 
 
 def shares(first: Bag, second: Bag) -> tuple[float, float]:
@@ -111,10 +163,8 @@ def shares(first: Bag, second: Bag) -> tuple[float, float]:
     """
     if first.mass <= 0 or second.mass <= 0:
         return 0.0, 0.0
-    few, many = (first, second) if first.grams.size <= second.grams.size else (second, first)
-    at = np.minimum(np.searchsorted(many.grams, few.grams), many.grams.size - 1)
-    shared = float(few.rarity[many.grams[at] == few.grams].sum())
-    return min(shared / first.mass, 1.0), min(shared / second.mass, 1.0)
+    shared = _mass(first.grams & second.grams)
+    return shared / first.mass, shared / second.mass
 
 
 def unshared_words(text: Bag, other: Bag, most: int = 6) -> tuple[str, ...]:
@@ -128,26 +178,44 @@ def unshared_words(text: Bag, other: Bag, most: int = 6) -> tuple[str, ...]:
     >>> unshared_words(bag("I added telemetry to the login page"), bag("Fix the login page"), most=1)
     ('telemetry',)
     """
-    if not text.hashes.size:
-        return ()
+    weigh = _weigh_short if len(text.folded) <= SHORT else _weigh_long
+    heaviest = sorted(weigh(text, other), key=lambda pair: -pair[1])[: 20 * most]
+    return tuple(dict.fromkeys(word[:40] for word, _ in heaviest))[:most]
+
+
+def _weigh_short(text: Bag, other: Bag) -> list[tuple[str, float]]:
+    """Return the telling words with their weights, in order."""
+    rarities, found = _rarities(), []
+    words = dict.fromkeys(text.folded.split())
+    for word, grams in zip(words, _grams_of_all(words), strict=True):
+        whole = sum(rarities[gram] for gram in grams)
+        lacking = sum(rarities[gram] for gram in grams if gram not in other.grams)
+        if lacking > whole / 2 and lacking >= TELLING * len(grams):
+            found.append((word, lacking / math.sqrt(len(grams))))
+    return found
+
+
+def _weigh_long(text: Bag, other: Bag) -> list[tuple[str, float]]:
+    """Do the same for a text of many words."""
+    hashes, at = hashed_grams(text.folded)
+    if not hashes.size:
+        return []
     there = np.zeros(_BUCKETS, bool)
-    there[other.grams] = True
+    there[list(other.grams)] = True
     gap = _codes(text.folded) == _SPACE
     starts = np.flatnonzero(gap[:-1] & ~gap[1:]) + 1
-    word_of = np.searchsorted(starts, text.at, side="right") - 1
-    rarity = _rarity()[text.hashes]
+    word_of = np.searchsorted(starts, at, side="right") - 1
+    rarity = _rarity()[hashes]
     whole = np.bincount(word_of, rarity, starts.size)
-    lacking = np.bincount(word_of, rarity * ~there[text.hashes], starts.size)
+    lacking = np.bincount(word_of, rarity * ~there[hashes], starts.size)
     number = np.bincount(word_of, minlength=starts.size)
-    telling = (lacking > whole / 2) & (lacking >= TELLING * number)
-    weight = np.where(telling, lacking / np.sqrt(np.maximum(number, 1)), 0.0)
-    found: dict[str, None] = {}
-    for index in np.argsort(-weight, kind="stable")[: 20 * most]:
-        if weight[index] <= 0 or len(found) == most:
-            break
-        word = text.folded[starts[index] : starts[index] + 40].split(" ", 1)[0]
-        found[word] = None
-    return tuple(found)
+    telling = np.flatnonzero((lacking > whole / 2) & (lacking >= TELLING * number) & (lacking > 0))
+    weights = lacking[telling] / np.sqrt(number[telling])
+    chosen = np.sort(np.argsort(-weights, kind="stable")[:200])
+    return [
+        (text.folded[start : start + 41].split(" ", 1)[0], weight)
+        for start, weight in zip(starts[telling[chosen]].tolist(), weights[chosen].tolist(), strict=True)
+    ]
 
 
 def _codes(folded: str) -> _Codes:
@@ -163,11 +231,11 @@ def hashed_grams(folded: str) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.in
     dense = _is_dense(codes) if codes.size and codes.max() >= 0x3040 else None
     broken = gap if dense is None else gap | dense
     pair = codes[:-1] * _LONE + codes[1:]
-    inner = np.flatnonzero(~broken[1:-2] & ~broken[2:-1]) if codes.size >= 4 else np.zeros(0, np.int64)
+    inner = (~(broken[1:-2] | broken[2:-1])).nonzero()[0] if codes.size >= 4 else np.zeros(0, np.int64)
     if dense is not None:
         inner = inner[~(dense[inner] | dense[inner + 3])]
     hashes = pair[inner] * _MIX + pair[inner + 2]
-    lone = np.flatnonzero(gap[:-2] & ~gap[1:-1] & gap[2:])
+    lone = (gap[:-2] & ~gap[1:-1] & gap[2:]).nonzero()[0]
     hashes = np.concatenate((hashes, codes[lone + 1] * _MIX))
     at = np.concatenate((inner + 1, lone + 1))
     if dense is not None:
@@ -187,3 +255,9 @@ def _rarity() -> Any:
     stored = np.frombuffer(WEIGHTS.read_bytes(), np.uint8)
     table = np.maximum(stored.astype(np.float32) / 16 - COMMON, 0)
     return np.tile(table, _BUCKETS // table.size)
+
+
+@cache
+def _rarities() -> list[float]:
+    rarities: list[float] = _rarity().tolist()
+    return rarities

@@ -23,6 +23,21 @@ SAYS = {
         "pytest -q      warn      pressure 0.40",
         "stopped: Bash returned the same error 3 times",
     ],
+    "classic_regulator.py": [
+        "continue\nscope_drift_warn\ncontinue\ncircuit_break      cost_cap_reached\n",
+        "ada: 2400 of 2000 tokens",
+        "{'search': 5} circuit_break",
+    ],
+    "guided_agent.py": [
+        "Bash  warn",
+        "scope_drift_warn: the answer tells of what the task forbids: lock file",
+        "<past_corrections>",
+    ],
+    "fleet_trust.py": [
+        "planner     warn      pressure 0.61  warn",
+        "researcher is in trouble, and 0.55 of it reaches this agent (researcher > planner > lead)",
+        "trust in the researcher: 0.811",
+    ],
     "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
 }
 

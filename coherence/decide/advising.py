@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from coherence.constraints import forbidden
 from coherence.decide.corrections import CorrectionPattern
 from coherence.decide.quoting import flatten
-from coherence.decide.scope import Drift
+from coherence.decide.scope import Drift, drift_of, drift_words
 from coherence.findings import Finding
 
 THRESHOLD = 0.5
@@ -44,20 +47,41 @@ def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Findi
     )
 
 
-def scope_finding(drifts: Sequence[Drift], seq: int) -> Finding:
-    """Return the finding ``scope_drift_warn``: the newest answer has little to do with any of the tasks.
+def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> Drift:
+    """Return how far an answer is from the nearest of some tasks that can be judged.
+
+    Where something that one of them forbids was done, that one counts.
 
     Parameters
     ----------
-    drifts : sequence of Drift
-        The answer against the latest request, and against the goal. The nearest counts of those that can be judged,
-        unless something forbidden was done.
+    tasks : sequence of str
+        The latest request, and the goal; at least one. The goal is looked at only if it can change the result.
+    answer : str
+        The answer.
+    cosine : float, optional
+        The largest cosine of the answer with any of them.
+    """
+    drifts: list[tuple[Drift, str]] = []
+    for task in tasks:
+        near = drifts and drifts[0][0].judged and not drifts[0][0].drifted
+        if not near or forbidden(task):
+            drifts.append((drift_of(task, answer, cosine), task))
+    done = [each for each in drifts if each[0].violations]
+    judged = [each for each in drifts if each[0].judged] or drifts
+    drift, task = max(done, key=_score) if done else min(judged, key=_score)
+    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
+
+
+def scope_finding(drift: Drift, seq: int) -> Finding:
+    """Return the finding ``scope_drift_warn``: the newest answer has little to do with what was asked.
+
+    Parameters
+    ----------
+    drift : Drift
+        How far it is from the nearest task.
     seq : int
         The answer's event.
     """
-    forbidden = [drift for drift in drifts if drift.violations]
-    judged = [drift for drift in drifts if drift.judged] or drifts
-    drift = max(forbidden, key=_score) if forbidden else min(judged, key=_score)
     if not drift.drifted:
         return Finding(rule="scope_drift_warn", severity="guide", score=drift.score, threshold=drift.threshold)
     if drift.violations:
@@ -78,5 +102,5 @@ def scope_finding(drifts: Sequence[Drift], seq: int) -> Finding:
     )
 
 
-def _score(drift: Drift) -> float:
-    return drift.score
+def _score(judged: tuple[Drift, str]) -> float:
+    return judged[0].score

@@ -12,7 +12,7 @@ from coherence.decide.destructive.classify import classify
 from coherence.decide.regulator import make_decision, regulate
 from coherence.decide.standing import Standing
 from coherence.events import Ticked
-from coherence.findings import Decision, Finding
+from coherence.findings import Decision, DecisionKind, Finding
 
 
 def answer(
@@ -54,12 +54,24 @@ def answer(
             action="ask somebody first",
         )
         made = regulate([raw], Standing(), steps, config.rules)
-        asked += made
-        refused = refused or any(finding.acts == "block" for finding in made)
+        refuses = bool(blocking) and any(finding.acts == "block" for finding in made)
+        asked += made if refuses else [msgspec.structs.replace(finding, active=False) for finding in made]
+        refused = refused or refuses
     if not refused:
         asked = [_softened(finding) if finding.acts == "block" else finding for finding in asked]
     extra = _ends(blocking, standing, config) if refused else ""
     return make_decision(seq, asked, extra)
+
+
+def unjudged(tool: str, arguments: bytes) -> Decision:
+    """Return what to answer if, by a fault of this package, the question could not be judged: destructive = refused."""
+    danger = classify(tool, arguments)
+    kind: DecisionKind = "block" if danger is not None else "warn"
+    why = "the question could not be judged; the log of `coherence` says why"
+    if danger is not None:
+        why = f"{danger.what}, and {why}"
+    finding = Finding(rule="check_failed", severity=kind, active=True, score=1.0, threshold=1.0, why=why)
+    return make_decision(0, [finding])
 
 
 def _softened(finding: Finding) -> Finding:
@@ -70,5 +82,5 @@ def _ends(blocking: Sequence[Finding], standing: Standing, config: MonitorConfig
     if any(is_budget(finding.rule) for finding in blocking):
         return " It stays refused until the budget is raised or somebody unblocks the agent."
     left = max(config.refusals - standing.refusals - 1, 0)
-    rules = ", ".join(finding.rule for finding in blocking)
+    rules = ", ".join(sorted(finding.rule for finding in blocking))
     return f" It stays refused until {rules} calms down, somebody unblocks the agent, or {left} more are refused."

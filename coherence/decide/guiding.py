@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from coherence.config import GuidanceConfig
 from coherence.decide.experiment import draw_arm, pair_of
-from coherence.decide.standing import HORIZONS, Pending, Standing
+from coherence.decide.standing import HORIZONS, THEN, Pending, Standing
 from coherence.facts import Facts
 from coherence.findings import Arm, Decision, Finding, FiringOutcome, Guidance, Policy
 from coherence.records import one_line
@@ -131,14 +131,14 @@ def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> 
 
 def advice(finding: Finding, standing: Standing, facts: Facts, limit: int) -> str:
     """Return what is told: facts, never orders, on one line of limited length."""
-    why = one_line(finding.why).strip()
+    why = one_line(finding.why).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"
+    why = f"{why[:1].upper()}{why[1:]}"
     hint = _healing(pattern_of(finding), standing, facts)
     room = limit - len(hint) - 2 if hint else limit
     if hint and room < 60:
         hint, room = "", limit
     why = why if len(why) <= room - 1 else f"{why[: room - 2]}…"
-    why = f"{why[:1].upper()}{why[1:]}".rstrip(".") + "."
-    return f"{why} {hint}".strip()
+    return f"{why}. {hint}".strip()
 
 
 def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
@@ -147,9 +147,9 @@ def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
         return ""
     failed = next((action.tool for action in reversed(facts.actions) if action.error), "")
     own = [
-        (known.change, key.partition(">")[2], known.count)
+        (known.change, key.partition(THEN)[2], known.count)
         for key, known in standing.transitions.items()
-        if key.partition(">")[0] == failed[:64] and known.count >= LEAST_MEASURED and known.change > 0
+        if key.partition(THEN)[0] == failed[:64] and known.count >= LEAST_MEASURED and known.change > 0
     ]
     if own:
         change, tool, count = max(own)

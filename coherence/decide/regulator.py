@@ -10,6 +10,7 @@ from coherence.config import PressureConfig, RuleConfig
 from coherence.decide.standing import Standing
 from coherence.events import Received
 from coherence.findings import KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, as_shown, worst_kind
+from coherence.records import one_line
 from coherence.state import AgentState
 
 OF_MODE: dict[Mode, DecisionKind] = {
@@ -153,7 +154,7 @@ def make_decision(seq: int, findings: Sequence[Finding], extra: str = "") -> Dec
     if active[0].action:
         message = f"{message}. {active[0].action[0].upper()}{active[0].action[1:]}."
     kind = worst_kind([finding.acts for finding in active])
-    return Decision(seq=seq, kind=kind, findings=tuple(ordered), message=message + extra)
+    return Decision(seq=seq, kind=kind, findings=tuple(ordered), message=one_line(message + extra))
 
 
 def _mildness(finding: Finding) -> tuple[bool, int, float]:

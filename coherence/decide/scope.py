@@ -104,6 +104,17 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> Drift
     check_text("answer", answer)
     if cosine is not None:
         cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
+    drift = drift_of(task, answer, cosine)
+    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
+
+
+def drift_words(task: str, answer: str) -> tuple[str, ...]:
+    """Return the answer's heaviest words that the task does not have, heaviest first, at most six."""
+    return unshared_words(_bag(answer), _bag(task))
+
+
+def drift_of(task: str, answer: str, cosine: float | None) -> Drift:
+    """Do what :func:`scope_drift` does, without its words and without a look at the arguments."""
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
     if cosine is not None and _is_foreign(task) and _is_foreign(answer):
@@ -116,8 +127,7 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> Drift
         score = THRESHOLD + (1 - THRESHOLD) * score
     elif not judged and score > CAUTIOUS:
         score = CAUTIOUS + (score - CAUTIOUS) * 0.99 * (THRESHOLD - CAUTIOUS) / (1 - CAUTIOUS)
-    words = unshared_words(given, asked) if score >= THRESHOLD else ()
-    return Drift(score, THRESHOLD, words, done, judged)
+    return Drift(score, THRESHOLD, (), done, judged)
 
 
 def features(asked: Bag, given: Bag) -> tuple[float, float]:

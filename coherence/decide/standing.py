@@ -20,6 +20,8 @@ FRESH = 1
 MAX_PENDING = 16
 MAX_OPEN = 32
 MAX_TRANSITIONS = 64
+THEN = "\n"
+"""Between two tools' names; names have no line breaks."""
 
 
 class Pending(msgspec.Struct):
@@ -71,7 +73,7 @@ class Standing(msgspec.Struct):
     ended: bool | None = None
     """How a task ended whose firings do not know it yet."""
     transitions: dict[str, Transition] = {}
-    """``tool that failed > tool called next`` -> what it did to the pressure."""
+    """Tool that failed, line break, tool called next -> what it did to the pressure."""
     pressure: float = 0.0
     """At the newest tick."""
     results: int = 0
@@ -88,10 +90,11 @@ class Standing(msgspec.Struct):
                     pending.delivered = True
             if self.newest is not None and self.newest.id == event.firing:
                 self.newest = None
-        elif type(event) is Feedback and event.about == BLOCK:
+        elif type(event) is Feedback and event.about == BLOCK and event.score is None:  # else a judgement of a firing
             self._lift(self.blocking)
         elif type(event) is Outcome and self.open:
-            self.ended = event.success if event.success is not None else _is_good(event.score)
+            known = event.success if event.success is not None else _is_good(event.score)
+            self.ended = known if known is not None else self.ended
         elif type(event) is Goal and self.ended is None:
             self.open = []
 
@@ -121,12 +124,12 @@ class Standing(msgspec.Struct):
         self.held = {rule: self.held.get(rule, facts.steps) for rule in sorted(active)}
         self.blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
         self.lifted = [finding.rule for finding in decision.findings if finding.lifted and finding.severity == "block"]
-        if not self.blocking:
+        if all(is_budget(rule) for rule in self.blocking):
             self.refusals = 0
         self._learn_transition(facts, pressure)
         for outcome in outcomes:
             self._take_outcome(outcome)
-        self.pending = [pending for pending in self.pending if HORIZONS[-1] not in pending.done][-MAX_PENDING:]
+        self.pending = [pending for pending in self.pending if HORIZONS[-1] not in pending.done]
         self.pressure, self.results = pressure, facts.results
         guidance = decision.guidance
         if guidance is not None:
@@ -136,7 +139,8 @@ class Standing(msgspec.Struct):
             self.newest = guidance
             last = facts.actions[-1] if facts.actions else None
             tool, error = (last.tool, last.error) if last is not None else ("", False)
-            self.pending.append(Pending(guidance.id, pattern, facts.results, pressure, tool, error))
+            fired = Pending(guidance.id, pattern, facts.results, pressure, tool, error)
+            self.pending = [*self.pending, fired][-MAX_PENDING:]
             self.open = [*self.open, guidance.id][-MAX_OPEN:]
 
     def _take_outcome(self, outcome: FiringOutcome) -> None:
@@ -150,7 +154,7 @@ class Standing(msgspec.Struct):
         """Learn what the call after an error did, if exactly one result came since the last tick."""
         if facts.results != self.results + 1 or len(facts.actions) < 2 or not facts.actions[-2].error:
             return
-        key = f"{facts.actions[-2].tool[:64]}>{facts.actions[-1].tool[:64]}"
+        key = f"{facts.actions[-2].tool[:64]}{THEN}{facts.actions[-1].tool[:64]}"
         known = self.transitions.pop(key, None) or Transition()
         known.count += 1
         known.change += (self.pressure - pressure - known.change) / known.count

@@ -118,10 +118,16 @@ def classify_band(index: float, thresholds: Thresholds | Iterable[float] | Mappi
     limits = check_thresholds(thresholds)
     if not 0.0 <= index <= 1.0:
         raise ValueError(f"index must be in [0, 1], not {index}")
-    for band, limit in zip((Band.GREEN, Band.YELLOW, Band.ORANGE), limits, strict=True):
-        if index >= limit:
-            return band
-    return Band.RED
+    return band_of(index, limits)
+
+
+def band_of(index: float, limits: Thresholds) -> Band:
+    """Return the band of an index by thresholds that were checked before."""
+    if index >= limits.green:
+        return Band.GREEN
+    if index >= limits.yellow:
+        return Band.YELLOW
+    return Band.ORANGE if index >= limits.orange else Band.RED
 
 
 def is_number(value: object) -> bool:

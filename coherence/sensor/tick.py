@@ -31,7 +31,7 @@ from coherence.providers.transcript import TranscriptState
 from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
 from coherence.sensor.calls import Breaker, Call, failed
 from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
-from coherence.sensor.index import Missing, Thresholds, classify_band, score
+from coherence.sensor.index import Missing, Thresholds, band_of, score
 from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar
 from coherence.sensor.stages import Group, Stages
 from coherence.sensor.values import as_evidence, as_texts, as_value
@@ -142,7 +142,7 @@ class Plan:
             ts=ts,
             metrics=freeze({name: values.get(name) for name in self.names}),
             coherence_index=scored.index,
-            band=classify_band(scored.index, self.thresholds),
+            band=band_of(scored.index, self.thresholds),
             coverage=scored.coverage,
             errors=tuple(errors),
             unknown=freeze(unknown),
@@ -185,15 +185,16 @@ class Measurement:
         lists: dict[Kind, list[str]] = {
             kind: as_texts(getter(), windows[kind].raw) for kind, getter in plan.getters.items()
         }
-        self._look_up(lists)
-        if self.wanted:
-            plan.cache.make(self.wanted, self._until(0.9), self.errors)
+        if plan.metrics:
+            self._look_up(lists)
+            if self.wanted:
+                plan.cache.make(self.wanted, self._until(0.9), self.errors)
         return self._finish(lists)
 
     def _finish(self, lists: Mapping[Kind, list[str]]) -> Reading:
         """Run metrics that are all our own, without the machinery against strangers' code."""
         plan, windows = self.plan, self.windows
-        data = [self._prepare(lists)]
+        data = [self._prepare(lists)] if plan.metrics else []
         found: dict[str, Evidence] = {}
         versions = (plan, *(windows[kind].version for kind in KINDS), *self.absent)
         kept = windows.results if windows.results_of == versions else {}
@@ -209,7 +210,7 @@ class Measurement:
             if type(metric) in PURE_METRICS:
                 windows.results[name] = outcomes[name]
         for scalar in plan.scalars:
-            outcomes[scalar.name] = _tried(scalar.name, partial(_computed, scalar), found, self.errors)
+            outcomes[scalar.name] = _tried(scalar.name, scalar.compute, found, self.errors)
         values = {name: outcome.value for name, outcome in outcomes.items()}
         evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
         unknown = {

@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import column
+import corrections
+import decide
+import forecast
+import loops
 import numpy as np
+import scope_drift
+import trust
 from showing import row, say
 
 from coherence import CoherenceSensor, EmbeddingCache, MetricInput
@@ -242,6 +248,9 @@ def main() -> None:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.main()
+    for bench in (decide, loops, scope_drift, corrections, forecast, trust):
+        say("", "", "")
+        bench.main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What one propagation of pressure between agents costs, with every agent's path; prints figures, asserts nothing.
+"""What one propagation of pressure between agents costs, beside a peer's, and a tick in a fleet; asserts nothing.
 
 Run as ``python tests/bench/trust.py``. The target is 2 ms for 1,000 agents of 3 edges each.
 """
@@ -9,14 +9,20 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from peers.client import Peer
 from showing import row, say
 
+from coherence.fleet import Fleet
+from coherence.monitor import Monitor
+from coherence.providers import HashingEmbedder
 from coherence.trust import Edge, TrustGraph, TrustState
 
 EDGES = 3
 TIMES = 300
 TARGET_MS = 2.0
+SOMA = Path(".venv-soma/bin/python")
 
 Shape = Callable[[int, random.Random], list[tuple[int, int, float]]]
 
@@ -77,7 +83,50 @@ def measure(agents: int, shape: Shape, *, struggling: float) -> tuple[list[float
     return times[1:], readings[1:], times[0]
 
 
+def against_soma(agents: int = 1_000) -> None:
+    if not SOMA.exists():
+        say("soma-ai 2026.4.30, one propagation", "make bench", "", "not installed")
+        return
+    ours, _, _ = measure(agents, at_random, struggling=1.0)
+    edges = [(edge.source, edge.target, edge.weight) for edge in build(agents, at_random).edges()]
+    with Peer(SOMA, Path(__file__).parent / "peers" / "soma_graph.py") as peer:
+        say(f"one propagation, {agents:,} agents x {EDGES}, beside soma-ai", "ours", "theirs")
+        for what, vectors in (("one pressure an agent", False), ("one for each signal, as its engine does", True)):
+            theirs = peer.ask(op="propagate", edges=edges, times=TIMES // 5, vectors=vectors)
+            for name, mine in (("median", statistics.median(ours)), ("p99", sorted(ours)[int(0.99 * len(ours))])):
+                other = theirs[f"{name}_ms"]
+                say(f"{what}, {name}", f"{mine:.2f} ms", f"{other:.1f} ms", f"{other / mine:.0f}x")
+
+
+def step(monitor: Monitor) -> float:
+    """Return the milliseconds of a step with its tick, folded here."""
+    started = time.perf_counter_ns()
+    monitor.tool_result("ok", tool="Read")
+    monitor.flush()
+    return (time.perf_counter_ns() - started) / 1e6
+
+
+def in_a_fleet(agents: int = 1_000) -> None:
+    with Fleet(embedder=HashingEmbedder(8), config={"tick": "step"}) as fleet:
+        alone = fleet.agent("alone")
+        names = [f"agent-{at:05}" for at in range(agents)]
+        for name in names:
+            fleet.agent(name)
+        for source, target, weight in at_random(agents, random.Random(1)):
+            fleet.add_edge(names[source], names[target], weight)
+        one, other = fleet.agent(names[0]), fleet.agent(names[1])
+        say("a step with its tick, no edges, median", f"{statistics.median(map(step, [alone] * TIMES)):.2f} ms", "-")
+        for state in ("all calm", "one struggles"):
+            took = statistics.median(map(step, [one] * TIMES))
+            say(f"the same, in a fleet of {agents:,} agents x {EDGES}, {state}", f"{took:.2f} ms", "-")
+            for _ in range(6):
+                other.tool_result("no such file", error=True, tool="Read")
+            other.flush()
+
+
 def main() -> None:
+    against_soma()
+    in_a_fleet()
     for agents in (1_000, 10_000):
         for name, shape in SHAPES.items():
             for struggling in (0.01, 0.5):

@@ -152,6 +152,10 @@ def _counts(step: Step) -> tuple[float, ...]:
     return step.came.counts if step.came is not None else ()
 
 
+LEAST = 3
+"""Calls before which nothing can have come a third time."""
+
+
 class RepeatedToolCallLoop:
     """The agent calls the same tools with the same arguments, and gets the same results.
 
@@ -180,7 +184,8 @@ class RepeatedToolCallLoop:
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Return the loop that the newest call is part of, active or not, ``None`` if there is none."""
-        loop = find_loop(steps_of(state.facts))
+        facts = state.facts
+        loop = find_loop(steps_of(facts)) if len(facts.actions) + len(facts.open_calls) >= LEAST else None
         if loop is None:
             return None
         return found(

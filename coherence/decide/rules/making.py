@@ -98,6 +98,12 @@ def shown_path(path: str) -> str:
 
 
 def shown_error(action: Action, before: str = "") -> str:
-    """Return what an action's error says, after some words and a colon; nothing if it says nothing."""
-    line = one_line(action.came.first_line).strip()
-    return f"{before}: {line[:MAX_SHOWN]}{'…' * (len(line) > MAX_SHOWN)}" if line else ""
+    """Return what an action's error says, quoted, after some words and a colon; nothing if it says nothing.
+
+    The line comes from outside and may pose as an instruction: it must not be able to end its quotation.
+    """
+    line = one_line(action.came.first_line).strip().translate(_QUOTES)
+    return f"{before}: “{line[:MAX_SHOWN]}{'…' * (len(line) > MAX_SHOWN)}”" if line else ""
+
+
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))

@@ -1,0 +1,120 @@
+"""What a turn costs, beside the peer ``noos`` in its own environment, and what a whole monitor's turn costs.
+
+The peer's part needs ``.venv-noos`` (``make bench`` makes it); without it the rows about the peer are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scope_drift
+from peers import noos
+from peers.client import Peer
+from showing import row, say
+
+import coherence.compat as compat
+from coherence import EmbeddingCache, Monitor
+from coherence.providers import HashingEmbedder
+
+ROOT = Path(__file__).resolve().parents[2]
+NOOS = ROOT / ".venv-noos" / "bin" / "python"
+WORDS = "the agent reads a file and runs tests again because one failed with an import error in line parser".split()
+SIZES = ((100, 150.0, 1_500), (4_000, 600.0, 400))
+"""Characters of an answer, microseconds a turn may take, turns."""
+
+
+def texts(chars: int, n: int) -> list[tuple[str, str]]:
+    rng = random.Random(chars)
+
+    def text(length: int) -> str:
+        words: list[str] = []
+        while sum(map(len, words)) + len(words) < length:
+            words.append(rng.choice(WORDS) + (str(rng.randrange(99)) if rng.random() < 0.1 else ""))
+        return " ".join(words)[:length]
+
+    return [(text(31), text(chars)) for _ in range(n)]
+
+
+def whole_turns(pairs: Sequence[tuple[str, str]], *, tick: str) -> float:
+    """Median microseconds of a turn through a monitor in memory, its texts embedded beforehand."""
+    cache = EmbeddingCache(HashingEmbedder(384), max_texts=10_000)
+    cache.make([text for pair in pairs for text in pair], time.monotonic() + 600, [])
+    took = []
+    with Monitor(embedder=cache, config={"tick": tick}) as monitor:
+        for asked, answered in pairs:
+            started = time.perf_counter_ns()
+            monitor.message("user", asked)
+            monitor.message("assistant", answered)
+            monitor.usage(tokens_in=100, tokens_out=20)
+            monitor.decide()
+            took.append((time.perf_counter_ns() - started) / 1e3)
+    return statistics.median(took[len(took) // 5 :])
+
+
+def in_a_fresh_process(operation: str) -> dict[str, Any]:
+    """Run an operation on ours in a process of its own."""
+    result = subprocess.run([sys.executable, __file__, operation], check=True, capture_output=True, text=True)
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def ours() -> None:
+    for chars, target, n in SIZES:
+        pairs = texts(chars, n)
+        turn = noos.turns(compat, texts=pairs)["median_us"]
+        row(f"a turn of {chars:,} characters, compat.Regulator", turn, target, " us")
+        row("the same, a monitor with 384-dimensional vectors", whole_turns(pairs, tick="manual"), target, " us")
+    row("start of a turn after 10,000 topics", noos.topics(compat, known=10_000)["median_us"], 100, " us")
+    row("memory growth from event 20,000 to 100,000, compat.Regulator", in_a_fresh_process("--growth")["mb"], 2, " MB")
+
+
+def drift(scores: Sequence[float]) -> float:
+    """AUROC of scores of right answers, then of swapped ones."""
+    half = len(scores) // 2
+    return scope_drift.auroc(np.array(scores[:half]), np.array(scores[half:]))
+
+
+def against_noos() -> None:
+    if not NOOS.exists():
+        say("noos 0.1.0, side by side", "make bench", "", "not installed")
+        return
+    with Peer(NOOS, Path(__file__).parent / "peers" / "noos.py", limit_s=300) as peer:
+        say("beside noos " + str(peer.ask(op="version")["version"]), "ours", "theirs")
+        for chars, _, n in SIZES:
+            pairs = texts(chars, n)
+            rounds = [(noos.turns(compat, texts=pairs), peer.ask(op="turns", texts=pairs)) for _ in range(3)]
+            mine, theirs = (min(each[at]["median_us"] for each in rounds) for at in (0, 1))
+            say(f"a turn of {chars:,} characters", f"{mine:.0f} us", f"{theirs:.0f} us", f"{mine / theirs:.1f}x")
+        mine = noos.topics(compat, known=10_000)["cpu_us"]
+        theirs = peer.ask(op="topics", known=10_000)["cpu_us"]
+        what = "CPU of the start of a turn after 10,000 topics"
+        say(what, f"{mine:.0f} us", f"{theirs:,.0f} us", f"{theirs / mine:.0f}x")
+        items = scope_drift.own("held_out")
+        for name, with_input in (("task with its input", True), ("instruction only", False)):
+            tasks = [scope_drift.task_of(item, with_input) for item in items]
+            swapped = [items[(at + 37) % len(items)].answer for at in range(len(items))]
+            pairs = [*zip(tasks, (item.answer for item in items), strict=True), *zip(tasks, swapped, strict=True)]
+            answers = noos.drifts(compat, pairs=pairs), peer.ask(op="drifts", pairs=pairs)
+            mine, theirs = (drift(each["scores"]) for each in answers)
+            say(f"drift of swapped answers, AUROC, {name}", f"{mine:.3f}", f"{theirs:.3f}")
+
+
+def main() -> None:
+    ours()
+    against_noos()
+
+
+if __name__ == "__main__":
+    if "--growth" in sys.argv:
+        sys.stdout.write(json.dumps(noos.growth(compat)))
+    else:
+        main()

@@ -1,0 +1,299 @@
+"""Every kind of decision fires, and nearly fires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from coherence.compat.decisions import Decision
+from coherence.compat.events import LLMEvent
+from coherence.compat.regulator import Regulator
+
+TASK = "Refactor fetch_user to be async"
+SOUP = "Peel the onions and simmer the soup for an hour."
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def new(cap: int | None = None) -> Regulator:
+    regulator = Regulator.for_user("ada", embedder=False, clock=Clock())
+    return regulator if cap is None else regulator.with_cost_cap(cap)
+
+
+def tell(regulator: Regulator, *events: LLMEvent) -> Decision:
+    for event in events:
+        regulator.on_event(event)
+    return regulator.decide()
+
+
+def judged(*qualities: float) -> list[LLMEvent]:
+    return [LLMEvent.quality_feedback(quality) for quality in qualities]
+
+
+def called(name: str, count: int, args: str | None = None) -> list[LLMEvent]:
+    return [LLMEvent.tool_call(name, args)] * count
+
+
+def failed(name: str, error: str) -> list[LLMEvent]:
+    return [LLMEvent.tool_call(name), LLMEvent.tool_result(name, False, 5, error)]
+
+
+def turn(request: str, answer: str = "Done, as you asked.") -> list[LLMEvent]:
+    return [LLMEvent.turn_start(request), LLMEvent.turn_complete(answer)]
+
+
+def test_nothing_told_is_continue() -> None:
+    decision = new().decide()
+    assert decision.is_continue()
+    assert (decision.drift_score, decision.reason, decision.suggestion, decision.patterns) == (None,) * 4
+
+
+# The cap: reached, and the last three judgements average below 0.5.
+
+
+@pytest.mark.parametrize(
+    ("cap", "out", "qualities", "mean"),
+    [
+        (1000, 1000, (0.4, 0.4, 0.4), 0.4),
+        (1000, 5000, (0.9, 0.9, 0.1, 0.1, 0.1), 0.1),
+        (0, 0, (0.1, 0.1, 0.1), 0.1),
+    ],
+)
+def test_a_cap_reached_by_bad_work_breaks(cap: int, out: int, qualities: tuple[float, ...], mean: float) -> None:
+    decision = tell(new(cap), LLMEvent.cost(7, out, 1), *judged(*qualities))
+    assert decision.is_circuit_break()
+    assert decision.reason is not None
+    assert (decision.reason.kind, decision.reason.tokens_spent) == ("cost_cap_reached", out)
+    assert decision.reason.tokens_cap == cap
+    assert decision.reason.mean_quality_last_n == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("out", "qualities"),
+    [
+        (999, (0.4, 0.4, 0.4)),  # one token less
+        (1000, (0.5, 0.5, 0.5)),  # a mean of 0.5 is not below
+        (5000, (0.9, 0.9, 0.9)),
+        (5000, (0.1, 0.1)),  # two judgements
+        (10_000_000, ()),  # no budget: nobody judged
+    ],
+)
+def test_a_cap_that_is_not_reached_or_was_reached_by_good_work_does_not(out: int, qualities: tuple[float]) -> None:
+    assert tell(new(1000), LLMEvent.cost(10**9, out, 1), *judged(*qualities)).is_continue()
+
+
+def test_a_cap_may_be_lowered_and_the_totals_stay() -> None:
+    regulator = new()
+    assert regulator.cost_cap_tokens() == 10_000
+    assert tell(regulator, LLMEvent.cost(0, 600, 1), *judged(0.4, 0.4, 0.4)).is_continue()
+    assert regulator.with_cost_cap(600) is regulator
+    assert regulator.decide().is_circuit_break()
+    assert regulator.total_tokens_out() == 600
+
+
+# Quality: a fall of 0.15 or more over three with a mean below 0.5, or five bad ones.
+
+
+@pytest.mark.parametrize(
+    ("qualities", "delta"),
+    [
+        ((0.5, 0.45, 0.35), 0.15),
+        ((0.64, 0.5, 0.35), 0.29),
+        ((0.8, 0.5, 0.19), 0.61),
+        ((0.4, 0.1, 0.25), 0.15),
+        ((0.4, 0.9, 0.1), 0.3),
+        ((0.65, 0.34, 0.5), 0.15),
+    ],
+)
+def test_falling_quality_breaks(qualities: tuple[float, ...], delta: float) -> None:
+    decision = tell(new(), *judged(*qualities))
+    assert decision.reason is not None
+    assert (decision.reason.kind, decision.reason.turns) == ("quality_decline_no_recovery", 3)
+    assert decision.reason.mean_delta == pytest.approx(delta)
+
+
+@pytest.mark.parametrize(
+    "qualities",
+    [
+        (0.5, 0.45, 0.36),  # a fall of 0.14
+        (0.9, 0.5, 0.1),  # a mean of 0.5
+        (0.9, 0.7, 0.5, 0.3),  # of the last three, too
+        (0.1, 0.1, 0.1),
+        (0.9, 0.1, 0.1, 0.1),
+        (0.45, 0.45, 0.45, 0.45, 0.45),  # five, but the mean is not below 0.4
+    ],
+)
+def test_quality_that_does_not_fall_goes_on(qualities: tuple[float, ...]) -> None:
+    assert tell(new(), *judged(*qualities)).is_continue()
+
+
+def test_quality_that_is_always_bad_breaks_at_the_fifth_judgement() -> None:
+    regulator = new()
+    assert tell(regulator, *judged(0.1, 0.1, 0.1, 0.1)).is_continue()
+    reason = tell(regulator, *judged(0.1)).reason
+    assert reason is not None
+    assert (reason.kind, reason.turns, reason.mean_delta) == ("quality_decline_no_recovery", 5, 0.0)
+
+
+def test_a_decline_holds_until_a_good_judgement() -> None:
+    regulator = new()
+    tell(regulator, *judged(0.6, 0.4, 0.3))
+    assert tell(regulator, *turn("hello there"), *turn("hello again")).is_circuit_break()
+    assert tell(regulator, *judged(0.9)).is_continue()
+
+
+# Failures that come back.
+
+
+def test_the_fourth_equal_failure_breaks() -> None:
+    regulator = new()
+    assert tell(regulator, LLMEvent.turn_start(TASK), *failed("find", "no such user") * 3).is_continue()
+    reason = tell(regulator, *failed("find", "no such user")).reason
+    assert reason is not None
+    assert (reason.kind, reason.failure_count) == ("repeated_failure_pattern", 4)
+    assert reason.cluster == "find: no such user"
+
+
+def test_a_failure_in_three_turns_breaks_until_the_next_turn() -> None:
+    regulator = new()
+    for request in ("find Ada", "find Bob"):
+        assert tell(regulator, LLMEvent.turn_start(request), *failed("find", "no such user")).is_continue()
+    assert tell(regulator, LLMEvent.turn_start("find Cy"), *failed("find", "no such user")).is_circuit_break()
+    assert tell(regulator, LLMEvent.turn_start("thanks, never mind")).is_continue()
+
+
+def test_different_failures_do_not() -> None:
+    events = [event for error in ("no such user", "bad syntax", "disk full", "denied") for event in failed("x", error)]
+    decision = tell(new(), LLMEvent.turn_start(TASK), *events)
+    assert decision.reason is None or decision.reason.kind != "repeated_failure_pattern"
+
+
+# Loops.
+
+
+@pytest.mark.parametrize("count", [5, 8])
+def test_five_equal_calls_break(count: int) -> None:
+    reason = tell(new(), *called("search", count)).reason  # no turn is needed
+    assert reason is not None
+    assert (reason.kind, reason.tool_name) == ("repeated_tool_call_loop", "search")
+    assert reason.consecutive_count == count
+
+
+def test_what_comes_between_equal_calls_does_not_hide_them() -> None:
+    between = [LLMEvent.tool_result("search", True, 3), LLMEvent.cost(1, 1, 1), LLMEvent.turn_complete("hm")]
+    assert tell(new(), *(called("search", 1, '{"q": 1}') + between) * 5).is_circuit_break()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        called("search", 4),
+        [*called("search", 4), *called("open", 1)],
+        [*called("search", 5), *called("open", 1)],
+        [*called("search", 4), LLMEvent.turn_start("next"), *called("search", 1)],
+        [LLMEvent.tool_call("read", f'{{"path": "{name}.py"}}') for name in ("auth", "main", "users", "forms", "cli")],
+    ],
+    ids=["four", "another tool", "five and another tool", "another turn", "other arguments"],
+)
+def test_calls_that_are_no_loop_go_on(events: list[LLMEvent]) -> None:
+    assert tell(new(), *events).is_continue()
+
+
+def test_calls_in_turn_break() -> None:
+    one, two = LLMEvent.tool_call("a", "{}"), LLMEvent.tool_call("b", "{}")
+    assert tell(new(), *[one, two] * 3).is_continue()
+    assert tell(new(), *[one, two] * 4).is_circuit_break()  # 8 / 2 + 2 - 1 = 5
+
+
+# Scope drift.
+
+
+def test_an_answer_off_the_task_warns() -> None:
+    decision = tell(new(), *turn(TASK, SOUP))
+    assert decision.is_scope_drift()
+    assert decision.drift_score is not None
+    assert decision.drift_score >= 0.5
+    assert "onions" in (decision.drift_tokens or ())
+    assert "async" in (decision.task_tokens or ())
+    assert decision.suggestion is not None
+    assert decision.suggestion.endswith("Compare the answer with what was asked.")
+
+
+def test_the_score_is_told_below_the_threshold_too() -> None:
+    decision = tell(new(), *turn(TASK, "I refactored fetch_user, it is async now."))
+    assert decision.is_continue()
+    assert decision.drift_score is not None
+    assert 0.0 <= decision.drift_score < 0.5
+    assert decision.drift_tokens is None
+
+
+def test_what_the_task_forbids_is_drift() -> None:
+    decision = tell(new(), *turn("Fix the login. Do not add logging.", "Fixed the login and added logging."))
+    assert decision.is_scope_drift()
+    assert decision.drift_tokens == ("logging",)
+
+
+def test_drift_is_of_the_turn_and_of_an_answer() -> None:
+    regulator = new()
+    tell(regulator, *turn("How long must onion soup simmer?", SOUP))
+    assert tell(regulator, LLMEvent.turn_start(TASK)).drift_score is None
+    assert tell(regulator, LLMEvent.turn_complete("")).drift_score is None
+    assert tell(regulator, LLMEvent.turn_complete(SOUP)).is_scope_drift()  # though it once was the task
+    assert tell(regulator, LLMEvent.turn_start("")).is_continue()
+
+
+def test_an_answer_after_tools_is_judged() -> None:
+    events = [LLMEvent.turn_start(TASK), *called("read", 1), LLMEvent.tool_result("read", True, 1)]
+    assert tell(new(), *events, LLMEvent.turn_complete(SOUP)).is_scope_drift()
+
+
+# Unsure words.
+
+
+def tokens(*logprobs: float) -> list[LLMEvent]:
+    return [LLMEvent.token("x", logprob, index) for index, logprob in enumerate(logprobs)]
+
+
+def answered(logprobs: Iterable[float]) -> list[LLMEvent]:
+    return [LLMEvent.turn_start(TASK), *tokens(*logprobs), LLMEvent.turn_complete("fetch_user is async now.")]
+
+
+def test_a_long_run_of_unlikely_tokens_is_low_confidence() -> None:
+    # -3 is 5 %; of 100 tokens a run of log10(100 * 0.9 / 0.01) = 3.95, so 4, comes about once in 100 answers
+    assert tell(new(), *answered([-0.1] * 48 + [-3.0] * 4 + [-0.1] * 48)).is_low_confidence()
+    assert tell(new(), *answered([-0.1] * 48 + [-3.0] * 3 + [-0.1] * 49)).is_continue()
+    assert tell(new(), *answered([-0.1] * 96 + [-3.0] * 4)).is_low_confidence()
+    assert tell(new(), *answered([-0.1] * 46 + [-3.0, -3.0, 0.0, -3.0, -3.0] + [-0.1] * 50)).is_continue()
+
+
+def test_low_confidence_ends_with_the_turn() -> None:
+    regulator = new()
+    tell(regulator, *answered([-3.0] * 50))
+    assert tell(regulator, LLMEvent.turn_start("And the tests?")).is_continue()
+
+
+def test_the_order_of_kinds() -> None:
+    """Each next event makes a decision that comes before all so far; undone in turn they come back."""
+    regulator = new(100)
+    assert tell(regulator, *answered([-3.0] * 50)).kind == "low_confidence_spans"
+    for text in ("use anyio", "no threads", "keep the name"):
+        regulator.on_event(LLMEvent.user_correction(text, True))
+    assert regulator.decide().kind == "procedural_warning"
+    assert tell(regulator, LLMEvent.turn_start(TASK), *tokens(*[-3.0] * 50), LLMEvent.turn_complete(SOUP)).kind == (
+        "scope_drift_warn"
+    )
+    kinds = [(called("search", 5), "repeated_tool_call_loop"), (failed("find", "no such user") * 4, "")]
+    kinds += [(judged(0.6, 0.4, 0.3), "quality_decline_no_recovery"), ([LLMEvent.cost(1, 100, 1)], "cost_cap_reached")]
+    for events, kind in kinds:
+        reason = tell(regulator, *events).reason
+        assert reason is not None
+        assert reason.kind == (kind or "repeated_failure_pattern")
+    active = {finding.rule for finding in regulator.decide().findings if finding.active}
+    assert {"cost_cap_reached", "quality_decline_no_recovery", "repeated_failure_pattern"} <= active

@@ -1,0 +1,131 @@
+"""Spans of both conventions become events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from coherence.compat.events import LLMEvent
+
+ASKED = {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]}
+CALLED = {
+    "role": "assistant",
+    "parts": [{"type": "tool_call", "id": "1", "name": "weather", "arguments": {"at": "Paris"}}],
+}
+CAME = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "result": "rainy"}]}
+SAID = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}], "finish_reason": "stop"}
+
+START = LLMEvent.turn_start("Weather in Paris?")
+CALL = LLMEvent.tool_call("weather", '{"at":"Paris"}')
+END = LLMEvent.turn_complete("It rains.")
+
+
+def read(span: Any) -> list[LLMEvent]:
+    return LLMEvent.from_otel_span_json(json.dumps(span))
+
+
+def new_span(came_in: list[Any], came_out: list[Any], **more: Any) -> dict[str, Any]:
+    messages = {"gen_ai.input.messages": json.dumps(came_in), "gen_ai.output.messages": json.dumps(came_out)}
+    return {"attributes": messages | more}
+
+
+def test_a_span_with_messages_as_attributes() -> None:
+    span = new_span([ASKED], [SAID], **{"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 4})
+    span |= {"startTimeUnixNano": "1000000000", "endTimeUnixNano": "1250000000"}
+    span["attributes"]["gen_ai.provider.name"] = "acme"
+    assert read(span) == [START, END, LLMEvent.cost(9, 4, 250.0, "acme")]
+
+
+def test_messages_need_not_be_json_in_a_text() -> None:
+    assert read({"attributes": {"gen_ai.input.messages": [ASKED], "gen_ai.output.messages": [SAID]}}) == [START, END]
+
+
+def test_only_what_is_new_in_a_span_counts() -> None:
+    assert read(new_span([ASKED], [CALLED])) == [START, CALL]
+    assert read(new_span([ASKED, CALLED, CAME], [SAID])) == [LLMEvent.tool_result("weather", True), END]
+    assert read(new_span([ASKED, SAID, {**ASKED, "parts": [{"type": "text", "content": "And now?"}]}], [SAID])) == [
+        LLMEvent.turn_start("And now?"),
+        END,
+    ]
+
+
+def otlp(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": attributes(value)}}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [otlp(item) for item in value]}}
+    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+
+
+def attributes(values: dict[str, Any]) -> list[Any]:
+    return [{"key": key, "value": otlp(value)} for key, value in values.items()]
+
+
+def test_a_span_as_otlp_writes_it() -> None:
+    span = new_span([], [SAID], **{"gen_ai.usage.output_tokens": 4})
+    span["attributes"]["gen_ai.input.messages"] = [ASKED]
+    assert read({"attributes": attributes(span["attributes"])}) == [START, END, LLMEvent.cost(0, 4)]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [
+            {"name": "gen_ai.system.message", "attributes": {"content": "Be brief."}},
+            {"name": "gen_ai.user.message", "attributes": {"content": "Weather in Paris?"}},
+            {"name": "gen_ai.choice", "attributes": {"message": '{"role": "assistant", "content": "It rains."}'}},
+        ],
+        [
+            {"name": "gen_ai.user.message", "body": {"content": "Weather in Paris?"}},
+            {"name": "gen_ai.choice", "body": {"index": 0, "message": {"content": "It rains."}}},
+        ],
+        [
+            {
+                "name": "gen_ai.content.prompt",
+                "attributes": {"gen_ai.prompt": '[{"role":"user","content":"Weather in Paris?"}]'},
+            },
+            {"name": "gen_ai.content.completion", "attributes": {"gen_ai.completion": '[{"content": "It rains."}]'}},
+        ],
+    ],
+    ids=["attributes", "bodies", "content"],
+)
+def test_a_span_with_an_event_a_message(events: list[Any]) -> None:
+    assert read({"events": events}) == [START, END]
+
+
+def test_tool_calls_of_a_choice() -> None:
+    function = {"name": "weather", "arguments": '{"at":"Paris"}'}
+    choice = {"message": {"tool_calls": [{"id": "1", "type": "function", "function": function}]}}
+    assert read({"events": [{"name": "gen_ai.choice", "attributes": choice}]}) == [CALL]
+
+
+def test_tokens_do_not_wrap() -> None:
+    assert read({"attributes": {"gen_ai.usage.output_tokens": 4294967301}}) == [LLMEvent.cost(0, 4294967301)]
+
+
+@pytest.mark.parametrize(
+    "span", [{}, {"events": 5, "attributes": "x"}, {"events": [1, {"attributes": [2]}]}, {"name": "x"}]
+)
+def test_a_span_that_tells_nothing_gives_nothing(span: Any) -> None:
+    assert read(span) == []
+
+
+@pytest.mark.parametrize(
+    "junk", [None, 1, "x", "[", [], [1], {"parts": 3}, [{"parts": [{"type": "tool_call"}]}], [[[]]]]
+)
+def test_junk_in_messages_is_passed_over(junk: Any) -> None:
+    for key in ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.usage.input_tokens"):
+        read(
+            {
+                "attributes": {key: junk},
+                "events": [{"name": "gen_ai.choice", "body": junk, "attributes": {"message": junk}}],
+            }
+        )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", "{", "\ud800", "[" * 100_000])
+def test_what_is_no_span_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="span_json"):
+        LLMEvent.from_otel_span_json(text)
