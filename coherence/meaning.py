@@ -86,13 +86,14 @@ class Meaning:
         cache = self.cache
         if cache is None or not (self.eager or isinstance(getattr(cache.embedder, "fingerprint", None), str)):
             return {}
-        if self.eager:
-            made = {text: self.embed(text) for text in texts}
-            return {text: vector for text, vector in made.items() if vector is not None}
-        present = {*self.state.get_goals(), *self.state.get_recent_context()}
         found: dict[str, Any] = {}
-        cache.find([text for text in texts if text in present], found)
-        return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
+        if self.eager:
+            for text in cache.find(texts, found):
+                found[text] = self.embed(text)
+        else:
+            present = {*self.state.get_goals(), *self.state.get_recent_context()}
+            cache.find([text for text in texts if text in present], found)
+        return {text: vector for text, vector in found.items() if vector is not None and not isinstance(vector, str)}
 
     def embed(self, text: str) -> Any:
         """Return the vector of a text, ``None`` if there is no embedder or it fails; nothing of the state changes."""
@@ -129,9 +130,11 @@ class Meaning:
         tasks = dict.fromkeys(text for text in (answer.request, facts.goal) if text)
         if not tasks:
             return None
-        goals = self.state.get_goals()
-        shown = any(item.seq == answer.seq and item.text == answer.text for item in facts.context)
-        embedded = tuple(text for text in tasks if self.eager or text in goals) if shown or self.eager else ()
+        embedded = tuple(tasks)
+        if not self.eager:  # then only what the sensor embeds at every tick may count
+            shown = any(item.seq == answer.seq and item.text == answer.text for item in facts.context)
+            goals = self.state.get_goals() if shown else ()
+            embedded = tuple(text for text in tasks if text in goals)
         if self._drift is None or self._drift[:3] != (answer, tuple(tasks), embedded):
             known = self._vectors([answer.text, *embedded]) if embedded else {}
             given = known.get(answer.text)

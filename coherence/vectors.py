@@ -95,7 +95,9 @@ def dots(matrix: Matrix, vector: Vector) -> npt.NDArray[np.float32]:
 
 def cosine(one: Half, other: Half) -> float:
     """Return the cosine of two vectors as they are recorded, in [-1, 1]."""
-    return max(-1.0, min(float(np.vecdot(to_unit(one), to_unit(other))), 1.0))
+    left, right = one.astype(np.float64), other.astype(np.float64)
+    mass = math.sqrt(float(np.vecdot(left, left)) * float(np.vecdot(right, right)))
+    return max(-1.0, min(float(np.vecdot(left, right)) / mass, 1.0))
 
 
 def cosine_table(rows: Matrix, columns: Matrix) -> Matrix:

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import scope_drift
@@ -44,12 +46,26 @@ def texts(chars: int, n: int) -> list[tuple[str, str]]:
     return [(text(31), text(chars)) for _ in range(n)]
 
 
-def whole_turns(pairs: Sequence[tuple[str, str]], *, tick: str) -> float:
-    """Median microseconds of a turn through a monitor in memory, its texts embedded beforehand."""
+def embedded(pairs: Sequence[tuple[str, str]]) -> EmbeddingCache:
+    """Return a cache that knows the texts: what embedding costs is no part of a turn here."""
     cache = EmbeddingCache(HashingEmbedder(384), max_texts=10_000)
     cache.make([text for pair in pairs for text in pair], time.monotonic() + 600, [])
+    return cache
+
+
+def classic(embedder: EmbeddingCache | Literal[False]) -> Any:
+    """Return the classic API, its regulators with this embedder."""
+
+    class Regulator:
+        for_user = partial(compat.Regulator.for_user, embedder=embedder)
+
+    return SimpleNamespace(Regulator=Regulator, LLMEvent=compat.LLMEvent)
+
+
+def whole_turns(pairs: Sequence[tuple[str, str]], *, tick: str) -> float:
+    """Median microseconds of a turn through a monitor in memory, its texts embedded beforehand."""
     took = []
-    with Monitor(embedder=cache, config={"tick": tick}) as monitor:
+    with Monitor(embedder=embedded(pairs), config={"tick": tick}) as monitor:
         for asked, answered in pairs:
             started = time.perf_counter_ns()
             monitor.message("user", asked)
@@ -70,10 +86,12 @@ def in_a_fresh_process(operation: str) -> dict[str, Any]:
 def ours() -> None:
     for chars, target, n in SIZES:
         pairs = texts(chars, n)
-        turn = noos.turns(compat, texts=pairs)["median_us"]
+        turn = noos.turns(classic(embedded(pairs)), texts=pairs)["median_us"]
         row(f"a turn of {chars:,} characters, compat.Regulator", turn, target, " us")
+        turn = noos.turns(classic(False), texts=pairs)["median_us"]
+        row("the same, by words only", turn, target, " us")
         row("the same, a monitor with 384-dimensional vectors", whole_turns(pairs, tick="manual"), target, " us")
-    row("start of a turn after 10,000 topics", noos.topics(compat, known=10_000)["median_us"], 100, " us")
+    row("start of a turn after 10,000 topics", noos.topics(classic(False), known=10_000)["median_us"], 100, " us")
     row("memory growth from event 20,000 to 100,000, compat.Regulator", in_a_fresh_process("--growth")["mb"], 2, " MB")
 
 
@@ -91,10 +109,11 @@ def against_noos() -> None:
         say("beside noos " + str(peer.ask(op="version")["version"]), "ours", "theirs")
         for chars, _, n in SIZES:
             pairs = texts(chars, n)
-            rounds = [(noos.turns(compat, texts=pairs), peer.ask(op="turns", texts=pairs)) for _ in range(3)]
+            ours = classic(embedded(pairs))
+            rounds = [(noos.turns(ours, texts=pairs), peer.ask(op="turns", texts=pairs)) for _ in range(3)]
             mine, theirs = (min(each[at]["median_us"] for each in rounds) for at in (0, 1))
             say(f"a turn of {chars:,} characters", f"{mine:.0f} us", f"{theirs:.0f} us", f"{mine / theirs:.1f}x")
-        mine = noos.topics(compat, known=10_000)["cpu_us"]
+        mine = noos.topics(classic(False), known=10_000)["cpu_us"]
         theirs = peer.ask(op="topics", known=10_000)["cpu_us"]
         what = "CPU of the start of a turn after 10,000 topics"
         say(what, f"{mine:.0f} us", f"{theirs:,.0f} us", f"{theirs / mine:.0f}x")
@@ -115,6 +134,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if "--growth" in sys.argv:
-        sys.stdout.write(json.dumps(noos.growth(compat)))
+        sys.stdout.write(json.dumps(noos.growth(classic(False))))
     else:
         main()
