@@ -12,7 +12,9 @@ from coherence.appraise.vitals import VITALS, scalar_vitals, vector_vitals
 from coherence.config import Budget, MonitorConfig
 from coherence.decide.asking import answer
 from coherence.decide.budgets import all_budget_findings
-from coherence.decide.guiding import guide, outcomes
+from coherence.decide.destructive.danger import Danger
+from coherence.decide.destructive.table import DEFAULT
+from coherence.decide.guiding import guide, outcomes, pattern_of
 from coherence.decide.regulator import make_decision, pressure_finding, received_finding, regulate
 from coherence.decide.rules import own_rules
 from coherence.decide.running import run_rules
@@ -59,6 +61,8 @@ class Column:
         Agent and session.
     state : AgentState, optional
         The state that ``metrics`` were made for.
+    dangers : sequence of Danger, optional
+        What is destructive, in place of the package's table.
     measures : bool
         Whether a tick measures. Else its reading is empty, and texts are embedded only where two are compared.
     """
@@ -75,11 +79,13 @@ class Column:
         policies: Mapping[str, Policy] | None = None,
         name: tuple[str, str] = ("main", "1"),
         state: AgentState | None = None,
+        dangers: Sequence[Danger] | None = None,
         measures: bool = True,
     ) -> None:
         self.config = config
         self.name = name
         self.policies = policies or {}
+        self.dangers = dangers
         self.rules = tuple(rules)
         self._breakers = {rule.name: Breaker() for rule in self.rules}
         self._foreign = bool(metrics)
@@ -129,12 +135,13 @@ class Column:
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
         facts = self.state.facts
-        if facts.first_ts is None or self.measured is None:
+        if facts.first_ts is None or self.measured is None or self.measured.reading is None:
             return False
+        measured_ts = self.measured.reading.ts
         for budget in (self.budget, self.tree_budget):
             if budget is not None and budget.wall_s is not None:
                 limits = (budget.soft * budget.wall_s, budget.wall_s)
-                was, lasts = facts.latest_ts - facts.first_ts, now - facts.first_ts
+                was, lasts = measured_ts - facts.first_ts, now - facts.first_ts
                 if any(was < limit <= lasts for limit in limits):
                     return True
         return False
@@ -200,14 +207,15 @@ class Column:
         return msgspec.structs.replace(newest, tick_seq=seq, ts=ts)
 
     def _observe(self, seq: int, ts: float, event: Event) -> None:
-        standing, request = self.standing, self.state.facts.request
+        standing, facts = self.standing, self.state.facts
+        request, answered = facts.request, facts.step_seq > facts.request_seq
         self.state.fold(seq, ts, event)
         self.appraiser.observe(event, self.state)
         if type(event) is Ticked:
             return
         standing.observe(event)
         if type(event) is Correction or type(event) is Message:
-            self.meaning.correct(seq, event, request)
+            self.meaning.correct(seq, event, request, answered=answered)
 
     def _take(self, event: Ticked, told: Told) -> None:
         """Remember what was decided."""
@@ -227,6 +235,8 @@ class Column:
         guidance = self.standing.guidance(self.state.facts.steps)
         if measured is None or measured.decision.guidance is not None or guidance is None:
             return measured
+        if not any(found.active and pattern_of(found) == guidance.pattern for found in measured.decision.findings):
+            return measured  # what it is about is over
         decision = msgspec.structs.replace(measured.decision, guidance=guidance)
         return msgspec.structs.replace(measured, decision=decision)
 
@@ -276,8 +286,9 @@ class Column:
             )
             for failure in failures
         ]
-        decision = answer(seq, event, findings, self.standing, self.state.facts.steps, self.config)
-        return Verdict(appraisal, decision, kept=bool(failures))
+        table = self.dangers if self.dangers is not None else DEFAULT
+        decision = answer(seq, event, findings, self.standing, self.state.facts.steps, self.config, table)
+        return Verdict(appraisal, decision, kept=bool(failures) or self.dangers is not None)
 
     def _findings(
         self, event: Ticked, reading: Reading | None, appraisal: Appraisal, told: Sequence[Finding] | None

@@ -15,7 +15,7 @@ import msgspec
 import coherence.events as events
 from coherence.column import ENDING, Column
 from coherence.config import MonitorConfig
-from coherence.events import Around, Event
+from coherence.events import Around, Event, is_success
 from coherence.evidence.background import BACKGROUND
 from coherence.evidence.recorder import MOST_PENDING, Recorder
 from coherence.evidence.rows import Record, Verdict, as_told
@@ -101,8 +101,10 @@ class Engine:
     def post(self, event: Event) -> None:
         """Take an event; it is folded soon, or when something is asked."""
         self._inbox.append((time.time(), event))
-        if type(event) is events.Outcome and event.success is not None and self._neighbours is not None:
-            self._neighbours.learn(success=event.success)
+        if type(event) is events.Outcome and self._neighbours is not None:
+            success = is_success(event)
+            if success is not None:
+                self._neighbours.learn(success=success)
         if self._full:
             self.settle_accounts(raising=True)
         elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
@@ -133,9 +135,7 @@ class Engine:
             asked = reason == "decide" and column.unjudged
             if column.changed or asked or around != self._last_around or column.time_is_up(now):
                 self._apply(now, events.Ticked(reason, tree=around.tree, received=around.received))
-            measured = self.column.with_guidance()
-        self._after()
-        return measured
+            return self.column.with_guidance()
 
     def check(self, call: events.ToolCall) -> Verdict | None:
         """Judge whether a call may run; the question is recorded."""
@@ -145,9 +145,7 @@ class Engine:
             asked = prepare(call, hide_secrets=self._config.redact)
             assert isinstance(asked, events.ToolCall)
             ticked = events.Ticked("check", asked.tool_name, asked.arguments, around.tree, around.received)
-            verdict = self._apply(time.time(), ticked)
-        self._after()
-        return verdict
+            return self._apply(time.time(), ticked)
 
     def settle_accounts(self, *, raising: bool, wait_s: float = -1.0) -> None:
         """Fold and write everything now; wait so long for another thread that is writing, below 0 for ever."""
@@ -169,8 +167,14 @@ class Engine:
     def _waiting(self) -> int:
         return self.recorder.pending if self.recorder is not None else 0
 
-    def _after(self) -> None:
-        """End a call of the host: with full durability everything is safe before it returns."""
+    def after(self) -> None:
+        """End a call of the host: with full durability everything is safe before it returns.
+
+        Raises
+        ------
+        StoreError
+            With full durability, if it cannot be written.
+        """
         if self._full:
             self._save(raising=True)
         elif self._waiting:
@@ -204,7 +208,7 @@ class Engine:
         self.events.append(record)
         if verdict is not None and verdict.reading is not None:
             self.readings.add(seq, verdict.reading)
-        if type(event) is events.Ticked:
+        if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.Around(event.tree, event.received)
         if self.recorder is not None:
             self.recorder.add(record)

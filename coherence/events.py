@@ -294,6 +294,13 @@ def ends_step(event: Event) -> bool:
     return type(event) is ToolResult or (type(event) is Message and event.role == "assistant")
 
 
+def is_success(event: Outcome) -> bool | None:
+    """Return how a task ended, by its score where nothing else is told: 0.5 or more is a success."""
+    if event.success is not None:
+        return event.success
+    return None if event.score is None else event.score >= 0.5
+
+
 def kind_of(event: Event) -> str:
     """Return the kind's name on disk."""
     tag = event.__struct_config__.tag

@@ -109,6 +109,7 @@ class Facts(msgspec.Struct):
     requests: list[str] = []
     request: str = ""
     """What the user asked last; corrections are no requests of their own here."""
+    request_seq: int = 0
     context: list[Item] = []
     memories: dict[str, str] = {}
     open_calls: list[OpenCall] = []
@@ -175,5 +176,5 @@ class Facts(msgspec.Struct):
             failure.seqs = []
         self.files = dict.fromkeys(self.files, 0)
         self.answer = None
-        self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = 0
+        self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = self.request_seq = 0
         self.joinable = False

@@ -16,6 +16,9 @@ DecisionKind: TypeAlias = Literal["continue", "guide", "warn", "block"]
 Arm: TypeAlias = Literal["treatment", "control"]
 """Of a randomised comparison: told, or not told."""
 
+EVIDENCE = 8
+"""Events that a finding points at, at most."""
+
 KINDS: tuple[DecisionKind, ...] = ("continue", "guide", "warn", "block")
 """From mild to severe."""
 

@@ -57,11 +57,14 @@ class Meaning:
         """Steps over the agent's whole life, by which corrections fade."""
         return self.standing.born + self.state.facts.steps
 
-    def correct(self, seq: int, event: Correction | Message, request: str) -> None:
-        """File, change or forget a correction of what was done for a request, if the event is one."""
+    def correct(self, seq: int, event: Correction | Message, request: str, *, answered: bool) -> None:
+        """File, change or forget a correction of what was done for a request, if the event is one.
+
+        A message can only be one if the agent has done or said something since the request.
+        """
         kept = self.standing.corrections
         if type(event) is Message:
-            asked = self.state.config.implicit_corrections and event.role == "user" and bool(request)
+            asked = self.state.config.implicit_corrections and event.role == "user" and bool(request) and answered
             if asked and is_implicit(event.content, request):
                 kept.add(event.content, request=request, seq=seq, session=self.session, step=self.step)
         elif type(event) is Correction:
@@ -84,7 +87,7 @@ class Meaning:
         other agents or from before, must not count, or a replay would see something else.
         """
         cache = self.cache
-        if cache is None or not (self.eager or isinstance(getattr(cache.embedder, "fingerprint", None), str)):
+        if cache is None or not self._recordable():
             return {}
         found: dict[str, Any] = {}
         if self.eager:
@@ -94,6 +97,10 @@ class Meaning:
             present = {*self.state.get_goals(), *self.state.get_recent_context()}
             cache.find([text for text in texts if text in present], found)
         return {text: vector for text, vector in found.items() if vector is not None and not isinstance(vector, str)}
+
+    def _recordable(self) -> bool:
+        """Tell whether vectors can be recorded, or need not be: others could not be had in a replay."""
+        return self.eager or isinstance(getattr(self.cache and self.cache.embedder, "fingerprint", None), str)
 
     def embed(self, text: str) -> Any:
         """Return the vector of a text, ``None`` if there is no embedder or it fails; nothing of the state changes."""
@@ -117,7 +124,8 @@ class Meaning:
         """File corrections anew whose vectors are known by now."""
         kept = self.standing.corrections
         if self.cache is not None and kept.notes and (pending := kept.pending()):
-            vectors = self._vectors(pending[:AT_ONCE])
+            made = {text: self.embed(text) for text in pending[:AT_ONCE]} if self._recordable() else {}
+            vectors = {text: vector for text, vector in made.items() if vector is not None}
             if vectors:
                 kept.settle(vectors)
 

@@ -17,6 +17,7 @@ from coherence.appraise.pressure import mode_of
 from coherence.clock import ClockThread, IntervalClock
 from coherence.config import Budget, MonitorConfig, disabled
 from coherence.decide.asking import unjudged
+from coherence.decide.destructive.danger import Danger
 from coherence.engine import Engine, Neighbours
 from coherence.events import Event, Source, Spent
 from coherence.evidence.rows import Record, Verdict
@@ -73,6 +74,8 @@ class Monitor(Procedural):
         Own metrics, beside the four default ones and the vitals.
     rules : sequence of Rule
         Own rules, beside those of the package.
+    dangers : sequence of Danger, optional
+        What ``check`` takes for destructive; default: ``coherence.decide.destructive.table.DEFAULT``.
     lenient : bool
         Whether bad arguments become a recorded fault instead of an exception.
     parent : str, optional
@@ -111,6 +114,7 @@ class Monitor(Procedural):
         source: Source = "api",
         metrics: Sequence[MetricFn | ScalarMetricFn] = (),
         rules: Sequence[Rule] = (),
+        dangers: Sequence[Danger] | None = None,
         lenient: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
@@ -146,6 +150,7 @@ class Monitor(Procedural):
             embedder=embedder,
             metrics=tuple(metrics),
             rules=tuple(rules),
+            dangers=None if dangers is None else tuple(dangers),
             parent=None if parent is None else check_name("parent", parent),
         )
         self._owns_store = not isinstance(store, Store)
@@ -199,10 +204,10 @@ class Monitor(Procedural):
             fault = make_fault("check", error)
             self._record(lambda: fault)
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
-        verdict = self._guarded(lambda: self._engine.check(call))
-        if verdict is None and not self._off and not self._engine.closed:
-            return unjudged(call.tool_name, bytes(call.arguments))
-        return verdict.decision if verdict is not None else Decision(seq=0, kind="continue")
+        if self._off:
+            return Decision(seq=0, kind="continue")
+        verdict = None if self._engine.closed else self._asked(lambda: self._engine.check(call))
+        return unjudged(call.tool_name, bytes(call.arguments)) if verdict is None else verdict.decision
 
     def unblock(self, reason: str = "") -> None:
         """End a block: what blocks now counts as a warning until it has calmed down once.
@@ -218,13 +223,17 @@ class Monitor(Procedural):
         if self._engine.closed:
             with self._engine.settled() as column:
                 return column.measured
+        return self._asked(ask)
+
+    def _asked(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+        """Ask, then write; a store that fails must not change the answer."""
+        verdict = ask()
         try:
-            return ask()
+            self._engine.after()
         except StoreError:  # durability "full"
             if not self.lenient:
                 raise
-            with self._engine.settled() as column:
-                return column.measured
+        return verdict
 
     @property
     def latest(self) -> Reading | None:

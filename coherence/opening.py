@@ -11,6 +11,7 @@ from coherence.appraise.learning import learn_pressure
 from coherence.appraise.vitals import VITALS
 from coherence.column import Column
 from coherence.config import Budget, MonitorConfig
+from coherence.decide.destructive.danger import Danger
 from coherence.decide.policies import policies as pattern_policies
 from coherence.decide.rules import OWN_RULES
 from coherence.events import Source, decode_event
@@ -55,6 +56,7 @@ class Wanted(NamedTuple):
     embedder: Embedder | EmbeddingCache | Literal[False] | None
     metrics: Sequence[MetricFn | ScalarMetricFn]
     rules: Sequence[Rule]
+    dangers: Sequence[Danger] | None
     parent: str | None
 
 
@@ -175,6 +177,7 @@ def _column(
         tree_budget=wanted.tree_budget,
         metrics=_metrics(wanted, state),
         rules=_rules(wanted),
+        dangers=wanted.dangers,
         policies=policies,
         name=(wanted.agent, session),
         state=state,

@@ -166,3 +166,14 @@ def call_text(name: str, arguments: Any) -> str:
     if isinstance(arguments, str):
         return f"{name}({arguments})"
     return f"{name}({to_json('arguments', arguments).decode()})"
+
+
+def shown_amount(value: float) -> str:
+    """Return an amount of tokens or money as it can stand in a sentence.
+
+    Examples
+    --------
+    >>> shown_amount(1_234_567), shown_amount(0.12345678), shown_amount(12.5)
+    ('1,234,567', '0.1235', '12.5')
+    """
+    return f"{round(value, 4):,.12g}"

@@ -21,8 +21,17 @@ class Procedural(Recording):
         A pattern is three corrections or more on similar requests, or the same one on different requests; old ones
         fade. ``examples`` are its notes; their ids serve :meth:`edit_correction` and :meth:`forget_correction`.
         """
+        self._file_corrections()
         with self._engine.settled() as column:
             return column.standing.corrections.patterns(column.meaning.step)
+
+    def _file_corrections(self) -> None:
+        """Have a tick if corrections wait for one, at which they are embedded and grouped."""
+        with self._engine.settled() as column:
+            waiting = column.changed and bool(column.standing.corrections.pending())
+        if waiting and not self._engine.closed:
+            self._engine.decide("corrections")
+            self._engine.after()
 
     def edit_correction(self, id: str, text: str) -> None:
         """Change the text of a correction; its id is that of a note of :meth:`corrections`.
@@ -71,6 +80,7 @@ class Procedural(Recording):
         """
         request = check_text("prompt", prompt)
         check_count("limit", limit)
+        self._file_corrections()
         with self._engine.settled() as column:
             kept = column.standing.corrections
             if not kept.notes:

@@ -129,6 +129,8 @@ class AgentState:
 
     def _goal(self, seq: int, ts: float, event: Goal) -> None:
         self._end_turn()
+        if event.text.strip() != self.facts.goal:
+            self._end_task()
         self.facts.goal = self.facts.request = event.text.strip()
         self.facts.requests.clear()
 
@@ -149,6 +151,7 @@ class AgentState:
             self._request(event.content)
             facts.joinable = False
             facts.turn += 1
+            facts.request_seq = seq
             facts.request = _shortened(event.content.strip()) or facts.request
             self._end_turn()
             return
@@ -205,7 +208,7 @@ class AgentState:
             ts=call.ts if call is not None else ts,
             turn=facts.turn,
             compacted=last is not None and last.seq < facts.compacted_seq,
-            blind="" if event.error else blind_target(facts, tool, made),
+            blind="" if event.error else blind_target(facts, tool, made, event.result),
         )
         facts.same_streak = facts.same_streak + 1 if last is not None and is_same(last, action) else 1
         push(facts.actions, action, RECENT)
@@ -285,11 +288,16 @@ class AgentState:
     def _outcome(self, seq: int, ts: float, event: Outcome) -> None:
         self.facts.outcome = event.success
         self._end_turn()
+        self._end_task()
 
     def _tick(self, seq: int, ts: float, event: Ticked) -> None:
         self.facts.joinable = False
         if event.reason == "decide" and not self.facts.calls:
             self._end_turn()
+
+    def _end_task(self) -> None:
+        """Begin anew with what counts in a row; what is remembered one by one stays."""
+        self.facts.error_streak = self.facts.same_streak = 0
 
     def _end_turn(self) -> None:
         if self.facts.answer is not None:

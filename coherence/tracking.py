@@ -22,6 +22,9 @@ MAX_FOUND = 50
 EDITS = re.compile(r"edit|replace|patch|insert|update|modify|append", re.IGNORECASE)
 """Tools that change a file which is there already, by name."""
 
+OVERWRITTEN = re.compile(r"\b(?:updated|overwr(?:itten|ote)|replaced|modified)\b", re.IGNORECASE)
+"""What a tool says that has written to a file which was there."""
+
 FOUND = re.compile(r"^([^\s:]{1,300}):\d+", re.MULTILINE)
 """A line of a search result that shows a file's content: ``src/a.py:12: ...``."""
 
@@ -47,15 +50,15 @@ def note_failure(facts: Facts, action: Action) -> None:
         del facts.failures[next(iter(facts.failures))]
 
 
-def blind_target(facts: Facts, tool: str, made: CallTrace) -> str:
+def blind_target(facts: Facts, tool: str, made: CallTrace, result: str) -> str:
     """Return the existing file that a call writes to although it was never read, empty if there is none.
 
     Only what the events show counts: a tool that edits needs a file that is there; one that writes a whole file
-    overwrites if the file was named in the context.
+    overwrites if the file was named in the context, or the result says so.
     """
     if made.access != "write":
         return ""
-    edits = EDITS.search(tool) is not None
+    edits = EDITS.search(tool) is not None or OVERWRITTEN.search(result[:500]) is not None
     for path in made.paths:
         if path not in facts.files and (edits or _was_named(facts, path)):
             return path

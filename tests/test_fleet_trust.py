@@ -310,8 +310,10 @@ def test_a_failure_under_pressure_raises_trust_and_a_success_lowers_it() -> None
         planner.outcome(success=True)
         assert weight(agents) == pytest.approx(raised + 0.1 * 0.71 * (0.05 - raised))
         learned = weight(agents)
-        planner.outcome(score=0.5)  # neither the one nor the other
+        planner.outcome(text="neither the one nor the other")
         assert weight(agents) == learned
+        planner.outcome(score=0.4)  # below 0.5: a failure
+        assert weight(agents) == pytest.approx(learned + 0.1 * 0.71 * (0.95 - learned))
         assert weight(agents, "calm") == weight(agents, "far", "sub") == weight(agents, "planner", "far") == 0.4
 
 

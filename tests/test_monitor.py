@@ -212,7 +212,8 @@ def test_a_closed_monitor_answers_but_takes_nothing(tmp_path: Path) -> None:
     m.close()
     m.flush()
     assert m.decide() == decision
-    assert m.check("Bash") == decision
+    assert m.check("Bash").kind == "warn"  # it cannot be judged any more
+    assert m.check("Bash", {"command": "rm -rf build"}).kind == "block"
     assert m.history() and m.vitals and m.pressure >= 0
     with pytest.raises(ValueError, match="monitor of agent 'main' is closed"):
         m.message("assistant", "more")

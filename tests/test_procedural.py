@@ -82,7 +82,7 @@ def test_the_pattern_is_found_when_such_a_request_comes() -> None:
     found = next(finding for finding in m.decide().findings if finding.rule == "procedural_warning")
     assert found.active and found.severity == "guide" and found.score >= found.threshold == 0.5
     assert [record.seq for record in reversed(m.events()) if record.seq in found.evidence] == list(found.evidence)
-    assert "3 times" in found.why and "“name the day”" in found.why
+    assert "3 times" in found.why and '"name the day"' in found.why
     m.message("user", "Write a haiku about autumn")
     m.message("assistant", "Leaves fall")  # once active, it stays so for a step
     found = next(finding for finding in m.decide().findings if finding.rule == "procedural_warning")

@@ -11,7 +11,7 @@ import msgspec
 from coherence.appraise.baseline import Baseline
 from coherence.appraise.pressure import MIN_STD, aggregate, mode_of, sigmoid
 from coherence.config import Budget, MonitorConfig
-from coherence.events import Event, ToolResult, Usage
+from coherence.events import Compaction, Event, ToolResult, Usage
 from coherence.findings import Appraisal, Mode, Signal
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.records import FrozenDict
@@ -102,6 +102,9 @@ class Appraiser:
             failing = state.facts.error_streak > 0
             self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
             self._compare("repetition", Repetition(state).compute(), failing=failing)
+            self._settle(state)
+        elif type(event) is Compaction:
+            self.mood.signals.pop("context_exhaustion", None)  # unknown until the next model call
             self._settle(state)
         elif type(event) is Usage:
             self._observe_usage(sound(event), state)

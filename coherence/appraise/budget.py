@@ -7,6 +7,7 @@ from math import inf
 from coherence.config import Budget
 from coherence.events import Spent
 from coherence.findings import Finding
+from coherence.plain import shown_amount
 
 UNITS = {"tokens": "tokens", "cost_usd": "US dollars", "wall_s": "seconds", "calls": "calls"}
 
@@ -32,10 +33,6 @@ def _add_known(own: float | None, others: float | None) -> float | None:
     return sum(known) if known else None
 
 
-def _amount(value: float) -> str:
-    return f"{round(value, 4):,.12g}"
-
-
 def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpriced_model: str = "") -> list[Finding]:
     """Return one finding for each limit of a budget.
 
@@ -51,8 +48,8 @@ def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpri
         known: float | None = getattr(spent, field)
         used = known or 0.0
         share = used / limit if limit else 1.0
-        shown = _amount(used) if known is not None else "unknown"
-        why = f"{shown} of {_amount(limit)} {UNITS[field]} are used ({share:.0%})"
+        shown = shown_amount(used) if known is not None else "unknown"
+        why = f"{shown} of {shown_amount(limit)} {UNITS[field]} are used ({share:.0%})"
         if field == "cost_usd" and spent.unpriced:
             model = f" ({unpriced_model})" if unpriced_model else ""
             why += f", without {spent.unpriced} model call{'s'[: spent.unpriced > 1]} of unknown cost{model}"

@@ -120,6 +120,10 @@ def _print(found: list[Experiment], primary: bool) -> None:
     for row in table:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         sys.stdout.write(line.rstrip() + "\n")
+    if primary:
+        sys.stdout.write(
+            "Effect: the fall of the pressure 5 actions later, told minus withheld; above 0, telling helps.\n"
+        )
 
 
 def _verdict(one: Experiment, primary: bool) -> str:

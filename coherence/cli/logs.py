@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from coherence.cli.target import find_sessions, opened, split_target
+from coherence.events import BLOCK
 from coherence.records import excerpt, one_line
 from coherence.store.jsonl import export_jsonl, read_trail
 from coherence.store.rows import EventRow, SessionRow
@@ -103,13 +104,29 @@ def _line(event: EventRow) -> str:
     what = ", ".join(usage) if event.kind == "usage" else next((str(data[key]) for key in TEXTS if data.get(key)), "")
     marks = [data["gen_ai.tool.name"]] if "gen_ai.tool.name" in data else []
     marks += ["ERROR"] if data.get("error") else []
+    marks += [{True: "success", False: "failure"}[data["success"]]] if data.get("success") is not None else []
+    marks += [f"score {data['score']:g}"] if data.get("score") is not None else []
+    marks += ["unblock"] if data.get("about") == BLOCK else []
+    marks += [f"delivered {data['coherence.firing']}"] if data.get("coherence.firing") else []
     if event.reading is not None and event.decision is not None:
         index = event.reading.coherence_index
         shown = "unknown" if index is None else f"{index:.2f} {event.reading.band}"
         what = f"index {shown}, pressure {event.reading.pressure:.2f} {event.reading.mode}, {event.decision.kind}"
+        what += _reason(event.decision.data)
     elif event.decision is not None:
         marks.append(event.decision.kind)
+        what = f"{what}{_reason(event.decision.data)}"
     return one_line(f"{event.seq:>6}  {_time(event.ts)}  {event.kind:<11}  {' '.join([*marks, excerpt(what, 100)])}")
+
+
+def _reason(decision: str) -> str:
+    """Return the first active finding of a decision, and the guidance that fired with it."""
+    data = json.loads(decision)
+    data = data.get("decision", data)
+    active = [finding["rule"] for finding in data.get("findings", ()) if finding.get("active")]
+    guidance = data.get("guidance")
+    told = f", guidance {guidance['pattern']} ({guidance['arm']})" if guidance else ""
+    return (f" ({active[0]})" if active else "") + told
 
 
 def _time(ts: float) -> str:

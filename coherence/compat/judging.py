@@ -12,6 +12,7 @@ from coherence.compat.decisions import BREAKERS, ORDER, CircuitBreakReason, Corr
 from coherence.compat.saved import Saved
 from coherence.config import GuidanceConfig, MonitorConfig, RuleConfig
 from coherence.decide.corrections import CorrectionPattern as Learned
+from coherence.decide.rules.known_shapes import SPACED
 from coherence.decide.rules.loops import Loop, RepeatedToolCallLoop, find_loop, steps_of
 from coherence.decide.rules.quality import FEW
 from coherence.facts import Facts
@@ -83,7 +84,7 @@ def judge(findings: Sequence[Finding], column: Column, saved: Saved, loops: Turn
     """
     facts = column.state.facts
     shown = tuple(finding for finding in findings if not _is_of_before(finding, facts, saved.turn.seq))
-    active = {finding.rule: finding for finding in shown if finding.active}
+    active = {finding.rule: finding for finding in shown if finding.active and not _is_patient(finding, facts, loops)}
     first = next((active[rule] for rule in ORDER if rule in active), None)
     scope = next((finding for finding in shown if finding.rule == "scope_drift_warn"), None)
     drift = column.meaning.drift() if "scope_drift_warn" in active else None
@@ -101,6 +102,15 @@ def judge(findings: Sequence[Finding], column: Column, saved: Saved, loops: Turn
         patterns=patterns,
         findings=shown,
     )
+
+
+def _is_patient(finding: Finding, facts: Facts, loops: TurnLoop) -> bool:
+    """Tell whether what comes back is a known way of working, or an outage: no reason to break."""
+    if finding.rule == "repeated_tool_call_loop":
+        loop = loops.loop(facts)
+        return loop is not None and loop.shape not in (None, SPACED)  # a model's own time lies between most calls
+    last = facts.actions[-1] if facts.actions else None
+    return finding.rule == "repeated_failure_pattern" and last is not None and last.came.rate_limited
 
 
 def _is_answered(facts: Facts, since: int) -> bool:

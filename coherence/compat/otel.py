@@ -134,7 +134,10 @@ def _add_tool(said: _Said, part: dict[str, Any], names: dict[str, str]) -> None:
     if part.get("type") == "tool_call":
         names[id] = name
         arguments = part.get("arguments")
-        given = arguments if isinstance(arguments, str | None) else to_json("arguments", arguments).decode()
+        try:
+            given = arguments if isinstance(arguments, str | None) else to_json("arguments", arguments).decode()
+        except (TypeError, ValueError, RecursionError):  # nested too deeply
+            given = None
         said.calls.append(LLMEvent.tool_call(name, given))
     else:
         said.results.append(LLMEvent.tool_result(name, not part.get("error")))
@@ -195,7 +198,8 @@ def _value(typed: Any) -> Any:
         return typed
     kind, value = next(iter(typed.items()))
     if kind == "arrayValue":
-        return [_value(item) for item in _as_dict(value).get("values", ())]
+        values = _as_dict(value).get("values")
+        return [_value(item) for item in values] if isinstance(values, list) else []
     return _attributes(_as_dict(value).get("values")) if kind == "kvlistValue" else value
 
 

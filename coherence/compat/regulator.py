@@ -182,6 +182,7 @@ class Regulator:
     def corrections_prelude(self) -> str | None:
         """Return what users corrected on requests like the present one, quoted; ``None`` if nothing."""
         with self._lock:
+            self._column.meaning.settle()
             return inject("", pattern_for(self._column, self._column.state.facts.request)).rstrip() or None
 
     def inject_corrections(self, user_prompt: str) -> str:
@@ -192,6 +193,7 @@ class Regulator:
         """
         prompt = check_text("user_prompt", user_prompt)
         with self._lock:
+            self._column.meaning.settle()
             pattern = pattern_for(self._column, prompt)
             request = self._column.state.facts.request
             if pattern is None and request in prompt:

@@ -10,15 +10,13 @@ from coherence.constraints import forbidden
 from coherence.decide.corrections import CorrectionPattern
 from coherence.decide.quoting import flatten
 from coherence.decide.scope import Drift, drift_of, drift_words
-from coherence.findings import Finding
+from coherence.findings import EVIDENCE, Finding
 
 THRESHOLD = 0.5
 """Confidence of three fresh corrections."""
 
 QUOTED = 120
 """Characters of one correction in a finding."""
-
-EVIDENCE = 8
 
 
 def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Finding:
@@ -34,7 +32,7 @@ def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Findi
     if pattern is None:
         return Finding(rule="procedural_warning", severity="guide", score=0.0, threshold=THRESHOLD)
     what = "requests like this one" if pattern.kind == "topic" else "different requests"
-    said = "; ".join(f"“{flatten(note.text, QUOTED)}”" for note in pattern.examples[:2])
+    said = "; ".join(f'"{flatten(note.text, QUOTED)}"' for note in pattern.examples[:2])
     return Finding(
         rule="procedural_warning",
         severity="guide",

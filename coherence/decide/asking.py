@@ -9,6 +9,8 @@ import msgspec
 from coherence.config import MonitorConfig
 from coherence.decide.budgets import is_budget
 from coherence.decide.destructive.classify import classify
+from coherence.decide.destructive.danger import Danger
+from coherence.decide.destructive.table import DEFAULT
 from coherence.decide.regulator import make_decision, regulate
 from coherence.decide.standing import Standing
 from coherence.events import Ticked
@@ -16,7 +18,13 @@ from coherence.findings import Decision, DecisionKind, Finding
 
 
 def answer(
-    seq: int, event: Ticked, findings: Sequence[Finding], standing: Standing, steps: int, config: MonitorConfig
+    seq: int,
+    event: Ticked,
+    findings: Sequence[Finding],
+    standing: Standing,
+    steps: int,
+    config: MonitorConfig,
+    table: Sequence[Danger] = DEFAULT,
 ) -> Decision:
     """Return whether a call may run.
 
@@ -37,10 +45,12 @@ def answer(
         The step now.
     config : MonitorConfig
         What blocks refuse.
+    table : sequence of Danger
+        What is destructive.
     """
     blocking = [finding for finding in findings if finding.acts == "block"]
     spent = any(is_budget(finding.rule) for finding in blocking)
-    danger = classify(event.tool_name or "", bytes(event.arguments) if event.arguments else b"null")
+    danger = classify(event.tool_name or "", bytes(event.arguments) if event.arguments else b"null", table)
     asked = list(findings)
     refused = spent or (config.block == "all" and bool(blocking))
     if danger is not None:
@@ -55,7 +65,10 @@ def answer(
         )
         made = regulate([raw], Standing(), steps, config.rules)
         refuses = bool(blocking) and any(finding.acts == "block" for finding in made)
-        asked += made if refuses else [msgspec.structs.replace(finding, active=False) for finding in made]
+        if not refuses:
+            lifted = any(finding.lifted for finding in findings)
+            made = [_let_through(finding, lifted=lifted) for finding in made]
+        asked += made
         refused = refused or refuses
     if not refused:
         asked = [_softened(finding) if finding.acts == "block" else finding for finding in asked]
@@ -74,6 +87,14 @@ def unjudged(tool: str, arguments: bytes) -> Decision:
     return make_decision(0, [finding])
 
 
+def _let_through(finding: Finding, *, lifted: bool) -> Finding:
+    """Return what is said of a destructive call that is not refused: it is warned of where a block was ended before."""
+    if not lifted:
+        return msgspec.structs.replace(finding, active=False)
+    why = f"{finding.why}; it is let through because the block was ended"
+    return msgspec.structs.replace(finding, active=True, severity="warn", why=why)
+
+
 def _softened(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, severity="warn")
 
@@ -81,6 +102,8 @@ def _softened(finding: Finding) -> Finding:
 def _ends(blocking: Sequence[Finding], standing: Standing, config: MonitorConfig) -> str:
     if any(is_budget(finding.rule) for finding in blocking):
         return " It stays refused until the budget is raised or somebody unblocks the agent."
-    left = max(config.refusals - standing.refusals - 1, 0)
+    left = config.refusals - standing.refusals - 1
     rules = ", ".join(sorted(finding.rule for finding in blocking))
+    if left <= 0:
+        return f" This was refusal {config.refusals}, the last: there are only warnings until {rules} calms down."
     return f" It stays refused until {rules} calms down, somebody unblocks the agent, or {left} more are refused."

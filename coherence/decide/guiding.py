@@ -39,6 +39,9 @@ HEALING: Mapping[str, str] = {
 }
 """Pattern -> what to say where this agent has no record of its own."""
 
+PATIENCE = "waiting as long as the answer asks usually comes before a call that works"
+"""What to say where the newest call was told to come back later."""
+
 LEAST_MEASURED = 20
 """Transitions of this agent from which its own record is quoted."""
 
@@ -145,6 +148,8 @@ def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
     """Return what this agent's own record says of calls after an error, or the default, said to be one."""
     if pattern not in HEALING:
         return ""
+    if facts.actions and facts.actions[-1].came.rate_limited:
+        return f"By default, not from this agent's record: {PATIENCE}."
     failed = next((action.tool for action in reversed(facts.actions) if action.error), "")
     own = [
         (known.change, key.partition(THEN)[2], known.count)
@@ -168,7 +173,10 @@ def outcomes(standing: Standing, facts: Facts, pressure: float) -> tuple[FiringO
     for pending in standing.pending:
         since = facts.results - pending.results
         due = [horizon for horizon in HORIZONS if horizon <= since and horizon not in pending.done]
-        found += [_outcome(pending, horizon, facts, pressure) for horizon in due]
+        for horizon in due:
+            late = since - horizon > horizon // 5  # nobody looked at the time: what is seen now is of another distance
+            unknown = FiringOutcome(firing=pending.id, horizon=horizon)
+            found.append(unknown if late else _outcome(pending, horizon, facts, pressure))
     if standing.ended is not None:
         found += [FiringOutcome(firing=id, horizon=0, task_success=standing.ended) for id in standing.open]
     return tuple(found)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from coherence.config import PressureConfig, RuleConfig
+from coherence.decide.rules.making import shown_error
 from coherence.decide.standing import Standing
 from coherence.events import Received
-from coherence.findings import KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, as_shown, worst_kind
+from coherence.facts import Facts
+from coherence.findings import EVIDENCE, KINDS, Appraisal, Decision, DecisionKind, Finding, Mode, as_shown, worst_kind
 from coherence.records import one_line
 from coherence.state import AgentState
 
@@ -27,8 +29,8 @@ ADVICE: dict[DecisionKind, str] = {
     "block": "stop and have somebody look at it",
 }
 
-EVIDENCE = 8
-"""Events that a finding points at, at most."""
+TELLING = 0.1
+"""Pressure from which a signal is named beside the highest one."""
 
 STEADY = RuleConfig(release=0.0, dwell=0)
 """Pressure and budgets follow their numbers at once: the mode and the limits do, too."""
@@ -38,18 +40,23 @@ DEFAULT = RuleConfig()
 
 def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentState) -> Finding:
     """Return what the pressure says."""
-    kind = OF_MODE[appraisal.mode]
+    kind, facts = OF_MODE[appraisal.mode], state.facts
+    patient = kind == "block" and _asked_to_wait(facts)
+    kind = "warn" if patient else kind
     causes = appraisal.causes()
-    parts = [appraisal.floor] if appraisal.floor else []
-    for name in causes[: 2 if parts else 3]:
+    last = shown_error(facts.actions[-1], ", the last") if facts.error_streak and facts.actions else ""
+    parts = [appraisal.floor + last] if appraisal.floor else []
+    telling = [name for at, name in enumerate(causes) if not at or appraisal.signals[name].pressure >= TELLING]
+    for name in telling[: 2 if parts else 3]:
         signal = appraisal.signals[name]
         usual = f" (usual {as_shown(name, signal.usual):.2f})" if signal.usual is not None else ""
         value = "" if signal.value is None else f" {as_shown(name, signal.value):.2f}"
         parts.append(f"{name}{value}{usual}")
     why = f"pressure {appraisal.pressure:.2f}: " + (", ".join(parts) if parts else "nothing is unusual")
+    if patient:
+        why += "; these calls wait, or were asked to: an outage rather than an agent that is lost"
     if appraisal.learned_from:
         why += f" (thresholds learned from {appraisal.learned_from})"
-    facts = state.facts
     # What happened in a session before this one has no number here.
     about: list[int] = []
     if facts.error_streak or "error_rate" in causes:
@@ -66,6 +73,12 @@ def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentS
         why=why,
         action=ADVICE[kind],
     )
+
+
+def _asked_to_wait(facts: Facts) -> bool:
+    """Tell whether all of the last errors in a row are of calls that wait, or were told to come back later."""
+    failed = facts.actions[-facts.error_streak :] if facts.error_streak else []
+    return bool(failed) and all(action.came.rate_limited or action.made.waits for action in failed)
 
 
 def received_finding(received: Received | None, config: PressureConfig) -> Finding | None:

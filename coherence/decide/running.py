@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from coherence.decide.regulator import EVIDENCE
-from coherence.findings import Appraisal, Finding
+from coherence.findings import EVIDENCE, Appraisal, Finding
 from coherence.plain import check_count, check_text
 from coherence.protocols import Rule
 from coherence.records import Failure, Reading, one_line

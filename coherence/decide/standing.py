@@ -7,7 +7,7 @@ import msgspec
 from coherence.config import MonitorConfig
 from coherence.decide.budgets import is_budget
 from coherence.decide.corrections import Corrections
-from coherence.events import BLOCK, Event, Feedback, Goal, Message, Outcome
+from coherence.events import BLOCK, Event, Feedback, Goal, Message, Outcome, is_success
 from coherence.facts import Facts
 from coherence.findings import Decision, FiringOutcome, Guidance
 
@@ -35,7 +35,6 @@ class Pending(msgspec.Struct):
     tool: str
     error: bool
     """Whether the newest action had failed."""
-    delivered: bool = False
     done: list[int] = []
     """Horizons that were looked at."""
 
@@ -85,15 +84,12 @@ class Standing(msgspec.Struct):
     def observe(self, event: Event) -> None:
         """Take in an event that is no tick."""
         if type(event) is Message:
-            for pending in self.pending:
-                if pending.id == event.firing:
-                    pending.delivered = True
             if self.newest is not None and self.newest.id == event.firing:
                 self.newest = None
         elif type(event) is Feedback and event.about == BLOCK and event.score is None:  # else a judgement of a firing
             self._lift(self.blocking)
         elif type(event) is Outcome and self.open:
-            known = event.success if event.success is not None else _is_good(event.score)
+            known = is_success(event)
             self.ended = known if known is not None else self.ended
         elif type(event) is Goal and self.ended is None:
             self.open = []
@@ -161,7 +157,3 @@ class Standing(msgspec.Struct):
         self.transitions[key] = known
         if len(self.transitions) > MAX_TRANSITIONS:
             del self.transitions[next(iter(self.transitions))]
-
-
-def _is_good(score: float | None) -> bool | None:
-    return None if score is None else score >= 0.5

@@ -77,7 +77,8 @@ def read_pairs(store: Store, pattern: str, *, horizon: int = 5, measure: Measure
             continue
         treatment, control = pair["treatment"], pair["control"]
         told, untold = _outcome(treatment, measure), _outcome(control, measure)
-        if treatment.delivered_id is None:
+        late = treatment.outcome_id is not None and (treatment.delivered_id or 0) > treatment.outcome_id
+        if treatment.delivered_id is None or late:  # what is told after the outcome cannot have caused it
             undelivered += 1
         elif told is None or untold is None:
             missing += 1

@@ -55,7 +55,8 @@ def run(*arguments: str | Path) -> Result:
 def test_every_pattern_has_its_line(store: Path) -> None:
     result = run("--store", store)
     assert result.exit_code == 0 and "\x1b" not in result.stdout
-    head, bad, few, good, idle, quiet = result.stdout.splitlines()
+    head, bad, few, good, idle, quiet, foot = result.stdout.splitlines()
+    assert foot.startswith("Effect: ") and "told minus withheld" in foot
     assert head.split() == ["pattern", "firings", "delivered", "pairs", "effect", "95", "%", "interval", "verdict"]
     # 40 pairs, 1 that was not delivered and half a one: 83 firings
     assert good.split()[:7] == ["good", "83", "40", "of", "41", "40", "+0.400"]

@@ -163,7 +163,13 @@ def test_a_firing_is_shown_until_it_is_delivered() -> None:
 def test_a_firing_is_shown_one_step_later_and_not_two() -> None:
     m = monitor(Sees("loop"), randomise=False)
     guidance = undelivered(m)
-    assert step(m, "fine") == guidance
+    assert step(m, "loop") == guidance
+    assert step(m, "loop") is None
+
+
+def test_a_firing_is_not_shown_where_it_is_over() -> None:
+    m = monitor(Sees("loop"), randomise=False)
+    assert undelivered(m) is not None
     assert step(m, "fine") is None
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from coherence import Monitor, Store
 from coherence.config import RuleConfig
-from coherence.decide.regulator import EVIDENCE, regulate
+from coherence.decide.regulator import regulate
 from coherence.decide.standing import Standing
-from coherence.findings import KINDS, Appraisal, Decision, Finding, worst_kind
+from coherence.findings import EVIDENCE, KINDS, Appraisal, Decision, Finding, worst_kind
 from coherence.providers import HashingEmbedder
 from coherence.records import Reading
 from coherence.replay import Replay

@@ -90,13 +90,23 @@ def test_pairs_come_in_the_order_in_which_they_became_known(store: Store) -> Non
         fire(store, session, f"c{pair}", pair, "control")
         fire(store, session, f"t{pair}", pair, "treatment")
     for pair, change in ((0, 0.1), (1, 0.2), (2, 0.3)):
-        come(store, session, f"c{pair}", 0.0)
+        add(store, session, None, f"t{pair}")
         come(store, session, f"t{pair}", change)
     seen: list[tuple[float, ...]] = [read_pairs(store, "loop").differences]
-    for pair in (2, 0, 1):  # confirmed late, and in another order
-        add(store, session, None, f"t{pair}")
+    for pair in (2, 0, 1):  # the other half becomes known late, and in another order
+        come(store, session, f"c{pair}", 0.0)
         seen.append(read_pairs(store, "loop").differences)
     assert seen == [(), (0.3,), (0.3, 0.1), (0.3, 0.1, 0.2)]
+
+
+def test_what_is_told_after_the_outcome_is_no_treatment(store: Store) -> None:
+    session = begin(store)
+    for name, arm in (("c", "control"), ("t", "treatment")):
+        fire(store, session, name, 0, arm)
+        come(store, session, name, 0.5)
+    add(store, session, None, "t")
+    found = read_pairs(store, "loop")
+    assert (found.differences, found.undelivered, found.delivered) == ((), 1, 1)
 
 
 def test_every_measure_has_its_outcome(store: Store) -> None:

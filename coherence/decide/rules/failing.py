@@ -53,7 +53,7 @@ class ErrorCascade:
     >>> for seq, tool in enumerate(("Read", "Edit", "Read"), 1):
     ...     state.fold(seq, 0.0, ToolResult("EACCES: permission denied", error=True, tool_name=tool))
     >>> print(ErrorCascade()(state, None, calm))
-    error_cascade: 3 calls of 2 tools (Read, Edit) failed in a row, the last: “EACCES: permission denied”
+    error_cascade: 3 calls of 2 tools (Read, Edit) failed in a row, the last: "EACCES: permission denied"
     """
 
     name = "error_cascade"
@@ -115,7 +115,7 @@ class RepeatedFailurePattern:
     ...     error = seq % 2 == 1
     ...     state.fold(seq, 0.0, ToolResult("no such user" if error else "ok", error=error, tool_name="find_user"))
     >>> print(RepeatedFailurePattern()(state, None, calm))
-    repeated_failure_pattern: find_user returned the same error 4 times within 7 actions: “no such user”
+    repeated_failure_pattern: find_user returned the same error 4 times within 7 actions: "no such user"
     """
 
     name = "repeated_failure_pattern"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coherence.facts import Action
-from coherence.findings import DecisionKind, Finding
+from coherence.findings import EVIDENCE, DecisionKind, Finding
 from coherence.records import one_line
 
 THRESHOLD = 0.5
@@ -17,7 +17,6 @@ JUST_BELOW = 0.49
 FAINT = 0.25
 """Score below which a finding of a measured quantity goes without words: there is always some."""
 
-MAX_EVIDENCE = 8
 MAX_NAME = 64
 MAX_SHOWN = 160
 """Characters of a path or an error that stand in a sentence."""
@@ -58,7 +57,7 @@ def found(
         active=score >= threshold,
         score=score,
         threshold=threshold,
-        evidence=tuple([seq for seq in evidence if seq > 0][-MAX_EVIDENCE:]),
+        evidence=tuple([seq for seq in evidence if seq > 0][-EVIDENCE:]),
         why=why,
         action=action,
     )
@@ -80,17 +79,6 @@ def shown_tool(tool: str) -> str:
     return one_line(tool[:MAX_NAME]).strip() or "a tool without a name"
 
 
-def shown_amount(value: float) -> str:
-    """Return an amount of tokens or money as it can stand in a sentence.
-
-    Examples
-    --------
-    >>> shown_amount(1_234_567), shown_amount(0.12345678), shown_amount(12.5)
-    ('1,234,567', '0.1235', '12.5')
-    """
-    return f"{round(value, 4):,.12g}"
-
-
 def shown_path(path: str) -> str:
     """Return a file's path as it can stand in a sentence; of a long one the end."""
     plain = one_line(path)
@@ -103,7 +91,7 @@ def shown_error(action: Action, before: str = "") -> str:
     The line comes from outside and may pose as an instruction: it must not be able to end its quotation.
     """
     line = one_line(action.came.first_line).strip().translate(_QUOTES)
-    return f"{before}: “{line[:MAX_SHOWN]}{'…' * (len(line) > MAX_SHOWN)}”" if line else ""
+    return f'{before}: "{line[:MAX_SHOWN]}{"..." * (len(line) > MAX_SHOWN)}"' if line else ""
 
 
-_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))
+_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»＂', "'"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coherence.config import Budget
-from coherence.decide.rules.making import JUST_BELOW, THRESHOLD, found, quiet, score_of, shown_amount
+from coherence.decide.rules.making import JUST_BELOW, THRESHOLD, found, quiet, score_of
 from coherence.facts import Rated
 from coherence.findings import Appraisal, DecisionKind, Finding
-from coherence.plain import check_count
+from coherence.plain import check_count, shown_amount
 from coherence.records import Reading
 from coherence.state import AgentState
 

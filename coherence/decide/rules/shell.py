@@ -35,7 +35,7 @@ class BashRetry:
     ...     state.fold(seq, 0.0, ToolCall("bash", msgspec.Raw(b'{"command": "npx tsc"}'), "1"))
     ...     state.fold(seq + 1, 0.0, ToolResult("sh: 1: npx: not found", error=True))
     >>> print(BashRetry()(state, None, calm))
-    bash_retry: bash returned the same error 2 times for the same command: “sh: 1: npx: not found”
+    bash_retry: bash returned the same error 2 times for the same command: "sh: 1: npx: not found"
     """
 
     name = "bash_retry"
@@ -109,7 +109,7 @@ class BashErrorStreak:
     ...     state.fold(seq, 0.0, ToolCall("bash", msgspec.Raw(b'{"command": "ls"}'), "1"))
     ...     state.fold(seq + 1, 0.0, ToolResult(error, error=True))
     >>> print(BashErrorStreak()(state, None, calm))
-    bash_error_streak: bash failed 3 times in a row, with 3 different errors, the last: “fatal: not a git repository”
+    bash_error_streak: bash failed 3 times in a row, with 3 different errors, the last: "fatal: not a git repository"
     """
 
     name = "bash_error_streak"

@@ -7,10 +7,10 @@ from math import ceil, log
 
 from coherence.config import Budget
 from coherence.decide.rules.forecasting import LEAST_RISE, WINDOW, forecast
-from coherence.decide.rules.making import found, quiet, score_of, shown_amount
+from coherence.decide.rules.making import found, quiet, score_of
 from coherence.facts import Spending
 from coherence.findings import Appraisal, Finding
-from coherence.plain import check_count, check_number
+from coherence.plain import check_count, check_number, shown_amount
 from coherence.records import Reading
 from coherence.state import AgentState
 

@@ -59,7 +59,7 @@ def test_without_actions_none_applies() -> None:
 def test_three_failures_of_two_tools_are_a_cascade() -> None:
     found = cascade(["Read", "Bash", "Read"])
     assert (found.active, found.severity, found.score, found.evidence) == (True, "guide", 0.5, (2, 4, 6))
-    assert found.why == f"3 calls of 2 tools (Read, Bash) failed in a row, the last: “{DENIED}”"
+    assert found.why == f'3 calls of 2 tools (Read, Bash) failed in a row, the last: "{DENIED}"'
     assert cascade("abcde").severity == "warn"
     assert "5 calls of 5 tools (a, b, c, …)" in cascade("abcde").why
 
@@ -83,7 +83,7 @@ def test_a_failure_comes_back_whatever_works_between() -> None:
     assert (nearly.active, nearly.score) == (False, 0.5 / 4)  # the newest failure is of another kind
     found = life.failed("get_user", "error: no user 18", id=18).seen_by(RepeatedFailurePattern())
     assert (found.active, found.severity, found.score) == (True, "guide", 0.5)
-    assert found.why == "get_user returned the same error 4 times within 8 actions: “error: no user 18”"
+    assert found.why == 'get_user returned the same error 4 times within 8 actions: "error: no user 18"'
     assert found.evidence == (2, 6, 10, 16)
     life.did("list_users")
     assert life.seen_by(RepeatedFailurePattern()).score == 0.0
@@ -103,7 +103,7 @@ def test_a_failure_in_three_of_the_last_turns_comes_back() -> None:
         few.asked().asked().failed("deploy", "error: no credentials")
     found = few.seen_by(RepeatedFailurePattern())
     assert (found.active, found.score, found.evidence) == (True, 0.5, (4, 8, 12))  # 3 turns; 3 failures alone: 0.375
-    assert found.why == "deploy returned the same error in 3 of the last 5 turns: “error: no credentials”"
+    assert found.why == 'deploy returned the same error in 3 of the last 5 turns: "error: no credentials"'
 
 
 def test_turns_long_ago_do_not_count() -> None:

@@ -55,10 +55,10 @@ def test_without_actions_neither_applies() -> None:
 def test_the_first_retry_that_fails_guides_and_the_second_warns() -> None:
     life = Life().failed("pytest -q")
     once = life.retry()
-    assert (once.active, once.score, once.why) == (False, 0.25, f"Bash failed once with this command: “{NO_YAML}”")
+    assert (once.active, once.score, once.why) == (False, 0.25, f'Bash failed once with this command: "{NO_YAML}"')
     twice = life.failed("pytest -q").retry()
     assert (twice.active, twice.severity, twice.score) == (True, "guide", 0.5)  # 2 of 2 tries
-    assert twice.why == f"Bash returned the same error 2 times for the same command: “{NO_YAML}”"
+    assert twice.why == f'Bash returned the same error 2 times for the same command: "{NO_YAML}"'
     assert twice.evidence == (2, 4)
     thrice = life.failed("pytest -q").retry()
     assert (thrice.severity, thrice.score) == ("warn", 0.75)
@@ -72,7 +72,7 @@ def test_a_command_that_differs_only_in_an_id_is_the_same_one() -> None:
 
 def test_errors_that_differ_are_told_so() -> None:
     life = Life().failed("make", "error: a is missing").failed("make", "error: the disk is full")
-    assert life.retry().why == "Bash failed 2 times with the same command, the last: “error: the disk is full”"
+    assert life.retry().why == 'Bash failed 2 times with the same command, the last: "error: the disk is full"'
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_three_failing_commands_in_a_row_guide_and_five_warn() -> None:
     assert (life.streak().active, life.streak().score) == (False, 0.5 * 2 / 3)
     life.failed("c")
     assert (life.streak().active, life.streak().severity, life.streak().score) == (True, "guide", 0.5)
-    assert life.streak().why == f"Bash returned the same error 3 times in a row: “{NO_YAML}”"
+    assert life.streak().why == f'Bash returned the same error 3 times in a row: "{NO_YAML}"'
     assert life.failed("d").streak().severity == "guide"
     assert life.failed("e").streak().severity == "warn"
     assert life.streak().evidence == (2, 4, 6, 8, 10)
@@ -137,7 +137,7 @@ def test_any_other_action_ends_a_streak() -> None:
 
 def test_a_streak_of_other_errors_names_the_last() -> None:
     life = Life().failed("a", "error: one").failed("b", "error: two").failed("c", "error: two")
-    assert life.streak().why == "Bash failed 3 times in a row, with 2 different errors, the last: “error: two”"
+    assert life.streak().why == 'Bash failed 3 times in a row, with 2 different errors, the last: "error: two"'
     silent = Life().failed("a", "").failed("b", "").failed("c", "")
     assert silent.streak().why == "Bash returned the same error 3 times in a row"
 
