@@ -149,3 +149,11 @@ def test_helpers() -> None:
     assert flags_of(["-a=false", "-b", "c", "--", "-d"]) == {"-b", "--"}
     assert short("a\n b" + "x" * 300) == "a b" + "x" * 196 + "…"
     assert short("\ud800") == "?"
+
+
+@pytest.mark.parametrize(
+    "text", ["?{\U0007c78d\u00c4", "\u00bc{\U000ce1cf\x93", "{\u0130", "a{\u4e2d\u6587}", "${\U0001f642}"]
+)
+def test_letters_outside_ascii_behind_a_brace_do_not_end_the_process(text: str) -> None:
+    classify("Bash", {"command": text})
+    assert classify("Bash", {"command": f"echo {text}; rm -rf \u4e2d\u6587"}) is not None

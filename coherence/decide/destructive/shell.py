@@ -30,6 +30,9 @@ _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and
 # The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
 _COSTLY = re.compile(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
 _MOST_COSTLY = 2_000
+# The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
+# letters of words; so are these bytes, and all places in the text stay where they are.
+_PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
 _GLOB = re.compile(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
 _BRACES = re.compile(r"\{([^{}]+,[^{}]*)\}")
 
@@ -74,7 +77,7 @@ def simple_commands(script: str) -> Iterator[Simple]:
         yield from _roughly(script)
         return
     source = script.encode("utf-8", "replace")
-    root = Parser(_bash()).parse(source).root_node
+    root = Parser(_bash()).parse(source.translate(_PLAIN)).root_node
     known = {"IFS": " "}
     dynamic = False
     stack: list[tuple[Node, str, str]] = [(root, "", "")]
