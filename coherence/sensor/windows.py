@@ -168,13 +168,14 @@ def _renew(left: Window, right: Window, kept: tuple[int, int, Matrix] | None) ->
         return cosine_table(left.matrix, right.matrix)
     (row_now, row_then, new_rows), (column_now, column_then, new_columns) = rows, columns
     table = np.empty((len(left.texts), len(right.texts)), np.float32)
-    if not new_rows.size and new_columns.size == 1 and left.matrix.size and right.matrix.size:
+    rows_in_one_run = isinstance(row_now, slice) and isinstance(row_then, slice)
+    one_new = not new_rows.size and new_columns.size == 1
+    if one_new and rows_in_one_run and left.matrix.size and right.matrix.size:
         # the common case: one new message, the goals as before
         table[row_now, column_now] = kept[2][row_then, column_then]
         newest = int(new_columns[0])
         table[:, newest] = dots(left.matrix, right.matrix[newest])
         return table
-    rows_in_one_run = isinstance(row_now, slice) and isinstance(row_then, slice)
     if rows_in_one_run or (isinstance(column_now, slice) and isinstance(column_then, slice)):
         table[row_now, column_now] = kept[2][row_then, column_then]
     else:

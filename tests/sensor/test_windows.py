@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coherence.providers import HashingEmbedder
@@ -29,6 +29,24 @@ def fresh(windows: Windows, kind: Kind, keep_bad: bool) -> np.ndarray:
 
 
 @settings(max_examples=200)
+@example(
+    [
+        ("context", ["text 0"], False),
+        ("goals", ["text 0"], True),
+        ("context", ["text 0", "text 0", "text 1"], False),
+        ("goals", ["text 0", "text 0", "text 0"], True),
+    ],
+    False,
+)
+@example(
+    [
+        ("context", ["text 0"], False),
+        ("goals", ["text 0", "text 1"], True),
+        ("context", ["text 0", "text 0", "text 1"], False),
+        ("goals", ["text 1", "text 0"], True),
+    ],
+    False,
+)
 @given(CHANGES, st.booleans())
 def test_kept_tables_equal_fresh_ones(changes: list[tuple[Kind, list[str], bool]], keep_bad: bool) -> None:
     windows = Windows()
