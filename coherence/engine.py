@@ -246,6 +246,8 @@ class Engine:
             if recorder.moved and not self.closed:
                 self._rejoin(recorder)
         except Exception as error:  # what this package could not write must not stop the host
+            if self.closed and not last:  # another thread writes, or has written, the rest
+                return
             if not self._store_down:
                 LOG.warning("coherence: %s; events wait in memory", error)
                 self._inbox.append((time.time(), make_fault("store", error)))
