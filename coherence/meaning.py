@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from coherence.decide.advising import nearest_drift, procedural_finding, scope_finding
@@ -89,14 +90,12 @@ class Meaning:
         cache = self.cache
         if cache is None or not self._recordable():
             return {}
-        found: dict[str, Any] = {}
         if self.eager:
-            for text in cache.find(texts, found):
-                found[text] = self.embed(text)
-        else:
-            present = {*self.state.get_goals(), *self.state.get_recent_context()}
-            cache.find([text for text in texts if text in present], found)
-        return {text: vector for text, vector in found.items() if vector is not None and not isinstance(vector, str)}
+            return self._embedded(texts)
+        present = {*self.state.get_goals(), *self.state.get_recent_context()}
+        found: dict[str, Any] = {}
+        cache.find([text for text in texts if text in present], found)
+        return _usable(found)
 
     def _recordable(self) -> bool:
         """Tell whether vectors can be recorded, or need not be: others could not be had in a replay."""
@@ -104,28 +103,25 @@ class Meaning:
 
     def embed(self, text: str) -> Any:
         """Return the vector of a text, ``None`` if there is no embedder or it fails; nothing of the state changes."""
-        cache = self.cache
+        return self._embedded([text]).get(text)
+
+    def _embedded(self, texts: Sequence[str]) -> dict[str, Any]:
+        """Return the vectors of texts, embedding one after the other those that are not known."""
+        cache, found = self.cache, dict[str, Any]()
         if cache is None:
-            return None
-        found: dict[str, Any] = {}
-        if cache.find([text], found):
+            return found
+        for text in cache.find(texts, found):
             until = time.monotonic() + self.state.config.timeout_s
-            call = Call("embedder", lambda: cache.make([text], until, []), Breaker())
-
-            def stages() -> Stages[None]:
-                yield Group([call], until)
-
-            drive_sync(run_stages(stages()))
+            call = Call("embedder", partial(cache.make, [text], until, []), Breaker())
+            drive_sync(run_stages(_alone(call, until)))
             cache.find([text], found)
-        vector = found.get(text)
-        return None if isinstance(vector, str) else vector
+        return _usable(found)
 
     def settle(self) -> None:
         """File corrections anew whose vectors are known by now."""
         kept = self.standing.corrections
         if self.cache is not None and kept.notes and (pending := kept.pending()):
-            made = {text: self.embed(text) for text in pending[:AT_ONCE]} if self._recordable() else {}
-            vectors = {text: vector for text, vector in made.items() if vector is not None}
+            vectors = self._embedded(pending[:AT_ONCE]) if self._recordable() else {}
             if vectors:
                 kept.settle(vectors)
 
@@ -163,5 +159,16 @@ class Meaning:
         kept, request = self.standing.corrections, self.state.facts.request
         if not kept.notes or not request:
             return None
+        if not kept.may_show():
+            return procedural_finding(None, self.session)
         vector = self._vectors([request]).get(request)
         return procedural_finding(kept.relevant(request, vector, self.step), self.session)
+
+
+def _alone(call: Call, until: float) -> Stages[None]:
+    yield Group([call], until)
+
+
+def _usable(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the vectors of what was found; a text in place of one says why there is none."""
+    return {text: vector for text, vector in found.items() if not isinstance(vector, str)}

@@ -150,8 +150,6 @@ def _count_on(standing: Standing, past: Facts) -> None:
     """Let what is remembered of the present stay as long ago as it was, although totals were added."""
     standing.held = {rule: step + past.steps for rule, step in standing.held.items()}
     standing.fired_step = {pattern: step + past.steps for pattern, step in standing.fired_step.items()}
-    if standing.last_step >= 0:
-        standing.last_step += past.steps
     standing.results += past.results
     for pending in standing.pending:
         pending.results += past.results

@@ -40,6 +40,7 @@ from coherence.tracking import (
     note_quality,
     note_spending,
     push,
+    renew,
 )
 
 CONTEXT_CHARS = 20_000
@@ -267,11 +268,10 @@ class AgentState:
         if key is None:
             self.facts.nameless += 1
             key = f"#{self.facts.nameless}"
-        memories.pop(key, None)
-        if not event.removed and event.text.strip():
-            memories[key] = _shortened(event.text)
-            if len(memories) > MAX_MEMORIES:
-                del memories[next(iter(memories))]
+        if event.removed or not event.text.strip():
+            memories.pop(key, None)
+        else:
+            renew(memories, key, _shortened(event.text), MAX_MEMORIES)
 
     def _compaction(self, seq: int, ts: float, event: Compaction) -> None:
         self.facts.context.clear()

@@ -36,18 +36,24 @@ def push(items: list[Any], item: Any, most: int) -> None:
         del items[:-most]
 
 
+def renew(items: dict[str, Any], key: str, item: Any, most: int) -> None:
+    """Put an item last into a bounded table; the one that was put there longest ago leaves."""
+    items.pop(key, None)
+    items[key] = item
+    if len(items) > most:
+        del items[next(iter(items))]
+
+
 def note_failure(facts: Facts, action: Action) -> None:
     """Count a failed action with others of its kind."""
     key = f"{action.tool[:64]} {action.came.masked.hex()}"
-    failure = facts.failures.pop(key, None) or Failure(action.tool, action.came.first_line)
+    failure = facts.failures.get(key) or Failure(action.tool, action.came.first_line)
     failure.count += 1
     failure.first_line = action.came.first_line
     if action.turn not in failure.turns[-1:]:
         push(failure.turns, action.turn, MAX_FAILURE_EVENTS)
     push(failure.seqs, action.seq, MAX_FAILURE_EVENTS)
-    facts.failures[key] = failure
-    if len(facts.failures) > MAX_FAILURES:
-        del facts.failures[next(iter(facts.failures))]
+    renew(facts.failures, key, failure, MAX_FAILURES)
 
 
 def blind_target(facts: Facts, tool: str, made: CallTrace, result: str) -> str:
@@ -79,10 +85,7 @@ def note_files(facts: Facts, action: Action, result: str) -> None:
     if action.made.access in ("search", "shell"):
         paths += [match[1] for match, _ in zip(FOUND.finditer(result[:20_000]), range(MAX_FOUND), strict=False)]
     for path in paths:
-        facts.files.pop(path, None)
-        facts.files[path] = action.seq
-    while len(facts.files) > MAX_FILES:
-        del facts.files[next(iter(facts.files))]
+        renew(facts.files, path, action.seq, MAX_FILES)
 
 
 def note_quality(facts: Facts, seq: int, score: float) -> None:

@@ -98,7 +98,7 @@ def _left_out(one: Experiment) -> dict[str, int]:
 
 
 def _print(found: list[Experiment], primary: bool) -> None:
-    from coherence.records import one_line
+    from coherence.cli.columns import print_columns
 
     table = [("pattern", "firings", "delivered", "pairs", "effect", "95 % interval", "verdict")]
     for one in found:
@@ -107,7 +107,7 @@ def _print(found: list[Experiment], primary: bool) -> None:
         verdict = _verdict(one, primary) + (f"; left out: {left_out}" if left_out else "")
         table.append(
             (
-                one_line(one.pairs.pattern),
+                one.pairs.pattern,
                 str(one.pairs.firings),
                 f"{one.pairs.delivered} of {one.pairs.treatments}",
                 str(judged.pairs),
@@ -116,10 +116,7 @@ def _print(found: list[Experiment], primary: bool) -> None:
                 verdict,
             )
         )
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write(line.rstrip() + "\n")
+    print_columns(table)
     if primary:
         sys.stdout.write(
             "Effect: the fall of the pressure 5 actions later, told minus withheld; above 0, telling helps.\n"

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from coherence.cli.columns import print_columns
 from coherence.cli.target import find_sessions, opened, split_target
 from coherence.events import BLOCK
 from coherence.records import excerpt, one_line
@@ -48,7 +49,7 @@ def list_sessions(store: Path | None, *, as_json: bool) -> None:
         )
         for row in rows
     ]
-    _print_columns(table)
+    print_columns(table)
 
 
 def _summary(store: Store, row: SessionRow) -> dict[str, Any]:
@@ -134,13 +135,6 @@ def _time(ts: float) -> str:
         return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):
         return str(ts)
-
-
-def _print_columns(table: list[tuple[str, ...]]) -> None:
-    widths = [max(len(one_line(row[column])) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        line = "  ".join(one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write(line.rstrip() + "\n")
 
 
 def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:

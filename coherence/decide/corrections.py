@@ -173,7 +173,7 @@ class Corrections(msgspec.Struct, dict=True):
             As :meth:`add`.
         """
         request = _kept(check_text("request", request))
-        if not self._may_show():
+        if not self.may_show():
             return None
         half = self._half(request_vector) if request_vector is not None else None
         topic = self.topics.find(request, None if half is None else to_unit(half)) if request else None
@@ -341,7 +341,7 @@ class Corrections(msgspec.Struct, dict=True):
         masses = self._seen.masses(kind, self.notes)
         return min(zip(masses.values(), masses, strict=True))[1]
 
-    def _may_show(self) -> bool:
+    def may_show(self) -> bool:
         """Tell whether any group is large enough to be a pattern: mostly none is, and nothing need be compared."""
         topics, sayings = self.topics.groups.values(), self._seen.groups["saying"].values()
         return any(len(members) >= THRESHOLD for members in topics) or any(len(ids) >= THRESHOLD for ids in sayings)

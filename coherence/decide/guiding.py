@@ -9,7 +9,7 @@ from coherence.config import GuidanceConfig
 from coherence.decide.experiment import draw_arm, pair_of
 from coherence.decide.standing import HORIZONS, THEN, Pending, Standing
 from coherence.facts import Facts
-from coherence.findings import Arm, Decision, Finding, FiringOutcome, Guidance, Policy
+from coherence.findings import KINDS, Arm, Decision, Finding, FiringOutcome, Guidance, Policy
 from coherence.records import one_line
 
 PRIORITY = (
@@ -84,7 +84,7 @@ def guide(
         fired = standing.fired_step.get(pattern)
         if pattern in config.off or (fired is not None and facts.steps - fired < config.cooldown):
             continue
-        rank = (-_severity(finding), PRIORITY.index(pattern) if pattern in PRIORITY else len(PRIORITY) + at)
+        rank = (-KINDS.index(finding.acts), PRIORITY.index(pattern) if pattern in PRIORITY else len(PRIORITY) + at)
         if best is None or rank < best:
             best, chosen = rank, finding
     if chosen is None:
@@ -108,10 +108,6 @@ def pattern_of(finding: Finding) -> str:
     """Return the pattern a finding belongs to: its rule, without what it is about."""
     rule = finding.rule.partition(".")[0]
     return "budget" if rule == "tree_budget" else rule
-
-
-def _severity(finding: Finding) -> int:
-    return ("continue", "guide", "warn", "block").index(finding.acts)
 
 
 def _draw(

@@ -10,6 +10,7 @@ from coherence.decide.corrections import Corrections
 from coherence.events import BLOCK, Event, Feedback, Goal, Message, Outcome, is_success
 from coherence.facts import Facts
 from coherence.findings import Decision, FiringOutcome, Guidance
+from coherence.tracking import renew
 
 HORIZONS = (1, 5, 10)
 """Actions after a firing at which one looks what became of it."""
@@ -62,8 +63,6 @@ class Standing(msgspec.Struct):
     """Pattern -> firings so far."""
     fired_step: dict[str, int] = {}
     """Pattern -> step of its newest firing."""
-    last_step: int = -1
-    """Step of the newest firing of any."""
     newest: Guidance | None = None
     """The newest firing, until it is delivered."""
     pending: list[Pending] = []
@@ -80,6 +79,11 @@ class Standing(msgspec.Struct):
     corrections: Corrections = msgspec.field(default_factory=Corrections)
     born: int = 0
     """Steps of the agent's life before this state began."""
+
+    @property
+    def last_step(self) -> int:
+        """Step of the newest firing of any pattern, -1 before the first."""
+        return max(self.fired_step.values(), default=-1)
 
     def observe(self, event: Event) -> None:
         """Take in an event that is no tick."""
@@ -131,7 +135,7 @@ class Standing(msgspec.Struct):
         if guidance is not None:
             pattern = guidance.pattern
             self.fired[pattern] = self.fired.get(pattern, 0) + 1
-            self.fired_step[pattern] = self.last_step = facts.steps
+            self.fired_step[pattern] = facts.steps
             self.newest = guidance
             last = facts.actions[-1] if facts.actions else None
             tool, error = (last.tool, last.error) if last is not None else ("", False)
@@ -151,9 +155,7 @@ class Standing(msgspec.Struct):
         if facts.results != self.results + 1 or len(facts.actions) < 2 or not facts.actions[-2].error:
             return
         key = f"{facts.actions[-2].tool[:64]}{THEN}{facts.actions[-1].tool[:64]}"
-        known = self.transitions.pop(key, None) or Transition()
+        known = self.transitions.get(key) or Transition()
         known.count += 1
         known.change += (self.pressure - pressure - known.change) / known.count
-        self.transitions[key] = known
-        if len(self.transitions) > MAX_TRANSITIONS:
-            del self.transitions[next(iter(self.transitions))]
+        renew(self.transitions, key, known, MAX_TRANSITIONS)

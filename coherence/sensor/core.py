@@ -165,30 +165,7 @@ class CoherenceSensor:
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
         """
-        if not self._plan.own or self._on_reading is not None:
-            return drive_sync(self._steps(tick))
-        return self._measure_in_place(tick)
-
-    def _measure_in_place(self, tick: Tick | None) -> Reading:
-        """Measure on the calling thread if it is free to go at once: all parts are this package's own."""
-        if type(tick) is not Tick or tick.seq is None or disabled():
-            return drive_sync(self._steps(tick, in_place=True))
-        deadline = time.monotonic() + self.timeout_s
-        with self._lock:
-            self._last_seq = max(self._last_seq, tick.seq)
-            turn = self._turnstile.enter(deadline)
-        try:
-            if not self._turnstile.is_in(turn):
-                turn.gate.block(self.timeout_s)
-            if not self._turnstile.is_in(turn):
-                message = f"an earlier measurement was not done after {self.timeout_s:g} s"
-                return self._store(self._plan.blank(tick.seq, _ts(tick), "sensor", "timeout", message))
-            return self._store(Measurement(self._plan, self._windows, tick.seq, tick, deadline).in_place())
-        except Exception as error:  # a fault of this package must not reach the host
-            message = failed(error).message
-            return self._store(self._plan.blank(tick.seq, _ts(tick), "sensor", type(error).__name__, message))
-        finally:
-            self._turnstile.leave(turn, time.monotonic())
+        return drive_sync(self._steps(tick, in_place=self._plan.own and self._on_reading is None))
 
     def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):
