@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-st lint bench clean
+.PHONY: demo test test-all test-st lint bench bench-lessons clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -27,9 +27,16 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
 # cost and detection, beside the peers; with sentence-transformers if `make test-st` installed it
 bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp
 	$(BIN)/python tests/bench/run.py
+	$(BIN)/python tests/bench/lesson_index.py --texts 2000 --synthesised 0
+
+# the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
+bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
+	$(BIN)/python tests/bench/lesson_cost.py --million
+	$(BIN)/python tests/bench/lesson_recall.py --distractors 99000
+	$(BIN)/python tests/bench/lesson_index.py --texts 100000
 
 clean:
-	rm -rf $(VENV) .venv-soma .venv-noos build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-soma .venv-noos build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +16,16 @@ from coherence.decide.budgets import all_budget_findings
 from coherence.decide.destructive.danger import Danger
 from coherence.decide.destructive.table import DEFAULT
 from coherence.decide.guiding import guide, outcomes, pattern_of
+from coherence.decide.recalling import Judged, known_error
 from coherence.decide.regulator import make_decision, pressure_finding, received_finding, regulate
 from coherence.decide.rules import own_rules
 from coherence.decide.running import run_rules
 from coherence.decide.standing import Standing
 from coherence.events import Correction, Event, Message, Ticked
 from coherence.evidence.rows import Told, Verdict
+from coherence.facts import Action
 from coherence.findings import Appraisal, Finding, Mode, Policy
+from coherence.lessons.solving import Solved
 from coherence.meaning import Meaning
 from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
 from coherence.protocols import MetricFn, Rule, ScalarMetricFn
@@ -33,6 +37,9 @@ from coherence.sensor.core import CoherenceSensor
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.snapshots import Legacy, Snapshot
 from coherence.state import AgentState
+
+KEPT_LESSONS = 64
+"""Lessons that wait to be written at most; older ones leave."""
 
 ENDING = "outcome"
 """Reason of a tick after which nothing comes: nobody could be told anything any more."""
@@ -100,6 +107,8 @@ class Column:
         self.appraiser = Appraiser(config, budget)
         self.measured: Verdict | None = None
         """Of the newest tick with a reading."""
+        self.learned: deque[Solved | Judged] = deque(maxlen=KEPT_LESSONS)
+        """What events have taught, until somebody takes it; not part of the state."""
         vectors: list[Any] = []
         if cache is not None:
             vectors = [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
@@ -131,6 +140,14 @@ class Column:
         """Whether there is an answer that a tick asked for by the host would judge."""
         facts = self.state.facts
         return facts.answer is not None and not facts.answer.final and not facts.calls
+
+    @property
+    def unexplained(self) -> Action | None:
+        """The newest action, if it failed and nobody has looked up what is known of its error."""
+        action = self.state.facts.actions[-1] if self.state.facts.actions else None
+        if action is None or not action.error or action.came.rate_limited:
+            return None
+        return action if action.seq > self.standing.recollection.looked else None
 
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
@@ -212,8 +229,11 @@ class Column:
         self.state.fold(seq, ts, event)
         self.appraiser.observe(event, self.state)
         if type(event) is Ticked:
+            if event.recalled is not None and facts.actions:
+                standing.recollection.recall(facts.actions[-1].seq, event.recalled)
             return
         standing.observe(event)
+        self.learned.extend(standing.recollection.observe(seq, event))
         if type(event) is Correction or type(event) is Message:
             self.meaning.correct(seq, event, request, answered=answered)
 
@@ -302,6 +322,10 @@ class Column:
         raw += all_budget_findings(state, self.budget, self.tree_budget, event.tree)
         if event.tool_name is None:  # a question about a call is about no text
             raw += self.meaning.findings()
+            known = known_error(
+                self.standing.recollection.recalled, state.facts.actions[-1].seq if state.facts.actions else 0
+            )
+            raw += [known] if known is not None else []
         for rule in self.own_rules:
             finding = rule(state, reading, appraisal)
             if finding is not None:
@@ -316,6 +340,7 @@ class Column:
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
         self.state.facts.renumber()
+        self.standing.recollection.renumber()
         self.standing.newest = None
         self.measured = None
 

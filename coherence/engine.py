@@ -23,6 +23,7 @@ from coherence.opening import Opened
 from coherence.preparing import prepare
 from coherence.recording import make_fault
 from coherence.records import Reading
+from coherence.remembering import Remembering
 from coherence.ring import Ring
 from coherence.snapshots import Legacy, pack
 
@@ -69,6 +70,8 @@ class Engine:
         Whether every post is written before it returns.
     neighbours : Neighbours, optional
         The other agents that matter to this one.
+    remembering : Remembering, optional
+        What is known of errors.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Engine:
         *,
         full: bool = False,
         neighbours: Neighbours | None = None,
+        remembering: Remembering | None = None,
     ) -> None:
         self.column: Column = opened.column
         self.readings = Ring[Reading](KEPT_READINGS)
@@ -88,6 +92,7 @@ class Engine:
         self._config = config
         self._full = full
         self._neighbours = neighbours
+        self._remembering = remembering
         self._seq = opened.seq
         self._inbox: deque[tuple[float, Event]] = deque()
         self._lock = RLock()
@@ -134,7 +139,7 @@ class Engine:
             column = self.column
             asked = reason == "decide" and column.unjudged
             if column.changed or asked or around != self._last_around or column.time_is_up(now):
-                self._apply(now, events.Ticked(reason, tree=around.tree, received=around.received))
+                self._tick(now, reason, around)
             return self.column.with_guidance()
 
     def check(self, call: events.ToolCall) -> Verdict | None:
@@ -177,7 +182,7 @@ class Engine:
         """
         if self._full:
             self._save(raising=True)
-        elif self._waiting:
+        elif self._waiting or (self._remembering is not None and self._remembering.waiting):
             self._wake()
 
     def _advance(self) -> None:
@@ -192,7 +197,12 @@ class Engine:
             self._apply(ts, event)
             if policy == "event" or (policy == "step" and events.ends_step(event)):
                 around = self._look_around()
-                self._apply(ts, events.Ticked(str(policy), tree=around.tree, received=around.received))
+                self._tick(ts, str(policy), around)
+
+    def _tick(self, ts: float, reason: str, around: Around) -> None:
+        """Measure, with what comes from outside of the agent; the caller holds the lock."""
+        recalled = self._remembering.recall(self.column) if self._remembering is not None else None
+        self._apply(ts, events.Ticked(reason, tree=around.tree, received=around.received, recalled=recalled))
 
     def _apply(self, ts: float, event: Event) -> Verdict | None:
         """Fold one event and hand it to the recorder; the caller holds the lock."""
@@ -204,6 +214,8 @@ class Engine:
             LOG.exception("coherence: event %d could not be folded", seq)
             if type(event) is not events.Fault:
                 self._inbox.append((ts, make_fault(f"fold of event {seq}", error)))
+        if self._remembering is not None:
+            self._remembering.take(self.column)
         record = Record(seq, ts, event, verdict)
         self.events.append(record)
         if verdict is not None and verdict.reading is not None:
@@ -233,6 +245,11 @@ class Engine:
         return received.pressure if received is not None else 0.0
 
     def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
+        self._save_events(raising=raising, last=last, wait_s=wait_s)
+        if self._remembering is not None:
+            self._remembering.save()
+
+    def _save_events(self, *, raising: bool, last: bool, wait_s: float) -> None:
         recorder = self.recorder
         if recorder is None:
             return
@@ -292,10 +309,10 @@ class Engine:
         with self._lock:
             self._advance()
         recorder = self.recorder
+        if recorder is None or recorder.due_in == 0.0:
+            self._save(raising=False)
         if recorder is None:
             return None
-        if recorder.due_in == 0.0:
-            self._save(raising=False)
         return RETRY_S if self._store_down else recorder.due_in
 
     def finish(self) -> None:

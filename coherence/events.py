@@ -221,6 +221,22 @@ class Around(msgspec.Struct, frozen=True):
     """The most pressure that comes from one of them."""
 
 
+class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A lesson that was found for an error, as it was at that moment."""
+
+    lesson: int
+    """Its id."""
+    similarity: float
+    """In [0, 1]: how likely it names the right fix."""
+    fix: str
+    ts: float
+    """When the error was last fixed so, Unix seconds."""
+    helped: int = 0
+    failed: int = 0
+    refilled: bool = False
+    """Whether names in the fix were replaced by those of this error."""
+
+
 class Ticked(
     _Event,
     frozen=True,
@@ -236,6 +252,8 @@ class Ticked(
     """What the other agents under the same budget had spent by then."""
     received: Received | None = None
     """The most pressure that came from another agent."""
+    recalled: tuple[Recalled, ...] | None = None
+    """What was known of the newest error, the likeliest first; ``None`` = nobody looked."""
 
 
 class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):

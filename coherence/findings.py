@@ -123,6 +123,8 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What it would have been told, in the control arm."""
     evidence: tuple[int, ...] = ()
     """Numbers of the events it is about."""
+    lesson: int | None = None
+    """The lesson whose fix the text tells."""
 
     def __bool__(self) -> bool:
         return bool(self.text)

@@ -15,7 +15,8 @@ from coherence.config import Budget, MonitorConfig, disabled
 from coherence.engine import FORK_WAIT_S, LOG, RETRY_S
 from coherence.events import Around, Received, Spent
 from coherence.evidence.background import BACKGROUND
-from coherence.given import as_budget, as_store
+from coherence.given import Lessons, as_budget, as_lessons, as_store
+from coherence.lessons.store import LessonStore
 from coherence.monitor import Durability, Monitor
 from coherence.plain import check_flag, check_number
 from coherence.protocols import Embedder
@@ -39,6 +40,8 @@ class Fleet:
         One file for all.
     budget : Budget or mapping, optional
         What all agents together may use up; each may have its own besides.
+    lessons : LessonStore, path, Store or bool, optional
+        Where errors find what fixed them before; all agents share it. Default: in ``store``, if there is one.
     config, embedder, durability
         As for :class:`~coherence.monitor.Monitor`, for every agent that is not given its own.
 
@@ -60,6 +63,7 @@ class Fleet:
         config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
         embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         durability: Durability = "batched",
+        lessons: Lessons = None,
     ) -> None:
         self.budget = as_budget(budget)
         self.config = MonitorConfig.load(config)
@@ -70,7 +74,10 @@ class Fleet:
         self._agents: dict[str, Monitor] = {}
         self._parents: dict[str, str | None] = {}
         self._lock = RLock()
+        self._owns_lessons = not isinstance(lessons, LessonStore)
         try:
+            self.lessons = as_lessons(lessons, self.store, embedder)
+            """What is known of errors; ``None`` without a store."""
             self.trust = TrustGraph(read_trust(self.store)) if self.store is not None else TrustGraph()
             """Who relies on whom, to be read; with a store it is kept, and begins as it was left."""
         except BaseException:
@@ -101,6 +108,7 @@ class Fleet:
                 "config": self.config,
                 "embedder": self._embedder,
                 "durability": self._durability,
+                "lessons": self.lessons if self.lessons is not None else False,
                 **options,
             }
             made = Monitor(
@@ -216,6 +224,8 @@ class Fleet:
         with ExitStack() as all_of_them:
             if self.store is not None and self._owns_store:
                 all_of_them.callback(self.store.close)
+            if self.lessons is not None and self._owns_lessons:
+                all_of_them.callback(self.lessons.close)
             all_of_them.callback(self._keeper.keep)
             for monitor in self:
                 all_of_them.callback(monitor.close)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from coherence.decide.advising import nearest_drift, procedural_finding, scope_finding
@@ -14,10 +12,8 @@ from coherence.decide.wording import is_implicit
 from coherence.events import Correction, Message
 from coherence.facts import Answer
 from coherence.findings import Finding
-from coherence.sensor.calls import Breaker, Call
+from coherence.sensor.directly import embed_now
 from coherence.sensor.embedding import EmbeddingCache
-from coherence.sensor.stages import Group, Stages, run_stages
-from coherence.sensor.waiting import drive_sync
 from coherence.state import AgentState
 from coherence.vectors import cosine
 
@@ -106,16 +102,7 @@ class Meaning:
         return self._embedded([text]).get(text)
 
     def _embedded(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Return the vectors of texts, embedding one after the other those that are not known."""
-        cache, found = self.cache, dict[str, Any]()
-        if cache is None:
-            return found
-        for text in cache.find(texts, found):
-            until = time.monotonic() + self.state.config.timeout_s
-            call = Call("embedder", partial(cache.make, [text], until, []), Breaker())
-            drive_sync(run_stages(_alone(call, until)))
-            cache.find([text], found)
-        return _usable(found)
+        return {} if self.cache is None else dict(embed_now(self.cache, texts, self.state.config.timeout_s))
 
     def settle(self) -> None:
         """File corrections anew whose vectors are known by now."""
@@ -163,10 +150,6 @@ class Meaning:
             return procedural_finding(None, self.session)
         vector = self._vectors([request]).get(request)
         return procedural_finding(kept.relevant(request, vector, self.step), self.session)
-
-
-def _alone(call: Call, until: float) -> Stages[None]:
-    yield Group([call], until)
 
 
 def _usable(found: dict[str, Any]) -> dict[str, Any]:

@@ -22,15 +22,17 @@ from coherence.engine import Engine, Neighbours
 from coherence.events import Event, Source, Spent
 from coherence.evidence.rows import Record, Verdict
 from coherence.findings import Decision, Mode
-from coherence.given import as_budget, as_store, check_name
+from coherence.given import Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
+from coherence.lessons.store import LessonStore
 from coherence.opening import Wanted, open_column
-from coherence.plain import check_flag, check_text, shown, to_json
-from coherence.preparing import prepare
+from coherence.plain import check_flag, check_text, to_json
+from coherence.preparing import goal_text
 from coherence.procedural import Procedural
 from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.recording import make_fault
 from coherence.records import Counters, Reading, Tick
 from coherence.registry import check_metric, check_rule
+from coherence.remembering import remember
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.state import AgentState
 from coherence.store.errors import StoreError
@@ -76,6 +78,8 @@ class Monitor(Procedural):
         Own rules, beside those of the package.
     dangers : sequence of Danger, optional
         What ``check`` takes for destructive; default: ``coherence.decide.destructive.table.DEFAULT``.
+    lessons : LessonStore, path, Store or bool, optional
+        Where errors find what fixed them before, and where new fixes are kept. Default: in ``store``, if there is one.
     lenient : bool
         Whether bad arguments become a recorded fault instead of an exception.
     parent : str, optional
@@ -115,6 +119,7 @@ class Monitor(Procedural):
         metrics: Sequence[MetricFn | ScalarMetricFn] = (),
         rules: Sequence[Rule] = (),
         dangers: Sequence[Danger] | None = None,
+        lessons: Lessons = None,
         lenient: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
@@ -129,14 +134,8 @@ class Monitor(Procedural):
             raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
         if source not in events.SOURCES:
             raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {source!r}")
-        if not isinstance(metrics, list | tuple):
-            raise TypeError(f"metrics must be a list of metrics, not {shown(metrics)}")
-        for metric in metrics:
-            check_metric(metric)
-        if not isinstance(rules, list | tuple):
-            raise TypeError(f"rules must be a list of rules, not {shown(rules)}")
-        for rule in rules:
-            check_rule(rule)
+        check_plugins("metrics", metrics, check_metric)
+        check_plugins("rules", rules, check_rule)
         self.durability = durability
         self.config = MonitorConfig.load(config)
         self._off = disabled()
@@ -156,29 +155,33 @@ class Monitor(Procedural):
         self._owns_store = not isinstance(store, Store)
         self.store: Store | None = None if self._off else as_store(store)
         """The store; pass it on to share the file."""
+        self.lessons: LessonStore | None = None
+        """What is known of errors; ``None`` without a store."""
+        self._owns_lessons = not isinstance(lessons, LessonStore)
         try:
+            if source != "replay":  # a recorded run is judged by itself
+                self.lessons = as_lessons(lessons, self.store, embedder)
             opened = open_column(wanted, self.store)
         except BaseException:
             if self.store is not None and self._owns_store:
                 self.store.close()
             raise
-        self._engine = Engine(opened, self.config, full=durability == "full", neighbours=neighbours)
+        self._engine = Engine(
+            opened,
+            self.config,
+            full=durability == "full",
+            neighbours=neighbours,
+            remembering=remember(self.lessons, (self.agent, opened.session), source),
+        )
         self.session = opened.session
         """The session's name."""
-        if goal is not None and self._said(goal) != opened.column.state.facts.goal:
+        if goal is not None and goal_text(goal, hide_secrets=self.config.redact) != opened.column.state.facts.goal:
             self.goal(goal)
         self._clock: ClockThread | None = None
         if not isinstance(self.config.tick, str) and not self._off:
             clock = IntervalClock(self.config.tick, wait_first=True)
             self._clock = clock.thread(_Ticker(self, clock))
             self._clock.__enter__()
-
-    def _said(self, goal: object) -> str:
-        if not isinstance(goal, str):
-            return ""
-        prepared = prepare(events.Goal(goal), hide_secrets=self.config.redact)
-        assert isinstance(prepared, events.Goal)
-        return prepared.text.strip()
 
     def decide(self) -> Decision:
         """Return the decision now. Measures if anything happened since the newest tick; else nothing changes."""
@@ -339,6 +342,8 @@ class Monitor(Procedural):
             if not self.lenient:
                 raise
         finally:
+            if self.lessons is not None and self._owns_lessons:
+                self.lessons.close()
             if self.store is not None and self._owns_store:
                 self.store.close()
 

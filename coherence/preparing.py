@@ -86,3 +86,12 @@ def _prepare_json(arguments: msgspec.Raw, hide_secrets: bool) -> msgspec.Raw:
             found = msgspec.Raw(to_json("arguments", hidden))
     whole = bytes(found)
     return found if len(whole) <= MAX_TEXT else msgspec.Raw(to_json("arguments", clean(whole.decode())))
+
+
+def goal_text(goal: object, *, hide_secrets: bool) -> str:
+    """Return a goal as the state will hold it; empty for what is no text."""
+    if not isinstance(goal, str):
+        return ""
+    prepared = prepare(Goal(goal), hide_secrets=hide_secrets)
+    assert isinstance(prepared, Goal)
+    return prepared.text.strip()

@@ -38,6 +38,13 @@ SAYS = {
         "researcher is in trouble, and 0.55 of it reaches this agent (researcher > planner > lead)",
         "trust in the researcher: 0.811",
     ],
+    "learn_from_errors.py": [
+        "asked: lsof -ti :5432 | xargs kill\nasked: nothing is known of this\n",
+        "monday: 'systemctl restart docker' recorded 1 times, helped 0",
+        "tuesday: An error like this was seen before, and on ",
+        "it was solved by: systemctl restart docker",
+        "tuesday: 'systemctl restart docker' recorded 2 times, helped 1",
+    ],
     "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
 }
 

@@ -89,7 +89,7 @@ def play(m: Monitor, life: list[Action]) -> list[Any]:
 
 
 def monitor(path: Path | None, **options: Any) -> Monitor:
-    given = {"embedder": HashingEmbedder(64), "config": SETTINGS, "budget": BUDGET, **options}
+    given = {"embedder": HashingEmbedder(64), "config": SETTINGS, "budget": BUDGET, "lessons": False, **options}
     return Monitor(agent="a", store=path, **given)
 
 
@@ -108,7 +108,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def kill_after(path: Path, life: list[Action]) -> None:
-    given = json.dumps({"config": SETTINGS, "budget": BUDGET})
+    given = json.dumps({"config": SETTINGS, "budget": BUDGET, "lessons": False})
     done = subprocess.run([sys.executable, "-c", KILLED, path, given], input=json.dumps(life), text=True, check=False)
     assert done.returncode == -signal.SIGKILL
 

@@ -13,6 +13,7 @@ import click
 
 import coherence
 from coherence.cli.experiments import experiments
+from coherence.cli.lessons import lessons
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -209,3 +210,4 @@ def audit_export(path: Path, folder: Path, max_bytes: int, keep: int) -> None:
 
 
 main.add_command(experiments)
+main.add_command(lessons)

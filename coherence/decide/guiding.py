@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 from coherence.config import GuidanceConfig
 from coherence.decide.experiment import draw_arm, pair_of
+from coherence.decide.recalling import RULE, solved
 from coherence.decide.standing import HORIZONS, THEN, Pending, Standing
 from coherence.facts import Facts
 from coherence.findings import KINDS, Arm, Decision, Finding, FiringOutcome, Guidance, Policy
@@ -16,6 +17,7 @@ PRIORITY = (
     "cost_spiral",
     "budget",
     "cost_cap_reached",
+    "known_error",
     "repeated_tool_call_loop",
     "error_cascade",
     "bash_error_streak",
@@ -101,7 +103,14 @@ def guide(
         text=text if arm == "treatment" else "",
         withheld=text if arm == "control" else "",
         evidence=chosen.evidence,
+        lesson=_lesson(pattern, standing),
     )
+
+
+def _lesson(pattern: str, standing: Standing) -> int | None:
+    """Return the lesson whose fix a pattern's text tells, ``None`` if it tells none."""
+    recalled = standing.recollection.recalled
+    return recalled[0].lesson if recalled and (pattern == RULE or pattern in HEALING) else None
 
 
 def pattern_of(finding: Finding) -> str:
@@ -141,9 +150,11 @@ def advice(finding: Finding, standing: Standing, facts: Facts, limit: int) -> st
 
 
 def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
-    """Return what this agent's own record says of calls after an error, or the default, said to be one."""
+    """Return how the error was solved before, or what this agent's record says, or the default, said to be one."""
     if pattern not in HEALING:
         return ""
+    if standing.recollection.recalled:
+        return f"Of an error like this it is known that {solved(standing.recollection.recalled[0])}."
     if facts.actions and facts.actions[-1].came.rate_limited:
         return f"By default, not from this agent's record: {PATIENCE}."
     failed = next((action.tool for action in reversed(facts.actions) if action.error), "")

@@ -7,6 +7,7 @@ import msgspec
 from coherence.config import MonitorConfig
 from coherence.decide.budgets import is_budget
 from coherence.decide.corrections import Corrections
+from coherence.decide.recalling import Recollection
 from coherence.events import BLOCK, Event, Feedback, Goal, Message, Outcome, is_success
 from coherence.facts import Facts
 from coherence.findings import Decision, FiringOutcome, Guidance
@@ -77,6 +78,8 @@ class Standing(msgspec.Struct):
     results: int = 0
     """Tool results at the newest tick."""
     corrections: Corrections = msgspec.field(default_factory=Corrections)
+    recollection: Recollection = msgspec.field(default_factory=Recollection)
+    """Of errors and what fixed them."""
     born: int = 0
     """Steps of the agent's life before this state began."""
 
@@ -137,6 +140,7 @@ class Standing(msgspec.Struct):
             self.fired[pattern] = self.fired.get(pattern, 0) + 1
             self.fired_step[pattern] = facts.steps
             self.newest = guidance
+            self.recollection.tell(guidance)
             last = facts.actions[-1] if facts.actions else None
             tool, error = (last.tool, last.error) if last is not None else ("", False)
             fired = Pending(guidance.id, pattern, facts.results, pressure, tool, error)

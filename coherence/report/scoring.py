@@ -136,7 +136,7 @@ def score_transcript(
     context_steps: list[tuple[int, ...]] = []
     steps_of: dict[int, int] = {}
     monitor = Monitor(
-        agent=transcript.id or "run",
+        agent=_agent_of(transcript),
         session=_new_session(store, transcript),
         goal=transcript.goal if transcript.goal.strip() else None,
         store=store,
@@ -218,9 +218,13 @@ def record_step(monitor: Recording, step: Step, open_calls: list[tuple[str, str]
         monitor.usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, cost_usd=usage.cost_usd)
 
 
+def _agent_of(transcript: Transcript) -> str:
+    return transcript.id if transcript.id.strip() else "run"
+
+
 def _new_session(store: Store | None, transcript: Transcript) -> str | None:
     """Return a name that this run has in no session of the store."""
     if store is None:
         return None
-    taken = {row.session for row in store.sessions(agent=transcript.id or "run")}
+    taken = {row.session for row in store.sessions(agent=_agent_of(transcript))}
     return next(name for number in count(1) if (name := f"run-{number}") not in taken)

@@ -57,12 +57,17 @@ class Readers:
                 self._changed.wait()
             if self._closed:
                 raise StoreError(self._path, "this Store is closed")
-            connection = self._idle.pop() if self._idle else connect(self._path, "rw")
+            connection = self._idle.pop() if self._idle else self._open()
             self._busy.add(connection)
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        # Once for each connection: SQLite prepares every statement anew after a pragma.
+        connection = connect(self._path, "rw")
         try:
             connection.execute("PRAGMA query_only = ON")
         except BaseException:
-            self._give_back(connection)
+            connection.close()
             raise
         return connection
 

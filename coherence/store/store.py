@@ -91,8 +91,13 @@ class Store:
                 raise
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, *, timeout_s: float | None = None) -> Iterator[Transaction]:
         """Write: all of it is kept, or, on any exception, none of it.
+
+        Parameters
+        ----------
+        timeout_s : float, optional
+            Seconds to wait for other threads and processes; default: the store's.
 
         Raises
         ------
@@ -101,12 +106,13 @@ class Store:
         RuntimeError
             This thread is in a transaction already.
         """
-        pid, deadline = os.getpid(), time.monotonic() + self.timeout_s
+        wait = self.timeout_s if timeout_s is None else timeout_s
+        pid, deadline = os.getpid(), time.monotonic() + wait
         if self._owner == threading.get_ident():
             raise RuntimeError("this thread is in a transaction already; use that one")
         lock = self._lock
-        if not lock.acquire(timeout=self.timeout_s):
-            raise StoreError(self.path, f"another thread kept the store locked for {self.timeout_s:g} s")
+        if not lock.acquire(timeout=wait):
+            raise StoreError(self.path, f"another thread kept the store locked for {wait:g} s")
         try:
             self._owner = threading.get_ident()
             connection = self._write_connection()
@@ -129,13 +135,13 @@ class Store:
     def session(self, agent: str, session: str | None = None) -> SessionRow | None:
         """Return a session by name; without a name this agent's newest."""
         sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE agent = :agent AND (:name IS NULL OR session = :name) "  # noqa: S608
-        rows = self._fetch(f"{sql} ORDER BY id DESC LIMIT 1", {"agent": agent, "name": session})
+        rows = self.fetch(f"{sql} ORDER BY id DESC LIMIT 1", {"agent": agent, "name": session})
         return SessionRow(*rows[0]) if rows else None
 
     def sessions(self, *, agent: str | None = None) -> list[SessionRow]:
         """Return all sessions (of one agent), oldest first."""
         sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE :agent IS NULL OR agent = :agent ORDER BY id"  # noqa: S608
-        return [SessionRow(*row) for row in self._fetch(sql, {"agent": agent})]
+        return [SessionRow(*row) for row in self.fetch(sql, {"agent": agent})]
 
     def events(
         self, session_id: int, *, after: int = 0, until: int | None = None, limit: int | None = None
@@ -157,7 +163,7 @@ class Store:
         last = 2**63 - 1 if until is None else until
         while left > 0:
             bounds = (session_id, after, last, min(left, PAGE))
-            rows = self._fetch(EVENTS, bounds)
+            rows = self.fetch(EVENTS, bounds)
             for row in rows:
                 yield event_row(*row)
             if len(rows) < bounds[3]:
@@ -168,7 +174,7 @@ class Store:
         """Yield the events of all sessions in the order of the chain, from the one after id ``after`` on."""
         while True:
             bounds = (after, PAGE)
-            rows = self._fetch(AUDIT, bounds)
+            rows = self.fetch(AUDIT, bounds)
             for row in rows:
                 yield audit_row(row)
             if len(rows) < PAGE:
@@ -182,8 +188,8 @@ class Store:
     def count_events(self, session_id: int | None = None) -> int:
         """Return how many events are kept, of one session or of all."""
         if session_id is None:
-            return int(self._fetch("SELECT count(*) FROM events", ())[0][0])
-        return int(self._fetch("SELECT count(*) FROM events WHERE session_id = ?", (session_id,))[0][0])
+            return int(self.fetch("SELECT count(*) FROM events", ())[0][0])
+        return int(self.fetch("SELECT count(*) FROM events WHERE session_id = ?", (session_id,))[0][0])
 
     def snapshot(self, session_id: int, *, until: int | None = None) -> tuple[int, bytes] | None:
         """Return the newest (seq, state) of a session at or below ``until``."""
@@ -191,7 +197,7 @@ class Store:
             "SELECT seq, data FROM snapshots WHERE session_id = :id AND (:until IS NULL OR seq <= :until) "
             "ORDER BY seq DESC LIMIT 1"
         )
-        rows = self._fetch(sql, {"id": session_id, "until": until})
+        rows = self.fetch(sql, {"id": session_id, "until": until})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def vectors(self, fingerprint: str, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -201,34 +207,34 @@ class Store:
             part = tuple(hashes[start : start + PAGE])
             marks = ", ".join("?" * len(part))
             sql = f"SELECT hash, vector FROM vectors WHERE fingerprint = ? AND hash IN ({marks})"  # noqa: S608
-            found.update(self._fetch(sql, (fingerprint, *part)))
+            found.update(self.fetch(sql, (fingerprint, *part)))
         return found
 
     def trust(self) -> str | None:
         """Return who relies on whom, as JSON; ``None`` if nothing is kept."""
-        rows = self._fetch("SELECT data FROM trust", ())
+        rows = self.fetch("SELECT data FROM trust", ())
         return str(rows[0][0]) if rows else None
 
     def baselines(self, agent: str) -> bytes | None:
         """Return what is normal for an agent, as last kept."""
-        rows = self._fetch("SELECT data FROM baselines WHERE agent = ?", (agent,))
+        rows = self.fetch("SELECT data FROM baselines WHERE agent = ?", (agent,))
         return bytes(rows[0][0]) if rows else None
 
     def patterns(self) -> list[str]:
         """Return the patterns that have fired, by name; sessions of the source ``test`` do not count."""
-        return [name for (name,) in self._fetch("SELECT DISTINCT pattern FROM statistics_firings ORDER BY pattern", ())]
+        return [name for (name,) in self.fetch("SELECT DISTINCT pattern FROM statistics_firings ORDER BY pattern", ())]
 
     def firing_results(self, pattern: str, horizon: int) -> list[FiringResult]:
         """Return the firings of a pattern in order, with what came of them at a horizon; without tests."""
-        return [FiringResult(*row) for row in self._fetch(FIRINGS, (horizon, pattern))]
+        return [FiringResult(*row) for row in self.fetch(FIRINGS, (horizon, pattern))]
 
     def firing_counts(self, agent: str) -> dict[str, int]:
         """Return pattern -> number of the agent's next firing, counted over all its sessions, without tests."""
-        return dict(self._fetch(FIRING_COUNTS, {"agent": agent}))
+        return dict(self.fetch(FIRING_COUNTS, {"agent": agent}))
 
     def extent(self) -> tuple[int, int, str]:
         """Return how many events the chain holds, the id of its first one, and the newest hash; kept by the store."""
-        rows = self._fetch("SELECT count, first_id, head FROM chain", ())
+        rows = self.fetch("SELECT count, first_id, head FROM chain", ())
         return (int(rows[0][0]), int(rows[0][1]), bytes(rows[0][2]).hex()) if rows else (0, 0, "")
 
     def verify(self) -> list[Fault]:
@@ -279,7 +285,8 @@ class Store:
     ) -> None:
         self.close()
 
-    def _fetch(self, sql: str, values: tuple[object, ...] | dict[str, object]) -> list[tuple[Any, ...]]:
+    def fetch(self, sql: str, values: tuple[object, ...] | dict[str, object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; for the rooms of this package that have tables of their own."""
         return self._readers.read(lambda connection: connection.execute(sql, values).fetchall())
 
     def _write_connection(self) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from coherence.store.chain import digest
 from coherence.store.connections import explain
@@ -77,6 +78,16 @@ class Transaction:
         """Return the number of the newest event of a session, 0 if it has none; the next one is one higher."""
         with self._guarded():
             return last_seq(self._connection, session_id)
+
+    def execute(self, sql: str, values: tuple[object, ...] | dict[str, object] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement, return its rows; for the rooms of this package that have tables of their own."""
+        with self._guarded():
+            return self._connection.execute(sql, values).fetchall()
+
+    def execute_many(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run one statement for each row of values."""
+        with self._guarded():
+            self._connection.executemany(sql, rows)
 
     def add_events(self, session: SessionRow, rows: Sequence[EventRow]) -> None:
         """Append events to a session and to the chain.

@@ -21,6 +21,8 @@ import column
 import corrections
 import decide
 import forecast
+import lesson_cost
+import lesson_recall
 import loops
 import numpy as np
 import scope_drift
@@ -248,7 +250,7 @@ def main() -> None:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.main()
-    for bench in (decide, loops, scope_drift, corrections, forecast, trust):
+    for bench in (decide, loops, scope_drift, corrections, forecast, trust, lesson_cost, lesson_recall):
         say("", "", "")
         bench.main()
 

@@ -27,6 +27,7 @@ OWN_RULES = frozenset(
         "low_confidence_spans",
         "scope_drift_warn",
         "procedural_warning",
+        "known_error",
     }
 )
 """Names that findings of this package have, up to a dot."""

@@ -1,0 +1,166 @@
+"""Which lessons may answer a question: those of equal signature, those that name the same, the nearest in meaning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from coherence.lessons.naming import LITTLE, NamedHit, Names, Shared, shared_names
+from coherence.lessons.normal import ErrorShape
+from coherence.lessons.searching import Searching
+from coherence.lessons.slots import digest, keys_of, number
+from coherence.lessons.table import read_lessons
+from coherence.store.store import Store
+from coherence.vectors import Half, cosine
+
+SAME = 48
+"""Lessons of equal signature and equal names that are looked at, the best first."""
+
+SHARED = 64
+"""Lessons that are looked at for one shared name; of a name that so many share nothing follows."""
+
+SIBLINGS = 48
+"""Lessons of equal signature with other names that are looked at."""
+
+LOOKED_UP = 24
+"""Names of a question by which lessons are looked up."""
+
+NAMED = 24
+"""Lessons that share names with the question, the most first."""
+
+NEAREST = 100
+"""Lessons that the index is asked for; for a description twice as many."""
+
+OF_ONE_PATTERN = 3
+"""Lessons of one pattern among the candidates for a description, beside those that it names."""
+
+UNKNOWN = 0.4
+"""What stands for the cosine of a lesson that is not among the nearest."""
+
+MOST = 30
+"""Candidates that are compared word by word."""
+
+
+def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[NamedHit]:
+    """Return lessons of equal signature and equal names, without embedding anything; none if there are no such.
+
+    Lessons of the same signature that share a name come after them.
+    """
+    signature, keys = number(asked.signature), keys_of(asked)
+    same = _ids(
+        store,
+        "SELECT id FROM lessons WHERE signature = ? AND slots = ? AND retired = 0 "
+        "ORDER BY helped - failed DESC, used DESC LIMIT ?",
+        (signature, digest(keys), SAME),
+    )
+    if not same or (not keys and names.marked):  # what tells it from its siblings stands beside the headline
+        return []
+    hits = _hits(store, asked, names, same)
+    return hits if any(not hit.lacking for hit in hits) else []
+
+
+def all_hits(store: Store, searching: Searching | None, asked: ErrorShape, names: Names) -> list[NamedHit]:
+    """Return the lessons that are most likely to answer, at most 30."""
+    signature = number(asked.signature)
+    found: dict[int, None] = {}
+    if not asked.prose:
+        sql = "SELECT id FROM lessons WHERE signature = ? AND retired = 0 LIMIT ?"
+        found.update(dict.fromkeys(_ids(store, sql, (signature, SIBLINGS))))
+    if names.weights:
+        found.update(dict.fromkeys(_named(store, asked, names)))
+    vector = searching.embed(asked.text) if searching is not None and searching.follow() else None
+    cosines: dict[int, float] = {}
+    if searching is not None and vector is not None:
+        cosines = dict(searching.nearest(vector, 2 * NEAREST if asked.prose else NEAREST))
+        found.update(dict.fromkeys(cosines))
+    return _hits(store, asked, names, list(found), vector, cosines)
+
+
+def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
+    """Return lessons that name in headline or fix what the question names, those with the most and the rarest first."""
+    values = {digest([key]): 1.0 for key in keys_of(asked)[:8]}
+    values.update(sorted(names.weights.items(), key=lambda each: -each[1])[: LOOKED_UP - len(values)])
+    one = "SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? LIMIT ?)"
+    rows = store.fetch(" UNION ALL ".join([one] * len(values)), tuple(x for value in values for x in (value, SHARED)))
+    near: list[tuple[int, int]] = []
+    if not asked.prose:
+        one = "SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? AND signature = ? LIMIT ?)"
+        signature = number(asked.signature)
+        near = store.fetch(
+            " UNION ALL ".join([one] * len(values)),
+            tuple(x for value in values for x in (value, signature, SHARED // 4)),
+        )
+    shared: dict[int, float] = {}
+    for found, most in ((rows, SHARED), (near, SHARED // 4)):
+        counts = Counter(value for value, _ in found)
+        for value, id in found:
+            if counts[value] < most:
+                shared[id] = shared.get(id, 0.0) + values[value] / counts[value]  # what few lessons name says more
+    return sorted(shared, key=lambda id: -shared[id])[:NAMED]
+
+
+def _hits(
+    store: Store,
+    asked: ErrorShape,
+    names: Names,
+    ids: Sequence[int],
+    vector: Half | None = None,
+    cosines: dict[int, float] | None = None,
+) -> list[NamedHit]:
+    """Return the most promising of some lessons, by meaning, names and signature together."""
+    cosines = cosines or {}
+    marks = ", ".join("?" * len(ids))
+    rows = store.fetch(
+        f"SELECT id, signature, names, pattern FROM lessons WHERE id IN ({marks}) AND retired = 0",  # noqa: S608 - marks
+        tuple(ids),
+    )
+    shared = shared_names(names, [row[2] for row in rows], [row[3].casefold() or row[1] for row in rows])
+    signature = None if asked.prose else number(asked.signature)
+    ranked = sorted(
+        (
+            -(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (kept == signature)),
+            id,
+            both,
+            kept == signature,
+            pattern,
+        )
+        for (id, kept, _, pattern), both in zip(rows, shared, strict=True)
+    )
+    counts: Counter[str] = Counter()
+    chosen: dict[int, tuple[Shared, bool]] = {}
+    for _, id, both, equal, pattern in ranked:
+        counts[pattern] += asked.prose and bool(pattern) and both.named < LITTLE
+        if counts[pattern] <= OF_ONE_PATTERN and len(chosen) < MOST:
+            chosen[id] = (both, equal)
+    if vector is not None:
+        others = [id for id in chosen if id not in cosines]
+        cosines.update(_cosines(store, vector, others) if others else {})
+    known = read_lessons(store, list(chosen))
+    return [
+        NamedHit(
+            known[id],
+            equal=equal,
+            named=both.named,
+            slotted=both.slotted,
+            met=both.met,
+            lacking=both.lacking,
+            cosine=cosines.get(id),
+        )
+        for id, (both, equal) in chosen.items()
+        if id in known
+    ]
+
+
+def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:
+    marks = ", ".join("?" * len(ids))
+    rows: Iterable[tuple[int, bytes]] = store.fetch(
+        f"SELECT lesson_id, vector FROM lesson_vectors WHERE lesson_id IN ({marks})",  # noqa: S608 - marks
+        tuple(ids),
+    )
+    return {id: cosine(vector, np.frombuffer(kept, "<f2")) for id, kept in rows if len(kept) == 2 * len(vector)}
+
+
+def _ids(store: Store, sql: str, values: tuple[object, ...]) -> list[int]:
+    return [row[0] for row in store.fetch(sql, values)]

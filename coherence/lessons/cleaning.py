@@ -1,0 +1,171 @@
+"""Error output made plain: bounded, without colours and control characters, without what loggers write before lines."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from coherence.lessons.error_words import EXTENSIONS
+
+HEAD, TAIL = 8_000, 24_000
+"""Characters from a text's two ends that are looked at: Java, Node and Go say first what went wrong, Python last."""
+
+MOST_LINES = 400
+"""Lines from the two ends that are looked at; a quarter of them from the beginning."""
+
+MOST_COLUMNS = 600
+"""Characters of a line that are looked at."""
+
+
+class Line(NamedTuple):
+    """One line without its prefixes."""
+
+    text: str
+    error: bool
+    """Whether a prefix said that this is an error."""
+    warning: bool
+    """Whether a prefix said that this is less than an error."""
+    place: str
+    """The source file that a prefix named, without line and column; empty if there was none."""
+
+
+def clean_lines(text: str) -> list[str]:
+    r"""Return the lines of a text that are looked at, without blank ones, colours and control characters.
+
+    Examples
+    --------
+    >>> clean_lines("\x1b[31mError\x1b[0m: no\r\n\n  at f (a.js:1)\0\n")
+    ['Error: no', '  at f (a.js:1)']
+    """
+    if len(text) > HEAD + TAIL:
+        text = f"{text[:HEAD]}\n{text[-TAIL:]}"
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text).replace("\x1b", " ")
+    text = _CONTROL.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
+    if "\\n" in text or '\\"' in text or "=> {" in text:
+        text = _FOLDED_LINE.sub(_unfolded, text)
+    if "\n" not in text and text.count("\\n") > 1:  # a log that was put into JSON
+        text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    lines = [line[:MOST_COLUMNS].rstrip() for line in text.split("\n") if line and not line.isspace()]
+    if len(lines) > MOST_LINES:
+        lines = lines[: MOST_LINES // 4] + lines[-MOST_LINES * 3 // 4 :]
+    return lines
+
+
+def _unfolded(found: re.Match[str]) -> str:
+    """Return a line of JSON as the lines of its message, if that has some; of a low log level, the line itself."""
+    told = [value for value in _FOLDED.findall(found[0]) if not value.isspace()]
+    folded = any("\\n" in value or '\\"' in value for value in told) or len(told) > 1 or "=> {" in found[0]
+    if not told or not folded or _LOW_LEVEL.search(found[0]):
+        return found[0]
+    lead = found[0].partition("{")[0].strip()
+    plain = (_ESCAPED.sub(lambda each: _UNESCAPED.get(each[1], each[1]), value) for value in told)
+    return "\n".join([*([lead] if lead else []), *plain])
+
+
+def strip_prefixes(line: str) -> Line:
+    """Take from a line what loggers, test runners and compilers write before the message.
+
+    Examples
+    --------
+    >>> strip_prefixes("2026-01-02 10:00:00,123 - ERROR - disk full")
+    Line(text='disk full', error=True, warning=False, place='')
+    >>> strip_prefixes("src/app.c:3:5: error: expected ';'")
+    Line(text="expected ';'", error=True, warning=False, place='src/app.c')
+    """
+    text, error, warning, place = line.strip(), False, False, ""
+    for _ in range(8):
+        found = _PREFIX.match(text)
+        if found is None:
+            located = _PLACE.match(text) if not place and (":" in text or "(" in text) else None
+            if located is None or not _is_source(located[1]):
+                break
+            place, found = located[1], located
+        elif found.lastgroup == "error":
+            error = True
+        elif found.lastgroup == "warning":
+            warning = True
+        if found.end() >= len(text):
+            return Line("", False, False, "")
+        text = text[found.end() :].lstrip()
+    return Line(text, error, warning, place)
+
+
+def _is_source(path: str) -> bool:
+    base = re.split(r"[\\/]", path)[-1]
+    return base.rpartition(".")[2].lower() in EXTENSIONS or base in _NAMED_FILES
+
+
+_NAMED_FILES = frozenset(
+    {"Makefile", "GNUmakefile", "Dockerfile", "Jenkinsfile", "Gemfile", "Rakefile", "CMakeLists.txt"}
+)
+
+_FOLDED_LINE = re.compile(r"^[^{\n]{0,400}\{[^\n]{0,20000}$", re.MULTILINE)
+_FOLDED = re.compile(
+    r"[{,]\s?\"(?:msg|message|error|err|detail|details|reason|stderr|module_stderr|exception|log)\"\s?:\s?"
+    r"\"((?:[^\"\\\n]|\\.){1,8000})\""
+)
+_LOW_LEVEL = re.compile(r"\"(?:level|lvl|severity|levelname)\"\s?:\s?\"(?:info|debug|trace|notice|warn)", re.IGNORECASE)
+_ESCAPED = re.compile(r"\\(.)")
+_UNESCAPED = {"n": "\n", "t": "\t", "r": ""}
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\^_])")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\ufeff]")
+
+_PREFIX = re.compile(
+    r"""
+    (?P<error>
+        (?-i:Warning)\s{2,}[A-Z]\w{2,60}\s{2,}\S[^\n]{0,40}?\s{2,}[\w.,-]{1,60}\s{2,}
+      | npm\ (?:ERR!|error)(?:\s+|$) | ERR!\s | \#\#\[error\]\s* | ::error[^:\n]{0,200}::\s*
+      | \#\d{1,4}\ (?:\[[^\]]{1,40}\]\ )?(?:\d+\.\d+\ )?(?=ERROR)
+      | (?-i:E)\ {2,}(?=\S)
+      | (?-i:ERROR|CRITICAL|FATAL):(?:[\w.-]{1,80}):\s*
+      | (?-i:ERROR|FATAL|SEVERE)\s+\d+\s+---\s\[[^\]]{0,60}\]\ \S{1,100}\s*:\s
+      | (?-i:FAILED|ERROR)\ \S{1,300}\.py(?:::\S{1,300})?\ -[ ]
+      | \[?(?:PHP\ )?(?:fatal\ error|parse\ error|runtime\ error|compile\ error|error|fatal|critical|crit|emerg|severe
+            |alert|failure|fehler)\]?(?:\s*:\s+|\s+-\s+|(?<=\])\s+)
+      | (?-i:ERROR|FATAL|CRITICAL|SEVERE|PANIC|ERR)\s+(?=[^\W\d]|\[|/)
+      | [a-z][\w.+-]{0,30}:\s+(?=(?:fatal\ )?error\b) | (?-i:[A-Z]{4,20}\ (?:FAILED|ERROR)):\s+
+      | Error\ response\ from\ \w{1,30}:\s+ | failed\ to\ solve:\s+(?=[^\n]{1,200}:)
+      | (?:time|ts|t)="?[^"\s]{1,60}"?\s+level=(?:error|fatal|panic)\s+ | level=(?:error|fatal|panic)\s+
+      | (?-i:error)\s+(?=(?-i:[A-Z@"']))
+      | (?-i:[A-Z]?[a-z]{2,20}):\s+(?=(?-i:(?:[\w.]{1,80}\.)?[A-Z]\w{1,60}(?:Error|Exception):\s))
+      | ==\d{1,9}==\s?(?:ERROR:\s)?
+      | Uncaught\ (?:\(in\ promise\)\ )? | Unhandled\ exception(?:\.|:|\ at\ \S{1,80}:)\s+ | unhandled\ rejection:?\s+
+      | UnhandledPromiseRejectionWarning:\s+ | \[UnhandledPromiseRejection:\s+
+      | Exception\ in\ thread\ "[^"\n]{0,80}"\s+ | Caused\ by:\s+ | e:\s+(?=file:|/|\w)
+    )
+  | (?P<warning>
+        npm\ (?:WARN|warn|notice)\s+ | \#\#\[warning\]\s* | ::(?:warning|notice|debug)[^:\n]{0,200}::\s*
+      | \[?(?:warning|warn|info|debug|notice|note|hint|help|trace|advice)\]?(?:\s*:\s+|\s+-\s+|(?<=\])\s+)
+      | (?-i:WARNING|INFO|DEBUG):[\w.-]{1,80}:\s* | (?-i:Normal)(?:\s{2,}[^\n]{1,60}?){2}\s{2,}[\w.-]{1,60}\s{2,}
+      | (?-i:WARNING|WARN|INFO|DEBUG|TRACE|NOTE):?\s+(?=\S)
+    )
+  | (?:
+        [^\t\n]{1,80}\t[^\t\n]{1,80}\t(?=\d{4}-\d\d-\d\dT)
+      | \d{1,6}:\d{1,6}\s+(?:-\s+)?(?=\S) | =\s+note:\s+ | [|>│╷╵┃]\s+
+      | \[(?=(?-i:\w{0,40}Error:\s)) | psql:(?=\S+:\d)
+      | (?-i:[a-z][\w.-]{0,60}[_-]\d{1,4})\s{1,20}\|\s+ | \S{1,120}\ \((?:local|remote)-exec\):\s+
+      | (?!g?make)(?:[\w.-]{1,60}\ )?[a-z][\w./-]{0,60}\[\d{1,8}\]:\s
+      | [×✖✘✗❌●⨯•*‼⚠]+\s+ | !\ +(?=\[) | \#\d{1,4}\ (?:\[[^\]]{1,40}\]\ )?(?:\d+\.\d+\ )
+      | \[?\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?)?(?:Z|\ ?[+-]\d\d:?\d\d|\ UTC)?\]?[\s:,-]*
+      | \[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?::|\ -)?\s+
+      | (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)?,?\ ?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\ +\d{1,2}
+            \ \d\d:\d\d:\d\d\ \S{1,80}\ [\w./-]{1,60}(?:\[\d{1,8}\])?:\s
+      | [EWIF]\d{4}\ \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,8}\ \S{1,80}:\d{1,6}\]\s
+      | \[(?!rejected|remote\ rejected)(?-i:[a-z0-9\#])[\w\ ./:@\#-]{0,40}\]:?\s+
+      | \(node:\d{1,8}\)\s+ | remote:\s+ | stderr:\s+ | stdout:\s+ | \d{1,9}\#\d{1,9}:\s(?:\*\d{1,9}\s)?
+      | [\w.]{1,80}\ -\ (?=(?:ERROR|CRITICAL|FATAL|WARNING)\b) | (?:[a-z]\w{0,40}\.){1,8}[A-Z]\w{0,60}\ -[ ]
+      | in\ [`'"‘][^`'"’\n]{0,120}[`'"’]:\s
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_PLACE = re.compile(
+    r"(?:-->\s|at\s|file://)?((?:[A-Za-z]:)?[^\s:()\[\]'\"<>|]{1,300})"
+    r"(?:(?::\d{1,7}){1,2}(?:\s*[:-](?=\s)|:|(?=\s))|:?\ ?\(\d{1,7}(?:,\ ?\d{1,7}){0,3}\)\s?:?(?=\s)"
+    r"|:\[\d{1,7},\d{1,7}\])\s*"
+)

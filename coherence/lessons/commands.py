@@ -1,0 +1,365 @@
+"""What a shell line of an agent is for, and what it may have changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
+from posixpath import basename
+from typing import NamedTuple
+
+from coherence.lessons.programs import (
+    CHANGING,
+    INTERPRETERS,
+    NESTED,
+    QUIET,
+    READERS,
+    RUNNERS,
+    SHOWS,
+    TESTERS,
+    TRIVIAL,
+    VALUED,
+    WRAPPERS,
+    changes_by_words,
+    changes_tables,
+    writes_files,
+)
+from coherence.lessons.shell import Command, Group, parse_line
+
+DOCUMENT = "<<…"
+"""Stands for a here-document where a command is shown."""
+
+MAX_TEXT = 230
+"""Characters of a command that are shown."""
+
+
+class Line(NamedTuple):
+    """What is kept of a shell line."""
+
+    intent: str = ""
+    """Program, sub-command and object of the command that the line is about; empty if it is about nothing that could be
+    retried (a search, a look at the clock)."""
+    doing: str = ""
+    """The same with all that may make it succeed: flags, versions, variables, wrappers; not what is mere display."""
+    text: str = ""
+    """That command as it was written, without what is mere display."""
+    where: str = ""
+    """The folder that the line changed into first."""
+    changed: tuple[str, ...] = ()
+    """What the line's other commands may have changed, as parts of a fix."""
+    made: tuple[str, ...] = ()
+    """What all of them may have changed."""
+    quiet: bool = False
+    """Whether that command also fails to say that nothing was found."""
+    hidden: bool = False
+    """Whether the line can succeed although that command failed."""
+
+
+class _Read(NamedTuple):
+    name: str
+    intent: str
+    changes: bool
+
+
+def read_line(line: str) -> Line:
+    """Reduce a shell line to what is kept of it.
+
+    Parameters
+    ----------
+    line : str
+        Any text; of a long one only the beginning is looked at.
+
+    Examples
+    --------
+    >>> found = read_line("cd /repo && pip install pyyaml==6.0 2>&1 | tail -3")
+    >>> found.intent, found.text, found.made
+    ('pip install pyyaml', 'pip install pyyaml==6.0', ('ran `pip install pyyaml==6.0`',))
+    >>> read_line("python -m pytest -q tests/test_a.py::test_b").intent == read_line("pytest tests/test_a.py").intent
+    True
+    """
+    return _read_line(line, 0)
+
+
+def _read_line(line: str, depth: int) -> Line:
+    groups, joints = parse_line(line)
+    where, read = "", []
+    for group in groups:
+        found = [_read(command) for command in group]
+        if found[0].name == "cd" and not where:
+            where = group[0].words[-1][:100] if len(group[0].words) > 1 else "~"
+        read.append(found)
+    main = _main(read)
+    parts = [_part(*pair) if any(each.changes for each in pair[1]) else "" for pair in zip(groups, read, strict=True)]
+    if main is None:
+        made = tuple(filter(None, parts)) or ((f"ran `cd {where}`",) if where else ())
+        return Line(where=where, changed=_joined(made), made=_joined(made))
+    group, found = groups[main], read[main]
+    at = next(i for i, each in enumerate(found) if each.intent)
+    inner = _inner(group[at].words) if depth == 0 and found[at].name in _SHELLS else ""
+    if inner:
+        return _read_line(inner, 1)
+    seen, joint = _unviewed(group, found), joints[main]
+    return Line(
+        intent=found[at].intent,
+        doing=_doing(found[at].name, seen),
+        text=_short(_shown(seen)),
+        where=where,
+        quiet=found[at].name in QUIET,
+        changed=_joined(part for i, part in enumerate(parts) if i != main),
+        made=_joined(parts),
+        hidden=len(group) > at + 1 or joint in ("||", "&") or (joint in (";", "\n") and main + 1 < len(groups)),
+    )
+
+
+def _main(read: list[list[_Read]]) -> int | None:
+    """Return the last group of a line that it can be about: one that does something before one that only shows."""
+    about = [i for i, found in enumerate(read) if any(each.intent for each in found)]
+    doing = [i for i in about if not next(_shows(each) for each in read[i] if each.intent)]
+    return next(reversed(doing or about), None)
+
+
+def _shows(read: _Read) -> bool:
+    return read.name in READERS or read.name in QUIET or read.intent.startswith(SHOWS)
+
+
+# One command.
+
+_SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+_SETTING = frozenset(("export", "source", ".", "unset", "ulimit"))
+_RUNS_LINE = re.compile("-[a-z]*c")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_VERSIONED = re.compile(r"(python|pip|pypy|ruby|php|node|gcc|g\+\+|clang|java|lua|perl)[0-9][0-9.]*")
+_SAME = {
+    "gradlew": "gradle",
+    "mvnw": "mvn",
+    "py.test": "pytest",
+    "nodejs": "node",
+    "py": "python",
+    "docker-compose": "docker compose",
+}
+_PACKAGERS = frozenset(("npm", "yarn", "pnpm", "bun"))
+_WORDLIKE = re.compile(r"[a-z][a-z0-9:_-]*")
+_VALUE = re.compile(r"[0-9][0-9:./a-z]*")
+_VERSION = re.compile(r"(?:===?|[<>~!]=|[<>\[]|@(?=[\dv^~<>=*]|latest|next)|:(?=[\d:]|latest)).*", re.DOTALL)
+_SOURCE = re.compile(r".+\.(?:py|js|mjs|cjs|ts|tsx|jsx|rb|pl|php|sh|go|rs|java|kt|lua|r|R)")
+
+
+@lru_cache(maxsize=1024)
+def _known_name(word: str) -> str:
+    name = basename(word.replace("\\", "/")).lower().removesuffix(".exe").removesuffix(".cmd")
+    versioned = _VERSIONED.fullmatch(name)
+    return versioned[1] if versioned else _SAME.get(name, name)
+
+
+def _name(word: str) -> str:
+    return _known_name(word[-100:])
+
+
+def _unwrapped(words: list[str]) -> int:
+    """Return where the program stands, behind variables and what runs other programs."""
+    at, end = 0, len(words)
+    while at < end:
+        word = words[at]
+        if "=" in word and _ASSIGNMENT.match(word):
+            at += 1
+            continue
+        name = _name(word)
+        if name in WRAPPERS:
+            skipped = WRAPPERS[name]
+            at += 1
+        elif at + 1 < end and (name, words[at + 1]) in RUNNERS:
+            skipped = RUNNERS[name, words[at + 1]]
+            at += 2
+        else:
+            return at
+        while at < end and (words[at].startswith("-") or skipped > 0):
+            if not words[at].startswith("-"):
+                skipped -= 1
+            elif words[at] in ("-u", "-n", "-g", "-w", "-p", "--package", "--with"):
+                at += 1
+            at += 1
+    return at
+
+
+def _inner(words: list[str]) -> str:
+    """Return the line that a shell is started for: ``bash -lc '…'``."""
+    at = _unwrapped(words)
+    found = at + 2 < len(words) and _name(words[at]) in _SHELLS and _RUNS_LINE.fullmatch(words[at + 1])
+    return words[at + 2] if found else ""
+
+
+def _read(command: Command) -> _Read:
+    words = command.words
+    at = _unwrapped(words)
+    if at >= len(words):  # nothing but variables, or an empty redirection
+        return _Read("", "", bool(words or command.written))
+    name = _name(words[at])
+    rest = words[at + 1 :]
+    if name in INTERPRETERS and len(rest) > 1 and rest[0] == "-m":
+        name, rest = _name(rest[1]), rest[2:]
+    if (name, rest[:1]) == ("docker", ["compose"]) or (name, rest[:1]) == ("uv", ["pip"]):
+        name, rest = ("docker compose" if name == "docker" else "pip"), rest[1:]
+    if name in _SHELLS and rest and not rest[0].startswith("-"):  # a script
+        name, rest = _name(rest[0]), rest[1:]
+    elif name in _SHELLS and not rest:  # runs what comes through the pipe
+        return _Read(name, "", True)
+    if name in TRIVIAL:
+        return _Read(name, "", bool(command.written) or name in _SETTING)
+    nouns, code = _nouns(name, rest, command.documents)
+    changes = _changes(name, nouns, rest, command, code)
+    return _Read(name, _intent(name, nouns, code), changes)
+
+
+def _nouns(name: str, rest: list[str], documents: list[str]) -> tuple[list[str], str]:
+    """Return the words of a command that are no flags nor values of flags, and the code that it is given."""
+    nouns: list[str] = []
+    code = documents[0] if documents and name in INTERPRETERS else ""
+    valued = VALUED.get(name, frozenset())
+    after_flag = ""
+    for word in rest[:40]:
+        if word.startswith("-") and len(word) > 1:
+            after_flag = "" if "=" in word else word
+            continue
+        if after_flag:
+            flag, after_flag = after_flag, ""
+            if name in INTERPRETERS and flag in ("-c", "-e", "-r", "-p") and not nouns:
+                code = word
+                continue
+            if flag in valued or _VALUE.fullmatch(word):
+                continue
+        if word != "-" and len(nouns) < 6:
+            nouns.append(word)
+    return nouns, code
+
+
+def _object(name: str, word: str) -> str:
+    word = word[:200].rstrip("/").removeprefix("./") or word
+    if "://" in word:
+        return word.partition("?")[0]
+    if name not in READERS and _SOURCE.fullmatch(word.partition("::")[0]):
+        return basename(word.partition("::")[0])
+    return _VERSION.sub("", word) or word
+
+
+def _intent(name: str, nouns: list[str], code: str) -> str:
+    if code:
+        return f"{name} -c {blake2b(' '.join(code.split()).encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
+    if name in _PACKAGERS and nouns:
+        short = {"i": "install", "t": "test", "add": "install"}
+        nouns = [short.get(nouns[0], nouns[0]), *nouns[1:]] if nouns[0] not in ("run", "run-script") else nouns[1:]
+    objects = [_object(name, word) for word in nouns]
+    if name in TESTERS:
+        objects = objects[:1]
+    elif name in INTERPRETERS or _SOURCE.fullmatch(name):
+        first = 1 if name in INTERPRETERS else 0
+        if not (len(objects) > first and _WORDLIKE.fullmatch(objects[first])):
+            objects = objects[:first]
+    return " ".join([name, *objects[: 3 if name in NESTED else 2]])[:160]
+
+
+def _changes(name: str, nouns: list[str], rest: list[str], command: Command, code: str) -> bool:
+    if any(word in ("--help", "--version", "--dry-run", "--check", "-V") for word in rest):
+        return False
+    if code:
+        return writes_files(code)
+    if name in ("cat", "tee") and (command.written or name == "tee"):
+        return True
+    if name in ("sed", "perl", "ruby") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
+        return True
+    if name == "find":
+        return "-delete" in rest
+    if name in ("psql", "mysql", "sqlite3", "mariadb"):
+        return changes_tables(rest)
+    if name in TESTERS:
+        return "--fix" in rest or "--write" in rest or name in ("black", "isort")
+    if name in READERS or name in QUIET:
+        return False
+    return name in CHANGING or changes_by_words(name, nouns, rest)
+
+
+# What is shown, and what is compared.
+
+_DISPLAY = re.compile(r"-v+|-q+|--(?:verbose|quiet|silent|color(?:=\w*)?|no-color|progress(?:=\w*)?|no-progress)")
+_TEST_DISPLAY = re.compile(
+    r"-[vqsxl]+|-r[a-zA-Z]|--(?:tb=\w*|no-header|lf|ff|durations=?\d*|maxfail=?\d*|nocapture|reporter=\w*)"
+)
+_SELECTS = frozenset(("-k", "-m", "-t", "-n", "-run", "--filter", "--tests", "-Dtest"))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+def _unviewed(group: Group, read: list[_Read]) -> Group:
+    """Return a pipeline without the viewers at its end."""
+    end = len(group)
+    while end > 1 and not read[end - 1].changes and (not read[end - 1].intent or _shows(read[end - 1])):
+        end -= 1
+    return group[:end]
+
+
+def _shown(group: Group) -> str:
+    return " | ".join(
+        " ".join([*command.tokens, *(f"{DOCUMENT} ({_lines(document)} lines)" for document in command.documents)])
+        for command in group
+    )
+
+
+def _part(group: Group, read: list[_Read]) -> str:
+    """Return a change as a part of a fix: what was written into a file, or the command that ran."""
+    command = group[0]
+    if len(group) == 1 and command.written and command.documents:
+        return wrote(command.written[0], command.documents[0])
+    return f"ran `{_short(_shown(_unviewed(group, read)))}`"
+
+
+def wrote(path: str, text: str) -> str:
+    """Return a written file as a part of a fix; of more than a few lines only how many they are.
+
+    Examples
+    --------
+    >>> wrote("/repo/.env", "DEBUG=1"), wrote("app.py", "import os" + chr(10) * 5 + "print(1)")
+    ('wrote repo/.env: `DEBUG=1`', 'wrote app.py (6 lines)')
+    """
+    text = text.strip()
+    path = _short("/".join(path.split("/")[-2:]) if path.startswith("/") else path)[:100] or "a file"
+    if len(text) <= 120 and text.count("\n") < 3:
+        return f"wrote {path}: `{_short(text)}`"
+    return f"wrote {path} ({_lines(text)} lines)"
+
+
+def _lines(text: str) -> int:
+    return text.strip().count("\n") + 1
+
+
+def _joined(parts: Iterable[str]) -> tuple[str, ...]:
+    """Return parts of a fix in order, with commands that follow each other as one."""
+    joined: list[str] = []
+    for part in filter(None, parts):
+        if joined and part.startswith("ran `") and joined[-1].startswith("ran `"):
+            joined[-1] = f"ran `{_short(f'{joined[-1][5:-1]} && {part[5:-1]}')}`"
+        else:
+            joined.append(part)
+    return tuple(joined[:4])
+
+
+def _doing(name: str, group: Group) -> str:
+    words = [word for command in group for word in command.words if not _DISPLAY.fullmatch(word)]
+    if name in _PACKAGERS:
+        words = [word for word in words if word not in ("run", "run-script")]
+    if name in TESTERS or "test" in words[:4]:  # another selection of the same tests is no other deed
+        kept: list[str] = []
+        selects = False
+        for word in words:
+            is_module = word == "-m" and bool(kept) and _name(kept[-1]) in INTERPRETERS
+            if not selects and word in _SELECTS and not is_module:
+                selects = True
+            elif selects:
+                selects = False
+            elif not _TEST_DISPLAY.fullmatch(word):
+                kept.append(word.partition("::")[0])
+        words = kept
+    return " ".join(words)
+
+
+def _short(text: str) -> str:
+    text = " ".join(_CONTROL.sub(" ", text).split())
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

@@ -1,0 +1,203 @@
+"""Lessons read from JSON: lines, or one array.
+
+A line is an object with ``pattern``, ``error_text``, ``fix_text`` and, where known, ``tool``, ``count``, ``helped``,
+``failed``, ``created`` and ``seen``, and ``shape`` where the error was shortened. Other programs' ``error``, ``fix``
+and ``ts`` (Unix seconds or ISO 8601) are read as well, and one JSON array of such objects in place of lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import IO
+
+import msgspec
+
+from coherence.lessons.intake import make_new
+from coherence.lessons.normal import ErrorShape
+from coherence.lessons.table import New
+from coherence.plain import check_count, check_number, shown
+
+MAX_BYTES = 64_000_000
+"""Size of one line, and of a file that is one JSON array: these are held in memory."""
+
+MOST = 10**12
+"""The largest number of records, successes or failures that is believed."""
+
+MAX_SHAPE = 20_000
+"""Characters of a shape."""
+
+_BETWEEN = re.compile(r"[\s,\[\]]*")
+_DECODER = json.JSONDecoder()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A lesson that was read."""
+
+    new: New
+    """As it is kept where it is unknown; its time is when it was first recorded."""
+    seen: float | None
+    """When it was last recorded, Unix seconds; ``None`` if nothing says so."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What could not be read as a lesson."""
+
+    line: int
+    """Counted from 1."""
+    why: str
+
+
+def read_entries(source: IO[bytes]) -> Iterator[Entry | Refusal]:
+    r"""Yield the lessons of a file, and what in it is none.
+
+    Examples
+    --------
+    >>> import io
+    >>> lines = b'{"pattern": "p", "error": "boom", "fix": "calm down", "ts": 5}\n{"pattern": "p"}\nwhat?\n'
+    >>> [found.why if isinstance(found, Refusal) else found.new.fix_text for found in read_entries(io.BytesIO(lines))]
+    ['calm down', 'error_text is missing', 'not JSON: Expecting value']
+    """
+    lines = _lines(source)
+    first = True
+    for number, line in lines:
+        if line is None:
+            yield Refusal(number, f"longer than {MAX_BYTES:,} bytes")
+        elif line.strip():
+            if first and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
+                yield from _read_whole(number, line, lines)
+                return
+            yield _read_line(number, line)
+        first = first and line is not None and not line.strip()
+
+
+def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Yield (number, line); ``None`` for a line that is too long."""
+    number = 0
+    while line := source.readline(MAX_BYTES + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) <= MAX_BYTES:
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = source.readline(MAX_BYTES)
+        yield number, None
+
+
+def _read_line(number: int, line: bytes) -> Entry | Refusal:
+    try:
+        return _read(number, json.loads(line.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        return Refusal(number, _no_json(error))
+
+
+def _read_whole(number: int, first: bytes, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Entry | Refusal]:
+    """Yield the objects of a JSON array, or of objects that take several lines each."""
+    parts, size = [first], len(first)
+    for _, line in lines:
+        size += MAX_BYTES if line is None else len(line)
+        if line is None or size > MAX_BYTES:
+            yield Refusal(number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead")
+            return
+        parts.append(line)
+    try:
+        text = b"".join(parts).decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        yield Refusal(number, _no_json(error))
+        return
+    at = counted = 0
+    while True:
+        found = _BETWEEN.match(text, at)
+        at = found.end() if found else at
+        number, counted = number + text.count("\n", counted, at), at
+        if at == len(text):
+            break
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            yield Refusal(number, f"{_no_json(error)}; nothing after it was read")
+            return
+        yield _read(number, value)
+    if text.startswith("[") and not text.endswith("]"):
+        yield Refusal(number, "the array does not end: the file may have been cut off")
+
+
+def _no_json(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
+
+
+def _read(number: int, value: object) -> Entry | Refusal:
+    try:
+        return _entry(value)
+    except (TypeError, ValueError) as error:
+        return Refusal(number, str(error))
+
+
+def _entry(value: object) -> Entry:
+    if not isinstance(value, dict):
+        raise TypeError(f"a lesson must be a JSON object, not {shown(value)}")
+    seen = _time("seen", _either(value, "seen", "ts"))
+    created = _time("created", _either(value, "created"))
+    tool = _either(value, "tool")
+    new = make_new(
+        pattern=_needed(value, "pattern"),
+        error_text=_needed(value, "error_text", "error"),
+        fix_text=_needed(value, "fix_text", "fix"),
+        tool="" if tool is None else tool,
+        origin=None,
+        ts=seen if created is None else created,
+    )
+    counts = {
+        "count": check_count("count", value.get("count", 1), least=1, most=MOST),
+        "helped": check_count("helped", value.get("helped", 0), most=MOST),
+        "failed": check_count("failed", value.get("failed", 0), most=MOST),
+    }
+    shape = _shape(value.get("shape"), new.shape)
+    return Entry(msgspec.structs.replace(new, shape=shape, **counts), seen)
+
+
+def _shape(value: object, default: ErrorShape) -> ErrorShape:
+    """Return the shape of an error that was shortened when it was kept."""
+    if value is None:
+        return default
+    try:
+        shape = msgspec.convert(value, ErrorShape)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"shape: {error}") from None
+    texts = (shape.exception, shape.template, shape.text, *shape.frames, *(slot.value for slot in shape.slots))
+    if len(shape.signature) != 8 or sum(map(len, texts)) > MAX_SHAPE:
+        raise ValueError("shape: not one of an error")
+    return shape
+
+
+def _either(value: Mapping[str, object], *names: str) -> object:
+    """Return the first of these fields that holds something."""
+    return next((value[name] for name in names if value.get(name) is not None), None)
+
+
+def _needed(value: Mapping[str, object], *names: str) -> object:
+    found = _either(value, *names)
+    if found is None:
+        raise ValueError(f"{names[0]} is missing")
+    return found
+
+
+def _time(field: str, value: object) -> float | None:
+    """Return Unix seconds; a time without a zone is UTC."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            when = datetime.fromisoformat(value)
+            return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            raise ValueError(f"{field} must be Unix seconds or ISO 8601, not {shown(value)}") from None
+    return check_number(field, value, least=-1e17, most=1e17)

@@ -1,0 +1,211 @@
+"""What solved an error: the changes since, reduced to those that tell somebody else what to do."""
+
+from __future__ import annotations
+
+import re
+from posixpath import basename
+
+import msgspec
+
+from coherence.lessons.commands import DOCUMENT
+from coherence.lessons.steps import MAX_STEP, Made
+
+MAX_STEPS = 5
+"""Changes that are kept since an error: the last ones."""
+
+MAX_FIX = 600
+"""Characters of a fix."""
+
+
+class Step(msgspec.Struct):
+    """One change: a command that ran, an edit that was made."""
+
+    seq: int
+    """The event that told its success; 0 = of an earlier session."""
+    text: str
+    """At most 240 characters."""
+
+
+class Trouble(msgspec.Struct):
+    """An error that has not been solved yet."""
+
+    tool: str
+    intent: str
+    """What the failed call was for."""
+    error_text: str
+    """Of its newest occurrence, at most 4,000 characters from both ends."""
+    call: str
+    """The failed call, at most 400 characters."""
+    seq: int
+    """The event that told the error first; 0 = of an earlier session."""
+    pattern: str
+    """A short name of the error."""
+    signature: bytes
+    """Of the error's normal form."""
+    slots: list[str]
+    """What makes it another error than its siblings of one signature."""
+    doing: bytes
+    """Digest of the call that failed last."""
+    where: str = ""
+    """The folder in which it was made, if the call told it."""
+    count: int = 1
+    """How often it came."""
+    steps: list[Step] = []
+    """What was changed since, the last five."""
+    more: int = 0
+    """Changes before these."""
+    fresh: int = 0
+    """How many of the kept changes were made since it came last."""
+    results: int = 0
+    """Tool results when it came last."""
+    arguments: dict[str, str] = {}
+    """Of the call that failed last."""
+    settled: bool = False
+    """Whether it gave way to an error of the same kind about something else: then its fix is complete."""
+
+
+class Solved(msgspec.Struct, frozen=True):
+    """An error and what solved it."""
+
+    pattern: str
+    error_text: str
+    fix_text: str
+    """One line, at most 600 characters; a single shell command stands alone, as it can be used."""
+    tool: str
+    """The tool that had failed."""
+    seqs: tuple[int, ...]
+    """The events that it is taken from, ascending: error, changes, success."""
+
+
+def is_retry(trouble: Trouble, made: Made) -> bool:
+    """Tell whether a call is for the same as one that failed: of the same intent, or with an argument it lacked."""
+    if trouble.intent == made.intent:
+        return True
+    if made.kind != "tool" or trouble.tool != made.tool or not trouble.arguments.items() <= made.arguments.items():
+        return False
+    return any(key not in trouble.arguments and key in trouble.error_text for key in made.arguments)
+
+
+def add_steps(trouble: Trouble, seq: int, made: Made) -> None:
+    """Add changes to what was done since an error; a file that cannot be read or written is not mended by edits."""
+    if trouble.settled or (trouble.intent.startswith(("read: ", "write: ")) and made.kind == "file"):
+        return
+    for text in made.steps:
+        at = next((at for at, step in enumerate(trouble.steps) if step.text == text), None)
+        if at is not None:  # only the last time counts
+            trouble.fresh -= at >= len(trouble.steps) - trouble.fresh
+            del trouble.steps[at]
+        trouble.steps.append(Step(seq, text))
+        trouble.fresh += 1
+        if len(trouble.steps) > MAX_STEPS:
+            del trouble.steps[0]
+            trouble.more += 1
+            trouble.fresh = min(trouble.fresh, MAX_STEPS)
+
+
+def solve(trouble: Trouble, newest: bool, seq: int, made: Made) -> Solved | None:
+    """Return the lesson of an error that a success has solved, ``None`` if there is nothing to be learnt.
+
+    Parameters
+    ----------
+    trouble : Trouble
+        The error.
+    newest : bool
+        Whether it is the newest that its intent met.
+    seq, made : int, Made
+        The successful call and the event that told its success.
+    """
+    own = [] if trouble.settled else [Step(seq, text) for text in _own_steps(trouble, made)]
+    since = trouble.steps[len(trouble.steps) - trouble.fresh :]
+    if trouble.settled or not newest:
+        steps = [*trouble.steps, *own]
+        if not trouble.settled and (trouble.more or len(steps) > MAX_STEPS):
+            return None
+    elif own and made.kind == "tool":
+        steps = own
+    else:
+        steps = [*(since or ([] if own else trouble.steps)), *own]
+    steps = _telling(steps[-MAX_STEPS:], trouble)
+    if not steps:
+        return None
+    seqs = {trouble.seq, *(step.seq for step in steps), seq} - {0}
+    return Solved(
+        pattern=trouble.pattern,
+        error_text=trouble.error_text,
+        fix_text=fix_of([step.text for step in steps]),
+        tool=trouble.tool,
+        seqs=tuple(sorted(seqs)),
+    )
+
+
+_BY_NUMBER = re.compile(r"ran `sed -i\S* ['\"]?[0-9,$]+d['\"]? \S+`")
+_OPAQUE = re.compile(r"wrote (.+) \([0-9]+ lines\)")
+
+
+def _telling(steps: list[Step], trouble: Trouble) -> list[Step]:
+    """Return the steps that tell somebody else what to do.
+
+    That a long file was written tells nothing, unless the error asks for just this file; no more does it to run it,
+    that a script was typed in place, or that lines were deleted by their numbers.
+    """
+    found = [(step, _OPAQUE.fullmatch(step.text)) for step in steps]
+    opaque = {basename(match[1]) for _, match in found if match and not _asks_for(trouble, match[1])} | {DOCUMENT}
+    return [
+        step
+        for step, match in found
+        if not _BY_NUMBER.fullmatch(step.text)
+        and (basename(match[1]) not in opaque if match else not any(name in step.text for name in opaque))
+    ]
+
+
+def _asks_for(trouble: Trouble, path: str) -> bool:
+    if basename(path) in trouble.intent:  # the agent had not written its own script yet
+        return False
+    parts = {part.partition(".")[0] for part in path.split("/")}
+    return any(part in parts for slot in trouble.slots for part in re.split(r"[/.\\]", slot) if part)
+
+
+def _own_steps(trouble: Trouble, made: Made) -> tuple[str, ...]:
+    """Return in what the successful call itself was different, nothing if it was not."""
+    if made.kind == "file":
+        return ()
+    if made.kind == "tool":
+        return (_other_call(trouble, made),) if made.doing != trouble.doing else ()
+    moved = bool(made.where) and made.where != trouble.where and not made.where.startswith("/")
+    if made.doing == trouble.doing and not (moved and not trouble.fresh):
+        return made.prior
+    command = f"cd {made.where} && {made.text[5:-1]}" if moved else made.text[5:-1]
+    if made.prior and made.prior[-1].startswith("ran `"):
+        return (*made.prior[:-1], f"ran `{made.prior[-1][5:-1]} && {command}`"[:MAX_STEP])
+    return (*made.prior, f"ran `{command}`")
+
+
+def _other_call(trouble: Trouble, made: Made) -> str:
+    before, now = trouble.arguments, made.arguments
+    changed = [
+        f"{key}=`{now[key]}`" + (f" instead of `{before[key]}`" if key in before else "")
+        for key in now
+        if before.get(key) != now[key]
+    ]
+    gone = [f"without {key}" for key in before if key not in now]
+    if not changed and not gone:
+        return made.text
+    return f"called {made.tool} with {', '.join([*changed, *gone])}"[:MAX_STEP]
+
+
+def fix_of(texts: list[str]) -> str:
+    """Return changes as one line of at most 600 characters; a single shell command stands alone.
+
+    Examples
+    --------
+    >>> fix_of(["ran `pip install pyyaml`"])
+    'pip install pyyaml'
+    >>> fix_of(["ran `pip install pyyaml`", "edited app.py: `import yml` -> `import yaml`"])
+    'ran `pip install pyyaml`; edited app.py: `import yml` -> `import yaml`'
+    """
+    if len(texts) == 1 and texts[0].startswith("ran `"):
+        return texts[0][5:-1]
+    most = (MAX_FIX - 2 * len(texts)) // max(1, len(texts))
+    if sum(len(text) + 2 for text in texts) > MAX_FIX:
+        texts = [text if len(text) <= most else f"{text[: most - 2]}…`" for text in texts]
+    return "; ".join(texts)

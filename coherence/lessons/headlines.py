@@ -1,0 +1,345 @@
+"""The lines of an error's output that say what went wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from coherence.lessons.cleaning import Line, strip_prefixes
+from coherence.lessons.error_words import TELLING, VAGUE, WRAPPERS
+
+MOST_SCORED = 120
+"""Lines that are weighed; of more, those that hold a telling word come first."""
+
+NAMED, LEVELLED, LOCATED, SAID, TOLD, VAGUELY, WRAPPING, NOTHING = 7, 6, 5, 4, 3, 2, 1, 0
+"""How much a line says: an exception's name; an error level with a telling word; a place with one; a telling word
+alone; a level alone; a vague word such as "failed" alone; a wrapper, which says only that something failed; nothing."""
+
+
+class Headline(NamedTuple):
+    """What went wrong, in a line, and what else helps to know it."""
+
+    message: str
+    """The line without prefixes; what a tool spreads over two lines is joined."""
+    second: str
+    """Another telling line, such as a hint or the outer error; may be empty."""
+    strength: int
+    """From 0, nothing telling, to 7, an exception's name."""
+    place: str
+    """The source file a compiler named before the message; may be empty."""
+    details: tuple[str, ...] = ()
+    """Indented lines right after the message, at most four, which may name what the message leaves out."""
+
+
+def find_headline(lines: list[str]) -> Headline:
+    r"""Return the line that says what went wrong.
+
+    What stands last is the message in Python (after the last traceback), pytest (the last block of ``E`` lines) and
+    Java (the last ``Caused by:``); in everything else the first of the most telling lines is.
+
+    Parameters
+    ----------
+    lines : list of str
+        What `clean_lines` returns.
+
+    Examples
+    --------
+    >>> find_headline(["make: *** [all] Error 2", "x.c:3:5: error: unknown type name 'u8'"]).message
+    "unknown type name 'u8'"
+    """
+    for rule in (_of_python, _of_pytest, _of_causes, _of_rust):
+        found = rule(lines)
+        if found is not None:
+            return found
+    return _most_telling(lines)
+
+
+def _of_python(lines: list[str]) -> Headline | None:
+    starts = [at for at, line in enumerate(lines) if "Traceback (most recent call last)" in line]
+    if not starts:
+        return None
+    ends = [(at, line) for start in starts[-2:] for at, line in [_end_of_traceback(lines, start)] if line]
+    if not ends:
+        return None
+    at, message = ends[-1]
+    earlier = ends[0][1] if len(ends) > 1 and ends[0][1] != message else ""
+    following = _continued(lines, at) if not earlier or _is_bare(message) else ""
+    if _COUNTED.search(message):
+        message = _with_first(lines, at, message)
+    elif _is_bare(message) and following:
+        message, following = f"{message.rstrip(':')}: {following}", ""
+    return Headline(message, earlier or following or _hint(lines, at), NAMED, "")
+
+
+def _with_first(lines: list[str], at: int, message: str) -> str:
+    """Return a message that counts errors, with the first of them, which stands in the next two lines."""
+    marked = lines[at][:1] == "E" and lines[at][1:2] == " "
+    field, *said = [line[marked:].strip() for line in lines[at + 1 : at + 3]] or [""]
+    return " ".join([f"{message}:", f"'{field}'" if _FIELD_PATH.fullmatch(field) else field, *said])
+
+
+def _end_of_traceback(lines: list[str], start: int) -> tuple[int, str]:
+    column = lines[start].index("Traceback")
+    if column and "Group Traceback" in lines[start]:
+        column = max(lines[start].index("Exception Group"), 0)
+    prefix = lines[start][:column].replace("+", "|")
+    for at in range(start + 1, min(start + 400, len(lines))):
+        line = lines[at]
+        body = line[column:] if line[:column].replace("+", "|") == prefix else line
+        if not body or body[0] in " \t":
+            continue
+        stripped = strip_prefixes(body).text if not _EXCEPTION_LINE.match(body) else body
+        if _EXCEPTION_LINE.match(stripped) and not stripped.startswith("File "):
+            return at, stripped
+        if "Traceback (most recent call last)" in line:
+            break
+    return start, ""
+
+
+def _of_pytest(lines: list[str]) -> Headline | None:
+    marked = [at for at, line in enumerate(lines) if line.startswith("E  ") and len(line) > 4]
+    if not marked:
+        return None
+    first = marked[-1]
+    while first - 1 in marked[-60:]:
+        first -= 1
+    block = [lines[at][1:].strip() for at in marked if at >= first]
+    named = next((line for line in block if _NAMED.match(line) and not line.startswith("File ")), block[0])
+    rest = [line for line in block if line != named and not line.startswith(("+", "-", "?", "File ", "^"))]
+    message = named
+    if _COUNTED.search(named):
+        message = _with_first(lines, next(at for at in marked if at >= first and named in lines[at]), named)
+    if named.startswith("assert "):
+        message = f"AssertionError: {named}"
+    return Headline(message, rest[0] if rest else "", NAMED, "")
+
+
+def _of_causes(lines: list[str]) -> Headline | None:
+    causes = [line for line in lines if "Caused by: " in line or " ---> " in line]
+    if not causes:
+        return None
+    root = re.split(r"Caused by: | ---> ", causes[-1])[-1].strip()
+    if not _NAMED.match(root):
+        return None
+    outer = next((line for line in lines if "Caused by: " not in line and _NAMED.match(strip_prefixes(line).text)), "")
+    return Headline(root, strip_prefixes(outer).text if outer else "", NAMED, "")
+
+
+def _of_rust(lines: list[str]) -> Headline | None:
+    for at, line in enumerate(lines):
+        found = _PANICKED.search(line) if "panicked at" in line else None
+        if found:
+            message = found[1] or (lines[at + 1].strip() if at + 1 < len(lines) else "")
+            return Headline(f"panic: {message}", "", NAMED, found[2] or "")
+    return None
+
+
+def _most_telling(lines: list[str]) -> Headline:
+    best = -2
+    chosen, at = Line(lines[0].strip() if lines else "", False, False, ""), 0
+    for number in _weighed(lines):
+        line = strip_prefixes(lines[number])
+        strength = _strength(lines[number], line)
+        if strength > best:
+            best, chosen, at = strength, line, number
+            if best == NAMED:
+                break
+    message = _RULER.sub("", chosen.text) or chosen.text
+    joined = _joined(lines, at, message)
+    if _COUNTED.search(message):
+        message = _with_first(lines, at, message)
+    elif joined:
+        message = f"{message.rstrip(':')}: {joined}"
+    return Headline(message, _hint(lines, at), max(best, 0), chosen.place, _details(lines, at))
+
+
+def _weighed(lines: list[str]) -> list[int]:
+    if len(lines) <= MOST_SCORED:
+        return list(range(len(lines)))
+    found = [at for at, line in enumerate(lines) if _holds_sign(line)]
+    half = MOST_SCORED // 2
+    return found[:half] + found[half:][-half:] or [0]
+
+
+def _holds_sign(line: str) -> bool:
+    return any(sign in line for sign in _SIGNS)
+
+
+def _strength(written: str, line: Line) -> int:
+    text = line.text
+    if _FRAME.match(text) or _SOURCE.match(written) or _ECHOED.match(text):
+        return -1
+    low = text.lower()
+    named = _NAMED.match(text)
+    telling = any(map(low.__contains__, TELLING))
+    vague = telling or any(map(low.__contains__, VAGUE))
+    said = vague or _FIELD.match(text) or _REASON.search(text)
+    wrapping = _WRAPPER.match(text) is not None or any(map(low.__contains__, WRAPPERS))
+    if wrapping or not (said or named or line.error):  # most lines of a log
+        return WRAPPING if wrapping and not _is_calm(text, low) else NOTHING
+    if _is_calm(text, low):
+        return NOTHING
+    if _COUNTS.search(low):
+        return WRAPPING
+    telling = telling and _TELLING.search(low) is not None
+    if line.warning and not line.error:
+        return WRAPPING if telling and not line.place else NOTHING
+    if named:
+        return SAID if "Warning" in named[0] else NAMED
+    if _FIELD.match(text):
+        return SAID
+    if line.error:
+        if " " not in text and _PATH.fullmatch(text):
+            return NOTHING
+        return NAMED if line.place else LEVELLED if telling else TOLD
+    vague = telling or (vague and _VAGUE.search(low) is not None)
+    if line.place and vague:
+        return LOCATED
+    return SAID if telling or _REASON.search(text) else VAGUELY if vague else NOTHING
+
+
+def _is_calm(text: str, low: str) -> bool:
+    return _FINE.match(text) is not None or _CALM.search(low) is not None
+
+
+def _joined(lines: list[str], at: int, message: str) -> str:
+    """Return what belongs to a message but stands in a later line."""
+    if message.endswith(":") and message.count(" ") < 8 and at + 1 < len(lines):
+        return strip_prefixes(lines[at + 1]).text
+    if "cannot find symbol" in message:
+        for line in lines[at + 1 : at + 5]:
+            found = _SYMBOL.search(line)
+            if found:
+                return found[1]
+    return ""
+
+
+def _details(lines: list[str], at: int) -> tuple[str, ...]:
+    found: list[str] = []
+    margin = _MARGIN.match(lines[at])
+    least = margin.end() if margin else 0
+    boxed = margin is not None and not margin[0].isspace() and margin[0] != ""
+    for line in lines[at + 1 : at + 9]:
+        indented = _MARGIN.match(line)
+        if indented is None or (boxed and not indented[0].strip()):
+            break
+        text = line[indented.end() :]
+        if indented.end() <= least and not boxed and not _SENTENCE.match(text):
+            break
+        if text and not _FRAME.match(text) and not _WHERE.match(text) and not _SOURCE.match(line) and len(found) < 4:
+            found.append(text)
+    return tuple(found)
+
+
+def _hint(lines: list[str], at: int) -> str:
+    for line in lines[at + 1 : at + 12]:
+        found = _HINT.search(line)
+        if found:
+            return line[found.start() :].strip()
+    return ""
+
+
+def _is_bare(message: str) -> bool:
+    return message.endswith(":") or _BARE.fullmatch(message) is not None
+
+
+def _continued(lines: list[str], at: int) -> str:
+    for line in lines[at + 1 : at + 5]:
+        line = line.strip()
+        if "During handling" in line or "The above exc" in line or "Traceback (" in line:
+            break
+        if len(line) > 3 and not _FRAME.match(line):
+            return line
+    return ""
+
+
+_SIGNS = (
+    "rror",
+    "RROR",
+    "xception",
+    "ail",
+    "FAIL",
+    "annot",
+    "ould not",
+    "nable",
+    "enied",
+    "efused",
+    "imed out",
+    "ot found",
+    "o such",
+    "nvalid",
+    "anic",
+    "atal",
+    "FATAL",
+    "issing",
+    "ndefined",
+    "nknown",
+    "nexpected",
+    "onflict",
+    "xpected",
+)
+"""Parts of telling lines in any case of their first letter: looked for in long outputs, before a line is weighed."""
+
+_EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[^\]]{1,40}\])?(?::(?:\s|$)|$)")
+_NAMED = re.compile(
+    r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
+    r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
+    r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
+    r"(?:\s?\[\w{1,60}\]|\s\(\w{1,60}\))?(?::\s|:?$|\s-\s)"
+    r"|(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80}:\s"
+    r"|[A-Z]{1,6}\d{3,6}:\s|error(?:\[[A-Z]\d{2,5}\]|\s[A-Z]{1,6}\d{2,6})\s?:|(?:panic|fatal error):\s"
+    r"|Error\s\[\w{1,60}\]:"
+    r"|(?:Syntax|Type|Reference|Range|Key|Value)Error\b"
+)
+_PANICKED = re.compile(r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?:'(.{1,400})', )?([^\s:']{1,300}):\d+:\d+:?")
+_FRAME = re.compile(
+    r"at \S{1,300}(?:\(| \(|:\d+)|at (?:async |new )?[\w.$<>\[\] ]{1,120} \(|File \"|\.\.\. \d+ (?:more|common)"
+    r"|goroutine \d"
+    r"|#\d+ |from \S{1,300}:\d+:in |\^+$|~+\^|[-=_*~.]{5,}|\S{1,200}:\d+ \+0x|Require stack|node:internal|throw |raise "
+    r"|\d+:\s+0x|stack backtrace|note: run with|A complete log of this run"
+)
+_SOURCE = re.compile(r"\s*(?:>?\s*\d{1,6}\s*\||\|)\s|\s+(?:throw|raise|return|if|import|from|assert)\b")
+_WRAPPER = re.compile(
+    r"FAIL(?:ED)?\b|in \S+(?: [\d:,-]+)?$|Completed \d|\S+@\S+ \w+: |(?:file|path|cwd|command|errno|syscall"
+    r"|code|signal) \S+$|collecting \S+|--- FAIL|code [A-Z]\w+$|errno:? -?\d+|syscall:? |\d+ (?:errors?"
+    r"|failed)\b|Found \d+ errors?|=+ |[^{]{0,200}=>$|\d{1,2}\. |Failures?(?:/Error)?:|ERRORS?!*$"
+    r"|[Ss]ee (?:also )?https?:"
+    r"|(?:Build|BUILD|Task|Job|Step|Tests?|Deploy\w{0,9}|deploy\w{0,9}|Pipeline|Stage|Finished|failed)\b.{0,60}\b"
+    r"(?:FAILED|FAILURE|failed|with \d+)\W*$"
+)
+_ECHOED = re.compile(r"\++ (?=[\w./~\"'$({\[-])|[$%] \S|[#:] (?:cd|export|set) |\[command\]")
+"""A command that a shell or a CI runner repeats before it runs it."""
+_FINE = re.compile(r"(?:Successfully|Deprecated|Deprecation|DEPRECATED)\b|[✓✔√]|(?:--- )?PASS(?:ED)?\b|ok\b|=== ")
+_CALM = re.compile(
+    r"(?:\.\.\.|:) ?(?:yes|no|done|ok|cached)$|\.\.\. ?not found$"
+    r"|\b(?:level|lvl|severity)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace|notice|warn)"
+    r"|[.,;] (?:installing|creating|skipping|ignoring|using|continuing|retrying)\b[^.]{0,40}\.*$"
+    r"|\balready (?:the newest|up[ -]to[ -]date|installed|satisfied)"
+)
+"""What tells that all is well, or is said at a low log level."""
+_COUNTS = re.compile(
+    r"(?<![\w.:/])\d+ (?:errors?|failed|failures?|failing|warnings?)\b(?! for\b)"
+    r"|\b(?:failed|failures|errors)\s?[=:]\s?\d|\b(?:use|run|rerun|re-run|running)\b.{0,30} -{1,2}\w[\w-]* "
+    r"(?:option |switch |flag )?(?:for|to)\b"
+)
+"""How many failed, and which option would tell more."""
+_TELLING = re.compile("(?<![\\w/.=-])(?:" + "|".join(map(re.escape, TELLING)) + ")(?![=/_])(?!-\\w)")
+_VAGUE = re.compile(r"(?<![\w/.=-])(?:" + "|".join(map(re.escape, VAGUE)) + r")(?:s|d|ed|ing|ure|ures)?(?![\w=/-])")
+_PATH = re.compile(r"[\w~.-]{0,200}[/\\][^\s:]{0,400}")
+_REASON = re.compile(
+    r"\b[Nn]o (?:\w+ ){1,3}(?:to|in|for|of|matching|found|available|was|were|provided|specified|named|with)\b"
+    r"|(?<![\w/.-])(?:Failed|Err|BackOff|OOM|Insufficient|Unhealthy|Invalid)[A-Z][a-z]\w+(?![\w./(])"
+)
+"""What is not there, or a reason in one word, as Kubernetes and clouds give it."""
+_HINT = re.compile(r"\b(?:hint|help|Did you mean|DETAIL|HINT|Hint|Note|try running|Suggestion|Possible)\b")
+_FIELD = re.compile(r"[\"'](?:message|error|detail|msg|error_description)[\"']\s?:\s?[\"']")
+_SYMBOL = re.compile(r"symbol:\s+(.{1,160})")
+_COUNTED = re.compile(
+    r"\d validation errors? for \S{1,100}$|\b[45]\d\d (?:Client|Server) Error\.? \(Request ID.{1,100}$"
+)
+_BARE = re.compile(r"[\w.]+")
+_WHERE = re.compile(r"(?:on|in|at) \S{1,200} line \d|\d{1,6}: ")
+_RULER = re.compile(r"([@=*#~_-])\1{7,}")
+_SENTENCE = re.compile(r"[A-Z][a-z]{0,20} [a-z][^\n]{0,200}[\"'`]\S{1,80}[\"'`]")
+_MARGIN = re.compile(r"[\s│|]{0,60}")
+_FIELD_PATH = re.compile(r"[A-Za-z_][\w.\[\]-]{0,80}")

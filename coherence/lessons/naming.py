@@ -1,0 +1,260 @@
+"""The names in an error's whole text: what its headline leaves out may still tell one occurrence from another.
+
+Which name matters is not known beforehand. A name that many candidates share says little, one that few share says much
+(Spärck Jones, 1972, on the specificity of terms); one that a lesson's fix quotes says most, for the fix is about it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from coherence.lessons.error_words import ORDINARY
+from coherence.lessons.normal import ErrorShape, Slot
+from coherence.lessons.rarity import COUNTS
+from coherence.lessons.records import Hit
+from coherence.lessons.slots import key_of
+
+KEPT = 32
+"""Names that are kept of a lesson."""
+
+ASKED = 160
+"""Names that are looked at in a question."""
+
+FAR = 60
+"""Lines, from the end, whose names are taken; of a longer text as many of the beginning."""
+
+LITTLE = 0.2
+"""Weight of shared names below which a lesson names none of the question's."""
+
+SECOND = 0.25
+"""Weight of the second rarest name that two errors share."""
+
+PART, ELSEWHERE, HEADLINE, QUOTED = range(4)
+"""Where a lesson has a name: in one that is written together (``vue`` in ``eslint-plugin-vue``), beside the headline,
+in a slot of the headline, in the error and in its fix."""
+
+KNOWN = (0.5, 0.6, 1.0, 1.0)
+"""What a name weighs by where the lesson has it."""
+
+WORD = 6
+"""Families of errors in whose messages a name stands from which it is a word like any other."""
+
+_CASE = 3
+"""Bits of a checksum that say where the name stands."""
+
+_NAME = re.compile(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
+_MARKED = re.compile(
+    r"(?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d)"
+)
+"""What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word."""
+
+_QUOTED = re.compile(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
+_FRAME = re.compile(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
+_CALLER = re.compile(r'\s*File "')
+
+
+class Names(NamedTuple):
+    """The names in a question."""
+
+    weights: dict[int, float]
+    """Checksum -> what a name weighs by where it stands."""
+    marked: bool
+    """Whether anything but the headline looks like a name."""
+
+
+class NamedHit(Hit, frozen=True):
+    """A lesson that may answer a question, and which names they share."""
+
+    slotted: float = 0.0
+    """Weight of the rarest name in slots of both headlines."""
+    met: float = 0.0
+    """Weight of the rarest name that the fix quotes and the question has."""
+    lacking: frozenset[int] = frozenset()
+    """Names that the fix quotes and the question lacks."""
+
+
+class Shared(NamedTuple):
+    """What a lesson and a question name in common."""
+
+    named: float
+    """Weight of the rarest names that both have, 0 to 1.25."""
+    slotted: float
+    """Weight of the rarest name that stands in a slot of both headlines."""
+    met: float
+    """Weight of the rarest name in the fix that the question has, too."""
+    lacking: frozenset[int]
+    """Checksums of names in the fix that the question lacks, although others of its kind do not all have them."""
+
+
+def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
+    """Return the checksums of what a lesson names: in its fix and its error, in the slots of its headline, elsewhere.
+
+    Examples
+    --------
+    >>> from coherence.lessons.normal import normalise
+    >>> text = "ModuleNotFoundError: No module named 'yaml'"
+    >>> len(kept_names(normalise(text), text)) // 4
+    1
+    """
+    found = dict.fromkeys(_slot_names(shape), HEADLINE)
+    lines = _lines(text)
+    for name in _marked(lines, KEPT):
+        found.setdefault(name, ELSEWHERE)
+    said = set(_names([fix[:400]], _NAME, ASKED))
+    for name in _names((shape.text, *lines), _NAME, ASKED):
+        if name in said and (name in found or not is_word(name)):
+            found[name] = QUOTED
+    found.pop(shape.exception.lower(), None)  # says what kind of error it is
+    for name, case in list(found.items()):
+        if case >= HEADLINE:
+            for part in _parts(name):
+                found.setdefault(part, PART)
+    ordered = sorted(found.items(), key=lambda each: -each[1])[:KEPT]
+    return array("I", [_number(name) | case for name, case in ordered]).tobytes()
+
+
+def asked_names(shape: ErrorShape, text: str) -> Names:
+    """Return every word of a question that a lesson may name."""
+    lines = _lines(text)
+    found: dict[str, float] = {}
+    slots = _slot_names(shape)
+    for name in slots:
+        found[name] = 1.0
+    marked = _marked(lines, ASKED)
+    for name in _names([shape.text], _NAME, ASKED):
+        found.setdefault(name, 0.3 if is_word(name) else 0.8)
+    beside = not found.keys() >= set(marked[:KEPT])
+    for name in marked:
+        found.setdefault(name, 0.6)
+    for name in _names(lines, _NAME, ASKED):
+        if not is_word(name):
+            found.setdefault(name, 0.4)
+    found.pop(shape.exception.lower(), None)
+    for name, weight in list(found.items())[:ASKED]:
+        for part in _parts(name):
+            found.setdefault(part, 0.5 * weight)
+    return Names({_number(name): weight for name, weight in found.items()}, beside)
+
+
+def shared_names(asked: Names, others: Sequence[bytes], kinds: Sequence[Hashable]) -> list[Shared]:
+    """Return, for each of some lessons, what it names of the question; ``kinds`` says which are of one kind.
+
+    A name weighs the less the more lessons have it, those of the same kind above all, and less if it is not in both
+    headlines. The rarest counts, and a little the second: many common words together must not outweigh the one name
+    that matters.
+    """
+    told = _told_names(asked, others)
+    counts = Counter(name for names in told for name, _ in names)
+    within = Counter((kind, name) for names, kind in zip(told, kinds, strict=True) for name, _ in names)
+    sizes = Counter(kinds)
+    found = []
+    for names, kind in zip(told, kinds, strict=True):
+        both: list[float] = []
+        slotted, met, lacking = 0.0, 0.0, []
+        for name, case in names:
+            alike = within[kind, name]
+            weight = asked.weights.get(name, 0.0) * KNOWN[case]
+            if not weight:
+                if sizes[kind] == 1 or alike < sizes[kind]:  # what all of a kind have is a word of their fix
+                    lacking.append(name)
+                continue
+            both.append(weight / math.sqrt(alike * counts[name]))
+            if case >= HEADLINE and asked.weights[name] >= 1.0:
+                slotted = max(slotted, weight / alike)
+            if case == QUOTED:
+                met = max(met, weight / alike)
+        both.sort(reverse=True)
+        named = both[0] + SECOND * (both[1] if len(both) > 1 else 0.0) if both else 0.0
+        found.append(Shared(named, slotted, met, frozenset(lacking)))
+    return found
+
+
+def _told_names(asked: Names, others: Sequence[bytes]) -> list[list[tuple[int, int]]]:
+    """Return, for each lesson, the names that the question has, too, or that its fix quotes, and where it has them."""
+    told: list[list[tuple[int, int]]] = [[] for _ in others]
+    kept = np.frombuffer(b"".join(others), np.uint32)
+    if not len(kept):
+        return told
+    owners = np.repeat(np.arange(len(others)), [len(other) // 4 for other in others])
+    known = np.array([*sorted(asked.weights), 2**32 - 1], np.uint32)
+    names, cases = kept & np.uint32(~_CASE & 0xFFFFFFFF), kept & np.uint32(_CASE)
+    chosen = np.flatnonzero((known[np.searchsorted(known, names)] == names) | (cases == QUOTED))
+    rows = zip(owners[chosen].tolist(), names[chosen].tolist(), cases[chosen].tolist(), strict=True)
+    for owner, name, case in rows:
+        told[owner].append((name, case))
+    return told
+
+
+def indexed_names(kept: bytes) -> set[int]:
+    """Return the checksums of the names by which a lesson is looked up: in slots of its headline, or in its fix."""
+    return {name for name, case in _split(kept).items() if case >= HEADLINE}
+
+
+def still_lacking(fix: str, lacking: frozenset[int]) -> bool:
+    """Tell whether a fix, after names were put into it, quotes one of these names."""
+    return any(_number(name) in lacking for name in _names([fix[:400]], _NAME, ASKED))
+
+
+def is_word(name: str) -> bool:
+    """Tell whether a name in small letters is a word that error messages are made of."""
+    return name in ORDINARY or COUNTS.get(name, 0) >= WORD
+
+
+def _split(kept: bytes) -> dict[int, int]:
+    names = array("I")
+    names.frombytes(kept)
+    return {name & ~_CASE: name & _CASE for name in names}
+
+
+def _slot_names(shape: ErrorShape) -> list[str]:
+    told = [_told(slot) for slot in shape.slots]
+    letters = (each.strip().lower() for each in told)
+    return list(dict.fromkeys([*(each for each in letters if len(each) == 1), *_names(told, _NAME, KEPT)]))
+
+
+def _told(slot: Slot) -> str:
+    """Return what of a slot may be a name that matters: of a path its file, or whose package it is."""
+    if slot.kind == "time":
+        return ""
+    return key_of(slot) if slot.kind == "path" else slot.value
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in name.split("-") if len(part) > 2 and not is_word(part)] if "-" in name else []
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text that are no stack frames, the last first."""
+    lines = text.splitlines()
+    callers = [at for at, line in enumerate(lines) if _CALLER.match(line)]
+    skipped = {at + 1 for at in callers[:-1]}  # but the code that failed itself may name what matters
+    kept = [line for at, line in enumerate(lines) if not _FRAME.match(line) and at not in skipped]
+    return [*reversed(kept[-FAR:]), *kept[: max(len(kept) - FAR, 0)][:FAR]]
+
+
+def _marked(lines: Iterable[str], most: int) -> list[str]:
+    quoted = (" ".join(part for part in found if part) for line in lines for found in _QUOTED.findall(line[:2_000]))
+    return [*_names(quoted, _NAME, most), *_names(lines, _MARKED, most)][: max(most, 0)]
+
+
+def _names(parts: Iterable[str], pattern: re.Pattern[str], most: int) -> list[str]:
+    """Return the names in some texts, in small letters, each once, in order."""
+    found: dict[str, None] = {}
+    for part in parts:
+        for name in pattern.findall(part[:2_000]):
+            if len(found) >= most:
+                return list(found)
+            found[name.lower()] = None
+    return list(found)
+
+
+def _number(name: str) -> int:
+    return crc32(name.encode("utf-8", "surrogatepass")) & ~_CASE

@@ -1,0 +1,331 @@
+"""How likely a lesson names the right fix: one number in [0, 1] from words, names and meaning.
+
+Of an error it is the product of two chances, each from a logistic model of a few features: that the lesson is about
+this kind of error, and that it is about these names or that names do not matter. A name in common must not make up for
+another kind of error. What somebody says of an error has too few words for that: there, one model holds all.
+
+The weights are fitted by ``tests/bench/lesson_recall.py --fit`` on one part of the families of the evaluation set;
+recall and calibration are measured on the other. No weight has a sign against its feature's meaning, so that more
+agreement never lowers the similarity.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from operator import mul
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from coherence.lessons.naming import LITTLE, NamedHit, still_lacking
+from coherence.lessons.normal import ErrorShape
+from coherence.lessons.rarity import alike, wording_of
+from coherence.lessons.records import Known, Lesson, Match
+from coherence.lessons.slots import keys_of, refill
+
+Features: TypeAlias = tuple[float, ...]
+
+LEAST = 0.35
+"""Similarity below which nothing is said of an error: so that few errors never seen are answered."""
+
+PROSE_LEAST = 0.1
+"""Similarity below which nothing is said of a description: it has few words, and who describes can judge."""
+
+UNKNOWN_COSINE = 0.6
+"""What stands for the cosine of a lesson that was found without embedding anything."""
+
+KIND: tuple[float, ...] = (-9.25, 1.0, 1.0, 6.46, 3.68, 3.5, 0.0, 2.74, 0.0)
+"""Bias, then :func:`kind_features`."""
+
+PROSE: tuple[float, ...] = (-7.4, 8.06, 3.23, 0.68, 3.34)
+"""Bias, then :func:`prose_features`."""
+
+NAMES: tuple[float, ...] = (-0.31, 1.02, -2.08, 1.16, 0.22, 6.33, -2.0, -0.26, 0.44, -1.23, 3.05, 0.0, -0.69)
+"""Bias, then :func:`name_features`, where an error is asked about."""
+
+OF_ONE_PATTERN = 1
+"""Lessons of one pattern that answer a description which names none of what they name."""
+
+RIVAL = 0.5
+"""Share of a lesson's chance to be of the right kind from which another one is a rival for the names."""
+
+
+NAMES_IT = 0.6
+"""Weight of shared names from which a lesson was recorded for what the question names."""
+
+YIELDED = 0.8
+"""Share of the chance of a lesson for this very name that one whose fix is of another name has at most."""
+
+GUESSED = 0.9
+"""Similarity of a fix with other names at most: nobody has seen it help."""
+
+POOLED = 0.9
+"""Share of the chance of the likeliest lesson of a pattern that another one of it has at least, if it shares names."""
+
+
+class Most(NamedTuple):
+    """The most that a question shares with any lesson that is about as likely to be of the right kind."""
+
+    named: float
+    slotted: float
+    met: float
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A candidate, its fix for the question, and its chances."""
+
+    hit: NamedHit
+    fix: str
+    kind: float
+    """That it is about this kind of error."""
+    given: Features
+    """Of names."""
+    chance: float
+    """That it names the right fix."""
+
+
+def rank(
+    asked: ErrorShape, question: str, tool: str | None, hits: Sequence[NamedHit], k: int, least: float | None = None
+) -> list[Lesson]:
+    """Return the lessons most likely to name the right fix, the best first.
+
+    Parameters
+    ----------
+    asked : ErrorShape
+        Of the question.
+    question : str
+        Its text.
+    tool : str, optional
+        The tool that failed.
+    hits : sequence of NamedHit
+        Candidates.
+    k : int
+        At most so many.
+    least : float, optional
+        Similarity in [0, 1] below which a lesson is left out; default: :data:`LEAST` or :data:`PROSE_LEAST`.
+    """
+    if least is None:
+        least = PROSE_LEAST if asked.prose else LEAST
+    found: list[tuple[float, int, Lesson]] = []
+    for judged in judge(asked, question, tool, hits, least):
+        known = judged.hit.known
+        refilled = judged.fix != known.fix_text
+        chance = min(judged.chance, GUESSED if refilled else 1.0) * record_factor(known)
+        if chance < least:
+            continue
+        match: Match = "similar"
+        if judged.hit.equal:
+            match = "exact" if keys_of(known.shape) == keys_of(asked) else "shape"
+        lesson = known.as_lesson(similarity=round(chance, 4), match=match, fix_text=judged.fix, refilled=refilled)
+        found.append((-chance, -known.id, lesson))
+    best: dict[str, Lesson] = {}
+    for _, _, lesson in sorted(found, key=lambda each: each[:2]):
+        kept = best.setdefault(lesson.fix_text, lesson)
+        if kept.refilled and not lesson.refilled:  # the same fix, as it was recorded for this very name
+            best[lesson.fix_text] = msgspec.structs.replace(lesson, similarity=kept.similarity)
+    return _varied(best.values(), hits)[:k] if asked.prose else list(best.values())[:k]
+
+
+def _varied(found: Iterable[Lesson], hits: Sequence[NamedHit]) -> list[Lesson]:
+    """Return lessons with few of one pattern, unless a description names what they name: the others say the same."""
+    named = {hit.known.id for hit in hits if hit.named >= LITTLE}
+    counts: Counter[str] = Counter()
+    kept = []
+    for lesson in found:
+        counts[lesson.pattern] += lesson.id not in named
+        if lesson.id in named or not lesson.pattern or counts[lesson.pattern] <= OF_ONE_PATTERN:
+            kept.append(lesson)
+    return kept
+
+
+def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[NamedHit], least: float) -> list[Judged]:
+    """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
+    kinds = kind_chances(asked, tool, hits)
+    kinds = kinds if asked.prose else _pooled(kinds, hits)
+    falling, rivals = _rivals(kinds, hits)
+    made = []
+    for hit, kind in zip(hits, kinds, strict=True):
+        if kind < least or hit.known.retired:
+            continue
+        fix = refill(hit.known.fix_text, hit.known.shape, asked, question)
+        if fix is None or (not asked.prose and _is_of_another(hit, fix)):
+            continue
+        given = name_features(asked, hit, rivals[bisect_right(falling, -RIVAL * kind)], fix)
+        made.append(Judged(hit, fix, kind, given, kind * (1.0 if asked.prose else logistic(NAMES, given))))
+    return made if asked.prose else _yielding(made)
+
+
+def _is_of_another(hit: NamedHit, fix: str) -> bool:
+    """Tell whether a fix is about a name that the question lacks, and about none that it has."""
+    return hit.met < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
+
+
+def _rivals(kinds: Sequence[float], hits: Sequence[NamedHit]) -> tuple[list[float], list[Most]]:
+    """Return the chances of the kind, negative and rising, and after each the most that these lessons share so far."""
+    falling, most = [], [Most(0.0, 0.0, 0.0)]
+    for kind, hit in sorted(zip(kinds, hits, strict=True), key=lambda each: -each[0]):
+        last = most[-1]
+        falling.append(-kind)
+        most.append(Most(max(last.named, hit.named), max(last.slotted, hit.slotted), max(last.met, hit.met)))
+    return falling, most
+
+
+def _yielding(made: Sequence[Judged]) -> list[Judged]:
+    """Return candidates with their chances beside one another.
+
+    A fix that was taken over from another name loses against a lesson of its kind that was recorded for this very name,
+    and this one is nearly as likely at least: they agree on the kind, and it needs no change.
+    """
+    own: dict[object, float] = {}
+    other: dict[object, float] = {}
+    for judged in made:
+        if judged.kind >= RIVAL:
+            kept = other if _borrowed(judged) else own if _names_it(judged) else {}
+            kept[_group(judged)] = max(kept.get(_group(judged), 0.0), judged.chance)
+    changed = []
+    for judged in made:
+        group, chance = _group(judged), judged.chance
+        if judged.kind >= RIVAL and group in own and group in other:
+            best = max(own[group], POOLED * other[group])
+            if _borrowed(judged):
+                chance = min(chance, YIELDED * best)
+            elif _names_it(judged):
+                chance = max(chance, POOLED * other[group])
+        changed.append(judged if chance == judged.chance else msgspec.structs.replace(judged, chance=chance))
+    return changed
+
+
+def _group(judged: Judged) -> object:
+    """Return what lessons of one kind have in common."""
+    known = judged.hit.known
+    return known.pattern.casefold() or known.shape.signature
+
+
+def _borrowed(judged: Judged) -> bool:
+    """Tell whether a fix is of another name."""
+    return judged.fix != judged.hit.known.fix_text or bool(judged.hit.lacking)
+
+
+def _names_it(judged: Judged) -> bool:
+    """Tell whether a lesson was recorded for what the question names."""
+    return not _borrowed(judged) and max(judged.hit.slotted, judged.hit.met) >= NAMES_IT
+
+
+def _pooled(kinds: list[float], hits: Sequence[NamedHit]) -> list[float]:
+    """Return the chances of the kind, those of one pattern taken together.
+
+    Whoever recorded two lessons under one pattern said that they are of one kind. A lesson that names what the question
+    names must not lose against one that only uses the same words, because the tool has changed its wording since.
+    """
+    most: dict[str, float] = {}
+    for kind, hit in zip(kinds, hits, strict=True):
+        pattern = hit.known.pattern.casefold()
+        most[pattern] = max(most.get(pattern, 0.0), kind)
+    return [
+        max(kind, POOLED * most[hit.known.pattern.casefold()]) if hit.known.pattern and hit.named >= LITTLE else kind
+        for kind, hit in zip(kinds, hits, strict=True)
+    ]
+
+
+def kind_chances(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]) -> list[float]:
+    """Return how likely each lesson is about this kind of error, or, of a description, about what it says."""
+    weights, features = (PROSE, prose_features) if asked.prose else (KIND, kind_features)
+    return [logistic(weights, given) for given in features(asked, tool, hits)]
+
+
+def record_factor(known: Known) -> float:
+    """Return what a lesson's record makes of its similarity, in (0, 1]: 1 unless it has failed.
+
+    Laplace's rule of succession, scaled so that a lesson without a record keeps its similarity: (h + 2) / (h + f + 2).
+    """
+    return (known.helped + 2) / (known.helped + known.failed + 2)
+
+
+def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]) -> list[Features]:
+    """Return what tells the kind of an error, for each lesson.
+
+    Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
+    """
+    keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
+    said = words(asked.text, [hit.known.shape.text for hit in hits])
+    return [
+        (
+            float(hit.equal),
+            float(hit.equal and keys == keys_of(hit.known.shape)),
+            UNKNOWN_COSINE if hit.cosine is None else hit.cosine,
+            same,
+            1.0 if hit.equal else alike(wording, wording_of(hit.known.shape)),
+            _same_exception(asked, hit.known.shape),
+            float(bool(used) and used == hit.known.tool.lower()),
+            float(hit.equal and asked.weak),
+        )
+        for hit, same in zip(hits, said, strict=True)
+    ]
+
+
+def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]) -> list[Features]:
+    """Cosine, words of error, pattern and fix, tool, names shared, for each lesson."""
+    used = (tool or "").lower()
+    told = [f"{hit.known.shape.text} {hit.known.pattern} {hit.known.fix_text[:200]}" for hit in hits]
+    return [
+        (hit.cosine or 0.0, same, float(bool(used) and used == hit.known.tool.lower()), min(hit.named, 1.0))
+        for hit, same in zip(hits, words(asked.text, told), strict=True)
+    ]
+
+
+def name_features(asked: ErrorShape, hit: NamedHit, most: Most, fix: str) -> Features:
+    """Return what tells whether a lesson is about the same names.
+
+    Names shared, how many fewer than the rival that shares most, equal keys, no keys, the fix took over the
+    names, that where a rival shares more, a fix for other names; names in both headlines, how many fewer than a rival;
+    names in the fix, how many fewer; a fix that quotes a name which the question lacks.
+    """
+    mine, theirs = keys_of(asked), keys_of(hit.known.shape)
+    refilled = fix != hit.known.fix_text
+    keyed = bool(theirs)
+    return (
+        hit.named,
+        most.named - hit.named,
+        float(keyed and mine == theirs),
+        float(not keyed),
+        float(refilled),
+        most.named - hit.named if refilled else 0.0,
+        float(keyed and hit.named < LITTLE and not refilled),
+        hit.slotted,
+        most.slotted - hit.slotted,
+        hit.met,
+        most.met - hit.met,
+        float(bool(hit.lacking) and still_lacking(fix, hit.lacking)),
+    )
+
+
+def words(one: str, others: Sequence[str]) -> list[float]:
+    """Return how alike a text and each of some others are by their words, in [0, 1], in any order."""
+    fuzz, process = _rapidfuzz()
+    lowered = [other.lower() for other in others]
+    found = process.cdist([one.lower()], lowered, scorer=fuzz.token_set_ratio)[0] if lowered else []
+    return [float(score) / 100.0 for score in found]
+
+
+@cache
+def _rapidfuzz() -> tuple[Any, Any]:
+    from rapidfuzz import fuzz, process
+
+    return fuzz, process
+
+
+def _same_exception(one: ErrorShape, other: ErrorShape) -> float:
+    """Return 1 for the same, -1 for another, 0 where one has none."""
+    if not one.exception or not other.exception:
+        return 0.0
+    return 1.0 if one.exception == other.exception else -1.0
+
+
+def logistic(weights: Sequence[float], features: Features) -> float:
+    """Return the chance that weighted features speak for."""
+    total = weights[0] + math.fsum(map(mul, weights[1:], features))
+    return 1.0 / (1.0 + math.exp(-max(min(total, 30.0), -30.0)))

@@ -1,0 +1,147 @@
+"""Which kind of slot a word of a message is: a path, a version, an address, a code that stays."""
+
+from __future__ import annotations
+
+import re
+
+from coherence.lessons.error_words import CODE_PARTS, EXTENSIONS, ORDINARY, word_set
+
+
+def kind_of(word: str, before: str = "") -> str:
+    """Return which kind of slot a word is, ``"code"`` for what says itself what went wrong, or nothing.
+
+    Parameters
+    ----------
+    word : str
+        A word without white space, quotes and punctuation around it.
+    before : str
+        The word before it, in lower case: after "status" a number is a code.
+
+    Examples
+    --------
+    >>> kind_of("/srv/app.py"), kind_of("10.0.0.1:80"), kind_of("v18.2.0"), kind_of("E0382"), kind_of("user_id")
+    ('path', 'address', 'version', 'code', 'name')
+    """
+    if not word:
+        return ""
+    first = word[0]
+    if "://" in word and URL.match(word):
+        return "url"
+    if first in "/~\\." and len(word) > 1 and _ROOTED.match(word):
+        return "path"
+    if "/" in word or "\\" in word:
+        return _slashed(word)
+    if first.isdigit() or (first in "-+<>=^~v" and _VERSION.fullmatch(word)) or (first in "-+" and word[1:2].isdigit()):
+        return _numeric(word, before)
+    if ":" in word and _ADDRESS.fullmatch(word):
+        return "path" if has_extension(word.partition(":")[0]) else "address"
+    if word.lower() == "localhost" or _HOST.fullmatch(word):
+        return "address"
+    if CODE.fullmatch(word):
+        return "code"
+    if _HEX.fullmatch(word) or (len(word) >= 16 and _TOKEN_ID.fullmatch(word)):
+        return "id"
+    if has_extension(word) and not _BRAND.fullmatch(word):
+        return "path"
+    if word.isalpha() and not CAMEL.search(word):
+        return ""
+    if _COMPOUND.search(word):
+        return "code" if CODE_PARTS.search(word) and SIMPLE.fullmatch(word) else "name"
+    return ""
+
+
+def _slashed(word: str) -> str:
+    if word[0] == "@":
+        return "name"
+    if _DRIVE.match(word) or has_extension(word) or _ADDRESS_PATH.match(word):
+        return "path"
+    parts = re.split(r"[\\/]", word)
+    if parts[0] == "HTTP":
+        return ""
+    if _NUMERIC.fullmatch(word):
+        return "time" if IS_TIME.fullmatch(word) else "number"
+    if all(part.lower() in ORDINARY or len(part) < 3 for part in parts):
+        return ""
+    return "name"
+
+
+def _numeric(word: str, before: str) -> str:
+    if IS_TIME.fullmatch(word):
+        return "time"
+    if _ADDRESS.fullmatch(word) or _HOST.fullmatch(word):
+        return "address"
+    if _HEX.fullmatch(word) or _UUID.fullmatch(word):
+        return "id"
+    if word.isdigit():
+        if before in _BEFORE_CODES or (before == "code" and int(word[:9]) > 125):
+            return "code"
+        return "version" if before in VERSIONED else "number"
+    if _VERSION.fullmatch(word) and (word.count(".") > 1 or not word[0].isdigit() or before in VERSIONED):
+        return "version"
+    if _NUMERIC.fullmatch(word):
+        return "number"
+    if CODE.fullmatch(word):
+        return "code"
+    return "id" if len(word) >= 12 else "name"
+
+
+def has_extension(word: str) -> bool:
+    """Return whether a word, perhaps with line and column, ends like a file name."""
+    base = LINE_COLUMN.sub("", word)
+    stem, dot, extension = base.rpartition(".")
+    return bool(dot and stem) and extension.lower() in EXTENSIONS and not stem.endswith(("/", "\\"))
+
+
+CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+URL = re.compile(r"[a-zA-Z][\w+.-]{1,30}://")
+_ROOTED = re.compile(r"(?:/|~/|\.{1,2}[/\\]|\\\\|\.[A-Za-z])")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_ADDRESS_PATH = re.compile(r"[\w.-]+\\")
+_ADDRESS = re.compile(
+    r"(?:[A-Za-z0-9_](?:[\w.-]{0,100}\w)?|\[[0-9a-fA-F:.]{2,45}\]|\d{1,3}(?:\.\d{1,3}){3}|::1?|\*)?:\d{2,5}"
+)
+_HOST = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F:]{1,10}|::1")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HEX = re.compile(
+    r"0x[0-9a-fA-F]+|(?:sha\d{1,3}:)?(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,128}"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+_TOKEN_ID = re.compile(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])(?:[A-Za-z]{1,8}[-_])?[A-Za-z0-9]{14,200}")
+_VERSION = re.compile(
+    r"[<>=~^!]{0,3}v?\d{1,6}(?:\.(?:\d{1,8}|[x*])){1,4}(?:[-+.]?[A-Za-z][\w.+-]{0,40}|[-+]\d[\w.+-]{0,40})?"
+    r"(?:,[<>=~^!]{1,3}[\w.*]{1,20}){0,4}|[<>=~^!]{1,3}v?\d[\w.*-]{0,20}(?:,[<>=~^!]{1,3}[\w.*]{1,20}){0,4}|v\d{1,4}"
+)
+_NUMERIC = re.compile(
+    r"[-+]?\d[\d_]*(?:[.,:x×/*-]\d*)*(?:e[-+]?\d{1,4})?(?:%|[kKMGTP]?i?[bB]|[kKMGT]|st|nd|rd|th|px|m[bB])?"
+)
+IS_TIME = re.compile(
+    r"\d[\d.,]{0,12}\s?(?:ms|[nuµ]s|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?)"
+    r"|(?:\d{1,4}[hms]){1,2}\d{1,4}(?:\.\d{1,9})?s|\d{4}[-/]\d\d?[-/]\d\d?(?:[T ]\d\d?:\d\d.{0,20})?"
+    r"|\d\d?:\d\d(?::\d\d)(?:[.,]\d{1,9})?Z?|\d\d?/\d\d?/\d{4}"
+)
+CODE = re.compile(
+    r"E[A-Z]{3,20}(?:_[A-Z]{2,20})*|[A-Z]{1,8}-?\d{2,6}|ERR_\w{2,60}|SIG[A-Z]{2,7}|\d{2}[A-Z0-9]{3}(?<!\d{5})|HY000"
+    r"|(?:[A-Za-z]\w{0,60}\.)*[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Failure|NotFound)"
+)
+_BEFORE_CODES = frozenset(
+    {
+        "http",
+        "http/1.1",
+        "http/2",
+        "http/1.0",
+        "status",
+        "errno",
+        "statuscode",
+        "error",
+        "sqlstate",
+        "status_code",
+        "returncode",
+        "curl",
+        "signal",
+    }
+)
+VERSIONED = word_set("version versions v python node nodejs node.js ruby php java go golang rust npm than jdk jre")
+_COMPOUND = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}|[._:@$&*%#\d|+=<>()\[\]\\^~{}]|^--?[A-Za-z]")
+SIMPLE = re.compile(r"[A-Za-z][\w-]*")
+_BRAND = re.compile(r"[A-Z][a-z]+\.js")
+LINE_COLUMN = re.compile(r"(?::\d{1,7}){1,2}:?$|\(\d{1,7}(?:,\d{1,7})?\)$")

@@ -1,0 +1,374 @@
+"""The store of lessons: errors that were fixed once, found again by shape, words and meaning."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Literal, Self
+
+from coherence.lessons import table
+from coherence.lessons.candidates import all_hits, equal_hits
+from coherence.lessons.errors import LessonError
+from coherence.lessons.index.base import VectorIndex
+from coherence.lessons.intake import ends, make_new, own_cache
+from coherence.lessons.naming import asked_names
+from coherence.lessons.normal import normalise
+from coherence.lessons.ranking import rank
+from coherence.lessons.records import Lesson, LessonStats, Origin
+from coherence.lessons.searching import LOG, Searching
+from coherence.lessons.table import New
+from coherence.plain import check_count, check_flag, check_number, check_text, clean, shown
+from coherence.protocols import Embedder
+from coherence.redact import redact
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+from coherence.store.transaction import Transaction
+
+CAP = 1_000_000
+"""Lessons that are kept by default."""
+
+NEAREST = 100
+"""Lessons that the index is asked for; of those the most varied 30 are compared word by word."""
+
+OF_ONE_SHAPE = 4
+"""Lessons of one signature among these."""
+
+TOUCHED = 64
+"""Uses after which they are written, if nobody else is writing at that moment; till then they are noted in memory."""
+
+MOST_TOUCHED = 1_024
+"""Uses that are noted at most; then those before are forgotten."""
+
+
+class LessonStore:
+    """Errors and what fixed them, for many threads and processes at once.
+
+    Every lesson that :meth:`record` has acknowledged is in SQLite; the vector index is derived from it.
+
+    Parameters
+    ----------
+    store : path or Store
+        The file, made if missing; with a :class:`~coherence.store.store.Store` (``monitor.store``) its file is shared.
+        A path survives a kill of the process; for power cuts pass a ``Store``, which waits for the disk.
+    embedder : Embedder or EmbeddingCache, optional
+        Default: the shipped MiniLM model. It needs a ``fingerprint``. ``False``: lessons are found by equal signature
+        only.
+    cap : int
+        Lessons that are kept, 1 or more; beyond it those leave that were not used for longest, a hundredth at a time.
+    index : VectorIndex, optional
+        A backend of your own, such as :class:`~coherence.lessons.index.remote.QdrantIndex` for a fleet.
+    timeout_s : float
+        Seconds that embedding one text may take.
+    rebuild : bool
+        Embed anew what was embedded by another model, or not at all, instead of raising.
+
+    Raises
+    ------
+    EmbedderMismatchError
+        The lessons were embedded by another model.
+    StoreError
+        The file cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with LessonStore(f"{folder.name}/lessons.db") as store:
+    ...     id = store.record(
+    ...         pattern="ModuleNotFound",
+    ...         error_text="ModuleNotFoundError: No module named 'pkg_resources'",
+    ...         fix_text="pip install setuptools",
+    ...         tool="Bash",
+    ...     )
+    ...     [lesson.fix_text for lesson in store.query("No module named pkg_resources", tool="Bash")]
+    ['pip install setuptools']
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        store: str | Path | Store,
+        *,
+        embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
+        cap: int = CAP,
+        index: VectorIndex | None = None,
+        timeout_s: float = 2.0,
+        rebuild: bool = False,
+    ) -> None:
+        if not isinstance(store, str | Path | Store):
+            raise TypeError(f"store must be a path or a Store, not {shown(store)}")
+        self.cap = check_count("cap", cap, least=1)
+        timeout_s = check_number("timeout_s", timeout_s, least=0.0)
+        check_flag("rebuild", rebuild)
+        cache = own_cache(embedder)
+        if index is not None and cache is not None and index.dimensions != cache.embedder.dimensions:
+            raise ValueError(f"index must have {cache.embedder.dimensions} dimensions, not {index.dimensions}")
+        self._owns = not isinstance(store, Store)
+        self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
+        """The file; what else is in it is not touched."""
+        self._searching: Searching | None = None
+        self._touched: dict[int, None] = {}
+        self._uses = 0
+        self._lock, self._pid = RLock(), os.getpid()
+        self.closed = False
+        if cache is None:
+            return
+        self._searching = Searching(self.store, cache, index, timeout_s)
+        try:
+            if not rebuild:
+                self._searching.check(table.read_state(self.store))
+            elif table.any_without_vector(self.store, cache.fingerprint, cache.embedder.dimensions):
+                self.rebuild()
+        except BaseException:
+            if self._owns:
+                self.store.close()
+            raise
+
+    def record(
+        self,
+        *,
+        pattern: str,
+        error_text: str,
+        fix_text: str,
+        tool: str = "",
+        origin: Origin | None = None,
+        ts: float | None = None,
+    ) -> int:
+        """Keep a lesson, or count it once more if it is known: equal shape and names, equal tool and fix.
+
+        Parameters
+        ----------
+        pattern : str
+            A short name of the kind of error.
+        error_text : str
+            What was printed, of any length; secrets are redacted.
+        fix_text : str
+            What helped: a command, or an edit in words.
+        tool : str
+            The tool that failed.
+        origin : Origin, optional
+            The events it was learned from; the same events count once.
+        ts : float, optional
+            When, Unix seconds; default: now.
+
+        Returns
+        -------
+        int
+            The lesson's id.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument, which the message names; an error or a fix without a visible character is one.
+        StoreError
+            The file cannot be written; nothing was kept.
+        """
+        new = make_new(pattern=pattern, error_text=error_text, fix_text=fix_text, tool=tool, origin=origin, ts=ts)
+        return self.add([new])[0]
+
+    def add(self, lessons: Sequence[New]) -> list[int]:
+        """Keep many lessons in one transaction; return their ids. What has a vector already is not embedded again."""
+        searching = self._usable()
+        made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
+        ids = []
+        with self.store.transaction() as transaction:
+            self._flush(transaction)
+            for new, vector in made:
+                id = table.add(transaction, new, self.cap)
+                ids.append(id)
+                if vector is not None and searching is not None:
+                    searching.claim(transaction, len(vector) // 2)
+                    table.add_vector(transaction, id, vector)
+        return ids
+
+    def query(self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None) -> list[Lesson]:
+        """Return lessons whose error is like this one, the best first; nothing if none is.
+
+        An equal signature is looked up without embedding anything. Otherwise the nearest lessons by meaning are
+        compared word by word.
+
+        Parameters
+        ----------
+        text : str
+            An error as it was printed, or somebody's description of one.
+        tool : str, optional
+            The tool that failed; lessons of the same tool are a little likelier.
+        k : int
+            At most so many, 1 or more.
+        least : float, optional
+            Similarity in [0, 1] below which a lesson is left out; default: 0.35 for an error, 0.1 for a description.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument.
+        StoreError
+            The file cannot be read.
+        """
+        text = check_text("text", text)
+        check_count("k", k, least=1)
+        if least is not None:
+            check_number("least", least, least=0.0, most=1.0)
+        if tool is not None:
+            tool = check_text("tool", tool)
+        question = redact(ends(text))
+        asked = normalise(question)
+        searching = self._usable()
+        if not asked.text.strip():
+            return []
+        found: list[Lesson] = []
+        names = asked_names(asked, question)
+        if not asked.prose and not asked.weak:
+            found = rank(asked, question, tool, equal_hits(self.store, asked, names), k, least)
+        if not found:
+            found = rank(asked, question, tool, all_hits(self.store, searching, asked, names), k, least)
+        self._touch([lesson.id for lesson in found[:1]])
+        return found
+
+    def outcome(self, lesson_id: int, *, helped: bool, origin: str | None = None) -> None:
+        """Record whether a lesson's fix helped; one that keeps failing sinks, and is finally retired.
+
+        Raises
+        ------
+        LessonError
+            There is no such lesson.
+        """
+        self._usable()
+        check_count("lesson_id", lesson_id)
+        check_flag("helped", helped)
+        if origin is not None:
+            origin = clean(check_text("origin", origin, empty=False))
+        with self.store.transaction() as transaction:
+            self._flush(transaction)
+            if not table.add_outcome(transaction, lesson_id, helped=helped, ts=time.time(), origin=origin):
+                raise LessonError(f"{self.store.path}: there is no lesson {lesson_id}")
+
+    def get(self, lesson_id: int) -> Lesson | None:
+        """Return a lesson with where it was learned, ``None`` if there is none of this id."""
+        self._usable()
+        check_count("lesson_id", lesson_id)
+        return table.read_whole(self.store, lesson_id)
+
+    def lessons(self, *, limit: int | None = None, pattern: str | None = None) -> Iterator[Lesson]:
+        """Yield lessons, the most recently used first, page by page; one that is used meanwhile may be left out."""
+        self._usable()
+        if limit is not None:
+            check_count("limit", limit)
+        if pattern is not None:
+            check_text("pattern", pattern)
+        return table.walk(self.store, limit=limit, pattern=pattern)
+
+    def remove(self, lesson_ids: Sequence[int]) -> int:
+        """Remove lessons; return how many were there."""
+        self._usable()
+        ids = [check_count("lesson_ids", id) for id in lesson_ids]
+        with self.store.transaction() as transaction:
+            return sum(table.remove(transaction, id) for id in ids)
+
+    def prune(self, *, keep: int | None = None, retired: bool = False) -> int:
+        """Remove all but the ``keep`` most recently used lessons, and with ``retired`` those that are retired.
+
+        Returns
+        -------
+        int
+            How many were removed.
+        """
+        self._usable()
+        most = None if keep is None else check_count("keep", keep)
+        with self.store.transaction() as transaction:
+            self._flush(transaction)
+            return table.prune(transaction, keep=most, retired=check_flag("retired", retired))
+
+    def rebuild(self) -> int:
+        """Embed anew every lesson whose vector is missing, of another model or damaged, and make the index again.
+
+        Returns
+        -------
+        int
+            How many were embedded. What the embedder fails on stays without a vector, and is found by signature.
+        """
+        searching = self._usable(checked=False)
+        if searching is None:
+            raise LessonError("embedder=False: there is nothing to rebuild without an embedder")
+        return searching.rebuild()
+
+    def stats(self) -> LessonStats:
+        """Return what the store holds."""
+        searching = self._usable()
+        followed = searching.followed() if searching is not None else None
+        state = table.read_state(self.store)
+        retired, outcomes, helped, vectors = table.count_records(self.store)
+        return LessonStats(
+            lessons=state.count,
+            cap=self.cap,
+            retired=retired,
+            outcomes=outcomes,
+            helped=helped,
+            embedder=state.fingerprint,
+            vectors=vectors,
+            tier=followed.tier if followed is not None else "none",
+            index_memory_bytes=followed.memory_bytes if followed is not None else 0,
+            index_disk_bytes=followed.disk_bytes if followed is not None else 0,
+        )
+
+    def close(self) -> None:
+        """Write what was used and the index, and close the file if it was opened here; again does nothing."""
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            if self._touched:
+                with self.store.transaction() as transaction:
+                    self._flush(transaction)
+            if self._searching is not None:
+                self._searching.save()
+        except StoreError as error:  # what was looked up last is no reason to fail
+            LOG.warning("coherence: the last uses of lessons were not kept: %s", error)
+        finally:
+            if self._owns:
+                self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _usable(self, *, checked: bool = True) -> Searching | None:
+        if self.closed:
+            raise LessonError(f"{self.store.path}: this LessonStore is closed")
+        return self._searching
+
+    def _touch(self, ids: Sequence[int]) -> None:
+        """Remember what was used; it is written with the next lesson, or once it is much."""
+        with self._own_lock():
+            for id in ids:
+                self._touched.pop(id, None)
+                self._touched[id] = None
+            if len(self._touched) > MOST_TOUCHED:
+                del self._touched[next(iter(self._touched))]
+            self._uses += len(ids)
+            if not ids or self._uses % TOUCHED:
+                return
+        # Whoever asks neither waits nor suffers; it is tried again.
+        with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
+            self._flush(transaction)
+
+    def _flush(self, transaction: Transaction) -> None:
+        with self._own_lock():
+            ids, self._touched = list(self._touched), {}
+        table.touch(transaction, ids)
+
+    def _own_lock(self) -> RLock:
+        """Return the lock of this process: one that a fork has copied may be held by a thread that is not there."""
+        if self._pid != os.getpid():
+            self._lock, self._pid = RLock(), os.getpid()
+        return self._lock

@@ -1,0 +1,318 @@
+"""The tables of lessons: what is written and read, in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from coherence.lessons.naming import indexed_names
+from coherence.lessons.normal import ErrorShape
+from coherence.lessons.records import Known, Lesson, Origin
+from coherence.lessons.slots import digest, keys_of, number
+from coherence.store.store import Store
+from coherence.store.transaction import Transaction
+
+COLUMNS = "id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen"
+
+PAGE = 500
+
+MOST_REMOVALS = 100_000
+"""Removals that are remembered for indexes that follow the tables."""
+
+RETIRE_AFTER = 4
+"""Failures from which a fix that helped in less than a fifth of all cases is no longer offered."""
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(ErrorShape)
+_SEQS = msgspec.json.Decoder(tuple[int, ...])
+
+
+class New(msgspec.Struct, frozen=True):
+    """A lesson that is to be kept."""
+
+    pattern: str
+    error_text: str
+    fix_text: str
+    tool: str
+    shape: ErrorShape
+    names: bytes
+    """As :func:`~coherence.lessons.naming.names_of` gives them."""
+    ts: float
+    origin: Origin | None = None
+    count: int = 1
+    helped: int = 0
+    failed: int = 0
+
+    @property
+    def identity(self) -> bytes:
+        """What makes two lessons one: shape, names, tool and fix."""
+        parts = (
+            self.shape.signature.hex(),
+            *keys_of(self.shape),
+            "",
+            self.tool.lower(),
+            " ".join(self.fix_text.split()),
+        )
+        return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class State(msgspec.Struct, frozen=True):
+    """Where the tables stand."""
+
+    count: int
+    token: str
+    """Changes whenever vectors are made anew."""
+    fingerprint: str | None
+    dimensions: int | None
+    newest: int
+    """Number of the newest vector that was ever there."""
+    removal: int
+    """Number of the newest removal."""
+    forgotten: int
+    """Removals up to this number are not known any more."""
+
+
+def read_state(store: Store) -> State:
+    """Return where the tables stand."""
+    rows = store.fetch(
+        "SELECT count, token, fingerprint, dimensions, "
+        "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'lesson_vectors'), "
+        "(SELECT coalesce(max(number), 0) FROM lesson_removals), "
+        "(SELECT coalesce(min(number) - 1, 0) FROM lesson_removals) FROM lesson_state"
+    )
+    return State(*rows[0])
+
+
+def find_identity(store: Store, identity: bytes) -> int | None:
+    """Return the id of a lesson that is there already."""
+    rows = store.fetch("SELECT id FROM lessons WHERE identity = ?", (identity,))
+    return int(rows[0][0]) if rows else None
+
+
+def find_vector(store: Store, identity: bytes) -> bytes | None:
+    """Return the vector of a lesson that is there already, ``None`` if it has none or there is no such lesson."""
+    rows = store.fetch(
+        "SELECT vector FROM lesson_vectors WHERE lesson_id = (SELECT id FROM lessons WHERE identity = ?)", (identity,)
+    )
+    return bytes(rows[0][0]) if rows else None
+
+
+def any_without_vector(store: Store, fingerprint: str, dimensions: int) -> bool:
+    """Tell whether any lesson has no vector of this model."""
+    state = read_state(store)
+    other = state.fingerprint is not None and (state.fingerprint, state.dimensions) != (fingerprint, dimensions)
+    return other or count_records(store)[3] < state.count
+
+
+def add(transaction: Transaction, new: New, cap: int) -> int:
+    """Keep a lesson, or count it once more if it is there; return its id. Makes room first if the cap is reached."""
+    origin = new.origin
+    known = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
+    if known and origin is not None and origin.seqs:  # one success may solve two errors: the lesson counts too
+        told = transaction.execute(
+            "SELECT 1 FROM lesson_origins WHERE agent = ? AND session = ? AND seq = ? AND lesson_id = ?",
+            (origin.agent, origin.session, origin.seqs[-1], known[0][0]),
+        )
+        if told:  # the same events again, after a crash between two writes
+            return int(known[0][0])
+    used = tick(transaction)
+    if known:
+        id = int(known[0][0])
+        transaction.execute(
+            "UPDATE lessons SET count = count + ?, helped = helped + ?, failed = failed + ?, seen = max(seen, ?), "
+            "used = ?, retired = retired AND ? WHERE id = ?",
+            # What is recorded once more has worked once more.
+            (new.count, new.helped, new.failed, new.ts, used, bool(new.helped or new.failed or not new.count), id),
+        )
+    else:
+        make_room(transaction, cap)
+        id = _insert(transaction, new, used)
+    if new.helped or new.failed:
+        _judge(transaction, id)
+    if origin is not None and origin.seqs:
+        transaction.execute(
+            "INSERT INTO lesson_origins (agent, session, seq, lesson_id, seqs) VALUES (?, ?, ?, ?, ?)",
+            (origin.agent, origin.session, origin.seqs[-1], id, _ENCODER.encode(origin.seqs).decode()),
+        )
+    return id
+
+
+def _insert(transaction: Transaction, new: New, used: int) -> int:
+    keys, signature = keys_of(new.shape), number(new.shape.signature)
+    rows = transaction.execute(
+        "INSERT INTO lessons (identity, signature, slots, pattern, tool, error_text, fix_text, shape, names, count, "
+        "helped, failed, created, seen, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (
+            new.identity,
+            signature,
+            digest(keys),
+            new.pattern,
+            new.tool,
+            new.error_text,
+            new.fix_text,
+            _ENCODER.encode(new.shape).decode(),
+            new.names,
+            new.count,
+            new.helped,
+            new.failed,
+            float(new.ts),
+            float(new.ts),
+            used,
+        ),
+    )
+    id = int(rows[0][0])
+    for value in sorted({digest([key]) for key in keys} | indexed_names(new.names)):
+        transaction.execute(
+            "INSERT INTO lesson_slots (signature, value, lesson_id) VALUES (?, ?, ?)", (signature, value, id)
+        )
+    return id
+
+
+def add_vector(transaction: Transaction, id: int, vector: bytes) -> None:
+    """Keep the vector of a lesson; the first one stays."""
+    transaction.execute("INSERT OR IGNORE INTO lesson_vectors (lesson_id, vector) VALUES (?, ?)", (id, vector))
+
+
+def tick(transaction: Transaction) -> int:
+    """Move the clock of use on, and return it."""
+    return int(transaction.execute("UPDATE lesson_state SET clock = clock + 1 RETURNING clock")[0][0])
+
+
+def touch(transaction: Transaction, ids: Sequence[int]) -> None:
+    """Note that lessons were used, the last one last."""
+    for id in ids:
+        transaction.execute("UPDATE lessons SET used = ? WHERE id = ?", (tick(transaction), id))
+
+
+def make_room(transaction: Transaction, cap: int) -> int:
+    """Remove what was not used for longest, if the cap is reached: a hundredth of it at once. Return how many."""
+    count = int(transaction.execute("SELECT count FROM lesson_state")[0][0])
+    return drop_oldest(transaction, count - cap + max(cap // 100, 1)) if count >= cap else 0
+
+
+def drop_oldest(transaction: Transaction, number: int) -> int:
+    """Remove so many lessons, those first that were not used for longest."""
+    transaction.execute("DELETE FROM lessons WHERE id IN (SELECT id FROM lessons ORDER BY used, id LIMIT ?)", (number,))
+    gone = _changes(transaction)
+    forget_removals(transaction)
+    return gone
+
+
+def forget_removals(transaction: Transaction) -> None:
+    """Keep the newest removals only; an index that is further behind is made anew."""
+    transaction.execute(
+        "DELETE FROM lesson_removals WHERE number <= (SELECT max(number) FROM lesson_removals) - ?", (MOST_REMOVALS,)
+    )
+
+
+def prune(transaction: Transaction, *, keep: int | None, retired: bool) -> int:
+    """Remove retired lessons, and all but so many of the most recently used; return how many."""
+    gone = 0
+    if retired:
+        transaction.execute("DELETE FROM lessons WHERE retired = 1")
+        gone += _changes(transaction)
+        forget_removals(transaction)
+    if keep is not None:
+        count = int(transaction.execute("SELECT count FROM lesson_state")[0][0])
+        gone += drop_oldest(transaction, max(count - keep, 0))
+    return gone
+
+
+def remove(transaction: Transaction, id: int) -> int:
+    """Remove a lesson; return how many there were of this id."""
+    transaction.execute("DELETE FROM lessons WHERE id = ?", (id,))
+    gone = _changes(transaction)
+    forget_removals(transaction)
+    return gone
+
+
+def _changes(transaction: Transaction) -> int:
+    return int(transaction.execute("SELECT changes()")[0][0])
+
+
+def add_outcome(transaction: Transaction, id: int, *, helped: bool, ts: float, origin: str | None) -> bool:
+    """Count whether a fix helped; return whether the lesson is there. One origin counts once."""
+    if not transaction.execute("SELECT 1 FROM lessons WHERE id = ?", (id,)):
+        return False
+    transaction.execute(
+        "INSERT INTO lesson_outcomes (lesson_id, helped, ts, origin) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (origin) DO NOTHING",
+        (id, int(helped), float(ts), origin),
+    )
+    if not _changes(transaction):
+        return True
+    column = "helped" if helped else "failed"
+    transaction.execute(f"UPDATE lessons SET {column} = {column} + 1 WHERE id = ?", (id,))  # noqa: S608 - a constant
+    _judge(transaction, id)
+    if helped:
+        touch(transaction, [id])
+    return True
+
+
+def _judge(transaction: Transaction, id: int) -> None:
+    """Retire a lesson that keeps failing, or offer it again."""
+    transaction.execute(
+        "UPDATE lessons SET retired = failed >= ? AND helped * 4 < failed WHERE id = ?", (RETIRE_AFTER, id)
+    )
+
+
+def read_lessons(store: Store, ids: Sequence[int]) -> dict[int, Known]:
+    """Return the lessons of these ids that are there."""
+    found: dict[int, Known] = {}
+    for at in range(0, len(ids), PAGE):
+        part = tuple(int(id) for id in ids[at : at + PAGE])
+        marks = ", ".join("?" * len(part))
+        for row in store.fetch(f"SELECT {COLUMNS} FROM lessons WHERE id IN ({marks})", part):  # noqa: S608
+            found[row[0]] = known_of(row)
+    return found
+
+
+def known_of(row: tuple[object, ...]) -> Known:
+    """Return the lesson of a row of :data:`COLUMNS`."""
+    id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen = row
+    assert isinstance(shape, str)
+    values = (id, pattern, tool, error_text, fix_text, _DECODER.decode(shape), count, helped, failed, bool(retired))
+    return Known(*values, created, seen)  # type: ignore[arg-type]  # the database checks their types
+
+
+def walk(store: Store, *, limit: int | None, pattern: str | None) -> Iterator[Lesson]:
+    """Yield lessons, the most recently used first, page by page."""
+    left = 2**62 if limit is None else limit
+    bound = (2**62, 0)
+    while left > 0:
+        rows = store.fetch(
+            f"SELECT used, {COLUMNS} FROM lessons WHERE (used, id) < (?, ?) AND (? IS NULL OR pattern = ?) "  # noqa: S608
+            "ORDER BY used DESC, id DESC LIMIT ?",
+            (*bound, pattern, pattern, min(left, PAGE)),
+        )
+        for row in rows:
+            yield known_of(row[1:]).as_lesson()
+        if len(rows) < min(left, PAGE):
+            return
+        bound, left = (rows[-1][0], rows[-1][1]), left - len(rows)
+
+
+def read_whole(store: Store, id: int) -> Lesson | None:
+    """Return a lesson with where it was learned, ``None`` if it is not there."""
+    known = read_lessons(store, [id]).get(id)
+    return None if known is None else msgspec.structs.replace(known.as_lesson(), origins=origins(store, id))
+
+
+def count_records(store: Store) -> tuple[int, int, int, int]:
+    """Return how many lessons are retired, how many outcomes are known, how many helped, how many vectors there are."""
+    row = store.fetch(
+        "SELECT (SELECT count(*) FROM lessons WHERE retired = 1), (SELECT count(*) FROM lesson_outcomes), "
+        "(SELECT count(*) FROM lesson_outcomes WHERE helped = 1), (SELECT count(*) FROM lesson_vectors)"
+    )[0]
+    return int(row[0]), int(row[1]), int(row[2]), int(row[3])
+
+
+def origins(store: Store, id: int, most: int = 5) -> tuple[Origin, ...]:
+    """Return where a lesson was learned, the newest first."""
+    rows = store.fetch(
+        "SELECT agent, session, seqs FROM lesson_origins WHERE lesson_id = ? ORDER BY rowid DESC LIMIT ?",
+        (id, most),
+    )
+    return tuple(Origin(agent, session, _SEQS.decode(seqs)) for agent, session, seqs in rows)

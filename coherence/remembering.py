@@ -1,0 +1,122 @@
+"""Between an agent's events and the store of lessons: what is known of its errors, and what its fixes teach."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from threading import Lock
+
+from coherence.column import Column
+from coherence.decide.recalling import LEAST, Judged
+from coherence.errors import CoherenceError
+from coherence.events import Recalled, Source
+from coherence.lessons.records import Lesson, Origin
+from coherence.lessons.solving import Solved
+from coherence.lessons.store import LessonStore
+
+LOG = logging.getLogger("coherence")
+
+MOST_TOLD = 2
+"""Lessons that are told of one error."""
+
+MAX_FIX = 400
+"""Characters of a fix that are recorded with a tick."""
+
+MOST_WAITING = 256
+
+
+class Remembering:
+    """Looks up errors of one agent, and keeps what it learns. Nothing is raised into the host.
+
+    Parameters
+    ----------
+    lessons : LessonStore
+        What is known.
+    name : tuple of str
+        Agent and session, for the provenance of lessons.
+    learns : bool
+        Whether lessons are kept; tests and replays only look.
+    """
+
+    def __init__(self, lessons: LessonStore, name: tuple[str, str], *, learns: bool) -> None:
+        self.lessons = lessons
+        self.name = name
+        self.learns = learns
+        self._waiting: deque[tuple[float, Solved | Judged]] = deque(maxlen=MOST_WAITING)
+        self._writing = Lock()
+        self._down = False
+
+    def recall(self, column: Column) -> tuple[Recalled, ...] | None:
+        """Return what is known of the newest error, the likeliest first; ``None`` if there is none to look up."""
+        action = column.unexplained
+        if action is None:
+            return None
+        context = column.state.context
+        text = context[-1].text if context and context[-1].seq == action.seq else action.came.first_line
+        try:
+            found = self.lessons.query(text, tool=action.tool, k=MOST_TOLD, least=LEAST)
+        except Exception as error:  # what is known must never stand in the way of what is done
+            self._say(error)
+            return ()
+        return tuple(_recalled(lesson) for lesson in found)
+
+    def take(self, column: Column) -> None:
+        """Take what the newest events have taught, to be written by :meth:`save`."""
+        while column.learned:
+            taught = column.learned.popleft()
+            if self.learns:
+                self._waiting.append((time.time(), taught))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anything is to be written."""
+        return bool(self._waiting)
+
+    def save(self) -> None:
+        """Write what waits; what cannot be written goes on waiting."""
+        if not self._waiting or not self._writing.acquire(blocking=False):
+            return
+        try:
+            while self._waiting:
+                ts, taught = self._waiting[0]
+                self._write(ts, taught)
+                self._waiting.popleft()
+            self._down = False
+        except Exception as error:
+            self._say(error)
+        finally:
+            self._writing.release()
+
+    def _write(self, ts: float, taught: Solved | Judged) -> None:
+        if isinstance(taught, Judged):
+            origin = "\0".join((*self.name, taught.firing))
+            try:
+                self.lessons.outcome(taught.lesson, helped=taught.helped, origin=origin)
+            except CoherenceError:
+                if self.lessons.get(taught.lesson) is not None:
+                    raise
+            return
+        self.lessons.record(
+            pattern=taught.pattern,
+            error_text=taught.error_text,
+            fix_text=taught.fix_text,
+            tool=taught.tool,
+            origin=Origin(*self.name, taught.seqs),
+            ts=ts,
+        )
+
+    def _say(self, error: Exception) -> None:
+        if not self._down:
+            LOG.warning("coherence: lessons: %s", error)
+        self._down = True
+
+
+def remember(lessons: LessonStore | None, name: tuple[str, str], source: Source) -> Remembering | None:
+    """Return what an agent's engine uses of a store of lessons."""
+    return None if lessons is None else Remembering(lessons, name, learns=source != "test")
+
+
+def _recalled(lesson: Lesson) -> Recalled:
+    fix = lesson.fix_text if len(lesson.fix_text) <= MAX_FIX else f"{lesson.fix_text[: MAX_FIX - 1]}…"
+    return Recalled(lesson.id, lesson.similarity, fix, lesson.seen, lesson.helped, lesson.failed, lesson.refilled)

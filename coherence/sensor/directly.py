@@ -1,0 +1,36 @@
+"""Embedding single texts outside a tick, under a deadline of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from coherence.sensor.calls import Breaker, Call
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.sensor.stages import Group, Stages, run_stages
+from coherence.sensor.waiting import drive_sync
+from coherence.vectors import Half
+
+
+def embed_now(
+    cache: EmbeddingCache, texts: Sequence[str], timeout_s: float, breaker: Breaker | None = None
+) -> dict[str, Half]:
+    """Return the vectors of texts, embedding one after the other those that are not known.
+
+    What fails, or takes longer than ``timeout_s`` seconds, has none. Nothing is raised. With a ``breaker`` that the
+    caller keeps, an embedder that took too long is left out for some texts, and for as long as that call still runs:
+    one that hangs holds one thread, and not one a text.
+    """
+    found: dict[str, Half | str] = {}
+    breaker = Breaker() if breaker is None else breaker
+    for text in cache.find(texts, found):
+        until = time.monotonic() + timeout_s
+        call = Call("embedder", partial(cache.make, [text], until, []), breaker)
+        drive_sync(run_stages(_alone(call, until)))
+        cache.find([text], found)
+    return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
+
+
+def _alone(call: Call, until: float) -> Stages[None]:
+    yield Group([call], until)

@@ -1,0 +1,185 @@
+"""How exact, fast and small the vector index of lessons is; asserts nothing.
+
+Run as ``python tests/bench/lesson_index.py`` (20,000 real sentences, 1,000,000 synthesised vectors), or with
+``--texts 100000``. Embedding a sentence takes some milliseconds; the vectors are kept in ``.bench/`` for the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import shutil
+import statistics
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from showing import row, say
+
+from coherence.lessons.index import kernels, scan, table
+from coherence.lessons.index.base import Mark
+from coherence.lessons.index.local import LocalIndex
+from coherence.providers.minilm import MiniLMEmbedder
+
+Half = npt.NDArray[np.float16]
+D = 384
+QUERIES = 300
+CACHE = Path(".bench")
+SLICE_WORDS = 12
+CENTRES = 20_000
+CHUNK = 25_000
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from strings(inner)
+
+
+def real_texts(count: int) -> list[str]:
+    """Return different sentences of recorded runs and pages, in random order, then slices of 12 words of them."""
+    found: dict[str, None] = {}
+    whole: list[str] = [path.read_text() for path in sorted(Path("docs").glob("*.md"))]
+    for path in sorted([*Path("tests/data/runs").glob("*.gz"), *Path("examples/data").glob("*.gz")]):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for line in file:
+                whole.extend(strings(json.loads(line)))
+    for text in whole:
+        found.update(
+            dict.fromkeys(part.strip()[:300] for part in re.split(r"\n+|(?<=[.!?])\s", text) if len(part) > 20)
+        )
+    texts = list(found)
+    random.Random(1).shuffle(texts)
+    for text in list(texts):
+        words = text.split()
+        for start in range(0, len(words) - SLICE_WORDS, SLICE_WORDS // 2):
+            found.setdefault(" ".join(words[start : start + SLICE_WORDS]))
+    slices = list(found)[len(texts) :]
+    random.Random(2).shuffle(slices)
+    return [*texts, *slices][: count + QUERIES]
+
+
+def real_vectors(count: int) -> Half:
+    """Return the vectors of that many sentences and of the queries behind them."""
+    texts = real_texts(count)
+    path = CACHE / f"minilm-{len(texts)}.npy"
+    if not path.exists():
+        embed = MiniLMEmbedder().embed
+        CACHE.mkdir(exist_ok=True)
+        np.save(path, np.array([embed(text) for text in texts], np.float16))
+    vectors: Half = np.load(path)
+    return vectors
+
+
+def synthesised(count: int, seed: int) -> npt.NDArray[np.float32]:
+    """Return vectors around 20,000 centres; like real ones, few directions hold most of what differs (power law)."""
+    spectrum = (np.arange(1, D + 1) ** -0.5).astype(np.float32)
+    centres = np.random.default_rng(0).standard_normal((CENTRES, D), np.float32)
+    rng = np.random.default_rng(seed)
+    mixed = centres[rng.integers(0, CENTRES, count)] + 0.6 * rng.standard_normal((count, D), np.float32)
+    return mixed * spectrum
+
+
+def anonymous_mb() -> float:
+    for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
+        if line.startswith("Anonymous:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def timed_ms(action: Any, inputs: Any) -> list[float]:
+    times = []
+    for each in inputs:
+        started = time.perf_counter_ns()
+        action(each)
+        times.append((time.perf_counter_ns() - started) / 1e6)
+    return times
+
+
+def recall(index: LocalIndex, queries: Any, k: int = 10) -> float:
+    """Return the share of the exact ``k`` nearest that a search gives; exact = the same rows without codes."""
+    view = index._table.view()
+    hits = 0
+    for query in queries:
+        unit = (query / np.linalg.norm(query.astype(np.float32))).astype(np.float32)
+        exact = scan.search(view._replace(codes=None), unit, k)[0]
+        hits += len(np.intersect1d(exact, index.search(query, k)[0]))
+    return hits / (k * len(queries))
+
+
+def measure(
+    name: str, chunks: Iterable[Any], queries: Any, target_ms: float | None, target_recall: float | None
+) -> None:
+    folder = CACHE / "index"
+    shutil.rmtree(folder, ignore_errors=True)
+    index = LocalIndex(D, folder)
+    n = 0
+    for part in chunks:
+        index.add(np.arange(n, n + len(part)) + 1, part)
+        n += len(part)
+    say(f"{name}, save all", f"{timed_ms(lambda _: index.save(folder, Mark('bench', D, n)), [0])[0]:,.0f} ms", "-")
+    index = LocalIndex(D)
+    loading = statistics.median(timed_ms(lambda _: index.load(folder, "bench"), range(5)))
+    if n in (100_000, 1_000_000):
+        row(f"{name}, load beyond the import of faiss", loading, {100_000: 60.0, 1_000_000: 600.0}[n], " ms")
+    else:
+        say(f"{name}, load", f"{loading:,.2f} ms", "-")
+    timed_ms(lambda query: index.search(query, 100), queries)  # maps the pages
+    times = timed_ms(lambda query: index.search(query, 100), queries)
+    label = f"{name} ({index.stats().tier}), search k=100"
+    if target_ms is None:
+        say(f"{label}, p50", f"{statistics.median(times):.3f} ms", "-")
+    else:
+        row(f"{label}, p50", statistics.median(times), target_ms, " ms")
+    say(f"{label}, p99", f"{sorted(times)[int(0.99 * len(times))]:.3f} ms", "-")
+    if target_recall is not None:
+        row(f"{name}, recall@10", 100.0 * recall(index, queries), 100.0 * target_recall, " %", least=True)
+    if n >= 100_000:
+        more = synthesised(1_000, 5)
+        adding = timed_ms(lambda at: index.add([n + 1 + at], more[at : at + 1]), range(len(more)))
+        row(f"{name}, add one, mean of 1,000", 1_000 * statistics.fmean(adding), 50.0, " us")
+        say(f"{name}, add one, median", f"{1_000 * statistics.median(adding):.1f} us", "-")
+        say(f"{name}, index in memory", f"{index.stats().memory_bytes / 1e6:,.0f} MB", "-")
+        row(f"{name}, anonymous memory of the process", anonymous_mb(), 300.0, " MB")
+        saving = timed_ms(lambda at: index.save(folder, Mark("bench", D, n + 1000 + at)), range(20))
+        say(f"{name}, save what is new", f"{statistics.median(saving):.2f} ms", "-")
+    shutil.rmtree(folder)
+
+
+def imports() -> None:
+    """Pay for faiss before anything is timed; on a cold start it is most of the first large search."""
+    started = time.perf_counter()
+    kernels.nearest_rows(np.ones((1, 8), np.float16), np.ones(8, np.float32), 1)
+    say("import of faiss and its first call", f"{1e3 * (time.perf_counter() - started):.0f} ms", "-")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=20_000, help="real sentences to embed, up to about 100,000")
+    parser.add_argument("--synthesised", type=int, default=1_000_000, help="synthesised vectors, 0 = none")
+    options = parser.parse_args()
+    imports()
+    real = real_vectors(options.texts)
+    vectors, queries = real[:-QUERIES], real[-QUERIES:].copy()
+    for n, target in ((100, 0.1), (1_000, None), (10_000, None), (50_000, None), (len(vectors), None)):
+        if n <= len(vectors):
+            measure(f"{n:,} real", [vectors[:n]], queries, 1.5 if n == 100_000 else target, None)
+    table.MOST_FLAT = table.LEAST_BINARY = 0  # codes at any size, or 20,000 would be exact anyway
+    measure(f"{len(vectors):,} real, by codes", [vectors], queries, None, 0.99)
+    del real, vectors
+    if options.synthesised:
+        steps = options.synthesised // CHUNK
+        made = (synthesised(CHUNK, seed=100 + step) for step in range(steps))
+        measure(f"{steps * CHUNK:,} synthesised", made, synthesised(QUERIES, seed=4), 11.0, 0.97)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Lessons go out as JSON lines and come in again, once, whatever stands between them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.lessons import entries, exchange
+from coherence.lessons.entries import Entry, Refusal, read_entries
+from coherence.lessons.exchange import ImportReport, export_lessons, import_lessons
+from coherence.lessons.store import LessonStore
+from coherence.providers import HashingEmbedder
+
+YAML = "ModuleNotFoundError: No module named 'yaml'"
+LONG = "=== tests ===\n" + "collected one more item\n" * 100 + YAML + "\n" + "teardown of one more item\n" * 100
+
+
+def opened(path: Path) -> LessonStore:
+    return LessonStore(path, embedder=HashingEmbedder())
+
+
+def out(store: LessonStore) -> bytes:
+    return b"".join(export_lessons(store))
+
+
+def load(store: LessonStore, *lessons: object) -> ImportReport:
+    return import_lessons(store, io.BytesIO("\n".join(json.dumps(lesson) for lesson in lessons).encode()))
+
+
+def lesson(error: str = YAML, **more: object) -> dict[str, object]:
+    return {"pattern": "NoModule", "error_text": error, "fix_text": "pip install pyyaml", "tool": "Bash", **more}
+
+
+def refusals(data: bytes) -> list[tuple[int, str]]:
+    return [(found.line, found.why) for found in read_entries(io.BytesIO(data)) if isinstance(found, Refusal)]
+
+
+def test_what_goes_out_comes_in_unchanged(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as one, opened(tmp_path / "b.db") as other:
+        id = one.record(**lesson(), ts=100.5)  # type: ignore[arg-type]
+        one.record(**lesson(), ts=200.5)  # type: ignore[arg-type]
+        one.outcome(id, helped=True)
+        one.outcome(id, helped=False)
+        one.record(
+            pattern="ü", error_text="fatal: 'origin' does not appear to be a git repository", fix_text="git add\n»x«"
+        )
+        lines = out(one)
+        first = json.loads(lines.splitlines()[0])
+        assert first == lesson(count=2, helped=1, failed=1, created=100.5, seen=200.5)
+        assert load_bytes(other, lines) == ImportReport(added=2)
+        assert out(other) == lines
+        assert other.query("ModuleNotFoundError: No module named 'yaml'")[0].fix_text == "pip install pyyaml"
+        assert other.stats().vectors == 2
+
+
+def load_bytes(store: LessonStore, data: bytes) -> ImportReport:
+    return import_lessons(store, io.BytesIO(data))
+
+
+def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as store:
+        ids = [store.record(**lesson(f"No module named 'm{n}'")) for n in range(3)]  # type: ignore[arg-type]
+        store.outcome(ids[0], helped=True)
+        lines = out(store)
+        for _ in range(2):
+            assert load_bytes(store, lines) == ImportReport(same=3)
+        assert out(store) == lines
+
+
+def test_the_larger_number_and_the_later_time_stay(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as store:
+        assert load(store, lesson(count=5, helped=1, failed=3, ts=50)) == ImportReport(added=1)
+        assert load(store, lesson(count=3, helped=2, failed=3, ts=40)) == ImportReport(changed=1)  # 2 > 1 helped
+        assert load(store, lesson(count=5, ts=60)) == ImportReport(changed=1)  # 60 > 50
+        assert load(store, lesson(count=4), lesson()) == ImportReport(same=1)  # no time is no later time
+        (kept,) = store.lessons()
+        assert (kept.count, kept.helped, kept.failed, kept.created, kept.seen) == (5, 2, 3, 50.0, 60.0)
+
+
+def test_two_lines_of_one_lesson_are_one(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as store:
+        assert load(store, lesson(ts=9), lesson(ts=7, count=4), lesson(ts=8)) == ImportReport(added=1)
+        (kept,) = store.lessons()
+        assert (kept.count, kept.created, kept.seen) == (4, 7.0, 9.0)
+
+
+def test_a_shortened_error_keeps_its_shape(tmp_path: Path) -> None:
+    # 100 lines of 24 and 26 letters around it: more than 4,000, of which the ends and the message are kept
+    with opened(tmp_path / "a.db") as one, opened(tmp_path / "b.db") as other:
+        one.record(pattern="NoModule", error_text=LONG, fix_text="pip install pyyaml")
+        assert "No module named 'yaml'" in next(one.lessons()).error_text
+        lines = out(one)
+        assert load_bytes(one, lines) == ImportReport(same=1)
+        load_bytes(other, lines)
+        assert other.query(YAML)[0].match == "exact"
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["x", {}, {"signature": "AAAA"}, [1]],
+)
+def test_a_shape_that_is_none_is_refused(shape: object) -> None:
+    ((line, why),) = refusals(json.dumps(lesson(shape=shape)).encode())
+    assert line == 1 and why.startswith("shape: ")
+
+
+def test_a_shape_of_wrong_size_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as store:
+        store.record(pattern="p", error_text=LONG, fix_text="f")
+        line = json.loads(out(store))
+    assert refusals(json.dumps(line).encode()) == []
+    for change in ({"signature": "AAAA"}, {"text": "x" * 30_000}):
+        bad = {**line, "shape": {**line["shape"], **change}}
+        assert refusals(json.dumps(bad).encode()) == [(1, "shape: not one of an error")]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_array_of_another_program_is_read(tmp_path: Path, indent: int | None) -> None:
+    array = [
+        {"pattern": "p", "error": YAML, "fix": "pip install pyyaml", "tool": "Bash", "ts": 1_700_000_000},
+        {"pattern": "p", "error": "boom: no such lever", "fix": "", "tool": None, "ts": 5},
+        {"pattern": "p", "error": "boom: no such lever", "fix": "pull", "tool": None, "ts": "1970-01-01T00:01:40Z"},
+    ]
+    data = json.dumps(array, indent=indent).encode()
+    with opened(tmp_path / "a.db") as store:
+        report = load_bytes(store, data)
+        assert (report.added, report.refused) == (2, 1)
+        # with an indent of 2, "[" and "{" are lines 1 and 2, five fields and "}," follow: the second "{" is on line 9
+        assert [(bad.line, bad.why) for bad in report.refusals] == [
+            (1 if indent is None else 9, "fix_text must not be empty, not ''")
+        ]
+        assert {kept.seen for kept in store.lessons()} == {1_700_000_000.0, 100.0}
+
+
+def test_bad_lines_are_told_and_the_others_kept(tmp_path: Path) -> None:
+    data = b"\n".join(
+        [
+            json.dumps(lesson()).encode(),
+            b"",
+            b"\xff\xfe\x00",
+            b"{",
+            b"7",
+            b'{"pattern": "p", "error": "e"}',
+            json.dumps(lesson(count=0)).encode(),
+            json.dumps(lesson(seen="yesterday")).encode(),
+            json.dumps(lesson(ts=float("nan"))).encode(),
+            json.dumps(lesson(tool=3)).encode(),
+            b"[" * 100_000,
+            b"9" * 5_000,
+            json.dumps(lesson("boom", fix_text="x")).encode(),
+        ]
+    )
+    with opened(tmp_path / "a.db") as store:
+        report = load_bytes(store, data)
+    assert (report.added, report.refused) == (2, 10)
+    found = {bad.line: bad.why for bad in report.refusals}
+    assert list(found) == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert found[3] == "not UTF-8 text"
+    assert found[4].startswith("not JSON: ") and found[12].startswith("not JSON: ")
+    assert found[5] == "a lesson must be a JSON object, not 7"
+    assert found[6] == "fix_text is missing"
+    assert found[7].startswith("count must be in [1, ")
+    assert found[8] == "seen must be Unix seconds or ISO 8601, not 'yesterday'"
+    assert found[9].startswith("ts must be") or found[9].startswith("seen must be")
+    assert found[10] == "tool must be a str, not 3"
+
+
+def test_an_array_that_was_cut_off_is_told() -> None:
+    one = json.dumps(lesson())
+    assert refusals(f"[{one}]".encode()) == []
+    assert refusals(f"[{one},".encode()) == [(1, "the array does not end: the file may have been cut off")]
+    ((line, why),) = refusals(f'[{one},\n{{"pattern": '.encode())
+    assert line == 2 and why.endswith("nothing after it was read")
+
+
+def test_one_object_over_several_lines_is_read() -> None:
+    text = "\ufeff\n" + json.dumps(lesson(), indent=2) + "\n" + json.dumps(lesson("boom"), indent=2)
+    found = list(read_entries(io.BytesIO(text.encode())))
+    assert [type(each) for each in found] == [Entry, Entry]
+
+
+def test_what_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "MAX_BYTES", 200)
+    long, short = json.dumps(lesson("x" * 1_000)), json.dumps(lesson("boom"))
+    found = list(read_entries(io.BytesIO(f"{short}\n{long}\n{short}".encode())))
+    assert [getattr(each, "line", None) for each in found] == [None, 2, None]
+    ((line, why),) = refusals(f"[{short},\n{short},\n{short}]".encode())
+    assert line == 1 and "one lesson a line" in why
+
+
+def test_only_so_many_refusals_are_kept(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as store:
+        report = load_bytes(store, b"?\n" * 500)
+    assert report.refused == 500 and len(report.refusals) == exchange.MOST_REFUSALS
+
+
+def test_many_lessons_go_in_pieces(tmp_path: Path) -> None:
+    seen: list[int] = []
+    lines = "\n".join(json.dumps(lesson(f"No module named 'module{n}'")) for n in range(600)).encode()
+    with opened(tmp_path / "a.db") as store:
+        report = import_lessons(store, io.BytesIO(lines), seen.append)
+        assert report.added == 600 == store.stats().lessons
+        store.query("No module named 'module7'")  # what was used last makes no difference
+        errors = [json.loads(line)["error_text"] for line in out(store).splitlines()]
+        assert errors == [f"No module named 'module{n}'" for n in range(600)]
+    assert seen == [256, 512]  # the rest, 88, is kept at the end
+
+
+def test_lone_surrogates_and_secrets_do_not_come_in(tmp_path: Path) -> None:
+    key = "sk-ant-api03-" + "a1B2" * 20
+    with opened(tmp_path / "a.db") as store:
+        load_bytes(store, json.dumps(lesson("bad \ud800 text", fix_text=f"export KEY={key}")).encode())
+        (kept,) = store.lessons()
+        assert kept.error_text == "bad \ufffd text"
+        assert key not in kept.fix_text and key.encode() not in out(store)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_nothing_that_is_read_raises(data: bytes) -> None:
+    for prefix in (b"", b"[", b"{\n", b'{"pattern": "p", "error": "e", "fix": "f"}\n'):
+        for found in read_entries(io.BytesIO(prefix + data)):
+            assert isinstance(found, Entry) or found.line >= 1

@@ -1,0 +1,54 @@
+"""Which line of an output says what went wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.lessons.cleaning import clean_lines
+from coherence.lessons.headlines import find_headline
+from coherence.lessons.normal import normalise
+
+NOISE = "".join(f"[{number}/900] Building CXX object src/module_{number}.cc.o\n" for number in range(900))
+
+CHOSEN = [
+    ("a.c:1:1: error: unknown type name 'a'\na.c:9:1: error: expected ';'", "unknown type name 'a'"),
+    ("make: *** [Makefile:3: app] Error 2\nx.c:3:5: error: unknown type name 'u8'", "unknown type name 'u8'"),
+    ("npm ERR! code ELIFECYCLE\nnpm ERR! errno 1\nnpm ERR! Missing script: build", "Missing script: build"),
+    ("npm WARN deprecated x@1: no longer supported\nnpm ERR! Missing script: build", "Missing script: build"),
+    ("Command failed with exit code 1\nfatal: not a git repository", "not a git repository"),
+    ("running 3 steps\nall fine\ncannot open the index", "cannot open the index"),
+    ("first line\nsecond line", "first line"),
+    ("E   assert 1 == 2\n\nt.py:3: AssertionError\nE   assert 3 == 4", "AssertionError: assert 3 == 4"),
+    (
+        "java.lang.IllegalStateException: outer\n\tat a.B.c(B.java:1)\nCaused by: a.CException: inner",
+        "a.CException: inner",
+    ),
+    ("warning: unused variable\nerror[E0425]: cannot find value `x`", "error[E0425]: cannot find value `x`"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), CHOSEN)
+def test_the_most_telling_line_is_chosen(text: str, message: str) -> None:
+    found = find_headline(clean_lines(text)).message
+    assert found == message or message.endswith(found)
+
+
+def test_a_message_is_found_at_both_ends_of_a_long_output() -> None:
+    first = "src/x.cc:3:5: error: unknown type name 'u8'\n"
+    expected = normalise(first).signature
+    assert normalise(first + NOISE).signature == expected
+    assert normalise(NOISE + first).signature == expected
+    assert normalise(NOISE).signature != expected
+
+
+def test_the_outer_error_is_kept_as_second_line() -> None:
+    outer = "Traceback (most recent call last):\nKeyError: 'host'\n"
+    between = "\nThe above exception was the direct cause of the following exception:\n\n"
+    shape = normalise(f"{outer}{between}Traceback (most recent call last):\nRuntimeError: failed to read settings")
+    assert shape.template == "RuntimeError: failed to read settings"
+    assert "KeyError: host" in shape.text
+
+
+def test_hints_are_read_and_not_part_of_the_template() -> None:
+    shape = normalise("error: failed to push\nhint: pull first")
+    assert shape.template == "failed to push" and shape.text == "failed to push. hint: pull first"

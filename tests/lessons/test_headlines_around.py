@@ -1,0 +1,133 @@
+"""An error inside the output of what ran it: CI, containers, builds and logs must not hide the line that tells."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coherence.lessons.cleaning import clean_lines
+from coherence.lessons.headlines import find_headline
+from coherence.lessons.normal import normalise
+
+ERRORS = [
+    "bash: protoc: command not found",
+    "cannot open shared object: libfoo.so.2 is missing",
+    "fatal: bad revision 'release/4'",
+    "curl: (28) Connection timed out after 5001 milliseconds",
+    "KeyError: 'region'",
+    'relation "invoices" does not exist',
+]
+
+AROUND = {
+    "actions": (
+        "2026-03-01T10:00:00.1234567Z ##[group]Run make ci\n"
+        "2026-03-01T10:00:00.1234567Z + set -euo pipefail\n"
+        "2026-03-01T10:00:01.1234567Z + ./ci/run.sh --no-error-log\n"
+        "2026-03-01T10:00:02.1234567Z {}\n"
+        "2026-03-01T10:00:03.1234567Z ##[error]Process completed with exit code 1."
+    ),
+    "tabbed log": "build\tRun tests\t2026-03-01T10:00:00.12Z {}\nbuild\tRun tests\t2026-03-01T10:00:01.12Z done",
+    "container build": (
+        "#7 [4/7] RUN ./ci/build.sh\n#7 0.214 + export HOME=/root\n#7 0.377 {}\n"
+        '#7 ERROR: process "/bin/sh -c ./ci/build.sh" did not complete successfully: exit code: 1'
+    ),
+    "compose": "db-1   | ready for connections\nweb-1  | {}\nweb-1 exited with code 1\nAborting on container exit...",
+    "journal": (
+        'Mar 01 10:00:00 web1 app[812]: level=warn msg="slow request failed" took=900ms\n'
+        "Mar 01 10:00:01 web1 app[812]: {}\n"
+        "Mar 01 10:00:02 web1 systemd[1]: app.service: Main process exited, code=exited, status=1/FAILURE\n"
+        "Mar 01 10:00:02 web1 systemd[1]: app.service: Failed with result 'exit-code'."
+    ),
+    "gradle": (
+        "Starting a Gradle Daemon, 1 incompatible Daemon could not be reused, use --status for details\n"
+        "> Task :app:compileJava FAILED\n\n* What went wrong:\nExecution failed for task ':app:compileJava'.\n> {}\n\n"
+        "* Try:\n> Run with --info or --debug option to get more log output.\n\nBUILD FAILED in 3s"
+    ),
+    "maven": (
+        "[INFO] Scanning for projects...\n[ERROR] {}\n[INFO] BUILD FAILURE\n[ERROR] -> [Help 1]\n"
+        "[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch."
+    ),
+    "cargo": (
+        "   Compiling thiserror v1.0.50\nwarning: unused import: `std::fmt::Error`\n --> src/lib.rs:3:5\n{}\n"
+        "error: could not compile `app` (lib) due to 1 previous error; 1 warning emitted"
+    ),
+    "go test": "--- PASS: TestErrorHandling (0.01s)\n    b_test.go:21: {}\n--- FAIL: TestB (0.12s)\nFAIL",
+    "jest": "  ✓ handles errors (3 ms)\nFAIL src/b.test.js\n    {}\n\nTests:       1 failed, 3 passed, 4 total",
+    "configure": "checking for strerror_r... not found\nchecking for error_at_line... no\n{}\n+ echo 'failed with 1'",
+    "apt": (
+        "Hit:1 http://deb.example.net InRelease\nReading package lists... Done\n"
+        "libgpg-error0 is already the newest version (1.46-1).\n{}"
+    ),
+    "npm": (
+        "> app@1.2.3 build\n> node scripts/build.js\n\n{}\nnpm ERR! code ELIFECYCLE\nnpm ERR! errno 1\nnpm ERR! \n"
+        "npm ERR! A complete log of this run can be found in:\nnpm ERR!     /root/.npm/_logs/debug-0.log"
+    ),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("output", AROUND.values(), ids=AROUND.keys())
+def test_what_runs_a_command_does_not_hide_its_error(output: str, error: str) -> None:
+    assert normalise(output.format(error)).signature == normalise(error).signature
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_inside_json_is_read(error: str) -> None:
+    said = json.dumps(f"{error}\nmore about it")
+    task = f'fatal: [web1]: FAILED! => {{"changed": true, "msg": "non-zero return code", "rc": 1, "stderr": {said}}}'
+    log = f'{{"level":"info","msg":"failed over to \\"b\\""}}\n{{"level":"error","msg":{said}}}'
+    assert normalise(task).signature == normalise(error).signature
+    assert normalise(log).signature == normalise(error).signature
+
+
+QUIET = [
+    "Building CXX object src/error_codes.cpp.o",
+    "--- PASS: TestErrorHandling (0.01s)",
+    "+ set -euo pipefail",
+    "0 errors, 0 failed",
+    'Release "web" does not exist. Installing it now.',
+]
+
+
+@pytest.mark.parametrize("line", QUIET)
+def test_a_line_that_only_sounds_like_an_error_loses(line: str) -> None:
+    assert find_headline([line, "the index is not readable"]).message == "the index is not readable"
+
+
+def test_a_vague_word_still_wins_where_nothing_else_tells() -> None:
+    assert find_headline(clean_lines("starting\nthe deployment failed\nbye")).message == "the deployment failed"
+
+
+def test_names_below_a_headline_without_any_are_slots() -> None:
+    boxed = '╷\n│ Error: Missing declaration\n│ \n│ A thing with the name "{}" has not been declared.\n╵'
+    one, two = normalise(boxed.format("zone")), normalise(boxed.format("cluster"))
+    assert one.signature == two.signature
+    assert [slot.value for slot in one.slots] == ["zone"] and [slot.value for slot in two.slots] == ["cluster"]
+
+
+def test_a_headline_with_names_takes_none_from_below() -> None:
+    shape = normalise("Error: cannot find module 'a'\n    It was required by 'b'")
+    assert [slot.value for slot in shape.slots] == ["a"]
+
+
+def test_the_values_of_json_are_slots_but_its_codes_are_not() -> None:
+    text = 'Error: no such element: {"method":"css","selector":".modal","code":"not_found"}'
+    assert [slot.value for slot in normalise(text).slots] == ["css", ".modal"]
+
+
+def test_a_tag_behind_a_name_is_no_part_of_it() -> None:
+    said = "npm ERR! 404  '{}' is not in this registry."
+    assert normalise(said.format("leftpad")) == normalise(said.format("leftpad@latest"))
+
+
+def test_what_quotes_an_error_of_another_program_counts_as_it() -> None:
+    inner = "fatal: detected dubious ownership in repository at '/srv/a'"
+    assert normalise(f"setup-tool: {inner}").signature == normalise(inner).signature
+
+
+def test_the_cause_in_an_exception_of_python_is_its_message() -> None:
+    outer = "ConnectionError: Pool(host='{}', port=80): Max retries exceeded with url: /a (Caused by NewError('{}'))"
+    one, two = normalise(outer.format("a", "refused")), normalise(outer.format("b", "no route found"))
+    assert "refused" in one.template and "Max retries" not in one.template
+    assert one.signature != two.signature

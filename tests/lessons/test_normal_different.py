@@ -1,0 +1,153 @@
+"""Errors that look alike and must not share a signature, and the slots that tell siblings apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.lessons.normal import normalise
+
+DIFFERENT = [
+    ("ModuleNotFoundError: No module named 'yaml'", "ImportError: cannot import name 'yaml' from 'x'"),
+    ("KeyError: 'a'", "IndexError: list index out of range"),
+    ("IndexError: list index out of range", "IndexError: tuple index out of range"),
+    ("TypeError: 'int' object is not callable", "TypeError: 'int' object is not iterable"),
+    ("TypeError: 'int' object is not subscriptable", "TypeError: 'int' object is not iterable"),
+    (
+        "NameError: name 'x' is not defined",
+        "NameError: free variable 'x' referenced before assignment in enclosing scope",
+    ),
+    ("AttributeError: 'A' object has no attribute 'b'", "AttributeError: module 'A' has no attribute 'b'"),
+    (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'a'",
+        "PermissionError: [Errno 13] Permission denied: 'a'",
+    ),
+    ("IsADirectoryError: [Errno 21] Is a directory: 'a'", "NotADirectoryError: [Errno 20] Not a directory: 'a'"),
+    ("ValueError: invalid literal for int() with base 10: 'x'", "ValueError: could not convert string to float: 'x'"),
+    (
+        "TypeError: f() got an unexpected keyword argument 'a'",
+        "TypeError: f() missing 1 required positional argument: 'a'",
+    ),
+    (
+        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        "UnicodeEncodeError: 'ascii' codec can't encode character '\\xe9' in position 0: ordinal not in range(128)",
+    ),
+    ("SyntaxError: invalid syntax", "SyntaxError: unterminated string literal (detected at line 3)"),
+    (
+        "IndentationError: unexpected indent",
+        "IndentationError: expected an indented block after 'if' statement on line 3",
+    ),
+    (
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ),
+    ("E       fixture 'a' not found", "E       NameError: name 'a' is not defined"),
+    ("Error: Cannot find module 'a'", "Error: Cannot find module './a'"),
+    ("TypeError: a is not a function", "TypeError: a is not iterable"),
+    ("ReferenceError: a is not defined", "ReferenceError: Cannot access 'a' before initialization"),
+    ("Error: connect ECONNREFUSED 127.0.0.1:80", "Error: connect ETIMEDOUT 127.0.0.1:80"),
+    ("Error: ENOENT: no such file or directory, open 'a'", "Error: EACCES: permission denied, open 'a'"),
+    ("npm ERR! ERESOLVE unable to resolve dependency tree", "npm ERR! ERESOLVE could not resolve"),
+    ("a.ts(1,1): error TS2304: Cannot find name 'x'.", "a.ts(1,1): error TS2307: Cannot find module 'x'."),
+    (
+        "a.ts(1,1): error TS2322: Type 'a' is not assignable to type 'b'.",
+        "a.ts(1,1): error TS2345: Argument of type 'a' is not assignable to parameter of type 'b'.",
+    ),
+    ("java.lang.ClassNotFoundException: a.B", "java.lang.NoClassDefFoundError: a/B"),
+    (
+        "A.java:1: error: cannot find symbol\n  symbol:   class Foo",
+        "A.java:1: error: cannot find symbol\n  symbol:   variable foo",
+    ),
+    ("A.java:1: error: ';' expected", "A.java:1: error: class, interface, enum, or record expected"),
+    (
+        "a.cs(1,1): error CS0103: The name 'x' does not exist in the current context",
+        "a.cs(1,1): error CS1002: ; expected",
+    ),
+    ("./a.go:1:1: undefined: x", './a.go:1:1: "x" imported and not used'),
+    ("./a.go:1:1: declared and not used: x", "./a.go:1:1: undefined: x"),
+    (
+        "panic: runtime error: index out of range [5] with length 3",
+        "panic: runtime error: invalid memory address or nil pointer dereference",
+    ),
+    ("error[E0382]: borrow of moved value: `x`", "error[E0382]: use of moved value: `x`"),
+    (
+        "error[E0425]: cannot find value `x` in this scope",
+        "error[E0433]: failed to resolve: use of undeclared type `x`",
+    ),
+    ("x.c:1:1: error: 'a' undeclared (first use in this function)", "x.c:1:1: error: unknown type name 'a'"),
+    ("/usr/bin/ld: cannot find -lssl", "/usr/bin/ld: x.o: undefined reference to `ssl_init'"),
+    ("bash: a: command not found", "bash: ./a: Permission denied"),
+    ("cat: a: No such file or directory", "cat: a: Is a directory"),
+    ("rm: cannot remove 'a': No such file or directory", "rm: cannot remove 'a': Is a directory"),
+    ("fatal: not a git repository (or any of the parent directories): .git", "fatal: couldn't find remote ref main"),
+    (" ! [rejected]        main -> main (fetch first)", " ! [rejected]        main -> main (non-fast-forward)"),
+    ("error: pathspec 'x' did not match any file(s) known to git", "error: branch 'x' not found."),
+    ("Error response from daemon: No such container: web", "Error response from daemon: No such image: web"),
+    ('Error from server (NotFound): pods "a" not found', 'Error from server (NotFound): services "a" not found'),
+    ('Error from server (NotFound): pods "a" not found', 'Error from server (AlreadyExists): pods "a" already exists'),
+    ('ERROR:  relation "a" does not exist', 'ERROR:  column "a" does not exist'),
+    ('ERROR:  relation "a" does not exist', 'ERROR:  relation "a" already exists'),
+    ("ERROR 1146 (42S02): Table 'a.b' doesn't exist", "ERROR 1045 (28000): Access denied for user 'a'@'localhost'"),
+    ("HTTP 404", "HTTP 500"),
+    (
+        "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: http://a/b",
+        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: http://a/b",
+    ),
+    ("curl: (6) Could not resolve host: a", "curl: (7) Failed to connect to a port 80: Connection refused"),
+    ("curl: (28) Operation timed out", "curl: (35) Operation timed out"),
+    ("E: Unable to locate package a", "E: Could not get lock /var/lib/dpkg/lock"),
+    ("command terminated with exit code 137", "command terminated with exit code 1"),
+    (
+        "An error occurred (NoSuchBucket) when calling the GetObject operation: The bucket does not exist",
+        "An error occurred (AccessDenied) when calling the GetObject operation: The bucket does not exist",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "two"), DIFFERENT)
+def test_other_errors_have_another_signature(one: str, two: str) -> None:
+    assert normalise(one).signature != normalise(two).signature
+
+
+SLOTS = [
+    ("ModuleNotFoundError: No module named 'yaml'", ["yaml"]),
+    ("ModuleNotFoundError: No module named pkg_resources", ["pkg_resources"]),
+    ("zsh: command not found: jq", ["jq"]),
+    ("Error: Cannot find module 'express'", ["express"]),
+    ("npm ERR! 404  '@acme/ui@^1.2.0' is not in this registry.", ["@acme/ui", "^1.2.0"]),
+    ('ERROR:  column "user_id" does not exist', ["user_id"]),
+    ("KeyError: 'DATABASE_URL'", ["DATABASE_URL"]),
+    ("fatal: couldn't find remote ref main", ["main"]),
+    ("curl: (6) Could not resolve host: registry", ["registry"]),
+    ("E: Unable to locate package libpq-dev", ["libpq-dev"]),
+    ("error: externally-managed-environment, Python 3.12", ["3.12"]),
+    ("./main.go:3:5: undefined: parse", ["parse"]),
+    ("Error: listen EADDRINUSE: address already in use :::3000", [":::3000"]),
+    ("/usr/bin/ld: cannot find -lssl: No such file or directory", ["-lssl"]),
+    ("A.java:1: error: cannot find symbol\n  symbol:   class Foo", ["Foo"]),
+    ("error: unrecognized arguments: --verbose", ["--verbose"]),
+    ("bash: FOO: unbound variable", ["FOO"]),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), SLOTS)
+def test_slots_hold_what_tells_siblings_apart(text: str, values: list[str]) -> None:
+    assert [slot.value for slot in normalise(text).slots] == values
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [
+        ("AssertionError", True),
+        ("E       assert 3 == 4", True),
+        ("error: command failed with exit code 1", True),
+        ("make: *** [all] Error 2", True),
+        ("Build failed", True),
+        ("KeyError: 'DATABASE_URL'", False),
+        ("ModuleNotFoundError: No module named 'yaml'", False),
+        ("AssertionError: settings were not loaded", False),
+        ("ZeroDivisionError: division by zero", False),
+        ("Permission denied", False),
+    ],
+)
+def test_a_template_that_says_nearly_nothing_is_weak(text: str, weak: bool) -> None:
+    assert normalise(text).weak is weak

@@ -1,0 +1,365 @@
+"""Occurrences of the same error that must share a signature: other names, paths, versions, depth, quotes, prefixes."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.lessons.normal import normalise
+
+_TRACE = 'Traceback (most recent call last):\n  File "/srv/app/main.py", line 12, in run\n    load()\n'
+_DEEP = _TRACE + '  File "/usr/lib/python3.11/site-packages/lib/core.py", line 90, in load\n    return f(x)\n' * 12
+
+SAME = {
+    "python module": [
+        "ModuleNotFoundError: No module named 'yaml'",
+        _TRACE + "ModuleNotFoundError: No module named 'requests'",
+        _DEEP + 'ModuleNotFoundError: No module named "google.cloud"\n',
+        "E   ModuleNotFoundError: No module named 'numpy'",
+        "ImportError: No module named yaml",
+        "2026-03-01 10:00:00,123 - app - ERROR - ModuleNotFoundError: No module named 'yaml'",
+        "tests/test_a.py:3: in <module>\n    import yaml\nE   ModuleNotFoundError: No module named 'yaml'\n"
+        "=========== short test summary info ===========\nERROR tests/test_a.py\n1 error in 0.12s",
+    ],
+    "python name": [
+        "NameError: name 'foo' is not defined",
+        _TRACE + "NameError: name 'json' is not defined. Did you mean: 'jsn'?",
+        _TRACE + "NameError: name 'os' is not defined. Did you forget to import 'os'?",
+    ],
+    "python attribute": [
+        "AttributeError: 'Bar' object has no attribute 'split'",
+        _TRACE + "AttributeError: 'Foo' object has no attribute 'bar_baz'. Did you mean: 'bar'?",
+    ],
+    "python import name": [
+        "ImportError: cannot import name 'url_quote' from 'werkzeug.urls'"
+        " (/usr/lib/python3/site-packages/werkzeug/urls.py)",
+        "ImportError: cannot import name 'soft_unicode' from 'markupsafe' (unknown location)",
+    ],
+    "python file": [
+        "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
+        _TRACE + "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/x/out'",
+    ],
+    "python json": [
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+        _DEEP + "simplejson.errors.JSONDecodeError: Expecting value: line 12 column 7 (char 98)",
+    ],
+    "python call": [
+        "TypeError: load() got an unexpected keyword argument 'mode'",
+        _TRACE + "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
+    ],
+    "python missing arguments": [
+        "TypeError: f() missing 2 required positional arguments: 'a' and 'b'",
+        "TypeError: Foo.run() missing 3 required positional arguments: 'a', 'b', and 'c'",
+    ],
+    "python version of numbers": [
+        "ValueError: operands could not be broadcast together with shapes (3,) (4,)",
+        "ValueError: operands could not be broadcast together with shapes (10,2) (3,5) ",
+    ],
+    "python unpack": [
+        "ValueError: not enough values to unpack (expected 3, got 2)",
+        _TRACE + "    ~~~~^^^^\nValueError: not enough values to unpack (expected 2, got 1)",
+    ],
+    "python syntax": [
+        '  File "a.py", line 3\n    print "x"\n          ^\nSyntaxError: invalid syntax',
+        _TRACE + '  File "/srv/b.py", line 90\n    foo bar\n        ^^^\nSyntaxError: invalid syntax\n',
+    ],
+    "python chained": [
+        _TRACE
+        + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n"
+        + _TRACE
+        + "ValueError: bad value 'a' in settings",
+        _TRACE + "ValueError: bad value 'b' in settings",
+    ],
+    "python group": [
+        '  + Exception Group Traceback (most recent call last):\n  |   File "/a/b.py", line 1, in <module>\n'
+        "  |     main()\n  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n"
+        "  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n"
+        "    |   File \"/a/b.py\", line 9, in f\n    |     int(x)\n    | ValueError: could not convert 'x' of row 3\n"
+        "    +------------------------------------\n",
+        _TRACE + "ValueError: could not convert 'yy' of row 14",
+    ],
+    "sqlalchemy": [
+        _DEEP + "sqlalchemy.exc.OperationalError: (sqlite3.OperationalError) no such table: users\n[SQL: SELECT *"
+        " FROM users]",
+        "sqlalchemy.exc.OperationalError: (sqlite3.OperationalError) no such table: orders",
+    ],
+    "requests": [
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=8000): Max retries"
+        " exceeded with url:"
+        " /api (Caused by NewConnectionError('<urllib3.connection.HTTPConnection object at 0x7f1c2c0d>: Failed"
+        " to establish"
+        " a new connection: [Errno 111] Connection refused'))",
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='db.local', port=80): Max retries"
+        " exceeded with url:"
+        " /v1/items/3 (Caused by NewConnectionError('<urllib3.connection.HTTPConnection object at 0x7ffa2c0d>:"
+        " Failed to"
+        " establish a new connection: [Errno 111] Connection refused'))",
+    ],
+    "pytest assert": [
+        "    def test_a():\n>       assert f(3) == 4\nE       assert 5 == 4\nE        +  where 5 ="
+        " f(3)\n\nt.py:3: AssertionError",
+        "E       AssertionError: assert 7 == 9",
+        "FAILED tests/test_x.py::test_a - assert 3 == 4",
+    ],
+    "pytest fixture": [
+        "E       fixture 'client' not found\n>       available fixtures: cache, capfd\n>       use 'pytest --fixtures'",
+        "E       fixture 'db_session' not found",
+    ],
+    "pip no match": [
+        "ERROR: Could not find a version that satisfies the requirement torch==9.9 (from versions: 1.0, 2.0)\n"
+        "ERROR: No matching distribution found for torch==9.9",
+        "ERROR: Could not find a version that satisfies the requirement nopkg==1.2.3 (from versions: none)\n"
+        "ERROR: No matching distribution found for nopkg==1.2.3",
+    ],
+    "node module": [
+        "Error: Cannot find module 'express'",
+        "node:internal/modules/cjs/loader:1148\n  throw err;\n  ^\n\nError: Cannot find module"
+        " 'lodash'\nRequire stack:\n"
+        "- /srv/app.js\n    at Module._resolveFilename (node:internal/modules/cjs/loader:1145:15) {\n"
+        "  code: 'MODULE_NOT_FOUND',\n  requireStack: [ '/srv/app.js' ]\n}\n\nNode.js v20.11.0",
+        "Uncaught Error: Cannot find module 'react'",
+    ],
+    "node type": [
+        "TypeError: Cannot read properties of undefined (reading 'map')",
+        "/srv/app.js:3\n  x.map()\n    ^\n\nTypeError: Cannot read properties of undefined (reading 'length')\n"
+        "    at load (/srv/app.js:3:5)\n    at Module._compile (node:internal/modules/cjs/loader:1:1)",
+    ],
+    "node not a function": [
+        "TypeError: foo.bar is not a function\n    at x (/a/b.js:1:2)",
+        "Uncaught (in promise) TypeError: app.listenTo is not a function",
+    ],
+    "node esm": [
+        "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'vite' imported from /srv/app/index.js",
+        "node:internal/errors:496\n    ErrorCaptureStackTrace(err);\n    ^\n\nError [ERR_MODULE_NOT_FOUND]:"
+        " Cannot find package"
+        " 'chalk' imported from /home/u/x/cli.mjs\n    at packageResolve (node:internal/modules/esm/resolve:854:9)",
+    ],
+    "node enoent": [
+        "Error: ENOENT: no such file or directory, open 'config.json'",
+        "[Error: ENOENT: no such file or directory, open '/srv/x/y.txt'] {\n  errno: -2,\n  code: 'ENOENT'\n}",
+    ],
+    "node refused": [
+        "Error: connect ECONNREFUSED 127.0.0.1:5432",
+        "Error: connect ECONNREFUSED 10.0.0.7:6379\n    at TCPConnectWrap.afterConnect [as oncomplete]"
+        " (node:net:1555:16)",
+        "Error: connect ECONNREFUSED ::1:3000",
+    ],
+    "node port": [
+        "Error: listen EADDRINUSE: address already in use :::3000",
+        "node:events:495\n      throw er;\n\nError: listen EADDRINUSE: address already in use 0.0.0.0:8080",
+    ],
+    "npm eresolve": [
+        "npm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\nnpm ERR! \nnpm ERR! While"
+        " resolving:"
+        " app@1.0.0\nnpm ERR! Found: react@18.2.0\n\nnpm ERR! A complete log of this run can be found in:"
+        " /root/.npm/x.log",
+        "npm error code ERESOLVE\nnpm error ERESOLVE unable to resolve dependency tree\nnpm error",
+    ],
+    "npm script": [
+        'npm ERR! Missing script: "build"\nnpm ERR! \nnpm ERR! To see a list of scripts, run:',
+        'npm error Missing script: "start:dev"\nnpm error\nnpm error A complete log of this run can be found'
+        " in: /x.log",
+    ],
+    "typescript": [
+        "src/a.ts(3,5): error TS2304: Cannot find name 'foo'.",
+        "src/pages/b.tsx:33:15 - error TS2304: Cannot find name 'useState'.\n\n33   useState()\n    "
+        " ~~~~~~~~\n\nFound 1 error.",
+        "error TS2304: Cannot find name 'x'. Did you mean 'y'?",
+    ],
+    "typescript assign": [
+        "a.ts(1,2): error TS2322: Type 'string' is not assignable to type 'number'.",
+        "b.ts(100,20): error TS2322: Type 'Foo | undefined' is not assignable to type 'Bar<Baz>'.",
+    ],
+    "java null": [
+        'Exception in thread "main" java.lang.NullPointerException: Cannot invoke "String.length()" because'
+        ' "<local1>" is'
+        " null\n\tat com.acme.App.main(App.java:5)",
+        'Exception in thread "pool-1-thread-2" java.lang.NullPointerException: Cannot invoke "com.x.Foo.bar()" because'
+        ' "this.foo" is null\n\tat com.x.Y.z(Y.java:50)\n\tat java.base/java.lang.Thread.run(Thread.java:840)',
+    ],
+    "java cause": [
+        "org.springframework.beans.factory.BeanCreationException: Error creating bean with name 'a'\n\tat"
+        " x.y.Z(Z.java:1)\n"
+        "Caused by: java.lang.ClassNotFoundException: com.mysql.jdbc.Driver\n\tat"
+        " java.base/x.Y.z(Y.java:3)\n\t... 12 more",
+        "java.lang.ClassNotFoundException: org.postgresql.Driver",
+    ],
+    "javac": [
+        "A.java:3: error: cannot find symbol\n        Foo x;\n        ^\n  symbol:   class Foo\n  location:"
+        " class A\n1 error",
+        "[ERROR] /srv/src/main/java/B.java:[33,9] cannot find symbol\n[ERROR]   symbol:   class Bar\n"
+        "[ERROR]   location: class B",
+    ],
+    "csharp": [
+        "Unhandled exception. System.IO.FileNotFoundException: Could not find file '/srv/a.txt'.\n"
+        "   at System.IO.File.Open(String path)\n   at App.Main(String[] args) in /srv/Program.cs:line 5",
+        "System.IO.FileNotFoundException: Could not find file 'C:\\x\\b.txt'.",
+    ],
+    "csharp compiler": [
+        "Program.cs(3,5): error CS0103: The name 'foo' does not exist in the current context [/srv/a.csproj]",
+        "/srv/x/Other.cs(30,15): error CS0103: The name 'Bar' does not exist in the current context [/y/b.csproj]",
+    ],
+    "go undefined": ["./main.go:3:5: undefined: fmt", "# example.com/app\n./a/b.go:33:15: undefined: doThing"],
+    "go panic": [
+        "panic: runtime error: index out of range [5] with length 3\n\ngoroutine 1"
+        " [running]:\nmain.main()\n\t/srv/main.go:8"
+        " +0x1d\nexit status 2",
+        "panic: runtime error: index out of range [0] with length 0",
+    ],
+    "go module": [
+        "main.go:4:2: no required module provides package github.com/gin-gonic/gin; to add it:\n\tgo get"
+        " github.com/gin-gonic/gin",
+        "cmd/x.go:9:2: no required module provides package golang.org/x/sync/errgroup; to add it:",
+    ],
+    "rust moved": [
+        'error[E0382]: borrow of moved value: `x`\n --> src/main.rs:4:20\n  |\n4 |     println!("{}", x);',
+        "   Compiling app v0.1.0 (/srv/app)\nerror[E0382]: borrow of moved value: `config`\n  --> src/lib.rs:40:2\n"
+        'error: could not compile `app` (bin "app") due to 1 previous error',
+    ],
+    "rust panic": [
+        "thread 'main' panicked at src/main.rs:2:5:\nindex out of bounds: the len is 3 but the index is 5\n"
+        "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+        "thread 'main' panicked at 'index out of bounds: the len is 0 but the index is 10', src/lib.rs:20:50",
+        "thread 'tokio-runtime-worker' (4312) panicked at src/x.rs:2:5:\nindex out of bounds: the len is 3 but"
+        " the index is 7",
+    ],
+    "gcc": [
+        "x.c:3:5: error: 'foo' undeclared (first use in this function)",
+        "In file included from a.h:1:\nsrc/y.c:33:15: error: ‘bar_baz’ undeclared (first use in this"
+        " function)\n   33 | bar",
+    ],
+    "gcc header": [
+        "x.c:1:10: fatal error: openssl/ssl.h: No such file or directory\ncompilation terminated.",
+        "src/y.cpp:10:10: fatal error: zlib.h: No such file or directory\n   10 | #include <zlib.h>\n      |  ^~~~~~~~",
+    ],
+    "ld": [
+        "/usr/bin/ld: /tmp/ccX1.o: in function `main':\nx.c:(.text+0x9): undefined reference to `foo'\n"
+        "collect2: error: ld returned 1 exit status",
+        "main.c:(.text+0x1f): undefined reference to `bar_init'\ncollect2: error: ld returned 1 exit status\n"
+        "make: *** [Makefile:3: app] Error 1",
+    ],
+    "ruby": [
+        "a.rb:3:in `f': undefined method `foo' for nil:NilClass (NoMethodError)\n\tfrom a.rb:9:in `<main>'",
+        "/srv/b.rb:30:in 'run': undefined method 'bar' for nil:NilClass (NoMethodError)",
+    ],
+    "php": [
+        "PHP Fatal error:  Uncaught Error: Call to undefined function foo() in /srv/a.php:3\nStack trace:\n#0 {main}",
+        "Fatal error: Uncaught Error: Call to undefined function bar_baz() in /srv/x/b.php on line 30",
+    ],
+    "shell": [
+        "bash: line 1: jq: command not found",
+        "-bash: kubectl: command not found",
+        "zsh: command not found: foo",
+        "sh: 1: foo: not found",
+        "/bin/sh: 1: terraform: not found",
+        "/bin/sh: foo: not found",
+        "./run.sh: line 12: docker-compose: command not found",
+        "bash: foo: command not found",
+        "make: foo: Command not found",
+    ],
+    "cat": [
+        "cat: notes: No such file or directory",
+        "cat: /srv/a/b.txt: No such file or directory",
+        "cat: 'a b.txt': No such file or directory",
+    ],
+    "ls": ["ls: cannot access 'foo': No such file or directory", "ls: cannot access /x/y: No such file or directory"],
+    "permission": ["bash: ./run.sh: Permission denied", "bash: line 3: /srv/go: Permission denied"],
+    "git pathspec": [
+        "error: pathspec 'foo' did not match any file(s) known to git",
+        "error: pathspec 'feature-x' did not match any file(s) known to git.",
+    ],
+    "git remote ref": ["fatal: couldn't find remote ref foo", "fatal: couldn't find remote ref feature/bar"],
+    "git rejected": [
+        "To github.com:a/b.git\n ! [rejected]        main -> main (fetch first)\nerror: failed to push some"
+        " refs to 'x'",
+        "To https://gitlab.com/a/b.git\n ! [rejected]        feat/x -> feat/x (fetch first)\nerror: failed to"
+        " push some refs to 'y'"
+        "\nhint: Updates were rejected because the remote contains work that you do",
+    ],
+    "docker daemon": [
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "ERROR: Cannot connect to the Docker daemon at tcp://10.0.0.1:2375. Is the docker daemon running?",
+    ],
+    "docker name": [
+        'docker: Error response from daemon: Conflict. The container name "/web" is already in use by container'
+        ' "3f1c2a9b8d7e6f5a4b3c2d1e0f". You have to remove (or rename) that container to be able to reuse that name.',
+        'Error response from daemon: Conflict. The container name "/db" is already in use by container'
+        ' "aa1c2a9b8d7e6f5a4b3c".'
+        " You have to remove (or rename) that container to be able to reuse that name.",
+    ],
+    "docker pull": [
+        "Error response from daemon: pull access denied for foo, repository does not exist or may require"
+        " 'docker login'",
+        "Error response from daemon: pull access denied for acme/bar, repository does not exist or may require"
+        " 'docker login'",
+    ],
+    "kubectl": [
+        'Error from server (NotFound): pods "web-7d9f8b6c5-x2x4z" not found',
+        'Error from server (NotFound): pods "db" not found',
+    ],
+    "kubectl refused": [
+        "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+        "The connection to the server 10.1.2.3:6443 was refused - did you specify the right host or port?",
+    ],
+    "terraform": [
+        '╷\n│ Error: Reference to undeclared resource\n│ \n│   on main.tf line 3, in resource "a" "b":\n│    3:'
+        "   x = y.z\n",
+        "Error: Reference to undeclared resource\n\n  on net.tf line 30:",
+    ],
+    "psql": [
+        'ERROR:  relation "users" does not exist\nLINE 1: SELECT * FROM users;\n                      ^',
+        'psql:x.sql:3: ERROR:  relation "order_items" does not exist',
+    ],
+    "mysql": [
+        "ERROR 1146 (42S02) at line 1: Table 'app.users' doesn't exist",
+        "ERROR 1146 (42S02) at line 30: Table 'x.y' doesn't exist",
+    ],
+    "sqlite": ["Error: in prepare, no such table: users (1)", "Error: in prepare, no such table: order_items (1)"],
+    "curl": ["curl: (6) Could not resolve host: api.foo.com", "curl: (6) Could not resolve host: registry"],
+    "json body": [
+        '{"error": {"message": "The model `gpt-9` does not exist", "type": "invalid_request_error", "code":'
+        ' "model_not_found"}}',
+        '{"error":{"message":"The model `llama` does not'
+        ' exist","type":"invalid_request_error","code":"model_not_found"}}',
+    ],
+    "yaml": [
+        'yaml.scanner.ScannerError: mapping values are not allowed here\n  in "a.yml", line 3, column 5',
+        _DEEP + 'yaml.scanner.ScannerError: mapping values are not allowed here\n  in "/x/b.yaml", line 30, column 15',
+    ],
+    "timeouts": ["Error: Timeout of 2000ms exceeded.", "Error: Timeout of 5000ms exceeded"],
+    "http": ["HTTP 404 Not Found: https://x.io/a", "HTTP 404 Not Found: http://localhost:3000/b?c=d"],
+    "apt": ["E: Unable to locate package foo", "E: Unable to locate package libfoo-dev"],
+    "logfmt": [
+        'time="2026-01-02T03:04:05Z" level=fatal msg="cannot open database" ',
+        'time="2026-02-03T03:04:05Z" level=error msg="cannot open database" ',
+    ],
+    "perl": [
+        "Can't locate JSON/XS.pm in @INC (you may need to install the JSON::XS module) (@INC entries checked:"
+        " /a /b) at x.pl line 3.",
+        "Can't locate DBI.pm in @INC (you may need to install the DBI module) (@INC contains: /etc/perl) at"
+        " /srv/y.pl line 30.",
+    ],
+    "r": [
+        "Error in library(dplyr) : there is no package called ‘dplyr’",
+        "Error in library(ggplot2) : there is no package called 'ggplot2'",
+    ],
+    "swift": [
+        "main.swift:3:5: error: cannot find 'foo' in scope",
+        "/x/A.swift:30:15: error: cannot find 'Bar' in scope\n  Bar()",
+    ],
+    "kotlin": [
+        "e: file:///srv/A.kt:3:5 Unresolved reference: foo",
+        "e: /srv/b/B.kt: (3, 15): Unresolved reference: barBaz",
+    ],
+    "segv": ["Segmentation fault (core dumped)", "bash: line 1: 12345 Segmentation fault      (core dumped) ./app"],
+    "asan": [
+        "==123==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000000014 at pc 0x000000400b5c bp 0x7ffe",
+        "==99==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60e000000f14 at pc 0x000000abcb5c bp 0x7ffd",
+    ],
+}
+
+
+@pytest.mark.parametrize("case", sorted(SAME))
+def test_occurrences_of_one_error_share_a_signature(case: str) -> None:
+    shapes = [normalise(text) for text in SAME[case]]
+    assert len({(shape.exception, shape.template) for shape in shapes}) == 1
+    assert len({shape.signature for shape in shapes}) == 1

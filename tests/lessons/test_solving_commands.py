@@ -1,0 +1,180 @@
+"""What a shell line is for, and what it may have changed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.lessons.commands import read_line
+from coherence.lessons.shell import parse_line
+
+SAME = [
+    ("pytest tests/a.py::test_x", "pytest tests/a.py::test_y -vv"),
+    ("pytest tests/a.py", "cd /repo && timeout 60 python -m pytest -q tests/a.py -k 'x and y' 2>&1 | tail -5"),
+    ("pytest tests/a.py", ".venv/bin/pytest ./tests/a.py"),
+    ("npm test", "npm run test -- --silent"),
+    ("npm i left-pad", "npm install left-pad@1.3.0"),
+    ("pip install a b", "pip install 'a==1'"),
+    ("pip install a", "sudo -H python3.11 -m pip install --upgrade a"),
+    ("pip install a", "uv pip install a[extra]>=2"),
+    ("python app.py", "uv run python3 app.py"),
+    ("python app.py", "PYTHONPATH=src DEBUG=1 python app.py --port 80"),
+    ("python app.py", "cd /srv/app && python /srv/app/app.py > out.log 2>&1"),
+    ("python app.py", "pip install pyyaml && python app.py"),
+    ("python app.py", "bash -lc 'cd /x; python app.py'"),
+    ("npx tsc", "node_modules/.bin/tsc --noEmit"),
+    ("docker run -p 80:80 nginx:1.25", "docker run -d -p 8080:80 nginx"),
+    ("docker compose up db", "docker-compose up -d db"),
+    ("git push origin main", "git push -u origin main"),
+    ("git commit -m 'one two'", "git commit --no-verify -m three"),
+    ("./gradlew build", "gradle build --stacktrace"),
+    ("bash scripts/run.sh", "sh ./scripts/run.sh -x"),
+    ("cat a.txt", "cat a.txt | head -5"),
+    ("make", "make && git status | head"),
+    ("docker exec -it web python manage.py migrate", "python manage.py migrate"),
+]
+OTHER = [
+    ("pip install a", "pip install z"),
+    ("pytest tests/a.py", "pytest tests/b.py"),
+    ("npm test", "npm run build"),
+    ("git push", "git pull"),
+    ("python app.py serve", "python app.py migrate"),
+    ("python -c 'import a'", "python -c 'import b'"),
+    ("docker compose up", "docker compose down"),
+    ("kubectl get pods", "kubectl apply -f pods.yaml"),
+    ("cat a/__init__.py", "cat b/__init__.py"),
+    ("make test", "make install"),
+    ("curl https://a.org/x", "curl https://b.org/x"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_lines_for_the_same_thing_have_one_intent(one: str, other: str) -> None:
+    assert read_line(one).intent == read_line(other).intent != ""
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_lines_for_different_things_have_two(one: str, other: str) -> None:
+    assert read_line(one).intent != read_line(other).intent
+
+
+@pytest.mark.parametrize(
+    "line", ["", "cd /x", "echo hi", "sleep 5", "which python && pwd", "# pip install x", "export A=1"]
+)
+def test_what_cannot_be_retried_is_for_nothing(line: str) -> None:
+    assert read_line(line).intent == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [
+        ("pip install pyyaml 2>&1 | tail -3", ("ran `pip install pyyaml`",)),
+        ("cd /r && mkdir -p out && ls && pwd", ("ran `mkdir -p out`",)),
+        ("sed -i 's/a/b/' app.py; python app.py", ("ran `sed -i 's/a/b/' app.py`",)),
+        ("export PYTHONPATH=$(pwd)/src", ("ran `export PYTHONPATH=$(pwd)/src`",)),
+        ("cd frontend", ("ran `cd frontend`",)),
+        ("git checkout -b fix && git status", ("ran `git checkout -b fix`",)),
+        ("docker start db; sleep 5", ("ran `docker start db`",)),
+        ("echo 'DEBUG=1' >> .env", ("ran `echo 'DEBUG=1' >> .env`",)),
+        ("cat > .env <<'EOF'\nDEBUG=1\nEOF\n", ("wrote .env: `DEBUG=1`",)),
+        ("cat <<EOF > a.py\n1\n2\n3\n4\nEOF\npython a.py", ("wrote a.py (4 lines)",)),
+        ("touch a && cat > b <<E\nx\nE\ntouch c", ("ran `touch a`", "wrote b: `x`", "ran `touch c`")),
+        ("grep -rl foo . | xargs sed -i s/foo/bar/", ("ran `grep -rl foo . | xargs sed -i s/foo/bar/`",)),
+        ("python manage.py migrate", ("ran `python manage.py migrate`",)),
+        ("python - <<'EOF'\nopen('a', 'w').write('x')\nEOF", ("ran `python - <<… (1 lines)`",)),
+        ("npm run build", ("ran `npm run build`",)),
+        ("make generate", ("ran `make generate`",)),
+        ("eslint --fix src", ("ran `eslint --fix src`",)),
+        ("go get example.org/x", ("ran `go get example.org/x`",)),
+        ("alembic upgrade head", ("ran `alembic upgrade head`",)),
+        ("conda activate dev", ("ran `conda activate dev`",)),
+        ("python3 -m venv .venv", ("ran `python3 -m venv .venv`",)),
+        ("curl -fsSL https://x.org/i.sh | sh", ("ran `curl -fsSL https://x.org/i.sh | sh`",)),
+        ("psql -c 'create table a (b int)' app", ("ran `psql -c 'create table a (b int)' app`",)),
+        ("lsof -ti:3000 | xargs kill -9", ("ran `lsof -ti:3000 | xargs kill -9`",)),
+        ("brew services start redis", ("ran `brew services start redis`",)),
+        ("git config --global user.email a@b.c", ("ran `git config --global user.email a@b.c`",)),
+        ("yarn", ("ran `yarn`",)),
+    ],
+)
+def test_what_may_have_changed_something(line: str, made: tuple[str, ...]) -> None:
+    assert read_line(line).made == made
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat a.py",
+        "ls -la > /dev/null",
+        "git status && git log --oneline | head",
+        "git stash list",
+        "git branch",
+        "echo done",
+        "pip list",
+        "pip install --help",
+        "npm --version",
+        "kubectl get pods",
+        "docker ps -a",
+        "pytest tests/a.py",
+        "npm run test",
+        "make test",
+        "python reproduce_issue.py",
+        "python - <<'EOF'\nprint(open('a').read())\nEOF",
+        "python test_create.py",
+        "find . -name x",
+        "psql -c 'select 1'",
+        "git config --list",
+        "npm audit",
+        "docker logs web | tail",
+        "sed -n 1,5p a.py",
+        "sleep 30",
+        "systemctl status nginx",
+        "curl -s http://localhost:80/",
+        "# pip install x",
+    ],
+)
+def test_what_changes_nothing(line: str) -> None:
+    assert read_line(line).made == ()
+
+
+def test_display_is_no_difference_and_everything_else_is() -> None:
+    plain = read_line("pytest tests/a.py").doing
+    assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short 2>&1 | tail -9").doing != ""
+    assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short").doing == plain
+    assert read_line("PYTHONPATH=. pytest tests/a.py").doing != plain
+    assert read_line("python -m pytest tests/a.py").doing != plain
+    assert read_line("pip install -v a").doing == read_line("pip install a").doing
+    assert read_line("pip install --user a").doing != read_line("pip install a").doing
+
+
+def test_a_line_can_hide_that_its_command_failed() -> None:
+    for line in ("make | tail", "make; echo $?", "make || true", "make &"):
+        assert read_line(line).hidden, line
+    for line in ("make", "make && echo ok", "cd x; make", "make\n", "make 2>&1"):
+        assert not read_line(line).hidden, line
+
+
+def test_quotes_and_documents_hold_together() -> None:
+    groups, joints = parse_line("echo 'a && b' | cat; git commit -m \"x; y\" && cat <<E >f\nrm -rf / && x\nE\nls")
+    assert [[command.words for command in group] for group in groups] == [
+        [["echo", "a && b"], ["cat"]],
+        [["git", "commit", "-m", "x; y"]],
+        [["cat"]],
+        [["ls"]],
+    ]
+    assert joints == [";", "&&", "\n", ""]
+    assert parse_line("make 2>&1 all >&2 &> log")[0][0][0].words == ["make", "all"]
+    assert groups[2][0].documents == ["rm -rf / && x"]
+    assert groups[2][0].written == ["f"]
+
+
+@given(st.text(alphabet="ab '\"`$()<>|&;\n\\#=-0\0\ud800E", max_size=200))
+def test_any_line_is_read(line: str) -> None:
+    found = read_line(line)
+    assert len(found.intent) <= 160
+    assert all(len(part) <= 240 for part in (*found.made, *found.changed, found.text))
+
+
+@pytest.mark.parametrize("piece", ["'", '"', "$(", "`", "<<E\n", "a ", "a;", "|", "\\", "( ", "x=1 ", "sudo ", "\n<<A"])
+def test_a_long_line_costs_little(piece: str) -> None:
+    found = read_line(piece * 100_000)
+    assert len(found.intent) <= 160

@@ -1,0 +1,302 @@
+"""The store of lessons, given what nobody should give: a clear error or a defined result, and nothing lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from coherence.lessons.errors import LessonError
+from coherence.lessons.intake import MAX_ERROR, MAX_FIX
+from coherence.lessons.records import Origin
+from coherence.lessons.store import LessonStore
+from coherence.providers import HashingEmbedder
+from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lessons.db"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("error_text", "", ValueError),
+        ("error_text", " \n", ValueError),
+        ("error_text", "\u200b\ufeff", ValueError),
+        ("error_text", "\x1b[0m", ValueError),
+        ("error_text", b"ValueError: x", TypeError),
+        ("error_text", None, TypeError),
+        ("error_text", 3, TypeError),
+        ("fix_text", "", ValueError),
+        ("fix_text", "\t\u200b", ValueError),
+        ("fix_text", ["pip"], TypeError),
+        ("pattern", None, TypeError),
+        ("pattern", b"x", TypeError),
+        ("tool", None, TypeError),
+        ("tool", 1, TypeError),
+        ("ts", "now", TypeError),
+        ("ts", True, TypeError),
+        ("ts", NAN, ValueError),
+        ("ts", INF, ValueError),
+        ("ts", -1e300, ValueError),
+        ("origin", "builder", TypeError),
+        ("origin", Origin("a", "s", ("3",)), TypeError),  # type: ignore[arg-type]
+        ("origin", Origin("a", "s", (2**70,)), ValueError),
+        ("origin", Origin("a", "s", (-1,)), ValueError),
+        ("origin", Origin(None, "s", (1,)), TypeError),  # type: ignore[arg-type]
+    ],
+)
+def test_a_bad_argument_of_record_is_named_and_nothing_is_kept(
+    path: Path, field: str, value: Any, error: type[Exception]
+) -> None:
+    given = {"pattern": "p", "error_text": missing("y"), "fix_text": "pip install y", field: value}
+    with open_store(path) as store:
+        with pytest.raises(error, match=field):
+            store.record(**given)
+        assert store.stats().lessons == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("text", b"x", TypeError),
+        ("text", None, TypeError),
+        ("k", 0, ValueError),
+        ("k", -3, ValueError),
+        ("k", 1.0, TypeError),
+        ("k", True, TypeError),
+        ("k", 2**60, ValueError),
+        ("least", NAN, ValueError),
+        ("least", 1.5, ValueError),
+        ("least", "0.5", TypeError),
+        ("tool", 3, TypeError),
+    ],
+)
+def test_a_bad_argument_of_query_is_named(path: Path, field: str, value: Any, error: type[Exception]) -> None:
+    with open_store(path) as store, pytest.raises(error, match=field):
+        store.query(**{"text": missing("y"), field: value})
+
+
+BAD_CALLS: list[tuple[str, Callable[[LessonStore], object], type[Exception]]] = [
+    ("lesson_id", lambda store: store.outcome("1", helped=True), TypeError),  # type: ignore[arg-type]
+    ("lesson_id", lambda store: store.outcome(-1, helped=True), ValueError),
+    ("lesson_id", lambda store: store.outcome(2**80, helped=True), ValueError),
+    ("helped", lambda store: store.outcome(1, helped="no"), TypeError),  # type: ignore[arg-type]
+    ("origin", lambda store: store.outcome(1, helped=True, origin=b"x"), TypeError),  # type: ignore[arg-type]
+    ("origin", lambda store: store.outcome(1, helped=True, origin=3), TypeError),  # type: ignore[arg-type]
+    ("origin", lambda store: store.outcome(1, helped=True, origin=""), ValueError),
+    ("no lesson 77", lambda store: store.outcome(77, helped=True), LessonError),
+    ("lesson_id", lambda store: store.get(1.0), TypeError),  # type: ignore[arg-type]
+    ("limit", lambda store: store.lessons(limit=-1), ValueError),
+    ("limit", lambda store: store.lessons(limit="all"), TypeError),  # type: ignore[arg-type]
+    ("pattern", lambda store: store.lessons(pattern=3), TypeError),  # type: ignore[arg-type]
+    ("lesson_ids", lambda store: store.remove([1, "2"]), TypeError),  # type: ignore[list-item]
+    ("lesson_ids", lambda store: store.remove("12"), TypeError),  # type: ignore[arg-type]
+    ("keep", lambda store: store.prune(keep=-1), ValueError),
+    ("retired", lambda store: store.prune(retired=1), TypeError),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("message", "call", "error"), BAD_CALLS)
+def test_a_bad_call_is_refused_and_changes_nothing(
+    path: Path, message: str, call: Callable[[LessonStore], object], error: type[Exception]
+) -> None:
+    with open_store(path) as store:
+        id = learn(store, "y", ts=1.0)
+        before = store.get(id)
+        with pytest.raises(error, match=message):
+            call(store)
+        assert store.get(id) == before
+        assert (store.stats().lessons, store.stats().outcomes) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"cap": 0}, ValueError, "cap"),
+        ({"cap": 1.5}, TypeError, "cap"),
+        ({"timeout_s": NAN}, ValueError, "timeout_s"),
+        ({"timeout_s": -1}, ValueError, "timeout_s"),
+        ({"rebuild": "yes"}, TypeError, "rebuild"),
+        ({"embedder": HashingEmbedder}, TypeError, "not the class"),
+        ({"embedder": "minilm"}, TypeError, "embed"),
+        ({"embedder": True}, TypeError, "embed"),
+    ],
+)
+def test_a_store_is_not_begun_with_bad_options(
+    path: Path, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        open_store(path, **options)
+    assert not path.exists()
+    with pytest.raises(TypeError, match="store must be a path"):
+        open_store(3)  # type: ignore[arg-type]
+
+
+HOSTILE = [
+    "\0\x01\x02\xff" * 50,
+    "ValueError: \ud800 half of a pair \udfff",
+    "ValueError: \u202eright to left\u202c",
+    "E" * 1_000_000,
+    "Error: \0" * 100_000,
+    "\n".join(f"Error: line {number} failed" for number in range(100_000)),
+    '"' * 50_000,
+    "{" * 20_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_kept_bounded_and_found_again(path: Path, text: str) -> None:
+    with open_store(path) as store:
+        id = learn(store, "", text, error_text=text, pattern=text, tool=text)
+        kept = store.get(id)
+        assert kept is not None
+        assert 0 < len(kept.error_text) <= MAX_ERROR
+        assert 0 < len(kept.fix_text) <= MAX_FIX
+        assert len(kept.pattern) <= 200 >= len(kept.tool)
+        for each in (kept.error_text, kept.fix_text, kept.pattern, kept.tool):
+            each.encode()
+        assert learn(store, "", text, error_text=text, pattern=text, tool=text) == id
+        found(store, text, tool=text)
+        assert found(store, text, tool=text, least=0.0) == [id]
+    assert check_file(path) == 1
+
+
+def test_ten_megabytes_are_read_at_their_ends(path: Path) -> None:
+    long = "x y z\n" * 1_700_000 + missing("y")
+    with open_store(path) as store:
+        id = learn(store, "", "pip install y", error_text=long)
+        assert found(store, missing("y"), tool="Bash") == [id]
+        assert found(store, long, tool="Bash") == [id]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(), st.text(min_size=1), st.text(max_size=5))
+@example("\ud800", "\udfff", "\0")
+@example("(?P<x>", "\\1 \\g<0>", "%s")
+def test_no_text_breaks_the_store(path: Path, error: str, fix: str, tool: str) -> None:
+    with open_store(path) as store:
+        before = store.stats().lessons
+        with suppress(ValueError):  # nothing can be seen in one of them
+            assert store.get(learn(store, "", fix, error_text=error, tool=tool)) is not None
+        assert store.stats().lessons - before in (0, 1)
+        for lesson in store.query(error, tool=tool, least=0.0):
+            lesson.fix_text.encode()
+
+
+class Loud(str):
+    """A text of a stranger whose methods do harm."""
+
+    def __len__(self) -> int:
+        raise RuntimeError("len")
+
+    def encode(self, *args: object, **kwargs: object) -> bytes:
+        raise RuntimeError("encode")
+
+
+def test_a_text_of_a_subclass_of_str_is_a_text(path: Path) -> None:
+    with open_store(path) as store:
+        id = learn(store, "", Loud("pip install y"), error_text=Loud(missing("y")), tool=Loud("Bash"))
+        assert found(store, Loud(missing("y")), tool=Loud("Bash")) == [id]
+
+
+class Broken(HashingEmbedder):
+    """An embedder that gives what it was told to, raises it, or does it."""
+
+    def __init__(self, gives: object) -> None:
+        super().__init__(64)
+        self.gives = gives
+
+    def embed(self, text: str) -> Any:
+        if isinstance(self.gives, BaseException):
+            raise self.gives
+        return self.gives() if callable(self.gives) else self.gives
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [
+        np.full(64, NAN),
+        np.full(64, INF),
+        np.zeros(64),
+        np.ones(63),
+        np.ones((2, 64)),
+        "vector",
+        None,
+        RuntimeError("no"),
+        MemoryError(),
+        SystemExit(1),
+    ],
+    ids=str,
+)
+def test_what_a_broken_embedder_gives_is_not_kept_but_the_lesson_is(path: Path, gives: object) -> None:
+    with open_store(path, embedder=Broken(gives)) as store:
+        id = learn(store, "y", "pip install y")
+        assert found(store, missing("y")) == [id]
+        assert found(store, VAGUE, least=0.0) == []
+        assert (store.stats().lessons, store.stats().vectors) == (1, 0)
+    with open_store(path) as store:  # recorded again, or rebuilt, it is found by meaning too
+        other = learn(store, "z", "pip install z")
+        assert near(store) == {other}
+        assert learn(store, "y", "pip install y") == id
+        assert near(store) == {id, other}
+
+
+def test_an_embedder_that_hangs_holds_one_thread_and_loses_nothing(path: Path) -> None:
+    hold = threading.Event()
+    embedder = Broken(lambda: hold.wait() and np.ones(64))
+    before = threading.active_count()
+    with open_store(path, embedder=embedder, timeout_s=0.05) as store:
+        ids = [learn(store, f"mod{number}") for number in range(5)]
+        assert all(store.query(f"{VAGUE} {number}") == [] for number in range(5))
+        assert threading.active_count() <= before + 2
+        assert [lesson.id for lesson in store.lessons()] == ids[::-1]
+        hold.set()
+        until = time.monotonic() + 30
+        while store.stats().vectors == 0 and time.monotonic() < until:
+            learn(store, "mod3")
+            time.sleep(0.01)
+        assert near(store) == {ids[3]}
+        assert store.rebuild() == 4
+        assert near(store) == set(ids)
+
+
+def test_a_rebuild_asks_again_for_what_was_bad(path: Path) -> None:
+    embedder = Broken(np.full(64, NAN))
+    with open_store(path, embedder=embedder) as store:
+        id = learn(store, "y")
+        embedder.gives = np.ones(64)
+        assert learn(store, "y") == id  # a bad vector is not asked for again
+        assert store.rebuild() == 1
+        assert near(store) == {id}
+
+
+@pytest.mark.parametrize("lacks", ["fingerprint", "dimensions", "embed_batch"])
+def test_an_embedder_that_lacks_something_is_refused_before_a_file_is_made(path: Path, lacks: str) -> None:
+    members = {"fingerprint": "f", "dimensions": 8, "embed": lambda _, text: [1.0] * 8, "embed_batch": lambda *_: []}
+    del members[lacks]
+    with pytest.raises((TypeError, ValueError), match=lacks):
+        open_store(path, embedder=type("Mine", (), members)())
+    assert not path.exists()
+
+
+def test_an_async_embedder_works(path: Path) -> None:
+    class Waiting(HashingEmbedder):
+        async def embed(self, text: str) -> Any:  # type: ignore[override]
+            return HashingEmbedder(64).embed(text)
+
+    with open_store(path, embedder=Waiting(64)) as store:
+        assert near(store) == set()
+        assert {learn(store, "y")} == near(store)

@@ -1,0 +1,222 @@
+"""The cap: those leave that were not used for longest, and every index follows."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from coherence.lessons import table
+from coherence.lessons.store import TOUCHED
+from coherence.store.store import Store
+from lessons.storing import check_file, found, learn, missing, near, open_store
+
+NAMES = [f"mod{number}" for number in range(12)]
+
+
+@pytest.mark.parametrize(("cap", "left"), [(1, 1), (2, 2), (99, 99), (250, 249)])
+def test_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap: int, left: int) -> None:
+    with open_store(tmp_path / "lessons.db", cap=cap, embedder=False) as store:
+        ids = [learn(store, f"mod{number}") for number in range(cap)]
+        assert store.stats().lessons == cap
+        ids.append(learn(store, "one more"))
+        assert [lesson.id for lesson in store.lessons()] == ids[::-1][:left]  # 250: two leave at once
+
+
+def test_a_lesson_that_was_queried_and_helped_stays(tmp_path: Path) -> None:
+    with open_store(tmp_path / "lessons.db", cap=10) as store:
+        used, helped, _ = (learn(store, name) for name in ("used", "helped", "idle"))
+        for number in range(30):
+            learn(store, f"mod{number}")
+            store.outcome(helped, helped=True)
+            assert found(store, missing("used"), k=1) == [used]
+            store.outcome(used, helped=False, origin="the same")
+        assert {used, helped} < {lesson.id for lesson in store.lessons()} == near(store)
+        assert store.stats().lessons == 10
+
+
+def test_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.db"
+    with open_store(path, embedder=False) as store, Store(path) as other:
+        ids = [learn(store, f"mod{number}") for number in range(130)]
+        with other.transaction():
+            for number in range(130):
+                assert found(store, missing(f"mod{number}"), tool="Bash", k=1) == [ids[number]]
+        assert found(store, missing("mod0"), tool="Bash", k=1) == [ids[0]]
+        learn(store, "mod1")
+        assert [lesson.id for lesson in store.lessons()] == [ids[1], ids[0], *reversed(ids[2:])]
+
+
+def test_uses_are_written_now_and_then(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.db"
+    with open_store(path, embedder=False) as store:
+        ids = [learn(store, f"mod{number}") for number in range(TOUCHED)]
+        for number in range(TOUCHED):
+            assert [lesson.id for lesson in store.lessons()] == ids[::-1]
+            found(store, missing(f"mod{TOUCHED - 1 - number}"), tool="Bash", k=1)
+        assert [lesson.id for lesson in store.lessons()] == ids
+
+
+def test_what_one_process_asks_for_stays_when_another_makes_room(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.db"
+    with open_store(path, embedder=False) as asking, open_store(path, embedder=False, cap=3) as other:
+        ids = [learn(other, f"mod{number}") for number in range(3)]
+        for _ in range(TOUCHED):
+            assert found(asking, missing("mod0"), tool="Bash", k=1) == [ids[0]]
+        ids += [learn(other, "more"), learn(other, "most")]
+        assert [lesson.id for lesson in asking.lessons()] == [ids[4], ids[3], ids[0]]
+
+
+def test_a_failure_is_no_use(tmp_path: Path) -> None:
+    with open_store(tmp_path / "lessons.db", cap=2) as store:
+        first, second = learn(store, "a"), learn(store, "b")
+        store.outcome(first, helped=False)
+        third = learn(store, "c")
+        assert [lesson.id for lesson in store.lessons()] == [third, second]
+
+
+def test_a_smaller_cap_makes_room_at_the_next_lesson(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.db"
+    with open_store(path) as store:
+        ids = [learn(store, f"mod{number}") for number in range(20)]
+    with open_store(path, cap=5) as store:
+        assert near(store) == set(ids)
+        last = learn(store, "last")
+        assert near(store) == {*ids[-4:], last}
+    assert check_file(path) == 5
+
+
+def test_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_vector(tmp_path: Path) -> None:
+    from coherence.lessons.intake import make_new
+
+    news = [
+        make_new(pattern="p", error_text=missing(name), fix_text="do", tool="", origin=None, ts=1.0)
+        for name in ("a", "b", "a")
+    ]
+    with open_store(tmp_path / "lessons.db", cap=1) as store:
+        store.add(news[:1])
+        first, second = store.add(news[1:])
+        assert first < second
+        assert near(store) == {second}
+
+
+def test_an_index_that_is_far_behind_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MOST_REMOVALS", 5)
+    path = tmp_path / "lessons.db"
+    with open_store(path, cap=4) as store, open_store(path, cap=4) as behind:
+        ids = [learn(store, f"mod{number}") for number in range(4)]
+        assert near(behind) == set(ids)
+        ids += [learn(store, f"more{number}") for number in range(20)]
+        assert store.store.fetch("SELECT count(*), max(number) FROM lesson_removals") == [(5, 20)]
+        assert near(behind) == near(store) == set(ids[-4:])
+
+
+def test_imported_records_retire_a_lesson(tmp_path: Path) -> None:
+    from msgspec.structs import replace
+
+    from coherence.lessons.intake import make_new
+
+    new = make_new(pattern="p", error_text=missing("y"), fix_text="do", tool="", origin=None, ts=1.0)
+    with open_store(tmp_path / "lessons.db") as store:
+        (id,) = store.add([replace(new, failed=4)])
+        assert found(store, missing("y"), least=0.0) == []
+        store.add([replace(new, helped=3)])
+        assert found(store, missing("y"), least=0.0) == [id]
+
+
+class Cap(RuleBasedStateMachine):
+    """A store beside a list: the least recently used lesson first."""
+
+    @initialize(cap=st.integers(1, 6))
+    def begin(self, cap: int) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.cap = cap
+        self.open()
+        self.other = open_store(self.folder / "lessons.db", cap=cap)
+        self.order: list[str] = []
+        self.ids: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+
+    def open(self) -> None:
+        self.store = open_store(self.folder / "lessons.db", cap=self.cap)
+
+    def use(self, name: str) -> None:
+        self.order.remove(name)
+        self.order.append(name)
+
+    @rule(name=st.sampled_from(NAMES))
+    def record(self, name: str) -> None:
+        id = learn(self.store, name)
+        if name in self.order:
+            assert id == self.ids[name]
+            self.use(name)
+            self.counts[name] += 1
+            return
+        if len(self.order) == self.cap:
+            self.order.pop(0)
+        self.order.append(name)
+        self.ids[name], self.counts[name] = id, 1
+
+    @rule(name=st.sampled_from(NAMES))
+    def query(self, name: str) -> None:
+        answer = found(self.store, missing(name), tool="Bash", k=1)
+        if name in self.order:
+            assert answer == [self.ids[name]]
+        for id in answer:  # a sibling, if the lesson itself is not there
+            self.use(next(each for each in self.order if self.ids[each] == id))
+
+    @precondition(lambda self: self.order)
+    @rule(data=st.data(), helped=st.booleans())
+    def outcome(self, data: st.DataObject, helped: bool) -> None:
+        name = data.draw(st.sampled_from(self.order))
+        kept = self.store.get(self.ids[name])
+        assert kept is not None
+        if helped or kept.failed < 1:  # never so often that the lesson sinks
+            self.store.outcome(self.ids[name], helped=helped)
+            if helped:
+                self.use(name)
+
+    @precondition(lambda self: self.order)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self.order))
+        assert self.store.remove([self.ids[name]]) == 1
+        self.order.remove(name)
+
+    @rule(keep=st.integers(0, 6))
+    def prune(self, keep: int) -> None:
+        surplus = max(len(self.order) - keep, 0)
+        assert self.store.prune(keep=keep) == surplus
+        del self.order[:surplus]
+
+    @rule()
+    def open_again(self) -> None:
+        self.store.close()
+        self.open()
+
+    @invariant()
+    def the_indexes_hold_what_the_table_holds(self) -> None:
+        if hasattr(self, "store"):
+            ids = {self.ids[name] for name in self.order}
+            assert near(self.store) == near(self.other) == ids
+            assert {lesson.id: lesson.count for lesson in self.other.lessons()} == {
+                self.ids[name]: self.counts[name] for name in self.order
+            }
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+            self.other.close()
+            with open_store(self.folder / "lessons.db") as store:
+                assert [lesson.id for lesson in store.lessons()] == [self.ids[name] for name in reversed(self.order)]
+            check_file(self.folder / "lessons.db")
+            shutil.rmtree(self.folder)
+
+
+TestCap = Cap.TestCase
+TestCap.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

@@ -1,0 +1,173 @@
+"""A file that cannot be written, is full, damaged or somebody else's: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from coherence.lessons import searching
+from coherence.store.errors import StoreError, StoreWarning
+from coherence.store.store import Store
+from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits and users")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lessons.db"
+
+
+def test_a_full_disk_keeps_what_was_there_and_the_next_lesson(path: Path) -> None:
+    with open_store(path) as store:
+        ids = [learn(store, f"mod{number}") for number in range(30)]
+        store.query(missing("mod3"), tool="Bash")
+
+        def limit(more: int | None) -> None:
+            with store.store.transaction() as transaction:
+                ((pages,),) = transaction.execute("PRAGMA page_count")
+                transaction.execute(f"PRAGMA max_page_count = {2**30 if more is None else pages + more}")
+
+        limit(2)
+
+        def fill() -> None:
+            for number in range(100):
+                ids.append(learn(store, f"more{number}", "do this " * 200))
+
+        with pytest.raises(StoreError, match="the disk is full"):
+            fill()
+        assert {lesson.id for lesson in store.lessons()} == near(store) == set(ids)
+        assert found(store, missing("mod4"), tool="Bash", k=1) == [ids[4]]
+        limit(None)
+        assert learn(store, "at last") == max(ids) + 1
+    assert check_file(path) == len(ids) + 1
+
+
+LIMITED = """
+import resource, sys
+from coherence.lessons import store as module
+from coherence.lessons.store import LessonStore
+from coherence.providers import HashingEmbedder
+from coherence.store.errors import StoreError
+module.TOUCHED = 2
+
+def error(number):
+    return "ModuleNotFoundError: No module named 'mod%d'" % number
+
+def learn(number):
+    return store.record(pattern="p", error_text=error(number), fix_text="do this " * 100 + str(number), tool="Bash")
+
+with LessonStore(sys.argv[1], embedder=HashingEmbedder(64)) as store:
+    ids = [learn(0)]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, resource.RLIM_INFINITY))
+    try:
+        while True:
+            ids.append(learn(len(ids)))
+    except StoreError as problem:
+        print(problem)
+    for number in range(6):  # uses that cannot be written are nobody's trouble
+        assert store.query(error(number), tool="Bash", k=1)[0].id == ids[number]
+    assert sorted(lesson.id for lesson in store.lessons()) == ids
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    ids.append(learn(len(ids)))
+    assert ids[-1] == len(ids)
+    print(len(ids))
+"""
+
+
+@posix
+def test_a_file_that_may_not_grow(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    message, count = done.stdout.splitlines()
+    assert message.startswith(f"{path}: reading or writing failed")
+    assert check_file(path) == int(count) > 10
+    with open_store(path) as store:
+        assert len(near(store)) == int(count)
+
+
+@posix
+def test_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_is() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "lessons.db"
+        with open_store(path) as store:
+            learn(store, "y")
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        receiver, sender = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.geteuid() == 0:
+                    os.setuid(65534)  # root may write everywhere
+                try:
+                    learn(open_store(path), "z")
+                    said = "written"
+                except Exception as error:
+                    said = f"{type(error).__name__} {error}"
+                os.write(sender, said.encode())
+            finally:
+                os._exit(0)
+        os.close(sender)
+        os.waitpid(child, 0)
+        said = os.read(receiver, 10_000).decode()
+        os.close(receiver)
+        folder.chmod(0o755)
+        assert said.startswith(f"StoreError {path}: ")
+        assert "read-only" in said
+        assert check_file(path) == 1
+
+
+def test_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="this is a folder"):
+        open_store(tmp_path)
+    other = tmp_path / "other.db"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE lessons (id)")
+    connection.commit()
+    connection.close()
+    before = other.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        open_store(other)
+    assert other.read_bytes() == before
+
+
+def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path) -> None:
+    with open_store(path) as store:
+        learn(store, "y")
+    path.write_bytes(b"rubbish" * 2_000)
+    with pytest.warns(StoreWarning, match="the store was damaged"):
+        store = open_store(path)
+    with store:
+        assert store.store.recovered_from is not None
+        assert learn(store, "z") == 1
+        assert near(store) == {1}
+
+
+def test_an_index_that_cannot_be_saved_is_made_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(searching, "SAVE_FROM", 1)
+    Path(f"{path}.lessons").write_bytes(b"in the way")
+    with open_store(path) as store:
+        id = learn(store, "y")
+        store.query(VAGUE)
+    assert "the index of lessons was not saved" in caplog.text
+    with open_store(path) as store:
+        assert near(store) == {id}
+
+
+def test_what_was_used_last_is_no_reason_to_fail_on_closing(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Store(path) as file:
+        store = open_store(file)
+        learn(store, "y")
+        assert store.query(missing("y"), tool="Bash")
+    store.close()  # after the file it shares
+    assert "the last uses of lessons were not kept" in caplog.text

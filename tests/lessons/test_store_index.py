@@ -1,0 +1,298 @@
+"""The index beside the database: followed, saved, and made anew whatever lies there."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from coherence.lessons import searching
+from coherence.lessons.errors import EmbedderMismatchError
+from coherence.lessons.index.base import Mark
+from coherence.lessons.index.local import LocalIndex
+from coherence.lessons.store import LessonStore
+from coherence.providers import HashingEmbedder
+from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+
+
+class Counting(HashingEmbedder):
+    """Counts what it is asked for."""
+
+    def __init__(self, dimensions: int = 64, *, fingerprint: str | None = None) -> None:
+        super().__init__(dimensions)
+        self.fingerprint = fingerprint or self.fingerprint
+        self.asked = 0
+
+    def embed(self, text: str) -> npt.NDArray[np.float32]:
+        self.asked += 1
+        return super().embed(text)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lessons.db"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an index be saved from 5 lessons on, after every 3 new ones."""
+    monkeypatch.setattr(searching, "SAVE_FROM", 5)
+    monkeypatch.setattr(searching, "SAVE_EVERY", 3)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Note how many vectors come from a file, each time that one is looked for."""
+    counts: list[int] = []
+    load = LocalIndex.load
+
+    def noting(self: LocalIndex, path: Path, fingerprint: str) -> Mark | None:
+        counts.append(-1)  # refused
+        mark = load(self, path, fingerprint)
+        counts[-1] = self.stats().count if mark is not None else 0
+        return mark
+
+    monkeypatch.setattr(LocalIndex, "load", noting)
+    return counts  # type: ignore[return-value]
+
+
+def fill(path: Path, count: int, first: int = 0) -> set[int]:
+    with open_store(path) as store:
+        for number in range(first, first + count):
+            learn(store, f"mod{number}")
+        return near(store)
+
+
+def test_few_lessons_need_no_files(path: Path) -> None:
+    fill(path, 20)
+    assert [each.name for each in path.parent.iterdir()] == ["lessons.db"]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_saved_index_is_used_and_caught_up_with(path: Path, loaded: list[int]) -> None:
+    assert fill(path, 7) == set(range(1, 8))
+    assert Path(f"{path}.lessons", "head").exists()
+    with open_store(path, embedder=False) as store:  # behind the index's back
+        store.remove([2, 7])  # the newest one too
+        store.prune(keep=5)
+    loaded.clear()
+    with open_store(path) as store:
+        assert near(store) == {1, 3, 4, 5, 6}
+        assert loaded == [7]
+        assert store.stats().index_disk_bytes > 0  # and what was loaded is used
+        learn(store, "later")
+        assert near(store) == {1, 3, 4, 5, 6, 8}
+    loaded.clear()
+    with open_store(path) as store:
+        assert near(store) == {1, 3, 4, 5, 6, 8}
+        assert loaded[0] >= 5
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("harm", ["garbage", "empty", "torn", "gone", "a file", "foreign", "of a lost database"])
+def test_whatever_lies_beside_the_database_it_is_made_anew(
+    path: Path, tmp_path: Path, harm: str, loaded: list[int]
+) -> None:
+    fill(path, 8)
+    folder = Path(f"{path}.lessons")
+    if harm == "garbage":
+        for each in folder.iterdir():
+            each.write_bytes(b"garbage" * 10)
+    elif harm == "empty":
+        for each in folder.iterdir():
+            each.write_bytes(b"")
+    elif harm == "torn":
+        rows = next(folder.glob("rows-*"))
+        rows.write_bytes(rows.read_bytes()[:-100])
+    elif harm == "gone":
+        next(folder.glob("codes-*")).unlink()
+    elif harm == "a file":
+        shutil.rmtree(folder)
+        folder.write_bytes(b"x")
+    elif harm == "foreign":
+        other = LocalIndex(8)
+        other.add([1, 2], np.eye(8)[:2])
+        shutil.rmtree(folder)
+        other.save(folder, Mark("another model", 8, 2, 0))
+    else:
+        path.unlink()
+        fill(path, 6)
+    with open_store(path) as store:
+        held = {lesson.id for lesson in store.lessons()}
+        assert near(store) == held
+        learn(store, "later")
+    if harm == "a file":
+        assert folder.read_bytes() == b"x"
+        return
+    loaded.clear()
+    with open_store(path) as store:  # what is made anew is saved again
+        assert near(store) == {*held, max(held) + 1}
+        assert loaded[0] >= 6
+
+
+@pytest.mark.usefixtures("small")
+def test_a_rebuilt_index_replaces_the_files(path: Path, loaded: list[int]) -> None:
+    ids = fill(path, 8)
+    with open_store(path) as store:
+        assert store.rebuild() == 0
+        assert near(store) == ids
+    loaded.clear()
+    with open_store(path) as store:
+        assert near(store) == ids
+        assert loaded == [8]
+    with open_store(path, embedder=HashingEmbedder(32), rebuild=True) as store:
+        assert near(store) == ids
+    loaded.clear()
+    with open_store(path, embedder=HashingEmbedder(32)) as store:
+        assert near(store) == ids
+        assert loaded == [8]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_store_that_lagged_behind_a_rebuild_does_not_write_the_old_index(
+    path: Path, loaded: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = fill(path, 8)
+    with open_store(path) as old:
+        assert near(old) == ids
+        learn(old, "unsaved")
+        old.query(VAGUE)
+        with open_store(path, embedder=HashingEmbedder(32), rebuild=True) as new:
+            assert new.stats().vectors == 9
+    assert caplog.text == ""
+    loaded.clear()
+    with open_store(path, embedder=HashingEmbedder(32)) as store:
+        assert near(store) == {*ids, 9}
+        assert loaded == [9]
+
+
+def test_vectors_of_two_models_never_mix(path: Path) -> None:
+    ids = fill(path, 3)
+    other = HashingEmbedder(32)
+    with pytest.raises(EmbedderMismatchError, match=r"hashing-3-5-64-v1.*hashing-3-5-32-v1.*rebuild=True"):
+        open_store(path, embedder=other)
+    with open_store(path) as old:
+        with open_store(path, embedder=other, rebuild=True) as new:
+            assert near(new) == ids
+        for action in (lambda: learn(old, "later"), lambda: old.query(VAGUE), old.stats):
+            with pytest.raises(EmbedderMismatchError):
+                action()
+        assert found(old, missing("mod1"), tool="Bash", k=1) == [2]  # an equal signature needs no vector
+        assert old.rebuild() == 3  # and back
+        assert near(old) == ids
+    assert check_file(path) == 3
+
+
+def test_one_name_with_another_length_is_another_model(path: Path) -> None:
+    ids = fill(path, 3)
+    other = Counting(32, fingerprint=HashingEmbedder(64).fingerprint)
+    with pytest.raises(EmbedderMismatchError, match=r"64 dimensions.*32 dimensions"):
+        open_store(path, embedder=other)
+    with open_store(path, embedder=other, rebuild=True) as store:
+        assert near(store) == ids
+
+
+def test_lessons_without_vectors_get_them_by_a_rebuild(path: Path) -> None:
+    with open_store(path, embedder=False) as store:
+        ids = {learn(store, f"mod{number}") for number in range(70)}
+    with open_store(path) as store:
+        assert near(store) == set()
+    with open_store(path, rebuild=True) as store:
+        assert near(store) == ids
+
+
+def test_what_is_known_is_not_embedded_again(path: Path) -> None:
+    fill(path, 3)
+    embedder = Counting()
+    with open_store(path, embedder=embedder) as store:
+        learn(store, "mod1")
+        found(store, missing("mod1"), tool="Bash")
+        assert embedder.asked == 0
+        learn(store, "new")
+        assert embedder.asked == 1
+    embedder.asked = 0
+    with open_store(path, embedder=embedder, rebuild=True) as store:
+        assert near(store) == {1, 2, 3, 4}
+        assert embedder.asked == 1  # the question
+
+
+DAMAGE = {
+    "nan": np.full(64, np.nan, np.float16).tobytes(),
+    "zero": bytes(128),
+    "short": bytes(2),
+    "odd": b"x",
+    "long": bytes(200),
+}
+
+
+@pytest.mark.parametrize("vector", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_vector_hides_its_lesson_only_and_is_made_again(
+    path: Path, vector: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = fill(path, 4)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE lesson_vectors SET vector = ? WHERE lesson_id = 2", (vector,))
+    connection.commit()
+    connection.close()
+    with open_store(path) as store, caplog.at_level(logging.WARNING):
+        assert near(store) == ids - {2}
+        assert "1 vectors of lessons are damaged" in caplog.text
+        assert found(store, missing("mod1"), tool="Bash", k=1) == [2]
+        assert store.rebuild() == 1
+        assert near(store) == ids
+
+
+def test_an_attempt_that_broke_off_half_way_is_gone_on_with(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "PAGE", 2)
+    ids = fill(path, 7)
+    fetch = searching.Searching._page
+    pages: list[int] = []
+
+    def failing(self: searching.Searching, number: int) -> list[tuple[int, int, bytes]]:
+        pages.append(number)
+        if len(pages) == 3:
+            raise RuntimeError("in the middle")
+        return fetch(self, number)
+
+    monkeypatch.setattr(searching.Searching, "_page", failing)
+    with open_store(path) as store:
+        with pytest.raises(RuntimeError, match="in the middle"):
+            store.query(VAGUE)
+        assert near(store) == ids
+
+
+class Elsewhere(LocalIndex):
+    """An index on some server: it outlives the stores that use it."""
+
+    saved: Mark | None = None
+    loads = 0
+
+    def load(self, path: Path, fingerprint: str) -> Mark | None:
+        self.loads += 1
+        return self.saved if self.saved is not None and self.saved.fingerprint == fingerprint else None
+
+    def save(self, path: Path, mark: Mark) -> None:
+        self.saved = mark
+
+
+def test_an_index_of_ones_own_outlives_the_store(path: Path) -> None:
+    index = Elsewhere(64)
+    for first in (0, 3, 6):
+        with open_store(path, index=index) as store:
+            for number in range(first, first + 3):
+                learn(store, f"mod{number}")
+            assert near(store) == set(range(1, first + 4))
+        assert index.saved is not None
+        assert index.saved.lesson == first + 3
+    assert (index.stats().count, index.loads) == (9, 3)
+
+
+def test_an_index_of_another_length_is_refused(path: Path) -> None:
+    with pytest.raises(ValueError, match="dimensions"):
+        LessonStore(path, embedder=HashingEmbedder(64), index=LocalIndex(32))
