@@ -41,6 +41,9 @@ FORK_WAIT_S = 3.0
 PATIENCE_S = 1.0
 """Seconds that whoever records waits at most for a write under way, once 100 events wait; then they go on waiting."""
 
+LESSONS_WAIT_S = 10.0
+"""Seconds that a flush, and the end, wait at most for another thread that writes lessons."""
+
 RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
@@ -112,6 +115,7 @@ class Engine:
                 self._neighbours.learn(success=success)
         if self._full:
             self.settle_accounts(raising=True)
+            self.after()
         elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
             self.settle_accounts(raising=False, wait_s=PATIENCE_S)
         else:
@@ -153,10 +157,15 @@ class Engine:
             return self._apply(time.time(), ticked)
 
     def settle_accounts(self, *, raising: bool, wait_s: float = -1.0) -> None:
-        """Fold and write everything now; wait so long for another thread that is writing, below 0 for ever."""
+        """Fold and write all events now; wait so long for another thread that is writing, below 0 for ever."""
         with self._lock:
             self._advance()
         self._save(raising=raising, wait_s=wait_s)
+
+    def flush(self, *, raising: bool) -> None:
+        """Fold and write everything now, lessons too."""
+        self.settle_accounts(raising=raising)
+        self._save_lessons(wait_s=LESSONS_WAIT_S)
 
     def close(self, *, raising: bool) -> None:
         """Fold and write everything, the state too, and end."""
@@ -166,7 +175,10 @@ class Engine:
                 self._apply(time.time(), events.Ticked(ENDING))
             self.closed = True
             self._add_snapshot()
-        self._save(raising=raising, last=True)
+        try:
+            self._save(raising=raising, last=True)
+        finally:
+            self._save_lessons(wait_s=LESSONS_WAIT_S)
 
     @property
     def _waiting(self) -> int:
@@ -182,7 +194,7 @@ class Engine:
         """
         if self._full:
             self._save(raising=True)
-        elif self._waiting or (self._remembering is not None and self._remembering.waiting):
+        if self._waiting or self._taught:
             self._wake()
 
     def _advance(self) -> None:
@@ -244,12 +256,16 @@ class Engine:
         received = self._look_around(fold=True).received
         return received.pressure if received is not None else 0.0
 
-    def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
-        self._save_events(raising=raising, last=last, wait_s=wait_s)
-        if self._remembering is not None:
-            self._remembering.save()
+    @property
+    def _taught(self) -> bool:
+        """Whether lessons wait to be written."""
+        return self._remembering is not None and self._remembering.waiting
 
-    def _save_events(self, *, raising: bool, last: bool, wait_s: float) -> None:
+    def _save_lessons(self, wait_s: float = 0.0) -> None:
+        if self._remembering is not None:
+            self._remembering.save(wait_s=wait_s)
+
+    def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
         recorder = self.recorder
         if recorder is None:
             return
@@ -309,16 +325,16 @@ class Engine:
         with self._lock:
             self._advance()
         recorder = self.recorder
-        if recorder is None or recorder.due_in == 0.0:
+        if recorder is not None and recorder.due_in == 0.0:
             self._save(raising=False)
-        if recorder is None:
-            return None
-        return RETRY_S if self._store_down else recorder.due_in
+        self._save_lessons()
+        due_in = recorder.due_in if recorder is not None else None
+        return RETRY_S if self._store_down or self._taught else due_in
 
     def finish(self) -> None:
         """Write what waits; at the end of the process."""
         if not self.closed:
-            self.settle_accounts(raising=False)
+            self.flush(raising=False)
 
     def before_fork(self) -> None:
         """Hold everything still: a child must not inherit an event that is half folded, or a measurement's locks."""
@@ -336,5 +352,7 @@ class Engine:
         self._lock, self._forker = RLock(), None
         self._inbox.clear()
         self._called = False
+        if self._remembering is not None:
+            self._remembering.forget()
         if self.recorder is not None:
             self.recorder.forget()

@@ -163,6 +163,8 @@ class Monitor(Procedural):
                 self.lessons = as_lessons(lessons, self.store, embedder)
             opened = open_column(wanted, self.store)
         except BaseException:
+            if self.lessons is not None and self._owns_lessons:
+                self.lessons.close()
             if self.store is not None and self._owns_store:
                 self.store.close()
             raise
@@ -325,7 +327,7 @@ class Monitor(Procedural):
             If the store cannot be written; the events go on waiting. Not with ``lenient``.
         """
         if not self._engine.closed and not self._off:
-            self._engine.settle_accounts(raising=not self.lenient)
+            self._engine.flush(raising=not self.lenient)
 
     def close(self) -> None:
         """Write everything and end; calling it again does nothing."""

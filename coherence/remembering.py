@@ -8,12 +8,14 @@ from collections import deque
 from threading import Lock
 
 from coherence.column import Column
+from coherence.decide.destructive.classify import classify
 from coherence.decide.recalling import LEAST, Judged
 from coherence.errors import CoherenceError
 from coherence.events import Recalled, Source
 from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.solving import Solved
 from coherence.lessons.store import LessonStore
+from coherence.plain import to_json
 
 LOG = logging.getLogger("coherence")
 
@@ -24,6 +26,9 @@ MAX_FIX = 400
 """Characters of a fix that are recorded with a tick."""
 
 MOST_WAITING = 256
+
+NEWEST_WAIT_S = 0.5
+"""Seconds that a look-up waits at most for a lesson that is being written."""
 
 
 class Remembering:
@@ -52,6 +57,7 @@ class Remembering:
         action = column.unexplained
         if action is None:
             return None
+        self.save(wait_s=NEWEST_WAIT_S)  # what has just been learned may be what is needed now
         context = column.state.context
         text = context[-1].text if context and context[-1].seq == action.seq else action.came.first_line
         try:
@@ -59,7 +65,7 @@ class Remembering:
         except Exception as error:  # what is known must never stand in the way of what is done
             self._say(error)
             return ()
-        return tuple(_recalled(lesson) for lesson in found)
+        return tuple(_recalled(lesson) for lesson in found if not _destroys(lesson))
 
     def take(self, column: Column) -> None:
         """Take what the newest events have taught, to be written by :meth:`save`."""
@@ -73,20 +79,35 @@ class Remembering:
         """Whether anything is to be written."""
         return bool(self._waiting)
 
-    def save(self) -> None:
-        """Write what waits; what cannot be written goes on waiting."""
-        if not self._waiting or not self._writing.acquire(blocking=False):
+    def save(self, *, wait_s: float = 0.0) -> None:
+        """Write what waits; what the store cannot take now goes on waiting.
+
+        If another thread is writing, wait for it for so many seconds at most.
+        """
+        if not self._waiting and not self._writing.locked():  # what is being written waits no more
+            return
+        if not self._writing.acquire(timeout=wait_s):
             return
         try:
             while self._waiting:
-                ts, taught = self._waiting[0]
-                self._write(ts, taught)
-                self._waiting.popleft()
+                ts, taught = self._waiting.popleft()
+                try:
+                    self._write(ts, taught)
+                except (TypeError, ValueError) as error:  # it could never be kept, and must not keep others from it
+                    LOG.warning("coherence: a lesson cannot be kept: %s", error)
+                except Exception:
+                    self._waiting.appendleft((ts, taught))
+                    raise
             self._down = False
         except Exception as error:
             self._say(error)
         finally:
             self._writing.release()
+
+    def forget(self) -> None:
+        """Begin anew in the child of a fork: what waits is the parent's to write."""
+        self._waiting.clear()
+        self._writing, self._down = Lock(), False
 
     def _write(self, ts: float, taught: Solved | Judged) -> None:
         if isinstance(taught, Judged):
@@ -115,6 +136,11 @@ class Remembering:
 def remember(lessons: LessonStore | None, name: tuple[str, str], source: Source) -> Remembering | None:
     """Return what an agent's engine uses of a store of lessons."""
     return None if lessons is None else Remembering(lessons, name, learns=source != "test")
+
+
+def _destroys(lesson: Lesson) -> bool:
+    """Tell whether a fix, as a shell would read it, destroys something: that is no advice, whoever it helped."""
+    return classify("Bash", to_json("fix", {"command": lesson.fix_text})) is not None
 
 
 def _recalled(lesson: Lesson) -> Recalled:

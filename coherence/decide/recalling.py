@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import msgspec
 
 from coherence.events import Event, Goal, Message, Outcome, Recalled, ToolCall, ToolResult
 from coherence.findings import Finding, Guidance
-from coherence.lessons.solving import Solved, Trouble, Troubles
+from coherence.lessons.solving import Solved, Troubles
 from coherence.records import one_line
 
 RULE = "known_error"
@@ -22,6 +23,10 @@ PATIENCE = 10
 """Tool results after which what was told is no longer held against what happens."""
 
 MAX_TIPS = 8
+MOSTLY = 0.75
+"""Share of a fix's words from which it counts as done."""
+
+_WORD = re.compile(r"\w[\w.-]*\w|\w")
 
 
 class Tip(msgspec.Struct):
@@ -32,11 +37,13 @@ class Tip(msgspec.Struct):
     intent: str
     """What the failed call was for."""
     signature: bytes
-    """Of the error."""
+    slots: list[str]
+    """Of the error, with its signature."""
+    fix: str
+    guess: bool
+    """Whether the fix was one for other names, so that a failure says nothing of the lesson."""
     count: int
     """How often the error had come."""
-    changes: int
-    """What had been changed since it came."""
     results: int
     """Tool results before it."""
     delivered: bool = False
@@ -63,15 +70,16 @@ class Recollection(msgspec.Struct):
     def observe(self, seq: int, event: Event) -> list[Solved | Judged]:
         """Take in an event that is no tick; return what it teaches.
 
-        A lesson that reached the agent has helped if the failed call's intent then succeeds, and has failed if the same
-        error comes again although something was changed; after ten tool results nobody can tell any more.
+        A lesson that reached the agent is judged by what the agent did: it has helped if the error is solved by what
+        the lesson told, and has failed if the same error comes again after that was done. If the agent did something
+        else, nothing is known, and after ten tool results nobody can tell any more.
         """
         if type(event) is ToolCall:
             self.troubles.observe_call(seq, event)
         elif type(event) is ToolResult:
             self.recalled = ()
             solved = self.troubles.observe_result(seq, event)
-            return [*solved, *self._judge(error=event.error)]
+            return [*solved, *self._judge(solved)]
         elif type(event) is Message and event.firing is not None:
             for tip in self.tips:
                 tip.delivered = tip.delivered or tip.firing == event.firing
@@ -87,7 +95,7 @@ class Recollection(msgspec.Struct):
     def tell(self, guidance: Guidance) -> None:
         """Take in that a firing tells a lesson."""
         newest = self.troubles.open[-1] if self.troubles.open else None
-        if guidance.lesson is None or guidance.arm != "treatment" or newest is None:
+        if guidance.lesson is None or guidance.arm != "treatment" or newest is None or not self.recalled:
             return
         if newest.results != self.troubles.results:  # the newest error is none that waits for a fix
             return
@@ -96,27 +104,27 @@ class Recollection(msgspec.Struct):
             firing=guidance.id,
             intent=newest.intent,
             signature=newest.signature,
+            slots=newest.slots,
+            fix=self.recalled[0].fix[:SHOWN],
+            guess=self.recalled[0].refilled,
             count=newest.count,
-            changes=_changes(newest),
             results=self.troubles.results,
         )
         self.tips = [*self.tips, tip][-MAX_TIPS:]
 
-    def _judge(self, *, error: bool) -> list[Judged]:
+    def _judge(self, solved: tuple[Solved, ...]) -> list[Judged]:
         judged: list[Judged] = []
         left: list[Tip] = []
         for tip in self.tips:
-            same = (
-                trouble
-                for trouble in self.troubles.open
-                if (trouble.intent, trouble.signature) == (tip.intent, tip.signature)
-            )
+            about = (tip.intent, tip.signature, tip.slots)
+            same = (open for open in self.troubles.open if (open.intent, open.signature, open.slots) == about)
             trouble = next(same, None)
             if trouble is None:
-                if not error and tip.delivered:
+                if tip.delivered and any(did(tip.fix, lesson.fix_text) for lesson in solved):
                     judged.append(Judged(tip.lesson, helped=True, firing=tip.firing))
-            elif tip.delivered and trouble.count > tip.count and _changes(trouble) > tip.changes:
-                judged.append(Judged(tip.lesson, helped=False, firing=tip.firing))
+            elif trouble.count > tip.count and any(did(tip.fix, step.text) for step in trouble.steps):
+                if tip.delivered and not tip.guess:
+                    judged.append(Judged(tip.lesson, helped=False, firing=tip.firing))
             elif self.troubles.results - tip.results < PATIENCE:
                 left.append(tip)
         self.tips = left
@@ -129,8 +137,16 @@ class Recollection(msgspec.Struct):
         self.recalled = ()
 
 
-def _changes(trouble: Trouble) -> int:
-    return len(trouble.steps) + trouble.more
+def did(fix: str, text: str) -> bool:
+    """Tell whether what was done is, or contains, most of what a fix says.
+
+    Examples
+    --------
+    >>> did("pip install pyyaml", "ran `pip install pyyaml==6.0`"), did("pip install pyyaml", "pip install numpy")
+    (True, False)
+    """
+    wanted, done = (set(_WORD.findall(each.lower())) for each in (fix, text))
+    return bool(wanted) and len(wanted & done) >= MOSTLY * len(wanted)
 
 
 def known_error(recalled: tuple[Recalled, ...], seq: int) -> Finding | None:
@@ -170,8 +186,9 @@ def solved(found: Recalled) -> str:
     fix = fix if len(fix) <= SHOWN else f"{fix[: SHOWN - 1]}…"
     told = found.helped + found.failed
     record = f" (told again, this helped {found.helped} of {told} times)" if told else ""
-    taken = " (with this error's names put in)" if found.refilled else ""
-    return f"on {_day(found.ts)} it was solved by: {fix}{taken}{record}"
+    if found.refilled:
+        return f"on {_day(found.ts)} one with another name was solved in a way that would here be: {fix}{record}"
+    return f"on {_day(found.ts)} it was solved by: {fix}{record}"
 
 
 def _day(ts: float) -> str:

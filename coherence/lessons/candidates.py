@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,26 +11,27 @@ from coherence.lessons.naming import LITTLE, NamedHit, Names, Shared, shared_nam
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.searching import Searching
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import read_lessons
+from coherence.lessons.table import parts, read_lessons
 from coherence.store.store import Store
 from coherence.vectors import Half, cosine
 
 SAME = 48
 """Lessons of equal signature and equal names that are looked at, the best first."""
 
-SHARED = 64
-"""Lessons that are looked at for one shared name; of a name that so many share nothing follows."""
+SHARED, NEAR = 64, 16
+"""Lessons that are looked at for one shared name, and among those of equal signature; of a name that so many share
+nothing follows. As in the statements below."""
 
-SIBLINGS = 48
+SIBLINGS = 32
 """Lessons of equal signature with other names that are looked at."""
 
 LOOKED_UP = 24
 """Names of a question by which lessons are looked up."""
 
-NAMED = 24
+NAMED = 16
 """Lessons that share names with the question, the most first."""
 
-NEAREST = 100
+NEAREST = 60
 """Lessons that the index is asked for; for a description twice as many."""
 
 OF_ONE_PATTERN = 3
@@ -39,8 +40,16 @@ OF_ONE_PATTERN = 3
 UNKNOWN = 0.4
 """What stands for the cosine of a lesson that is not among the nearest."""
 
-MOST = 30
+MOST = 20
 """Candidates that are compared word by word."""
+
+
+BY_NAME = " UNION ALL ".join(
+    ["SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? LIMIT 64)"] * LOOKED_UP
+)
+BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
+    ["SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? AND signature = ? LIMIT 16)"] * LOOKED_UP
+)
 
 
 def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[NamedHit]:
@@ -82,18 +91,15 @@ def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
     """Return lessons that name in headline or fix what the question names, those with the most and the rarest first."""
     values = {digest([key]): 1.0 for key in keys_of(asked)[:8]}
     values.update(sorted(names.weights.items(), key=lambda each: -each[1])[: LOOKED_UP - len(values)])
-    one = "SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? LIMIT ?)"
-    rows = store.fetch(" UNION ALL ".join([one] * len(values)), tuple(x for value in values for x in (value, SHARED)))
+    # Always as many parts, with values that no name has: SQLite keeps a statement only if its text is the same.
+    wanted = [*values, *range(-1, len(values) - LOOKED_UP - 1, -1)]
+    rows = store.fetch(BY_NAME, tuple(wanted))
     near: list[tuple[int, int]] = []
     if not asked.prose:
-        one = "SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? AND signature = ? LIMIT ?)"
         signature = number(asked.signature)
-        near = store.fetch(
-            " UNION ALL ".join([one] * len(values)),
-            tuple(x for value in values for x in (value, signature, SHARED // 4)),
-        )
+        near = store.fetch(BY_NAME_AND_SIGNATURE, tuple(x for value in wanted for x in (value, signature)))
     shared: dict[int, float] = {}
-    for found, most in ((rows, SHARED), (near, SHARED // 4)):
+    for found, most in ((rows, SHARED), (near, NEAR)):
         counts = Counter(value for value, _ in found)
         for value, id in found:
             if counts[value] < most:
@@ -111,11 +117,12 @@ def _hits(
 ) -> list[NamedHit]:
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
-    marks = ", ".join("?" * len(ids))
-    rows = store.fetch(
-        f"SELECT id, signature, names, pattern FROM lessons WHERE id IN ({marks}) AND retired = 0",  # noqa: S608 - marks
-        tuple(ids),
-    )
+    rows = []
+    for part, marks in parts(ids):
+        rows += store.fetch(
+            f"SELECT id, signature, names, pattern FROM lessons WHERE id IN ({marks}) AND retired = 0",  # noqa: S608
+            part,
+        )
     shared = shared_names(names, [row[2] for row in rows], [row[3].casefold() or row[1] for row in rows])
     signature = None if asked.prose else number(asked.signature)
     ranked = sorted(
@@ -154,11 +161,12 @@ def _hits(
 
 
 def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:
-    marks = ", ".join("?" * len(ids))
-    rows: Iterable[tuple[int, bytes]] = store.fetch(
-        f"SELECT lesson_id, vector FROM lesson_vectors WHERE lesson_id IN ({marks})",  # noqa: S608 - marks
-        tuple(ids),
-    )
+    rows: list[tuple[int, bytes]] = []
+    for part, marks in parts(ids):
+        rows += store.fetch(
+            f"SELECT lesson_id, vector FROM lesson_vectors WHERE lesson_id IN ({marks})",  # noqa: S608 - marks
+            part,
+        )
     return {id: cosine(vector, np.frombuffer(kept, "<f2")) for id, kept in rows if len(kept) == 2 * len(vector)}
 
 

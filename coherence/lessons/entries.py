@@ -19,6 +19,7 @@ from coherence.lessons.intake import make_new
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.table import New
 from coherence.plain import check_count, check_number, shown
+from coherence.redact import redact_value
 
 MAX_BYTES = 64_000_000
 """Size of one line, and of a file that is one JSON array: these are held in memory."""
@@ -169,7 +170,7 @@ def _shape(value: object, default: ErrorShape) -> ErrorShape:
     if value is None:
         return default
     try:
-        shape = msgspec.convert(value, ErrorShape)
+        shape = msgspec.convert(redact_value(value), ErrorShape)
     except msgspec.ValidationError as error:
         raise ValueError(f"shape: {error}") from None
     texts = (shape.exception, shape.template, shape.text, *shape.frames, *(slot.value for slot in shape.slots))

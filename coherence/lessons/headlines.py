@@ -6,14 +6,15 @@ import re
 from typing import NamedTuple
 
 from coherence.lessons.cleaning import Line, strip_prefixes
-from coherence.lessons.error_words import TELLING, VAGUE, WRAPPERS
+from coherence.lessons.error_words import CODE_PARTS, TELLING, VAGUE, WRAPPERS
 
 MOST_SCORED = 120
 """Lines that are weighed; of more, those that hold a telling word come first."""
 
-NAMED, LEVELLED, LOCATED, SAID, TOLD, VAGUELY, WRAPPING, NOTHING = 7, 6, 5, 4, 3, 2, 1, 0
+NAMED, LEVELLED, LOCATED, SAID, TOLD, VAGUELY, WRAPPING, NOTHING, USUAL, FRAME = 7, 6, 5, 4, 3, 2, 1, 0, -1, -2
 """How much a line says: an exception's name; an error level with a telling word; a place with one; a telling word
-alone; a level alone; a vague word such as "failed" alone; a wrapper, which says only that something failed; nothing."""
+alone; a level alone; a vague word such as "failed" alone; a wrapper, which says only that something failed; nothing;
+that work goes on as usual; and least a stack frame or a command that was echoed."""
 
 
 class Headline(NamedTuple):
@@ -29,6 +30,8 @@ class Headline(NamedTuple):
     """The source file a compiler named before the message; may be empty."""
     details: tuple[str, ...] = ()
     """Indented lines right after the message, at most four, which may name what the message leaves out."""
+    literals: str = ""
+    """Quoted file names and addresses in the line of source that failed; may be empty."""
 
 
 def find_headline(lines: list[str]) -> Headline:
@@ -68,7 +71,16 @@ def _of_python(lines: list[str]) -> Headline | None:
         message = _with_first(lines, at, message)
     elif _is_bare(message) and following:
         message, following = f"{message.rstrip(':')}: {following}", ""
-    return Headline(message, earlier or following or _hint(lines, at), NAMED, "")
+    literals = " ".join(_FILE_LITERAL.findall(_failed_source(lines, at)))
+    return Headline(message, earlier or following or _hint(lines, at), NAMED, "", literals=literals)
+
+
+def _failed_source(lines: list[str], at: int) -> str:
+    """Return the line of source that a traceback of Python, which ends at a line, shows last."""
+    for before in range(at - 1, max(at - 5, 0), -1):
+        if 'File "' in lines[before]:
+            return lines[before + 1] if before + 1 < at else ""
+    return ""
 
 
 def _with_first(lines: list[str], at: int, message: str) -> str:
@@ -129,13 +141,23 @@ def _of_rust(lines: list[str]) -> Headline | None:
     for at, line in enumerate(lines):
         found = _PANICKED.search(line) if "panicked at" in line else None
         if found:
-            message = found[1] or (lines[at + 1].strip() if at + 1 < len(lines) else "")
-            return Headline(f"panic: {message}", "", NAMED, found[2] or "")
+            follows = found[0].endswith(":") and at + 1 < len(lines)
+            message = f"panic: {found[1] or (strip_prefixes(lines[at + 1]).text if follows else '')}"
+            outer = _quoting(lines, at)
+            return Headline(outer, message, NAMED, "") if outer else Headline(message, "", NAMED, found[2] or "")
     return None
 
 
+def _quoting(lines: list[str], at: int) -> str:
+    """Return the error of the program that quotes a line among the output of another one, or nothing."""
+    if not any(_OUTPUT_OF.search(line) for line in lines[max(at - 40, 0) : at]):
+        return ""
+    before = (strip_prefixes(line) for line in lines[max(at - 60, 0) : at])
+    return next((line.text for line in before if line.error and _QUOTED.search(line.text)), "")
+
+
 def _most_telling(lines: list[str]) -> Headline:
-    best = -2
+    best = FRAME - 1
     chosen, at = Line(lines[0].strip() if lines else "", False, False, ""), 0
     for number in _weighed(lines):
         line = strip_prefixes(lines[number])
@@ -168,22 +190,25 @@ def _holds_sign(line: str) -> bool:
 def _strength(written: str, line: Line) -> int:
     text = line.text
     if _FRAME.match(text) or _SOURCE.match(written) or _ECHOED.match(text):
-        return -1
+        return FRAME
     low = text.lower()
     named = _NAMED.match(text)
     telling = any(map(low.__contains__, TELLING))
     vague = telling or any(map(low.__contains__, VAGUE))
-    said = vague or _FIELD.match(text) or _REASON.search(text)
+    reason = _REASON.search(text) is not None
+    coded = _names_code(text)
+    vaguely = _PROGRAM_SAYS.match(text) or _RETRIED.search(text)
+    said = vague or reason or coded or vaguely or _FIELD.match(text)
     wrapping = _WRAPPER.match(text) is not None or any(map(low.__contains__, WRAPPERS))
-    if wrapping or not (said or named or line.error):  # most lines of a log
-        return WRAPPING if wrapping and not _is_calm(text, low) else NOTHING
     if _is_calm(text, low):
-        return NOTHING
+        return USUAL
+    if wrapping or not (said or named or line.error):  # most lines of a log
+        return WRAPPING if wrapping else _quiet(written, line)
     if _COUNTS.search(low):
         return WRAPPING
     telling = telling and _TELLING.search(low) is not None
     if line.warning and not line.error:
-        return WRAPPING if telling and not line.place else NOTHING
+        return VAGUELY if coded else WRAPPING if telling and not line.place else _quiet(written, line)
     if named:
         return SAID if "Warning" in named[0] else NAMED
     if _FIELD.match(text):
@@ -195,7 +220,19 @@ def _strength(written: str, line: Line) -> int:
     vague = telling or (vague and _VAGUE.search(low) is not None)
     if line.place and vague:
         return LOCATED
-    return SAID if telling or _REASON.search(text) else VAGUELY if vague else NOTHING
+    if telling or reason or coded or _NUMBERED.match(text):
+        return SAID
+    return VAGUELY if vague or vaguely else NOTHING
+
+
+def _quiet(written: str, line: Line) -> int:
+    """Return how much a line without any telling word says: one that a log has at a low level least."""
+    return USUAL if line.warning and not _WARNED.match(written) else NOTHING
+
+
+def _names_code(text: str) -> bool:
+    """Return whether a code in capitals, such as ``UNKNOWN_TOPIC``, says what went wrong."""
+    return "_" in text and any(CODE_PARTS.search(code) for code in _CAPITALS.findall(text))
 
 
 def _is_calm(text: str, low: str) -> bool:
@@ -329,8 +366,21 @@ _PATH = re.compile(r"[\w~.-]{0,200}[/\\][^\s:]{0,400}")
 _REASON = re.compile(
     r"\b[Nn]o (?:\w+ ){1,3}(?:to|in|for|of|matching|found|available|was|were|provided|specified|named|with)\b"
     r"|(?<![\w/.-])(?:Failed|Err|BackOff|OOM|Insufficient|Unhealthy|Invalid)[A-Z][a-z]\w+(?![\w./(])"
+    r"|(?<![\w/.-])[A-Z]\w{1,40}(?<=[a-zM])(?:Killed|Failed|Denied|NotFound|NotReady|Exceeded|Refused"
+    r"|Expired|Unavailable|Unhealthy|Lost|Evicted|Rejected|Conflict|Mismatch)(?![\w./(])"
 )
 """What is not there, or a reason in one word, as Kubernetes and clouds give it."""
+_FILE_LITERAL = re.compile(r"'[^'\s]{0,100}[\w-][./][\w-][^'\s]{0,100}'|\"[^\"\s]{0,100}[\w-][./][\w-][^\"\s]{0,100}\"")
+_CAPITALS = re.compile(r"(?<![\w./$-])[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}(?![\w./=:-])")
+_NUMBERED = re.compile(r"[a-z][\w.+-]{0,30}: \(\d{1,4}\) \w")
+"""A program's message with its number, as curl writes it."""
+_PROGRAM_SAYS = re.compile(rf"{_NUMBERED.pattern}|[a-z][\w.+-]{{0,30}}: [^:\n]{{1,120}}: [A-Z][a-z]{{1,20}} [a-z]")
+"""A program, perhaps its subject, and the reason, as ``perror`` prints it."""
+_RETRIED = re.compile(r"(?<![\w/.-])[A-Z]\w{0,40}[a-z]BackOff(?![\w./(])")
+"""That something keeps failing, as Kubernetes says it."""
+_WARNED = re.compile(r"\s*warning:", re.IGNORECASE)
+_OUTPUT_OF = re.compile(r"-{2,4} std(?:err|out)$")
+_QUOTED = re.compile(r"[\"'`]\S")
 _HINT = re.compile(r"\b(?:hint|help|Did you mean|DETAIL|HINT|Hint|Note|try running|Suggestion|Possible)\b")
 _FIELD = re.compile(r"[\"'](?:message|error|detail|msg|error_description)[\"']\s?:\s?[\"']")
 _SYMBOL = re.compile(r"symbol:\s+(.{1,160})")

@@ -23,7 +23,7 @@ def is_prose(lines: list[str]) -> bool:
     (True, False)
     """
     text = "\n".join(lines).strip()
-    if len(lines) > 3 or any(not line[:1].isalnum() or strip_prefixes(line).error for line in text.split("\n")):
+    if len(lines) > 3 or any(map(_is_printed, text.split("\n"))):
         return False
     text = text.replace("\n", " ")
     words = _WORD.findall(text[:800].lower().replace("’", "'"))
@@ -37,8 +37,8 @@ def is_prose(lines: list[str]) -> bool:
         + 1.5 * len(_QUOTES.findall(text[:800]))
         + 2 * text.count(": ")
     )
-    if not any(word in _PERSONAL for word in words):  # without one, a capital and a full stop are a tool's sentence
-        against += 0.5 * text[:1].isupper() + text.endswith(".")
+    if not any(word in _PERSONAL for word in words):  # without one, a capital, a full stop and a new line are a tool's
+        against += 0.5 * text[:1].isupper() + text.endswith(".") + 0.75 * (len(lines) - 1)
     low = text.lower()
     if len(words) > 4 and low == text and not any(word in low for word in TELLING + VAGUE):
         human += 1
@@ -46,6 +46,15 @@ def is_prose(lines: list[str]) -> bool:
     return score >= 1.5
 
 
+def _is_printed(line: str) -> bool:
+    """Return whether a program wrote a line: what stands before its message, or columns, tell."""
+    if not line[:1].isalnum() or len(_COLUMN.findall(line)) > 1:
+        return True
+    stripped = strip_prefixes(line)
+    return stripped.error or stripped.warning
+
+
+_COLUMN = re.compile(r"[^\s.!?:]\s{2,}(?=\S)")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _PERSONAL = word_set(
     "i my we our me us i'm i've we're i'd we've mine won't don't it's that's what's there's why how weird strange "

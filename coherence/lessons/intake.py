@@ -22,6 +22,9 @@ MAX_ERROR = 4_000
 MAX_FIX = 2_000
 MAX_NAME = 200
 MAX_ORIGIN = 1_000
+MARGIN = 4_000
+"""Characters beyond each cut that are looked at for secrets: more than a private key has."""
+
 AROUND = 2
 """Lines before and after the one that says what went wrong, that are kept of a long error."""
 
@@ -36,8 +39,8 @@ def make_new(
     *, pattern: object, error_text: object, fix_text: object, tool: object, origin: Origin | None, ts: float | None
 ) -> New:
     """Return a lesson that can be kept, without secrets, or raise TypeError or ValueError that names the argument."""
-    error = redact(ends(_visible("error_text", error_text)))
-    fix = redact(ends(_visible("fix_text", fix_text))).strip()
+    error = safe_ends(_visible("error_text", error_text))
+    fix = safe_ends(_visible("fix_text", fix_text)).strip()
     shape = normalise(error)
     if not shape.text.strip():
         raise ValueError(f"error_text must say something, not {shown(error_text)}")
@@ -45,7 +48,7 @@ def make_new(
         pattern=short(redact(clean(check_text("pattern", pattern), HEAD)), MAX_NAME),
         error_text=shortened(error, shape),
         fix_text=short(fix, MAX_FIX),
-        tool=short(clean(check_text("tool", tool), HEAD), MAX_NAME),
+        tool=short(redact(clean(check_text("tool", tool), HEAD)), MAX_NAME),
         shape=shape,
         names=kept_names(shape, error, fix),
         ts=time.time() if ts is None else check_number("ts", ts, least=-1e17, most=1e17),
@@ -107,6 +110,14 @@ def ends(text: str) -> str:
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}"
     return clean(text, HEAD + TAIL + 100).replace("\0", "\ufffd")
+
+
+def safe_ends(text: str) -> str:
+    """Return what of a text is looked at, without secrets; one that a cut goes through is seen whole before."""
+    if len(text) <= HEAD + TAIL:
+        return redact(ends(text))
+    first, last = redact(ends(text[: HEAD + MARGIN])), redact(ends(text[-TAIL - MARGIN :]))
+    return f"{first[:HEAD]}\n[…]\n{last[-TAIL:]}"
 
 
 def short(text: str, most: int) -> str:

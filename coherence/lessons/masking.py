@@ -102,6 +102,12 @@ class _Masking:
                 self._slots.append(("version", pair[3]))  # it comes and goes: the template does without
             self._before = "'"
             return
+        released = _RELEASED.fullmatch(bare)
+        if released:
+            self._add("name", released[1])
+            self._slots.append(("version", released[2]))
+            self._before = "'"
+            return
         kind = kind_of(bare, self._word_before()) if " " not in bare else ""
         if kind == "code" and _SNAKE.fullmatch(bare) and not _STRONG_CODE.search(bare):
             kind = "name"
@@ -133,7 +139,7 @@ class _Masking:
             following = tokens[at + 1 : at + 3]
             spaced = bool(following and following[0][0])
             self._word(word, [word for _, word in following], spaced, ends=last and at + 1 == len(tokens))
-            self._opened = word if word in ("(", "[") else ""
+            self._opened = word if word in ("(", "[", "{") else ""
             self._inside = word == "(" and not space and at > 0
             if _HOLDS_WORD.search(word) or word in ("->", "-"):
                 self._before = word.lower()
@@ -168,13 +174,14 @@ class _Masking:
                 pair = _NAME_VERSION_PAIR.match(core)
             if pair and not URL.match(core):
                 self._plain(lead)
-                self._assigned(pair)
+                self._assigned(pair, inside=self._opened == "{")
                 self._plain(trail)
                 return
             kind = kind_of(core, before)
             if (
                 kind == "number"
                 and _STATUS.fullmatch(core)
+                and not trail.startswith(",")
                 and (not self._before or (rest and rest[0].lower() in _STATUS_WORDS))
             ):
                 kind = "code"
@@ -193,9 +200,14 @@ class _Masking:
         self._add(kind, core)
         self._plain(trail)
 
-    def _assigned(self, pair: re.Match[str]) -> None:
-        """Add a key and its value, or a package and its version."""
+    def _assigned(self, pair: re.Match[str], inside: bool) -> None:
+        """Add a key and its value, or a package and its version; inside braces, what a code is about is a name."""
         key, sign, value = pair.groups()
+        told = inside and sign == "=" and CODE_PARTS.search(value) and _CAPITALS.fullmatch(value)
+        if told and key.lower() not in ORDINARY | KINDS:
+            self._add("name", key)
+            self._plain(f"={value}")
+            return
         if sign in ("=", ":="):
             self._plain(key + "=")
             if value:
@@ -216,6 +228,8 @@ class _Masking:
     def _names(self, core: str, trail: str, before: str, rest: list[str], ends: bool) -> bool:
         """Whether a plain word stands where names stand."""
         low = core.lower()
+        if _CONTRACTED.search(low):
+            return False
         if self._before == "->" or rest[:1] == ["->"]:
             return True
         if self._before.endswith(":") and ends and (before in KINDS or before in INTRODUCING or before == "name"):
@@ -269,6 +283,10 @@ class _Masking:
     def _add(self, kind: str, value: str) -> None:
         if kind == "name" and self._about_files:
             kind = "path"
+        generated = _GENERATED.fullmatch(value) if kind == "name" else None
+        if generated:
+            self._slots.append(("id", value[:MOST_VALUE]))
+            value = generated[1]
         self._template.append(f"<{kind}>")
         self._text.append(_readable(kind, value))
         if len(self._slots) < MOST_SLOTS:
@@ -281,7 +299,7 @@ class _Masking:
         template = _SPACES.sub(" ", template).strip(" .!?,;:")
         text = _SPACES.sub(" ", _HOLLOW.sub("", "".join(self._text)))
         text = _BEFORE_STOP.sub(r"\1", text).strip(" ,;:")
-        return Masked(template, text, tuple(self._slots))
+        return Masked(template, text, tuple(self._slots[:MOST_SLOTS]))
 
 
 def _readable(kind: str, value: str) -> str:
@@ -299,13 +317,20 @@ def _readable(kind: str, value: str) -> str:
     return ""
 
 
+_CONTRACTED = re.compile(r"[a-z](?:n['’]t|['’](?:s|re|ve|ll|m|d))$")
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_GENERATED = re.compile(
+    r"([a-z][a-z0-9-]{0,100}?)-(?=[a-z]{0,15}\d)[a-z0-9]{8,16}-(?=[a-z]{0,4}\d|[b-df-hj-np-tv-z]{5})[a-z0-9]{5}"
+    r"(?:_[a-z][a-z0-9-]{0,62})?"
+)
+"""A name that a scheduler made of another one: it differs at every start."""
 _CLASS = re.compile(r"<class '([^'\n]{1,100})'>")
 _OBJECT_AT = re.compile(r"<([\w.]{1,100})[^<>\n]{0,100}? at 0x[0-9a-fA-F]{4,16}>")
 _QUOTED = re.compile(
     r"(?<![\w'])[bru]?'([^'\s]{1,200}|[^'\n]{1,80})'(?![\w'])|(?<![\w\"])[bru]?\"([^\"\s]{1,200}"
     r"|[^\"\n]{1,200})\"(?!\w)"
     r"|`([^`'\n]{1,120})[`'](?!\w)"
-    r"|[‘‚]([^’‘\n]{1,80})[’‘]|[“„]([^”“\n]{1,80})[”“]|«([^»\n]{1,80})»|''([^'\n]{1,80})''"
+    r"|(?<!\w)[‘‚]([^’‘\n]{1,80})[’‘]|[“„]([^”“\n]{1,80})[”“]|«([^»\n]{1,80})»|''([^'\n]{1,80})''"
 )
 _TOKEN = re.compile(r"(\s*)([^\s(\[{]+(?:\(\))?|[(\[{]+)")
 _LEADING = "([{<\"'‘“`"
@@ -351,6 +376,7 @@ _STRONG_CODE = re.compile(
 )
 """Parts of codes: a quoted word with another one, such as ``password_reset``, is as likely a name."""
 _TAGGED = re.compile(r"(@?[A-Za-z][\w./-]{0,80})(@)((?:latest|next|beta|canary|[~^]?v?\d[\w.+-]{0,40}))")
+_RELEASED = re.compile(r"(@?[A-Za-z][\w./-]{0,80}) (v?\d{1,6}\.\d{1,6}\.\d[\w.+-]{0,40})")
 _PAIR = re.compile(r"([A-Za-z@][\w./-]{0,80})(={1,3}|:=|[<>~!^]=|@(?=[\dv^~<>=*]|latest$|next$)|[<>](?=\d))(.{0,200})$")
 _URL_HOST = re.compile(r"[\w+.-]{1,30}://(?:[^/@\s]{1,80}@)?([^/:?#\s]{1,120})")
 _DURATIONS = word_set("ms s sec secs second seconds min mins minute minutes hour hours h days day milliseconds")

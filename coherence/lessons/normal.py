@@ -100,6 +100,8 @@ def normalise(text: str) -> ErrorShape:
     second = mask(": ".join(filter(None, reword(head.second[:MOST_SECOND])))).text if head.second else ""
     embedded = f"{readable[: MOST_EMBEDDED - MOST_SECOND]}. {second}" if second else readable
     slots = masked.slots
+    if not any(kind in _NAMING and not _ENCODING.fullmatch(value) for kind, value in slots):
+        slots += _named_in((head.literals,), _NAMING) if head.literals else ()
     if not any(kind in _NAMING for kind, _ in slots):
         slots += _named_in(_values(head.message), _NAMING) or _named_in(head.details, frozenset({"name"}))
     return _shape(exception, template, embedded, slots[:MOST_SLOTS], own_frames(lines, head.place), prose=False)
@@ -156,6 +158,8 @@ def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ..
 
 
 _VALUE = re.compile(r"(?<=[:\[, ])[\"']([^\"'\\]{1,80})[\"'](?!\s?:)")
+_ENCODING = re.compile(r"utf-?(?:8|16|32)(?:-\w+)?|ascii|charmap|cp\d{3,4}|latin-?1|iso-?8859-?\d*|gbk", re.IGNORECASE)
+"""Names of encodings, which are the same for every file."""
 _SIGNALLED = re.compile(r"\b1[23]\d\b")
 """Exit codes from 126 on, which say how a process ended: not found, or killed by a signal."""
 

@@ -60,7 +60,10 @@ NAMES_IT = 0.6
 YIELDED = 0.8
 """Share of the chance of a lesson for this very name that one whose fix is of another name has at most."""
 
-GUESSED = 0.9
+SAME = 0.95
+"""Chance of the names of a lesson about the very same error at least, if no other lesson shares more names."""
+
+GUESSED = 0.7
 """Similarity of a fix with other names at most: nobody has seen it help."""
 
 POOLED = 0.9
@@ -75,7 +78,7 @@ class Most(NamedTuple):
     met: float
 
 
-class Judged(msgspec.Struct, frozen=True):
+class Scored(msgspec.Struct, frozen=True):
     """A candidate, its fix for the question, and its chances."""
 
     hit: NamedHit
@@ -142,7 +145,7 @@ def _varied(found: Iterable[Lesson], hits: Sequence[NamedHit]) -> list[Lesson]:
     return kept
 
 
-def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[NamedHit], least: float) -> list[Judged]:
+def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[NamedHit], least: float) -> list[Scored]:
     """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
     kinds = kind_chances(asked, tool, hits)
     kinds = kinds if asked.prose else _pooled(kinds, hits)
@@ -154,9 +157,18 @@ def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Nam
         fix = refill(hit.known.fix_text, hit.known.shape, asked, question)
         if fix is None or (not asked.prose and _is_of_another(hit, fix)):
             continue
-        given = name_features(asked, hit, rivals[bisect_right(falling, -RIVAL * kind)], fix)
-        made.append(Judged(hit, fix, kind, given, kind * (1.0 if asked.prose else logistic(NAMES, given))))
+        rival = rivals[bisect_right(falling, -RIVAL * kind)]
+        given = name_features(asked, hit, rival, fix)
+        names = 1.0 if asked.prose else logistic(NAMES, given)
+        if _is_same(asked, hit) and rival.named - hit.named < LITTLE:
+            names = max(names, SAME)
+        made.append(Scored(hit, fix, kind, given, kind * names))
     return made if asked.prose else _yielding(made)
+
+
+def _is_same(asked: ErrorShape, hit: NamedHit) -> bool:
+    """Tell whether a lesson is about this very error: equal signature and names, and a fix about no other name."""
+    return hit.equal and not asked.weak and not hit.lacking and keys_of(asked) == keys_of(hit.known.shape)
 
 
 def _is_of_another(hit: NamedHit, fix: str) -> bool:
@@ -174,7 +186,7 @@ def _rivals(kinds: Sequence[float], hits: Sequence[NamedHit]) -> tuple[list[floa
     return falling, most
 
 
-def _yielding(made: Sequence[Judged]) -> list[Judged]:
+def _yielding(made: Sequence[Scored]) -> list[Scored]:
     """Return candidates with their chances beside one another.
 
     A fix that was taken over from another name loses against a lesson of its kind that was recorded for this very name,
@@ -199,18 +211,18 @@ def _yielding(made: Sequence[Judged]) -> list[Judged]:
     return changed
 
 
-def _group(judged: Judged) -> object:
+def _group(judged: Scored) -> object:
     """Return what lessons of one kind have in common."""
     known = judged.hit.known
     return known.pattern.casefold() or known.shape.signature
 
 
-def _borrowed(judged: Judged) -> bool:
+def _borrowed(judged: Scored) -> bool:
     """Tell whether a fix is of another name."""
     return judged.fix != judged.hit.known.fix_text or bool(judged.hit.lacking)
 
 
-def _names_it(judged: Judged) -> bool:
+def _names_it(judged: Scored) -> bool:
     """Tell whether a lesson was recorded for what the question names."""
     return not _borrowed(judged) and max(judged.hit.slotted, judged.hit.met) >= NAMES_IT
 

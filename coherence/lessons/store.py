@@ -15,7 +15,7 @@ from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
 from coherence.lessons.index.base import VectorIndex
-from coherence.lessons.intake import ends, make_new, own_cache
+from coherence.lessons.intake import make_new, own_cache, safe_ends
 from coherence.lessons.naming import asked_names
 from coherence.lessons.normal import normalise
 from coherence.lessons.ranking import rank
@@ -24,7 +24,6 @@ from coherence.lessons.searching import LOG, Searching
 from coherence.lessons.table import New
 from coherence.plain import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.protocols import Embedder
-from coherence.redact import redact
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
@@ -32,12 +31,6 @@ from coherence.store.transaction import Transaction
 
 CAP = 1_000_000
 """Lessons that are kept by default."""
-
-NEAREST = 100
-"""Lessons that the index is asked for; of those the most varied 30 are compared word by word."""
-
-OF_ONE_SHAPE = 4
-"""Lessons of one signature among these."""
 
 TOUCHED = 64
 """Uses after which they are written, if nobody else is writing at that moment; till then they are noted in memory."""
@@ -217,7 +210,7 @@ class LessonStore:
             check_number("least", least, least=0.0, most=1.0)
         if tool is not None:
             tool = check_text("tool", tool)
-        question = redact(ends(text))
+        question = safe_ends(text)
         asked = normalise(question)
         searching = self._usable()
         if not asked.text.strip():
@@ -293,7 +286,7 @@ class LessonStore:
         int
             How many were embedded. What the embedder fails on stays without a vector, and is found by signature.
         """
-        searching = self._usable(checked=False)
+        searching = self._usable()
         if searching is None:
             raise LessonError("embedder=False: there is nothing to rebuild without an embedder")
         return searching.rebuild()
@@ -342,7 +335,7 @@ class LessonStore:
     ) -> None:
         self.close()
 
-    def _usable(self, *, checked: bool = True) -> Searching | None:
+    def _usable(self) -> Searching | None:
         if self.closed:
             raise LessonError(f"{self.store.path}: this LessonStore is closed")
         return self._searching

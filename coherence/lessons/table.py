@@ -16,7 +16,20 @@ from coherence.store.transaction import Transaction
 
 COLUMNS = "id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen"
 
+PART = 64
+"""Lessons that are read by their ids at once."""
+
+MARKS = ", ".join("?" * PART)
+
 PAGE = 500
+
+MOST_ORIGINS, MOST_OUTCOMES = 32, 128
+"""Origins and outcomes of one lesson that are kept, the newest; its counts go on."""
+
+FORGET = (
+    "DELETE FROM {0} WHERE lesson_id = :id AND rowid NOT IN "
+    "(SELECT rowid FROM {0} WHERE lesson_id = :id ORDER BY rowid DESC LIMIT :most)"
+)
 
 MOST_REMOVALS = 100_000
 """Removals that are remembered for indexes that follow the tables."""
@@ -136,6 +149,7 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
             "INSERT INTO lesson_origins (agent, session, seq, lesson_id, seqs) VALUES (?, ?, ?, ?, ?)",
             (origin.agent, origin.session, origin.seqs[-1], id, _ENCODER.encode(origin.seqs).decode()),
         )
+        transaction.execute(FORGET.format("lesson_origins"), {"id": id, "most": MOST_ORIGINS})
     return id
 
 
@@ -154,7 +168,7 @@ def _insert(transaction: Transaction, new: New, used: int) -> int:
             new.fix_text,
             _ENCODER.encode(new.shape).decode(),
             new.names,
-            new.count,
+            max(new.count, 1),
             new.helped,
             new.failed,
             float(new.ts),
@@ -243,6 +257,7 @@ def add_outcome(transaction: Transaction, id: int, *, helped: bool, ts: float, o
     )
     if not _changes(transaction):
         return True
+    transaction.execute(FORGET.format("lesson_outcomes"), {"id": id, "most": MOST_OUTCOMES})
     column = "helped" if helped else "failed"
     transaction.execute(f"UPDATE lessons SET {column} = {column} + 1 WHERE id = ?", (id,))  # noqa: S608 - a constant
     _judge(transaction, id)
@@ -258,12 +273,17 @@ def _judge(transaction: Transaction, id: int) -> None:
     )
 
 
+def parts(ids: Sequence[int]) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield ids in parts of one length, with as many question marks: SQLite keeps statements whose text is the same."""
+    for at in range(0, len(ids), PART):
+        part = tuple(int(id) for id in ids[at : at + PART])
+        yield part + (-1,) * (PART - len(part)), MARKS
+
+
 def read_lessons(store: Store, ids: Sequence[int]) -> dict[int, Known]:
     """Return the lessons of these ids that are there."""
     found: dict[int, Known] = {}
-    for at in range(0, len(ids), PAGE):
-        part = tuple(int(id) for id in ids[at : at + PAGE])
-        marks = ", ".join("?" * len(part))
+    for part, marks in parts(ids):
         for row in store.fetch(f"SELECT {COLUMNS} FROM lessons WHERE id IN ({marks})", part):  # noqa: S608
             found[row[0]] = known_of(row)
     return found

@@ -6,11 +6,16 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
+from coherence.providers.hashing import HashingEmbedder
+from coherence.providers.minilm import MiniLMEmbedder
 from coherence.sensor.calls import Breaker, Call
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.sensor.stages import Group, Stages, run_stages
 from coherence.sensor.waiting import drive_sync
 from coherence.vectors import Half
+
+OWN = (MiniLMEmbedder, HashingEmbedder)
+"""Embedders that do not hang: they are asked on the caller's thread. A stranger's is asked on another one."""
 
 
 def embed_now(
@@ -26,8 +31,11 @@ def embed_now(
     breaker = Breaker() if breaker is None else breaker
     for text in cache.find(texts, found):
         until = time.monotonic() + timeout_s
-        call = Call("embedder", partial(cache.make, [text], until, []), breaker)
-        drive_sync(run_stages(_alone(call, until)))
+        if type(cache.embedder) in OWN:
+            cache.make([text], until, [])
+        else:
+            call = Call("embedder", partial(cache.make, [text], until, []), breaker)
+            drive_sync(run_stages(_alone(call, until)))
         cache.find([text], found)
     return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
 

@@ -30,11 +30,10 @@ from coherence.lessons import (
     ranking,
 )
 from coherence.lessons.candidates import all_hits, equal_hits
-from coherence.lessons.intake import ends, make_new
+from coherence.lessons.intake import make_new, safe_ends
 from coherence.lessons.naming import asked_names
 from coherence.lessons.normal import normalise
 from coherence.lessons.rarity import wording_of
-from coherence.redact import redact
 
 ERRORS = Path(__file__).resolve().parents[1] / "lessons" / "errors"
 
@@ -255,7 +254,7 @@ def examples(bed: Bed, cases: Iterable[Case]) -> list[Example]:
     made = []
     store, searching = bed.store, bed.store._usable()
     for case in cases:
-        text = redact(ends(case.asked.text))
+        text = safe_ends(case.asked.text)
         asked, tool = normalise(text), case.asked.tool
         names = asked_names(asked, text)
         hits = [] if asked.prose or asked.weak else equal_hits(store.store, asked, names)

@@ -14,7 +14,7 @@ from coherence.lessons.index.rows import Part, take
 SPARE = 16
 """So many more than asked for are fetched: the scans round in another order than the final cosines do."""
 
-CANDIDATES = 2_000
+CANDIDATES = 1_000
 """At least so many of the nearest codes are compared exactly."""
 
 CANDIDATES_EACH = 20

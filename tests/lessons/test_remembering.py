@@ -7,42 +7,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from coherence import Fleet, Monitor, Store
-from coherence.findings import Decision, Guidance
+from coherence import Fleet, Store
+from coherence.findings import Guidance
 from coherence.lessons import LessonStore, Origin
 from coherence.providers import HashingEmbedder
 from coherence.replay import Replay
-
-MISSING = (
-    'Traceback (most recent call last):\n  File "/srv/app.py", line 3, in <module>\n    import yaml\n'
-    "ModuleNotFoundError: No module named 'yaml'"
-)
-
-
-def monitor(path: Path | None, session: str | None = None, **options: Any) -> Monitor:
-    guidance = {"randomise": False, "cooldown": 0, **options.pop("guidance", {})}
-    given = {"embedder": HashingEmbedder(64), "config": {"guidance": guidance}, **options}
-    return Monitor(goal="make the app run", store=path, session=session, **given)
-
-
-def ran(m: Monitor, command: str, result: str = "ok", *, error: bool = False) -> Decision:
-    call = m.tool_call("Bash", {"command": command})
-    m.tool_result(result, error=error, call=call)
-    return m.decide()
-
-
-def solve(m: Monitor) -> None:
-    ran(m, "python app.py", MISSING, error=True)
-    ran(m, "pip install pyyaml", "Successfully installed pyyaml-6.0")
-    ran(m, "python app.py")
-
-
-def known(decision: Decision) -> str | None:
-    return next((found.why for found in decision.findings if found.rule == "known_error" and found.active), None)
+from lessons.agents import MISSING, known, monitor, ran, solve
 
 
 def same_in_a_replay(path: Path) -> None:
@@ -249,7 +222,7 @@ def test_agents_of_a_fleet_learn_from_each_other(tmp_path: Path) -> None:
 CHILD = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
-from test_remembering import MISSING, monitor, ran, solve
+from lessons.agents import MISSING, monitor, ran, solve
 m = monitor(sys.argv[1], "one", durability="full")
 if sys.argv[3] == "solved":
     solve(m)
@@ -263,7 +236,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.parametrize("until", ["tried", "solved"])
 def test_a_kill_loses_no_lesson_and_what_is_folded_again_teaches_nothing_twice(tmp_path: Path, until: str) -> None:
     path = tmp_path / "s.db"
-    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parent), until]
+    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parents[1]), until]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with monitor(path, "one") as m:

@@ -1,0 +1,118 @@
+"""The telling line among what logs, progress and tables say around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.lessons.normal import normalise
+
+ORDINARY_LINES = {
+    "logs": "+ harvest --verbose --jobs 384\n2026-09-16 11:13:03.396 INFO  falcon_api: processed batch 229\n"
+    "2026-09-16 11:13:04 [harbor] DEBUG request 74970a51fd1d took 318ms",
+    "apt": "Get:1 http://archive.example.org/ubuntu jammy/main amd64 zlib1g amd64 1.2.11 [58 kB]\nFetched 58 kB in 2s",
+    "kubectl": "deployment.apps/exporter configured\nservice/console unchanged\n"
+    "  Normal   Pulled     5s  kubelet  Container image already present on machine",
+    "warned": "2026-09-16 11:13:03.396 WARN delta-core slow response (286 ms)",
+}
+
+TELLING = [
+    "curl: (60) SSL certificate problem: unable to get local issuer certificate",
+    "curl: (7) SSL: no alternative certificate subject name matches target host name 'proxy.lan'",
+    "WARN [Consumer clientId=a1, groupId=b2] Error while fetching metadata : {orders=UNKNOWN_TOPIC_OR_PARTITION}",
+    "mailer-7e095ebf9d-c40bc   0/1     CrashLoopBackOff   157 (7677s ago)   7601m",
+    "mailer-7e095ebf9d-c40bc   0/1     ContainerEvicted   0          76m",
+    "ssh: connect to host build7 port 22: Network is down",
+    "Error: INSTALLATION FAILED: cannot re-use a name that is still in use",
+    "Error: a release named pricing already exists.",
+]
+
+
+@pytest.mark.parametrize("around", ORDINARY_LINES.values(), ids=ORDINARY_LINES)
+@pytest.mark.parametrize("line", TELLING)
+def test_ordinary_lines_around_an_error_change_nothing(line: str, around: str) -> None:
+    alone = normalise(line)
+    for text in (f"{around}\n{line}", f"{line}\n{around}", f"{around}\n{line}\nError: Job failed: exit code 1"):
+        shape = normalise(text)
+        assert (shape.template, shape.signature, shape.prose) == (alone.template, alone.signature, False)
+
+
+def test_a_code_in_capitals_that_names_no_fault_is_not_telling() -> None:
+    shape = normalise("loaded MAX_POOL_SIZE from env\nopen failed: disk quota reached")
+    assert shape.template == "open failed: disk quota reached"
+
+
+def test_a_low_level_says_less_than_any_other_line() -> None:
+    assert normalise("INFO  batch 7\nDEBUG step 8\nthe roof is burning now").template == "the roof is burning now"
+    assert normalise("WARNING: DATA RACE\nWrite at 0x00c0000180 by goroutine 7:").template == "DATA RACE"
+
+
+def test_what_is_retried_yields_to_what_was_killed() -> None:
+    text = "    Reason:  CrashLoopBackOff\n    Last State:  Terminated\n    Reason:  OOMKilled"
+    assert "OOMKilled" in normalise(text).template
+
+
+BUILD = """error: failed to run custom build command for `rocksdb-sys v21.5.23`
+
+Caused by:
+  process didn't exit successfully: `/x/build-script-build` (exit status: 101)
+{section}  thread 'main' panicked at build.rs:3:4:
+  libclang is absent"""
+
+
+def test_a_program_that_quotes_a_panic_says_what_went_wrong() -> None:
+    shape = normalise(BUILD.format(section="  --- stderr\n"))
+    assert shape.template == "failed to run custom build command for <name>"
+    assert [slot.value for slot in shape.slots] == ["rocksdb-sys", "v21.5.23"]
+    assert "libclang is absent" in shape.text
+
+
+def test_a_panic_that_nobody_quotes_stays_the_headline() -> None:
+    assert normalise(BUILD.format(section="")).template == "panic: libclang is absent"
+
+
+def test_a_panic_without_a_colon_does_not_take_the_next_line() -> None:
+    text = "thread 'main' panicked at src/main.rs:3:4\n   Compiling serde v1.0.1"
+    assert "Compiling" not in normalise(text).template
+
+
+def test_the_failed_line_of_source_names_the_file_that_a_message_leaves_out() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/app/a.py", line 3, in read\n    open({!r}).read()\n'
+        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xc8 in position 38: invalid start byte"
+    )
+    one, two = normalise(text.format("seeds/countries.yml")), normalise(text.format("vocab.txt"))
+    assert one.signature == two.signature
+    assert ("path", "seeds/countries.yml") in [(slot.kind, slot.value) for slot in one.slots]
+    assert ("path", "vocab.txt") in [(slot.kind, slot.value) for slot in two.slots]
+
+
+def test_the_failed_line_of_source_adds_nothing_to_a_message_that_names_something() -> None:
+    shown = "  File \"/app/a.py\", line 3, in read\n    get('a/b.json')"
+    text = f"Traceback (most recent call last):\n{shown}\nKeyError: 'user'"
+    assert [slot.value for slot in normalise(text).slots] == ["user"]
+
+
+def test_a_generated_suffix_is_no_part_of_a_name() -> None:
+    one, two = (
+        normalise(f"{name}   0/1  CrashLoopBackOff  3") for name in ("api-7d9f8b6c5d-x7k2p", "api-09f70cf8d1-6c3a1")
+    )
+    assert [slot.value for slot in one.slots if slot.kind == "name"] == ["api"]
+    assert [slot.value for slot in two.slots if slot.kind == "name"] == ["api"]
+    kept = normalise("No module named 'pytest-benchmark-tools'")
+    assert [slot.value for slot in kept.slots] == ["pytest-benchmark-tools"]
+
+
+def test_a_key_is_a_name_only_beside_a_fault_in_braces() -> None:
+    names = [slot.value for slot in normalise("fetch failed: {orders=UNKNOWN_TOPIC}").slots]
+    assert names == ["orders"]
+    assert "reason=" in normalise("fetch failed: {reason=UNKNOWN_TOPIC}").template
+
+
+@pytest.mark.parametrize("text", ["relation doesn't exist", "the table isn't there", "module can’t be loaded"])
+def test_a_contraction_is_no_name(text: str) -> None:
+    assert normalise(text).slots == ()
+
+
+def test_columns_are_no_prose_but_two_spaces_after_a_stop_are() -> None:
+    assert not normalise("prod   api   was   OOMKilled   because   it").prose
+    assert normalise("my tests hang for ever.  I run them in parallel.  why is that").prose
