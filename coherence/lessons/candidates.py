@@ -71,7 +71,7 @@ def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[NamedHit]:
 
 
 def all_hits(store: Store, searching: Searching | None, asked: ErrorShape, names: Names) -> list[NamedHit]:
-    """Return the lessons that are most likely to answer, at most 30."""
+    """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
     found: dict[int, None] = {}
     if not asked.prose:

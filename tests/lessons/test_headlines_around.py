@@ -61,7 +61,7 @@ AROUND = {
     ),
     "npm": (
         "> app@1.2.3 build\n> node scripts/build.js\n\n{}\nnpm ERR! code ELIFECYCLE\nnpm ERR! errno 1\nnpm ERR! \n"
-        "npm ERR! A complete log of this run can be found in:\nnpm ERR!     /root/.npm/_logs/debug-0.log"
+        "npm ERR! A complete log of this run can be found in:\nnpm ERR!     /home/dev/.npm/_logs/debug-0.log"
     ),
 }
 

@@ -151,7 +151,7 @@ SAME = {
         "npm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\nnpm ERR! \nnpm ERR! While"
         " resolving:"
         " app@1.0.0\nnpm ERR! Found: react@18.2.0\n\nnpm ERR! A complete log of this run can be found in:"
-        " /root/.npm/x.log",
+        " /home/dev/.npm/x.log",
         "npm error code ERESOLVE\nnpm error ERESOLVE unable to resolve dependency tree\nnpm error",
     ],
     "npm script": [

@@ -37,7 +37,7 @@ class LocalIndex:
     """Finds the nearest vectors, in this process and without a server.
 
     Up to 50,000 vectors every cosine is computed. Above that (and until fewer than 40,000 are left) the sign bits of
-    all vectors are scanned, and the exact cosines of the 2,000 or more that differ in the fewest bits decide. It is
+    all vectors are scanned, and the exact cosines of the 1,000 or more that differ in the fewest bits decide. It is
     safe to use from several threads; searches run beside each other.
 
     Parameters

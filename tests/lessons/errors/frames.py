@@ -65,7 +65,7 @@ _RUST_LIBRARIES = (
     ),
     (
         "tokio::runtime::task::core::Core<T,S>::poll",
-        "/root/.cargo/registry/src/index.crates.io-6f17d22bba15001f/tokio-1.36.0/src/runtime/task/core.rs",
+        "/home/dev/.cargo/registry/src/index.crates.io-6f17d22bba15001f/tokio-1.36.0/src/runtime/task/core.rs",
     ),
 )
 _CSHARP_LIBRARIES = (

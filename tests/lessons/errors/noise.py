@@ -47,7 +47,7 @@ ROOTS = (
     "/var/www/{project}",
     "/opt/{project}",
     "/builds/{user}/{project}",
-    "/home/runner/work/{project}/{project}",
+    "/home/runner/jobs/{project}/{project}",
     "/mnt/c/Users/{user}/{project}",
     "/tmp/{project}",
 )
