@@ -14,11 +14,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from coherence.cli.embedders import make_embedder
 from coherence.cli.target import opened, split_target
 from coherence.errors import CoherenceError
 from coherence.lessons.store import LessonStore
-from coherence.records import one_line
-from coherence.registry import lookup
 from coherence.store.store import Store
 
 MAX_BYTES = 64_000_000
@@ -61,18 +60,6 @@ def lessons_of(kept: Store, embedder: Any, *, rebuild: bool = False) -> LessonSt
         return LessonStore(kept, embedder=embedder, rebuild=rebuild)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--embedder") from error
-
-
-def make_embedder(spec: str) -> Any:
-    """Make an embedder from ``NAME`` or ``NAME:ARG,ARG``, and see that it works: later its failures are silent."""
-    name, _, arguments = spec.partition(":")
-    try:
-        embedder = lookup("embedders", name)(*(arguments.split(",") if arguments else ()))
-        embedder.embed("a first text")
-    except Exception as error:
-        reason = str(error) if isinstance(error, CoherenceError) else f"{type(error).__name__}: {error}"
-        raise click.BadParameter(one_line(reason), param_hint="--embedder") from error
-    return embedder
 
 
 def name_of(source: IO[bytes]) -> str:

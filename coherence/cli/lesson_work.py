@@ -11,9 +11,9 @@ from typing import IO, Any
 import click
 import msgspec
 
+from coherence.cli.embedders import make_embedder
 from coherence.cli.lesson_files import (
     lessons_of,
-    make_embedder,
     name_of,
     opened_lessons,
     progress_bar,

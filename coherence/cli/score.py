@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from coherence.cli.embedders import make_embedder
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
@@ -21,7 +22,7 @@ from coherence.errors import CoherenceError, TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
 from coherence.records import one_line
-from coherence.registry import create_metric, lookup
+from coherence.registry import create_metric
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html
 from coherence.report.scoring import ScoredRun, score_transcript
@@ -49,7 +50,7 @@ def score_files(
     for path in (jsonl, html):
         if path is not None and not os.access(path.resolve().parent, os.W_OK):
             raise click.UsageError(f"cannot write {path}: its folder does not exist or is not writable")
-    cache = EmbeddingCache(_embedder(embedder))
+    cache = EmbeddingCache(make_embedder(embedder))
     for name in metrics:
         _check_metric(name)
     settings = read_config(config)
@@ -81,18 +82,6 @@ def _write(what: str, path: Path, write: Callable[[Path], object]) -> bool:
         return False
     click.echo(f"{what}: {path}", err=True)
     return True
-
-
-def _embedder(spec: str) -> Any:
-    """Make an embedder from ``NAME`` or ``NAME:ARG,ARG``, and see that it works before any run is scored."""
-    name, _, arguments = spec.partition(":")
-    try:
-        embedder = lookup("embedders", name)(*(arguments.split(",") if arguments else ()))
-        embedder.embed("a first text")
-    except Exception as error:
-        reason = str(error) if isinstance(error, CoherenceError) else f"{type(error).__name__}: {error}"
-        raise click.BadParameter(reason, param_hint="--embedder") from error
-    return embedder
 
 
 def _check_metric(name: str) -> None:
