@@ -322,9 +322,7 @@ class Column:
         raw += all_budget_findings(state, self.budget, self.tree_budget, event.tree)
         if event.tool_name is None:  # a question about a call is about no text
             raw += self.meaning.findings()
-            known = known_error(
-                self.standing.recollection.recalled, state.facts.actions[-1].seq if state.facts.actions else 0
-            )
+            known = known_error(self.standing.recollection)
             raw += [known] if known is not None else []
         for rule in self.own_rules:
             finding = rule(state, reading, appraisal)

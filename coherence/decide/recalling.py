@@ -149,19 +149,11 @@ def did(fix: str, text: str) -> bool:
     return bool(wanted) and len(wanted & done) >= MOSTLY * len(wanted)
 
 
-def known_error(recalled: tuple[Recalled, ...], seq: int) -> Finding | None:
-    """Return the finding that the newest error was fixed before, ``None`` if nothing is known of it.
-
-    Parameters
-    ----------
-    recalled : tuple of Recalled
-        What was found, the likeliest first.
-    seq : int
-        Number of the error's event.
-    """
-    if not recalled:
+def known_error(recollection: Recollection) -> Finding | None:
+    """Return the finding that the newest error was fixed before, ``None`` if nothing is known of it."""
+    if not recollection.recalled:
         return None
-    best = recalled[0]
+    best, seq = recollection.recalled[0], recollection.looked
     return Finding(
         rule=RULE,
         severity="guide",

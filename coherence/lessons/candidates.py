@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coherence.lessons.naming import LITTLE, NamedHit, Names, Shared, shared_names
+from coherence.lessons.naming import LITTLE, Names, Shared, shared_names
 from coherence.lessons.normal import ErrorShape
+from coherence.lessons.records import Hit
 from coherence.lessons.searching import Searching
 from coherence.lessons.slots import digest, keys_of, number
 from coherence.lessons.table import parts, read_lessons
@@ -52,7 +53,7 @@ BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
 )
 
 
-def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[NamedHit]:
+def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[Hit]:
     """Return lessons of equal signature and equal names, without embedding anything; none if there are no such.
 
     Lessons of the same signature that share a name come after them.
@@ -70,7 +71,7 @@ def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[NamedHit]:
     return hits if any(not hit.lacking for hit in hits) else []
 
 
-def all_hits(store: Store, searching: Searching | None, asked: ErrorShape, names: Names) -> list[NamedHit]:
+def all_hits(store: Store, searching: Searching | None, asked: ErrorShape, names: Names) -> list[Hit]:
     """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
     found: dict[int, None] = {}
@@ -114,7 +115,7 @@ def _hits(
     ids: Sequence[int],
     vector: Half | None = None,
     cosines: dict[int, float] | None = None,
-) -> list[NamedHit]:
+) -> list[Hit]:
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
     rows = []
@@ -146,7 +147,7 @@ def _hits(
         cosines.update(_cosines(store, vector, others) if others else {})
     known = read_lessons(store, list(chosen))
     return [
-        NamedHit(
+        Hit(
             known[id],
             equal=equal,
             named=both.named,

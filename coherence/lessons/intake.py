@@ -6,6 +6,7 @@ import re
 import time
 from typing import Literal
 
+from coherence.lessons.cleaning import HEAD, TAIL
 from coherence.lessons.naming import kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
@@ -27,9 +28,6 @@ MARGIN = 4_000
 
 AROUND = 2
 """Lines before and after the one that says what went wrong, that are kept of a long error."""
-
-HEAD, TAIL = 8_000, 24_000
-"""Characters of a text, from its beginning and its end, that are looked at."""
 
 KEPT_TEXTS = 1_000
 """Vectors of questions that are remembered."""

@@ -19,7 +19,6 @@ import numpy as np
 from coherence.lessons.error_words import ORDINARY
 from coherence.lessons.normal import ErrorShape, Slot
 from coherence.lessons.rarity import COUNTS
-from coherence.lessons.records import Hit
 from coherence.lessons.slots import key_of
 
 KEPT = 32
@@ -68,17 +67,6 @@ class Names(NamedTuple):
     """Checksum -> what a name weighs by where it stands."""
     marked: bool
     """Whether anything but the headline looks like a name."""
-
-
-class NamedHit(Hit, frozen=True):
-    """A lesson that may answer a question, and which names they share."""
-
-    slotted: float = 0.0
-    """Weight of the rarest name in slots of both headlines."""
-    met: float = 0.0
-    """Weight of the rarest name that the fix quotes and the question has."""
-    lacking: frozenset[int] = frozenset()
-    """Names that the fix quotes and the question lacks."""
 
 
 class Shared(NamedTuple):

@@ -23,8 +23,9 @@ MOST_HEADLINE = 360
 
 MOST_SECOND = 140
 
-_NAMING = frozenset({"name", "path", "url", "address"})
-"""Kinds of slots that tell an error from its siblings: a headline without any leaves that to the lines below it."""
+KEYS = frozenset({"name", "path", "url", "address"})
+"""Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves. A
+headline without any leaves that to the lines below it."""
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
@@ -100,10 +101,10 @@ def normalise(text: str) -> ErrorShape:
     second = mask(": ".join(filter(None, reword(head.second[:MOST_SECOND])))).text if head.second else ""
     embedded = f"{readable[: MOST_EMBEDDED - MOST_SECOND]}. {second}" if second else readable
     slots = masked.slots
-    if not any(kind in _NAMING and not _ENCODING.fullmatch(value) for kind, value in slots):
-        slots += _named_in((head.literals,), _NAMING) if head.literals else ()
-    if not any(kind in _NAMING for kind, _ in slots):
-        slots += _named_in(_values(head.message), _NAMING) or _named_in(head.details, frozenset({"name"}))
+    if not any(kind in KEYS and not _ENCODING.fullmatch(value) for kind, value in slots):
+        slots += _named_in((head.literals,), KEYS) if head.literals else ()
+    if not any(kind in KEYS for kind, _ in slots):
+        slots += _named_in(_values(head.message), KEYS) or _named_in(head.details, frozenset({"name"}))
     return _shape(exception, template, embedded, slots[:MOST_SLOTS], own_frames(lines, head.place), prose=False)
 
 

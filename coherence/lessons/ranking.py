@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.lessons.naming import LITTLE, NamedHit, still_lacking
+from coherence.lessons.naming import LITTLE, still_lacking
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.rarity import alike, wording_of
-from coherence.lessons.records import Known, Lesson, Match
+from coherence.lessons.records import Hit, Known, Lesson, Match
 from coherence.lessons.slots import keys_of, refill
 
 Features: TypeAlias = tuple[float, ...]
@@ -81,7 +81,7 @@ class Most(NamedTuple):
 class Scored(msgspec.Struct, frozen=True):
     """A candidate, its fix for the question, and its chances."""
 
-    hit: NamedHit
+    hit: Hit
     fix: str
     kind: float
     """That it is about this kind of error."""
@@ -92,7 +92,7 @@ class Scored(msgspec.Struct, frozen=True):
 
 
 def rank(
-    asked: ErrorShape, question: str, tool: str | None, hits: Sequence[NamedHit], k: int, least: float | None = None
+    asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit], k: int, least: float | None = None
 ) -> list[Lesson]:
     """Return the lessons most likely to name the right fix, the best first.
 
@@ -104,7 +104,7 @@ def rank(
         Its text.
     tool : str, optional
         The tool that failed.
-    hits : sequence of NamedHit
+    hits : sequence of Hit
         Candidates.
     k : int
         At most so many.
@@ -133,7 +133,7 @@ def rank(
     return _varied(best.values(), hits)[:k] if asked.prose else list(best.values())[:k]
 
 
-def _varied(found: Iterable[Lesson], hits: Sequence[NamedHit]) -> list[Lesson]:
+def _varied(found: Iterable[Lesson], hits: Sequence[Hit]) -> list[Lesson]:
     """Return lessons with few of one pattern, unless a description names what they name: the others say the same."""
     named = {hit.known.id for hit in hits if hit.named >= LITTLE}
     counts: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def _varied(found: Iterable[Lesson], hits: Sequence[NamedHit]) -> list[Lesson]:
     return kept
 
 
-def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[NamedHit], least: float) -> list[Scored]:
+def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit], least: float) -> list[Scored]:
     """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
     kinds = kind_chances(asked, tool, hits)
     kinds = kinds if asked.prose else _pooled(kinds, hits)
@@ -166,17 +166,17 @@ def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Nam
     return made if asked.prose else _yielding(made)
 
 
-def _is_same(asked: ErrorShape, hit: NamedHit) -> bool:
+def _is_same(asked: ErrorShape, hit: Hit) -> bool:
     """Tell whether a lesson is about this very error: equal signature and names, and a fix about no other name."""
     return hit.equal and not asked.weak and not hit.lacking and keys_of(asked) == keys_of(hit.known.shape)
 
 
-def _is_of_another(hit: NamedHit, fix: str) -> bool:
+def _is_of_another(hit: Hit, fix: str) -> bool:
     """Tell whether a fix is about a name that the question lacks, and about none that it has."""
     return hit.met < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
 
 
-def _rivals(kinds: Sequence[float], hits: Sequence[NamedHit]) -> tuple[list[float], list[Most]]:
+def _rivals(kinds: Sequence[float], hits: Sequence[Hit]) -> tuple[list[float], list[Most]]:
     """Return the chances of the kind, negative and rising, and after each the most that these lessons share so far."""
     falling, most = [], [Most(0.0, 0.0, 0.0)]
     for kind, hit in sorted(zip(kinds, hits, strict=True), key=lambda each: -each[0]):
@@ -227,7 +227,7 @@ def _names_it(judged: Scored) -> bool:
     return not _borrowed(judged) and max(judged.hit.slotted, judged.hit.met) >= NAMES_IT
 
 
-def _pooled(kinds: list[float], hits: Sequence[NamedHit]) -> list[float]:
+def _pooled(kinds: list[float], hits: Sequence[Hit]) -> list[float]:
     """Return the chances of the kind, those of one pattern taken together.
 
     Whoever recorded two lessons under one pattern said that they are of one kind. A lesson that names what the question
@@ -243,7 +243,7 @@ def _pooled(kinds: list[float], hits: Sequence[NamedHit]) -> list[float]:
     ]
 
 
-def kind_chances(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]) -> list[float]:
+def kind_chances(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[float]:
     """Return how likely each lesson is about this kind of error, or, of a description, about what it says."""
     weights, features = (PROSE, prose_features) if asked.prose else (KIND, kind_features)
     return [logistic(weights, given) for given in features(asked, tool, hits)]
@@ -257,7 +257,7 @@ def record_factor(known: Known) -> float:
     return (known.helped + 2) / (known.helped + known.failed + 2)
 
 
-def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]) -> list[Features]:
+def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
     """Return what tells the kind of an error, for each lesson.
 
     Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
@@ -279,7 +279,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit])
     ]
 
 
-def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]) -> list[Features]:
+def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
     """Cosine, words of error, pattern and fix, tool, names shared, for each lesson."""
     used = (tool or "").lower()
     told = [f"{hit.known.shape.text} {hit.known.pattern} {hit.known.fix_text[:200]}" for hit in hits]
@@ -289,7 +289,7 @@ def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[NamedHit]
     ]
 
 
-def name_features(asked: ErrorShape, hit: NamedHit, most: Most, fix: str) -> Features:
+def name_features(asked: ErrorShape, hit: Hit, most: Most, fix: str) -> Features:
     """Return what tells whether a lesson is about the same names.
 
     Names shared, how many fewer than the rival that shares most, equal keys, no keys, the fix took over the

@@ -91,7 +91,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A lesson that may answer a question."""
+    """A lesson that may answer a question, and what they have in common."""
 
     known: Known
     equal: bool
@@ -100,6 +100,12 @@ class Hit(msgspec.Struct, frozen=True):
     """Weight of the names that the question and the lesson share: 1 for a name that no other candidate has."""
     cosine: float | None = None
     """Of the two vectors; ``None`` = not compared."""
+    slotted: float = 0.0
+    """Weight of the rarest name in slots of both headlines."""
+    met: float = 0.0
+    """Weight of the rarest name that the fix quotes and the question has."""
+    lacking: frozenset[int] = frozenset()
+    """Checksums of names that the fix quotes and the question lacks."""
 
 
 class LessonStats(msgspec.Struct, frozen=True, kw_only=True):

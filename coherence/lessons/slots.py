@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from posixpath import basename
 
-from coherence.lessons.normal import ErrorShape, Slot
-
-KEYS = frozenset({"name", "path", "url", "address"})
-"""Kinds that make an error another one than its sibling; numbers, ids, times and versions change by themselves."""
+from coherence.lessons.normal import KEYS, ErrorShape, Slot
 
 PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages", "gems", "vendor", "bower_components"})
 """Folders of other people's packages."""

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from coherence.lessons import naming, ranking
-from coherence.lessons.naming import NamedHit as Hit
 from coherence.lessons.normal import ErrorShape, Slot
 from coherence.lessons.ranking import judge, kind_chances, rank, record_factor, words
-from coherence.lessons.records import Known
+from coherence.lessons.records import Hit, Known
 
 SIGNATURE = b"8 bytes."
 
