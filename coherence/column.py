@@ -21,7 +21,7 @@ from coherence.decide.regulator import make_decision, pressure_finding, received
 from coherence.decide.rules import own_rules
 from coherence.decide.running import run_rules
 from coherence.decide.standing import Standing
-from coherence.events import Correction, Event, Message, Ticked
+from coherence.events import Correction, Event, Message, Ticked, ToolResult
 from coherence.evidence.rows import Told, Verdict
 from coherence.facts import Action
 from coherence.findings import Appraisal, Finding, Mode, Policy
@@ -40,6 +40,9 @@ from coherence.state import AgentState
 
 KEPT_LESSONS = 64
 """Lessons that wait to be written at most; older ones leave."""
+
+MOST_LOOKED_UP = 3
+"""Errors that are looked up at one tick."""
 
 ENDING = "outcome"
 """Reason of a tick after which nothing comes: nobody could be told anything any more."""
@@ -142,12 +145,22 @@ class Column:
         return facts.answer is not None and not facts.answer.final and not facts.calls
 
     @property
-    def unexplained(self) -> Action | None:
-        """The newest action, if it failed and nobody has looked up what is known of its error."""
-        action = self.state.facts.actions[-1] if self.state.facts.actions else None
-        if action is None or not action.error or action.came.rate_limited:
-            return None
-        return action if action.seq > self.standing.recollection.looked else None
+    def unexplained(self) -> list[Action]:
+        """Failed actions since the newest tick whose error nobody has looked up, the newest first, three at most.
+
+        Those count after which the agent has called nothing yet (a parallel call may have succeeded), and those that
+        still wait for their fix.
+        """
+        facts, recollection = self.state.facts, self.standing.recollection
+        waiting = {trouble.newest for trouble in recollection.troubles.open}
+        found: list[Action] = []
+        newest_call = 0
+        for action in reversed(facts.actions[-max(facts.results - self.standing.results, 1) :]):
+            new = action.error and not action.came.rate_limited and action.seq > recollection.looked
+            if new and (newest_call < action.seq or action.seq in waiting):
+                found.append(action)
+            newest_call = max(newest_call, action.called)
+        return found[:MOST_LOOKED_UP]
 
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
@@ -233,7 +246,8 @@ class Column:
                 standing.recollection.recall(facts.actions[-1].seq, event.recalled)
             return
         standing.observe(event)
-        self.learned.extend(standing.recollection.observe(seq, event))
+        called = facts.actions[-1].called if type(event) is ToolResult else 0
+        self.learned.extend(standing.recollection.observe(seq, event, called=called))
         if type(event) is Correction or type(event) is Message:
             self.meaning.correct(seq, event, request, answered=answered)
 

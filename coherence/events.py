@@ -235,6 +235,8 @@ class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: int = 0
     refilled: bool = False
     """Whether names in the fix were replaced by those of this error."""
+    error: int = 0
+    """Number of the event that told the error."""
 
 
 class Ticked(
@@ -253,7 +255,8 @@ class Ticked(
     received: Received | None = None
     """The most pressure that came from another agent."""
     recalled: tuple[Recalled, ...] | None = None
-    """What was known of the newest error, the likeliest first; ``None`` = nobody looked."""
+    """What was known of the newest errors, the newest error's first, of each the likeliest first; ``None`` = nobody
+    looked."""
 
 
 class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):

@@ -44,6 +44,8 @@ class Action(msgspec.Struct):
     """Whether the context was shortened since the action before."""
     blind: str = ""
     """The existing file that the call wrote to without its ever having been read; else empty."""
+    called: int = 0
+    """Number of the call's event; 0 = of an earlier session."""
 
 
 class Rated(msgspec.Struct):
@@ -172,6 +174,8 @@ class Facts(msgspec.Struct):
         )
         for part in numbered:
             part.seq = 0
+        for action in self.actions:
+            action.called = 0
         for failure in self.failures.values():
             failure.seqs = []
         self.files = dict.fromkeys(self.files, 0)

@@ -12,6 +12,7 @@ from coherence.decide.destructive.classify import classify
 from coherence.decide.recalling import LEAST, Judged
 from coherence.errors import CoherenceError
 from coherence.events import Recalled, Source
+from coherence.facts import Action
 from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.solving import Solved
 from coherence.lessons.store import LessonStore
@@ -53,19 +54,22 @@ class Remembering:
         self._down = False
 
     def recall(self, column: Column) -> tuple[Recalled, ...] | None:
-        """Return what is known of the newest error, the likeliest first; ``None`` if there is none to look up."""
-        action = column.unexplained
-        if action is None:
+        """Return what is known of the newest errors, the newest error's first; ``None`` if there is none to look up."""
+        actions = column.unexplained
+        if not actions:
             return None
         self.save(wait_s=NEWEST_WAIT_S)  # what has just been learned may be what is needed now
-        context = column.state.context
-        text = context[-1].text if context and context[-1].seq == action.seq else action.came.first_line
-        try:
-            found = self.lessons.query(text, tool=action.tool, k=MOST_TOLD, least=LEAST)
-        except Exception as error:  # what is known must never stand in the way of what is done
-            self._say(error)
-            return ()
-        return tuple(_recalled(lesson) for lesson in found if not _destroys(lesson))
+        found: dict[int, Recalled] = {}
+        for action in actions:
+            try:
+                known = self.lessons.query(_text(column, action), tool=action.tool, k=MOST_TOLD, least=LEAST)
+            except Exception as error:  # what is known must never stand in the way of what is done
+                self._say(error)
+                break
+            for lesson in known:
+                if lesson.id not in found and not _destroys(lesson):
+                    found[lesson.id] = _recalled(lesson, action.seq)
+        return tuple(found.values())
 
     def take(self, column: Column) -> None:
         """Take what the newest events have taught, to be written by :meth:`save`."""
@@ -143,6 +147,22 @@ def _destroys(lesson: Lesson) -> bool:
     return classify("Bash", to_json("fix", {"command": lesson.fix_text})) is not None
 
 
-def _recalled(lesson: Lesson) -> Recalled:
+def _text(column: Column, action: Action) -> str:
+    """Return what is kept of an error, the longest text of it first."""
+    shown = (item.text for item in reversed(column.state.context) if item.seq == action.seq)
+    waiting = (open.error_text for open in column.standing.recollection.troubles.open if open.newest == action.seq)
+    return next(shown, None) or next(waiting, action.came.first_line)
+
+
+def _recalled(lesson: Lesson, error: int) -> Recalled:
     fix = lesson.fix_text if len(lesson.fix_text) <= MAX_FIX else f"{lesson.fix_text[: MAX_FIX - 1]}…"
-    return Recalled(lesson.id, lesson.similarity, fix, lesson.seen, lesson.helped, lesson.failed, lesson.refilled)
+    return Recalled(
+        lesson=lesson.id,
+        similarity=lesson.similarity,
+        fix=fix,
+        ts=lesson.seen,
+        helped=lesson.helped,
+        failed=lesson.failed,
+        refilled=lesson.refilled,
+        error=error,
+    )

@@ -210,6 +210,7 @@ class AgentState:
             turn=facts.turn,
             compacted=last is not None and last.seq < facts.compacted_seq,
             blind="" if event.error else blind_target(facts, tool, made, event.result),
+            called=call.seq if call is not None else seq,
         )
         facts.same_streak = facts.same_streak + 1 if last is not None and is_same(last, action) else 1
         push(facts.actions, action, RECENT)

@@ -86,6 +86,8 @@ def guide(
         fired = standing.fired_step.get(pattern)
         if pattern in config.off or (fired is not None and facts.steps - fired < config.cooldown):
             continue
+        if pattern == RULE and standing.recollection.all_told:
+            continue
         rank = (-KINDS.index(finding.acts), PRIORITY.index(pattern) if pattern in PRIORITY else len(PRIORITY) + at)
         if best is None or rank < best:
             best, chosen = rank, finding
@@ -109,8 +111,8 @@ def guide(
 
 def _lesson(pattern: str, standing: Standing) -> int | None:
     """Return the lesson whose fix a pattern's text tells, ``None`` if it tells none."""
-    recalled = standing.recollection.recalled
-    return recalled[0].lesson if recalled and (pattern == RULE or pattern in HEALING) else None
+    best = standing.recollection.best
+    return best.lesson if best is not None and (pattern == RULE or pattern in HEALING) else None
 
 
 def pattern_of(finding: Finding) -> str:
@@ -153,8 +155,9 @@ def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
     """Return how the error was solved before, or what this agent's record says, or the default, said to be one."""
     if pattern not in HEALING:
         return ""
-    if standing.recollection.recalled:
-        return f"Of an error like this it is known that {solved(standing.recollection.recalled[0])}."
+    best = standing.recollection.best
+    if best is not None:
+        return f"Of an error like this it is known that {solved(best)}."
     if facts.actions and facts.actions[-1].came.rate_limited:
         return f"By default, not from this agent's record: {PATIENCE}."
     failed = next((action.tool for action in reversed(facts.actions) if action.error), "")

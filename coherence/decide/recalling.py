@@ -23,6 +23,9 @@ PATIENCE = 10
 """Tool results after which what was told is no longer held against what happens."""
 
 MAX_TIPS = 8
+MAX_RECALLED = 8
+"""Lessons of the newest errors together."""
+
 MOSTLY = 0.75
 """Share of a fix's words from which it counts as done."""
 
@@ -62,13 +65,15 @@ class Recollection(msgspec.Struct):
 
     troubles: Troubles = msgspec.field(default_factory=Troubles)
     looked: int = 0
-    """Number of the error's event that was looked up last."""
+    """Number of the newest result when errors were looked up last."""
     recalled: tuple[Recalled, ...] = ()
-    """What was found for it, until the next tool result."""
+    """What was found for them, the newest error's first, until the result of a call that was made after them."""
+    told: list[int] = []
+    """Those of these errors of which a firing has told."""
     tips: list[Tip] = []
 
-    def observe(self, seq: int, event: Event) -> list[Solved | Judged]:
-        """Take in an event that is no tick; return what it teaches.
+    def observe(self, seq: int, event: Event, *, called: int = 0) -> list[Solved | Judged]:
+        """Take in an event that is no tick, of a result with the number of its call; return what it teaches.
 
         A lesson that reached the agent is judged by what the agent did: it has helped if the error is solved by what
         the lesson told, and has failed if the same error comes again after that was done. If the agent did something
@@ -77,7 +82,8 @@ class Recollection(msgspec.Struct):
         if type(event) is ToolCall:
             self.troubles.observe_call(seq, event)
         elif type(event) is ToolResult:
-            self.recalled = ()
+            if called > self.looked:  # of a parallel call, it says nothing about what was recalled
+                self.recalled, self.told = (), []
             solved = self.troubles.observe_result(seq, event)
             return [*solved, *self._judge(solved)]
         elif type(event) is Message and event.firing is not None:
@@ -85,19 +91,35 @@ class Recollection(msgspec.Struct):
                 tip.delivered = tip.delivered or tip.firing == event.firing
         elif type(event) is Goal or type(event) is Outcome:
             self.troubles.end_task()
-            self.recalled, self.tips = (), []
+            self.recalled, self.told, self.tips = (), [], []
         return []
 
     def recall(self, seq: int, recalled: tuple[Recalled, ...]) -> None:
-        """Take in what was found for the error of event ``seq``."""
-        self.looked, self.recalled = seq, recalled
+        """Take in what was found for errors up to the result of event ``seq``."""
+        errors = {found.error for found in recalled}
+        older = (found for found in self.recalled if found.error not in errors)
+        self.looked, self.recalled = seq, (*recalled, *older)[:MAX_RECALLED]
+
+    @property
+    def best(self) -> Recalled | None:
+        """What is to be told next: the likeliest lesson of the newest error of which none was told, or else of any."""
+        untold = (found for found in self.recalled if found.error not in self.told)
+        return next(untold, self.recalled[0] if self.recalled else None)
+
+    @property
+    def all_told(self) -> bool:
+        """Whether of every error here a lesson was told."""
+        return all(found.error in self.told for found in self.recalled)
 
     def tell(self, guidance: Guidance) -> None:
         """Take in that a firing tells a lesson."""
-        newest = self.troubles.open[-1] if self.troubles.open else None
-        if guidance.lesson is None or guidance.arm != "treatment" or newest is None or not self.recalled:
+        best = self.best
+        if guidance.lesson is None or best is None:
             return
-        if newest.results != self.troubles.results:  # the newest error is none that waits for a fix
+        about = {found.error for found in self.recalled} if guidance.pattern == RULE else {best.error}
+        self.told = sorted({*self.told, *about})
+        newest = next((open for open in self.troubles.open if open.newest == best.error), None)
+        if guidance.arm != "treatment" or newest is None:  # or the error is none that waits for a fix
             return
         tip = Tip(
             lesson=guidance.lesson,
@@ -105,8 +127,8 @@ class Recollection(msgspec.Struct):
             intent=newest.intent,
             signature=newest.signature,
             slots=newest.slots,
-            fix=self.recalled[0].fix[:SHOWN],
-            guess=self.recalled[0].refilled,
+            fix=best.fix[:SHOWN],
+            guess=best.refilled,
             count=newest.count,
             results=self.troubles.results,
         )
@@ -134,7 +156,7 @@ class Recollection(msgspec.Struct):
         """Forget event numbers: the state of one session begins another."""
         self.troubles.renumber()
         self.looked = 0
-        self.recalled = ()
+        self.recalled, self.told = (), []
 
 
 def did(fix: str, text: str) -> bool:
@@ -150,18 +172,22 @@ def did(fix: str, text: str) -> bool:
 
 
 def known_error(recollection: Recollection) -> Finding | None:
-    """Return the finding that the newest error was fixed before, ``None`` if nothing is known of it."""
-    if not recollection.recalled:
+    """Return the finding that the newest errors were fixed before, ``None`` if nothing is known of them."""
+    best = recollection.best
+    if best is None:
         return None
-    best, seq = recollection.recalled[0], recollection.looked
+    why = f"an error like this was seen before, and {solved(best)}"
+    other = next((found for found in recollection.recalled if found.error != best.error), None)
+    if other is not None:
+        why += f"; of another error beside it is known that {solved(other)}"
     return Finding(
         rule=RULE,
         severity="guide",
         active=True,
         score=best.similarity,
         threshold=LEAST,
-        evidence=(seq,) if seq else (),
-        why=f"an error like this was seen before, and {solved(best)}",
+        evidence=(best.error,) if best.error else (),
+        why=why,
         action="see whether that fits here before trying something else",
     )
 

@@ -102,8 +102,14 @@ class Standing(msgspec.Struct):
             self.open = []
 
     def guidance(self, steps: int) -> Guidance | None:
-        """Return the newest firing if it still says something about now: undelivered, one step ago at most."""
-        return self.newest if steps - self.last_step <= FRESH else None
+        """Return the newest firing if it still says something about now.
+
+        It was not delivered, and fired one step ago at most, or tells of an error after which nothing was called yet:
+        the results of parallel calls are steps too.
+        """
+        newest = self.newest
+        current = newest is not None and any(found.lesson == newest.lesson for found in self.recollection.recalled)
+        return newest if current or steps - self.last_step <= FRESH else None
 
     def _lift(self, rules: list[str]) -> None:
         self.lifted += [rule for rule in rules if rule not in self.lifted]

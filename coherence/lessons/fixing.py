@@ -38,6 +38,8 @@ class Trouble(msgspec.Struct):
     """The failed call, at most 400 characters."""
     seq: int
     """The event that told the error first; 0 = of an earlier session."""
+    newest: int
+    """The event that told it last; 0 = of an earlier session."""
     pattern: str
     """A short name of the error."""
     signature: bytes

@@ -111,7 +111,7 @@ class Troubles(msgspec.Struct):
     def renumber(self) -> None:
         """Forget event numbers: the state of one session begins another, and lessons name no events of the former."""
         for trouble in self.open:
-            trouble.seq = 0
+            trouble.seq = trouble.newest = 0
             for step in trouble.steps:
                 step.seq = 0
 
@@ -132,7 +132,7 @@ class Troubles(msgspec.Struct):
         mine = [trouble for trouble in self.open if trouble.intent == made.intent]
         for trouble in mine:
             if (trouble.signature, trouble.slots) == (shape.signature, slots):
-                _repeat(trouble, made, text, self.results)
+                _repeat(trouble, seq, made, text, self.results)
                 self.open = [*(other for other in self.open if other is not trouble), trouble]
                 return
             if trouble.signature == shape.signature and trouble.fresh:
@@ -153,6 +153,7 @@ def _opened(seq: int, made: Made, text: str, shape: ErrorShape, slots: list[str]
         error_text=text,
         call=made.text[:MAX_CALL],
         seq=seq,
+        newest=seq,
         pattern=clean((shape.exception or f"{named if made.kind == 'shell' else made.tool} failed")[:80]),
         signature=shape.signature,
         slots=slots,
@@ -163,8 +164,9 @@ def _opened(seq: int, made: Made, text: str, shape: ErrorShape, slots: list[str]
     )
 
 
-def _repeat(trouble: Trouble, made: Made, text: str, results: int) -> None:
+def _repeat(trouble: Trouble, seq: int, made: Made, text: str, results: int) -> None:
     trouble.count += 1
+    trouble.newest = seq
     trouble.error_text, trouble.call = text, made.text[:MAX_CALL]
     trouble.doing, trouble.where = made.doing, made.where or trouble.where
     trouble.arguments = made.arguments
