@@ -73,10 +73,14 @@ def print_stats(stats: LessonStats) -> None:
             ("lessons", str(stats.lessons)),
             ("retired", str(stats.retired)),
             ("outcomes", f"{stats.outcomes}, of these {stats.helped} helped"),
-            ("embedded", f"{stats.vectors} by {stats.embedder or 'no model yet'}"),
+            ("embedded", f"{stats.vectors} by {stats.embedder or 'no model yet'}{_unused(stats)}"),
             ("index", f"{stats.tier}, {_size(stats.index_memory_bytes)} memory, {_size(stats.index_disk_bytes)} disk"),
         ]
     )
+
+
+def _unused(stats: LessonStats) -> str:
+    return "" if stats.by_meaning else ", not this one: found by signature and names only"
 
 
 def _record(lesson: Lesson) -> str:

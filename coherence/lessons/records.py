@@ -124,3 +124,5 @@ class LessonStats(msgspec.Struct, frozen=True, kw_only=True):
     """``flat``, ``binary`` or ``remote``; ``none`` without an embedder."""
     index_memory_bytes: int
     index_disk_bytes: int
+    by_meaning: bool
+    """Whether this store finds lessons by meaning: it was opened with the model whose vectors are kept now."""

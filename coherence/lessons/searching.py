@@ -38,6 +38,8 @@ SAVE_EVERY = 2_000
 EMBEDDED_FIX = 200
 """Characters of a fix that are embedded with its error."""
 
+WHOSE = "SELECT fingerprint, dimensions FROM lesson_state"
+
 EMBEDDED_AT_ONCE = 64
 """Lessons that are embedded between two transactions of a rebuild."""
 
@@ -79,6 +81,8 @@ class Searching:
         self._mark: Mark | None = None
         """How far the index has followed the tables; ``None`` = it has not been looked for on the disk."""
         self._saved = 0
+        self._told = False
+        """Whether it was said that the vectors are of another model now."""
 
     def begin_in_child(self) -> None:
         """Forget what a fork has copied while other threads may have been at work on it."""
@@ -95,36 +99,58 @@ class Searching:
 
     def check(self, state: State) -> None:
         """Raise :class:`EmbedderMismatchError` if the kept vectors are of another model."""
-        self._match(state.fingerprint, state.dimensions, self.cache.embedder.dimensions)
+        given = self.cache.embedder.dimensions
+        if not self._is_ours(state.fingerprint, state.dimensions, given):
+            raise self._mismatch(state.fingerprint, state.dimensions, given)
 
-    def _match(self, kept: str | None, length: int | None, given: int) -> None:
-        if kept is None or (kept, length) == (self.fingerprint, given):
-            return
-        names = (kept, self.fingerprint)
+    def _is_ours(self, kept: str | None, length: int | None, given: int) -> bool:
+        return kept is None or (kept, length) == (self.fingerprint, given)
+
+    def _mismatch(self, kept: str | None, length: int | None, given: int) -> EmbedderMismatchError:
+        names = (str(kept), self.fingerprint)
         if kept == self.fingerprint:
             names = (f"{kept} ({length} dimensions)", f"{kept} ({given} dimensions)")
-        raise EmbedderMismatchError(str(self.store.path), *names)
+        return EmbedderMismatchError(str(self.store.path), *names)
+
+    def serves(self, state: State) -> bool:
+        """Tell whether the kept vectors are still of this model; if another process has changed that, say so once."""
+        ours = self._is_ours(state.fingerprint, state.dimensions, self.cache.embedder.dimensions)
+        if not ours and not self._told:
+            LOG.warning(
+                "coherence: %s: its lessons have been embedded by %r since it was opened with %r; until it is opened "
+                "with that one, lessons are found by signature and names only, and kept without a vector",
+                self.store.path,
+                state.fingerprint,
+                self.fingerprint,
+            )
+        self._told = not ours
+        return ours
 
     def embed(self, text: str) -> Half | None:
         """Return the vector of a text, ``None`` if the embedder fails or takes too long."""
         return embed_now(self.cache, [text], self.timeout_s, self._breaker).get(text)
 
     def vector(self, new: New) -> bytes | None:
-        """Return the vector of a lesson as it is kept, from the tables if it is there already."""
+        """Return the vector of a lesson as it is kept, from the tables if it is there already.
+
+        ``None`` if the embedder fails, or if the vectors are of another model now.
+        """
+        if not self.serves(read_state(self.store)):
+            return None
         known = find_vector(self.store, new.identity)
         if known is not None:
             return known
         vector = self.embed(embedded_text(new.shape.text, new.fix_text))
         return None if vector is None else vector.astype("<f2").tobytes()
 
-    def claim(self, transaction: Transaction, dimensions: int) -> None:
-        """Say, in a transaction that keeps a vector, whose vectors these are."""
+    def claim(self, transaction: Transaction, dimensions: int) -> bool:
+        """Say, in a transaction that is to keep a vector, whose vectors these are; ``False``: another model's."""
         transaction.execute(
             "UPDATE lesson_state SET fingerprint = ?, dimensions = ? WHERE fingerprint IS NULL",
             (self.fingerprint, dimensions),
         )
-        kept, length = transaction.execute("SELECT fingerprint, dimensions FROM lesson_state")[0]
-        self._match(kept, length, dimensions)
+        kept, length = transaction.execute(WHOSE)[0]
+        return self._is_ours(kept, length, dimensions)
 
     def nearest(self, vector: Half, k: int) -> list[tuple[int, float]]:
         """Return (lesson, cosine) of the nearest lessons as of the last :meth:`follow`, the nearest first."""
@@ -133,10 +159,15 @@ class Searching:
         return list(zip(ids.tolist(), cosines.tolist(), strict=True))
 
     def follow(self) -> int:
-        """Take in what any process has added to and removed from the tables; return how many lessons there are."""
+        """Take in what any process has added to and removed from the tables; return how many lessons there are.
+
+        0 if their vectors are of another model now: then nothing can be found by meaning.
+        """
         with self.lock:
             state = read_state(self.store)
-            self.check(state)
+            if not self.serves(state):
+                self.index, self._mark = self._empty(), None
+                return 0
             mark = self._mark
             if mark is None or not self._fits(mark, state):
                 mark = self._load(state)
@@ -223,11 +254,11 @@ class Searching:
                 files.discard(self.path)
                 self.index.save(self.path, mark)
 
-    def followed(self) -> IndexStats:
-        """Return what the index is, brought up to date."""
+    def followed(self) -> IndexStats | None:
+        """Return what the index is, brought up to date; ``None`` if the vectors are of another model now."""
         with self.lock:
             self.follow()
-            return self.index.stats()
+            return None if self._mark is None else self.index.stats()
 
     def rebuild(self) -> int:
         """Embed every lesson anew that has no whole vector of this model, and begin a new index; return how many.
@@ -236,8 +267,8 @@ class Searching:
         """
         with self.store.transaction() as transaction:
             dimensions = self.cache.embedder.dimensions
-            kept = transaction.execute("SELECT fingerprint, dimensions FROM lesson_state")[0]
-            if kept != (self.fingerprint, dimensions):
+            whose = transaction.execute(WHOSE)[0]
+            if whose != (self.fingerprint, dimensions):
                 transaction.execute("DELETE FROM lesson_vectors")
             transaction.execute(
                 "UPDATE lesson_state SET fingerprint = ?, dimensions = ?, token = lower(hex(randomblob(8)))",
@@ -259,7 +290,9 @@ class Searching:
             with self.store.transaction() as transaction:
                 for id, vector in vectors:
                     if vector is not None and transaction.execute("SELECT 1 FROM lessons WHERE id = ?", (id,)):
-                        self.claim(transaction, len(vector))
+                        if not self.claim(transaction, len(vector)):  # somebody else has begun a rebuild
+                            kept, length = transaction.execute(WHOSE)[0]
+                            raise self._mismatch(kept, length, len(vector))
                         add_vector(transaction, id, vector.astype("<f2").tobytes())
                         made += 1
         with self.lock:

@@ -166,7 +166,10 @@ class LessonStore:
         return self.add([new])[0]
 
     def add(self, lessons: Sequence[New]) -> list[int]:
-        """Keep many lessons in one transaction; return their ids. What has a vector already is not embedded again."""
+        """Keep many lessons in one transaction; return their ids.
+
+        What has a vector already is not embedded again. What cannot be embedded now is kept without a vector.
+        """
         searching = self._usable()
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
         ids = []
@@ -175,8 +178,9 @@ class LessonStore:
             for new, vector in made:
                 id = table.add(transaction, new, self.cap)
                 ids.append(id)
-                if vector is not None and searching is not None:
-                    searching.claim(transaction, len(vector) // 2)
+                if vector is None or searching is None:
+                    continue
+                if searching.claim(transaction, len(vector) // 2):  # else embedded anew meanwhile by another model
                     table.add_vector(transaction, id, vector)
         return ids
 
@@ -308,6 +312,7 @@ class LessonStore:
             tier=followed.tier if followed is not None else "none",
             index_memory_bytes=followed.memory_bytes if followed is not None else 0,
             index_disk_bytes=followed.disk_bytes if followed is not None else 0,
+            by_meaning=followed is not None,
         )
 
     def close(self) -> None:

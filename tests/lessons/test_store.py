@@ -236,6 +236,7 @@ def test_stats_say_what_is_there(path: Path) -> None:
             tier="flat",
             index_memory_bytes=store.stats().index_memory_bytes,
             index_disk_bytes=0,
+            by_meaning=True,
         )
         id = learn(store, "y")
         store.outcome(id, helped=True)

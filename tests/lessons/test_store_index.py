@@ -17,6 +17,7 @@ from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index.base import Mark
 from coherence.lessons.index.local import LocalIndex
 from coherence.lessons.store import LessonStore
+from coherence.lessons.table import New
 from coherence.providers import HashingEmbedder
 from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
 
@@ -180,13 +181,56 @@ def test_vectors_of_two_models_never_mix(path: Path) -> None:
     with open_store(path) as old:
         with open_store(path, embedder=other, rebuild=True) as new:
             assert near(new) == ids
-        for action in (lambda: learn(old, "later"), lambda: old.query(VAGUE), old.stats):
-            with pytest.raises(EmbedderMismatchError):
-                action()
         assert found(old, missing("mod1"), tool="Bash", k=1) == [2]  # an equal signature needs no vector
         assert old.rebuild() == 3  # and back
         assert near(old) == ids
     assert check_file(path) == 3
+    with open_store(path, embedder=False) as neither:
+        assert not neither.stats().by_meaning
+
+
+def test_a_store_that_stays_open_with_the_old_model_goes_on_without_vectors(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(path, 3)
+    other = HashingEmbedder(32)
+    with open_store(path) as old:
+        assert old.query(VAGUE, least=0.0) and old.stats().by_meaning
+        open_store(path, embedder=other, rebuild=True).close()
+        for _ in range(2):
+            assert found(old, "Error: No module named 'mod1' in sight", tool="Bash", k=1, least=0.0) == [2]
+            old.query(VAGUE)
+            assert learn(old, "later") == 4  # kept, and counted where it is known
+            assert learn(old, "mod1") == 2
+        assert caplog.text.count("have been embedded by 'hashing-3-5-32-v1' since it was opened") == 1
+        stats = old.stats()
+        assert (stats.by_meaning, stats.tier, stats.lessons, stats.vectors) == (False, "none", 4, 3)
+        assert stats.embedder == other.fingerprint
+        with open_store(path, embedder=other) as new:
+            assert near(new) == {1, 2, 3}
+            assert new.rebuild() == 1  # what waited for its vector
+            assert near(new) == {1, 2, 3, 4} and new.stats().by_meaning
+        assert old.rebuild() == 4  # and back
+        assert near(old) == {1, 2, 3, 4} and old.stats().by_meaning
+    assert check_file(path) == 4
+
+
+def test_a_model_that_changes_between_embedding_and_writing_leaves_no_mixed_vectors(path: Path) -> None:
+    fill(path, 1)
+    with open_store(path) as old:
+        searching = old._searching
+        assert searching is not None
+        embed = searching.vector
+
+        def overtaken(new: New) -> bytes | None:
+            vector = embed(new)
+            open_store(path, embedder=HashingEmbedder(32), rebuild=True).close()
+            return vector
+
+        searching.vector = overtaken  # type: ignore[method-assign]
+        assert learn(old, "late") == 2
+    with open_store(path, embedder=HashingEmbedder(32)) as new:
+        assert near(new) == {1} and new.rebuild() == 1 and near(new) == {1, 2}
 
 
 def test_one_name_with_another_length_is_another_model(path: Path) -> None:
