@@ -153,7 +153,7 @@ class LessonStore:
         Returns
         -------
         int
-            The lesson's id.
+            The lesson's id; 0 if somebody removed the lesson that the events of ``origin`` taught.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class LessonStore:
             for new, vector in made:
                 id = table.add(transaction, new, self.cap)
                 ids.append(id)
-                if vector is None or searching is None:
+                if vector is None or searching is None or not id:
                     continue
                 if searching.claim(transaction, len(vector) // 2):  # else embedded anew meanwhile by another model
                     table.add_vector(transaction, id, vector)
@@ -262,7 +262,7 @@ class LessonStore:
         return table.walk(self.store, limit=limit, pattern=pattern)
 
     def remove(self, lesson_ids: Sequence[int]) -> int:
-        """Remove lessons; return how many were there."""
+        """Remove lessons; return how many were there. The events they were learned from teach them no more."""
         self._usable()
         ids = [check_count("lesson_ids", id) for id in lesson_ids]
         with self.store.transaction() as transaction:

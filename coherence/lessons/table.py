@@ -34,6 +34,9 @@ FORGET = (
 MOST_REMOVALS = 100_000
 """Removals that are remembered for indexes that follow the tables."""
 
+MOST_REJECTED = 100_000
+"""Origins of lessons that somebody removed, that are remembered, the newest."""
+
 RETIRE_AFTER = 4
 """Failures from which a fix that helped in less than a fifth of all cases is no longer offered."""
 
@@ -120,7 +123,10 @@ def any_without_vector(store: Store, fingerprint: str, dimensions: int) -> bool:
 
 
 def add(transaction: Transaction, new: New, cap: int) -> int:
-    """Keep a lesson, or count it once more if it is there; return its id. Makes room first if the cap is reached."""
+    """Keep a lesson, or count it once more if it is there; return its id. Makes room first if the cap is reached.
+
+    Of events whose lesson somebody removed nothing is kept or counted: then the id may be 0.
+    """
     origin = new.origin
     known = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
     if known and origin is not None and origin.seqs:  # one success may solve two errors: the lesson counts too
@@ -130,6 +136,8 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
         )
         if told:  # the same events again, after a crash between two writes
             return int(known[0][0])
+    if origin is not None and _is_rejected(transaction, origin):
+        return int(known[0][0]) if known else 0
     used = tick(transaction)
     if known:
         id = int(known[0][0])
@@ -151,6 +159,14 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
         )
         transaction.execute(FORGET.format("lesson_origins"), {"id": id, "most": MOST_ORIGINS})
     return id
+
+
+def _is_rejected(transaction: Transaction, origin: Origin) -> bool:
+    """Tell whether somebody removed what these events have taught: folded again, they must not bring it back."""
+    if not origin.seqs:
+        return False
+    sql = "SELECT 1 FROM lesson_rejected WHERE agent = ? AND session = ? AND seq = ? AND error = ?"
+    return bool(transaction.execute(sql, (origin.agent, origin.session, origin.seqs[-1], origin.seqs[0])))
 
 
 def _insert(transaction: Transaction, new: New, used: int) -> int:
@@ -225,18 +241,31 @@ def prune(transaction: Transaction, *, keep: int | None, retired: bool) -> int:
     """Remove retired lessons, and all but so many of the most recently used; return how many."""
     gone = 0
     if retired:
-        transaction.execute("DELETE FROM lessons WHERE retired = 1")
-        gone += _changes(transaction)
-        forget_removals(transaction)
+        gone += _reject(transaction, "retired = 1", ())
     if keep is not None:
         count = int(transaction.execute("SELECT count FROM lesson_state")[0][0])
-        gone += drop_oldest(transaction, max(count - keep, 0))
+        oldest = "id IN (SELECT id FROM lessons ORDER BY used, id LIMIT ?)"
+        gone += _reject(transaction, oldest, (max(count - keep, 0),))
     return gone
 
 
 def remove(transaction: Transaction, id: int) -> int:
     """Remove a lesson; return how many there were of this id."""
-    transaction.execute("DELETE FROM lessons WHERE id = ?", (id,))
+    return _reject(transaction, "id = ?", (id,))
+
+
+def _reject(transaction: Transaction, which: str, values: tuple[int, ...]) -> int:
+    """Remove lessons that somebody does not want, with what they were learned from; return how many."""
+    transaction.execute(
+        "INSERT OR IGNORE INTO lesson_rejected (agent, session, error, seq) "  # noqa: S608 - a constant
+        "SELECT agent, session, json_extract(seqs, '$[0]'), seq FROM lesson_origins "
+        f"WHERE lesson_id IN (SELECT id FROM lessons WHERE {which})",
+        values,
+    )
+    transaction.execute(
+        "DELETE FROM lesson_rejected WHERE number <= (SELECT max(number) FROM lesson_rejected) - ?", (MOST_REJECTED,)
+    )
+    transaction.execute(f"DELETE FROM lessons WHERE {which}", values)  # noqa: S608 - a constant
     gone = _changes(transaction)
     forget_removals(transaction)
     return gone

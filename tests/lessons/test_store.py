@@ -218,7 +218,8 @@ def test_what_was_removed_or_pruned_is_gone_everywhere(path: Path) -> None:
         assert store.prune(keep=2) == 2
         assert {lesson.id for lesson in store.lessons()} == near(store) == {ids[1], ids[4]}
         assert store.prune(keep=0) == 2
-        assert learn(store, "mod0", origin=Origin("a", "s", (0,))) > ids[5]
+        assert learn(store, "mod0", origin=Origin("a", "s", (0,))) == 0  # these events teach it no more
+        assert learn(store, "mod0", origin=Origin("a", "s", (6,))) > ids[5]
         assert store.stats().outcomes == 0
     assert check_file(path) == 1
 

@@ -62,6 +62,16 @@ CREATE TABLE lesson_removals (
   lesson_id INTEGER NOT NULL
 );
 
+-- Events whose lesson somebody removed: folded again, they must not bring it back.
+CREATE TABLE lesson_rejected (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent TEXT NOT NULL,
+  session TEXT NOT NULL,
+  error INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  UNIQUE (agent, session, seq, error)
+);
+
 CREATE TABLE lesson_state (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   count INTEGER NOT NULL DEFAULT 0,
