@@ -13,10 +13,9 @@ import click
 
 from coherence.config import MonitorConfig
 from coherence.errors import CoherenceError
+from coherence.store.opening import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
-
-HEADER = b"SQLite format 3\x00"
 
 
 def read_config(path: Path | None) -> MonitorConfig:
@@ -40,8 +39,9 @@ def opened(path: Path) -> Iterator[Store]:
     if not path.is_file():
         raise click.UsageError(f"{path}: no such file; name a store with --store or COHERENCE_STORE")
     with path.open("rb") as file:
-        if file.read(len(HEADER)) != HEADER:
-            raise click.UsageError(f"{path}: not a store of this package (expected an SQLite file)")
+        header = file.read(HEADER_BYTES)
+    if not header.startswith(MAGIC):
+        raise click.UsageError(f"{path}: not a store of this package, but {kind_in_words(header)}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

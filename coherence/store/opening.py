@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from coherence.store import schema
 from coherence.store.connections import DAMAGED, Synchronous, code, connect, connect_writer, explained, patiently
@@ -22,6 +22,7 @@ if sys.platform != "win32":
 
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
+CHUNK_BYTES = 2**20
 _OWNER = """
 SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
   (SELECT count(*) FROM sqlite_master)
@@ -63,7 +64,8 @@ def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[
         try:
             return _open(path, timeout_s, synchronous), None
         except sqlite3.DatabaseError as error:
-            if code(error) not in DAMAGED:
+            moving = code(error) == sqlite3.SQLITE_CANTOPEN and os.access(path.parent, os.R_OK)
+            if code(error) not in DAMAGED and not moving:  # another process may be moving a damaged file at this moment
                 raise
         with alone(path.parent):
             try:  # another process may have moved the damaged file aside meanwhile
@@ -141,6 +143,8 @@ def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
         raise error
     with open(path, "rb") as file:
         header = file.read(HEADER_BYTES)
+        if not _was_ours(path, header) and any(chunk.strip(b"\0") for chunk in _chunks(header, file)):
+            raise StoreError(path, f"this is no store of evidence or lessons, but {kind_in_words(header)}")
     owner = int.from_bytes(header[68:72], "big")
     if header.startswith(MAGIC) and len(header) == HEADER_BYTES and owner != schema.APPLICATION_ID:
         raise StoreError(
@@ -159,6 +163,30 @@ def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
         with suppress(FileNotFoundError):
             os.rename(f"{path}{suffix}", f"{aside}{suffix}")
     return Recovery(aside, f"{path}: the store was damaged ({error}); it is now {aside.name}, and a new one was begun")
+
+
+def _was_ours(path: Path, header: bytes) -> bool:
+    """Tell whether a file that SQLite cannot read was one of its own: nobody's other file may be moved."""
+    if header.startswith(MAGIC) or MAGIC.startswith(header):
+        return True
+    if header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big"):
+        return True
+    return any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-shm", ".lessons"))
+
+
+def _chunks(header: bytes, rest: IO[bytes]) -> Iterator[bytes]:
+    yield header
+    while chunk := rest.read(CHUNK_BYTES):
+        yield chunk
+
+
+def kind_in_words(header: bytes) -> str:
+    """Return in words what a file is that somebody has taken for a store, and what to do."""
+    if header.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        return "JSON; lessons in JSON are read by `coherence lessons import FILE`"
+    if header.startswith(b"PK"):
+        return "a zip archive; choose another path"
+    return "a file of another kind; choose another path, or move it away if it once was one"
 
 
 def _size(path: Path) -> int:

@@ -60,7 +60,7 @@ class Store:
     Raises
     ------
     StoreError
-        The path cannot be used: another program's file, a newer schema, a folder, no permission.
+        The path cannot be used: another program's file of whatever kind, a newer schema, a folder, no permission.
     """
 
     recovered_from: Path | None

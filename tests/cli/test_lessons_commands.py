@@ -226,6 +226,8 @@ def test_a_store_that_is_none_is_refused(tmp_path: Path, command: tuple[str, ...
     connection.close()
     assert "no such file" in complaint(run(*command, "--store", missing)) and not missing.exists()
     assert "not a store of this package" in complaint(run(*command, "--store", other))
+    other.write_text('[{"pattern": "p"}]')
+    assert "`coherence lessons import FILE`" in complaint(run(*command, "--store", other))
     assert "another program" in complaint(run(*command, "--store", foreign))
 
 

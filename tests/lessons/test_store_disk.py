@@ -142,13 +142,22 @@ def test_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "y")
-    path.write_bytes(b"rubbish" * 2_000)
+    path.write_bytes(path.read_bytes()[:100] + b"rubbish" * 2_000)
     with pytest.warns(StoreWarning, match="the store was damaged"):
         store = open_store(path)
     with store:
         assert store.store.recovered_from is not None
         assert learn(store, "z") == 1
         assert near(store) == {1}
+
+
+def test_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.json"
+    path.write_text('[{"pattern": "p", "error": "boom", "fix": "f", "tool": "Bash", "ts": 5}]')
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"no store of evidence or lessons, but JSON; .*`coherence lessons import"):
+        open_store(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
 def test_an_index_that_cannot_be_saved_is_made_again(

@@ -106,11 +106,12 @@ def test_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
 
 
 def garbage(path: Path) -> None:
-    path.write_bytes(b"this is not a database. " * 500)
+    owner = schema.APPLICATION_ID.to_bytes(4, "big")
+    path.write_bytes(b"SQLite format 3\0" + b"x" * 52 + owner + b"this is not a database. " * 500)
 
 
 def short_garbage(path: Path) -> None:
-    path.write_bytes(b"hello")
+    path.write_bytes(b"SQLite f")
 
 
 def zeros(path: Path) -> None:
@@ -165,6 +166,39 @@ def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(
     assert not Path(f"{path}-wal").exists()
     with Store(path) as store:
         assert store.recovered_from is None
+
+
+@pytest.mark.parametrize("side", ["-wal", "-shm", ".lessons"])
+def test_what_lies_beside_it_tells_that_a_file_without_a_header_was_a_store(path: Path, side: str) -> None:
+    path.write_bytes(b"\x17random" * 900)
+    Path(f"{path}{side}").mkdir() if side == ".lessons" else Path(f"{path}{side}").write_bytes(b"torn")
+    with pytest.warns(StoreWarning, match="the store was damaged"):
+        Store(path).close()
+
+
+FOREIGN = {
+    "word": (b"hello", "a file of another kind"),
+    "text": (b"dear diary, " * 900, "a file of another kind"),
+    "page": (b"x" * 4096, "a file of another kind"),
+    "json": (b'\xef\xbb\xbf [{"pattern": "p", "error": "e", "fix": "f"}]', "JSON; .*`coherence lessons import FILE`"),
+    "lines": (b'{"pattern": "p"}\n' * 700, "JSON; .*`coherence lessons import FILE`"),
+    "zip": (b"PK\x03\x04" + b"\0" * 600 + b"x", "a zip archive"),
+    "image": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, "a file of another kind"),
+    "zeros, then data": (bytes(2**20 + 200) + b"x", "a file of another kind"),
+    "SQLite 2": (b"** This file contains an SQLite 2.1 database **" + b"\0" * 3000, "a file of another kind"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_file_that_never_was_a_store_is_refused_and_not_touched(tmp_path: Path, name: str) -> None:
+    content, why = FOREIGN[name]
+    path = tmp_path / "mistyped"
+    path.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=f"mistyped: this is no store of evidence or lessons, but {why}"):
+            Store(path)
+    assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
@@ -366,7 +400,7 @@ def test_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, star
         racer.stdin.flush()
     for racer in racers:
         _, errors = racer.communicate(timeout=60)
-        assert errors == ""
+        assert errors == "", errors
         assert racer.returncode == 0
     with Store(path) as store:
         assert len(store.sessions()) == 4
