@@ -42,7 +42,7 @@ class Remembering:
     name : tuple of str
         Agent and session, for the provenance of lessons.
     learns : bool
-        Whether lessons are kept; tests and replays only look.
+        Whether lessons are kept; tests only look, which does not even count as a use.
     """
 
     def __init__(self, lessons: LessonStore, name: tuple[str, str], *, learns: bool) -> None:
@@ -62,7 +62,8 @@ class Remembering:
         found: dict[int, Recalled] = {}
         for action in actions:
             try:
-                known = self.lessons.query(_text(column, action), tool=action.tool, k=MOST_TOLD, least=LEAST)
+                text = _text(column, action)
+                known = self.lessons.query(text, tool=action.tool, k=MOST_TOLD, least=LEAST, use=self.learns)
             except Exception as error:  # what is known must never stand in the way of what is done
                 self._say(error)
                 break

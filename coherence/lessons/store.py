@@ -184,7 +184,9 @@ class LessonStore:
                     table.add_vector(transaction, id, vector)
         return ids
 
-    def query(self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None) -> list[Lesson]:
+    def query(
+        self, text: str, *, tool: str | None = None, k: int = 3, least: float | None = None, use: bool = True
+    ) -> list[Lesson]:
         """Return lessons whose error is like this one, the best first; nothing if none is.
 
         An equal signature is looked up without embedding anything. Otherwise the nearest lessons by meaning are
@@ -200,6 +202,8 @@ class LessonStore:
             At most so many, 1 or more.
         least : float, optional
             Similarity in [0, 1] below which a lesson is left out; default: 0.35 for an error, 0.1 for a description.
+        use : bool
+            Whether the best one counts as used now: what was not used for longest leaves first at the cap.
 
         Raises
         ------
@@ -225,7 +229,8 @@ class LessonStore:
             found = rank(asked, question, tool, equal_hits(self.store, asked, names), k, least)
         if not found:
             found = rank(asked, question, tool, all_hits(self.store, searching, asked, names), k, least)
-        self._touch([lesson.id for lesson in found[:1]])
+        if check_flag("use", use):
+            self._touch([lesson.id for lesson in found[:1]])
         return found
 
     def outcome(self, lesson_id: int, *, helped: bool, origin: str | None = None) -> None:

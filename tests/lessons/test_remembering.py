@@ -157,6 +157,22 @@ def test_tests_look_and_learn_nothing_and_replays_do_not_even_look(tmp_path: Pat
         assert known(ran(m, "python app.py", MISSING, error=True)) is None
 
 
+def test_what_a_test_looks_up_counts_as_no_use(tmp_path: Path) -> None:
+    def order(source: str) -> list[int]:
+        with LessonStore(tmp_path / f"{source}.db", embedder=False) as lessons:
+            first = lessons.record(pattern="p", error_text=MISSING, fix_text="pip install pyyaml", tool="Bash")
+            other = lessons.record(pattern="p", error_text="fatal: not a git repository", fix_text="git init")
+            with monitor(None, "one", lessons=lessons, source=source) as m:
+                assert known(ran(m, "python app.py", MISSING, error=True)) is not None
+            with lessons.store.transaction() as transaction:  # as the next lesson would do it
+                lessons._flush(transaction)
+            assert [first, other] == [1, 2]
+            return [lesson.id for lesson in lessons.lessons()]
+
+    assert order("test") == [2, 1]
+    assert order("api") == [1, 2]
+
+
 def test_a_lesson_store_of_its_own_serves_a_monitor_in_memory_and_is_left_open(tmp_path: Path) -> None:
     with LessonStore(tmp_path / "lessons.db", embedder=HashingEmbedder(64)) as lessons:
         with monitor(None, lessons=lessons) as m:
