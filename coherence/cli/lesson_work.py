@@ -21,7 +21,7 @@ from coherence.cli.lesson_files import (
     write_out,
     write_whole,
 )
-from coherence.cli.lesson_tables import plain, print_lesson, print_lessons, print_stats
+from coherence.cli.lesson_tables import plain, print_found, print_lesson, print_lessons, print_stats
 from coherence.cli.target import opened, split_target
 from coherence.lessons.entries import Refusal, read_entries
 from coherence.lessons.errors import EmbedderMismatchError
@@ -78,7 +78,7 @@ def search_lessons(text: str, *, tool: str | None, k: int, store: Path | None, e
     if as_json:
         _print_json([plain(lesson) for lesson in found])
     elif found:
-        print_lessons(found, asked=True)
+        print_found(found)
     else:
         sys.stdout.write("no lesson is like this\n")
 
@@ -90,7 +90,7 @@ def list_lessons(*, limit: int, pattern: str | None, store: Path | None, as_json
     if as_json:
         _print_json([plain(lesson) for lesson in found])
     elif found:
-        print_lessons(found, asked=False)
+        print_lessons(found)
     else:
         sys.stdout.write("no lessons\n")
 
@@ -126,7 +126,8 @@ def import_from(file: IO[bytes], *, store: Path | None, embedder: str, as_json: 
         _print_json(msgspec.to_builtins(report))
     else:
         sys.stdout.write(
-            f"{report.added} added, {report.changed} known and changed, {report.same} known, {report.refused} refused\n"
+            f"{report.added} new, {report.changed + report.same} known already ({report.changed} of them changed), "
+            f"{report.refused} refused\n"
         )
     _tell(name_of(file), report.refusals, report.refused)
     return int(report.refused > 0)
@@ -140,10 +141,33 @@ def _tell(name: str, refusals: Sequence[Refusal], count: int) -> None:
         click.echo(one_line(f"error: {name}: {count - len(refusals)} more lines were refused"), err=True)
 
 
+def remove_lessons(ids: Sequence[int], store: Path | None) -> None:
+    """Remove lessons by their ids, all or none, and print how many."""
+    with opened_lessons(store, None) as lessons:
+        for id in ids:
+            if lessons.get(id) is None:
+                raise click.UsageError(f"{lessons.store.path}: there is no lesson {id}; nothing was removed")
+        _print_gone(lessons.remove(ids))
+
+
+def add_outcome(id: int, *, helped: bool, store: Path | None) -> None:
+    """Record that a lesson's fix was tried, and print what is known of it now."""
+    with opened_lessons(store, None) as lessons:
+        lessons.outcome(id, helped=helped)
+        lesson = lessons.get(id)
+    if lesson is not None:
+        retired = "; it is retired: no longer offered" if lesson.retired else ""
+        sys.stdout.write(f"lesson {id} helped {lesson.helped} of {lesson.helped + lesson.failed} times{retired}\n")
+
+
 def prune_lessons(store: Path | None, *, keep: int | None, retired: bool) -> None:
     """Remove lessons and print how many."""
     with opened_lessons(store, None) as lessons:
         gone = lessons.prune(keep=keep, retired=retired)
+    _print_gone(gone)
+
+
+def _print_gone(gone: int) -> None:
     sys.stdout.write(f"removed {gone} lesson{'' if gone == 1 else 's'}\n")
 
 

@@ -147,6 +147,35 @@ def import_command(file: IO[bytes], **options: Any) -> None:
 
 
 @lessons.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(1, 2**53))
+@_STORE
+def remove(ids: tuple[int, ...], store: Path | None) -> None:
+    """Remove lessons by their ids, without asking: all of them, or none if one is not there.
+
+    The events they were learned from do not bring them back.
+    """
+    from coherence.cli.lesson_work import remove_lessons
+
+    remove_lessons(ids, store)
+
+
+@lessons.command()
+@click.argument("id", type=click.IntRange(1, 2**53))
+@click.option("--helped/--failed", default=None, help="Whether the fix worked.")
+@_STORE
+def outcome(id: int, helped: bool | None, store: Path | None) -> None:
+    """Record that the fix of a lesson was tried, and whether it helped.
+
+    A lesson that keeps failing sinks, and is finally retired.
+    """
+    from coherence.cli.lesson_work import add_outcome
+
+    if helped is None:
+        raise click.UsageError("say what came of it: --helped or --failed")
+    add_outcome(id, helped=helped, store=store)
+
+
+@lessons.command()
 @click.option("--keep", type=click.IntRange(0, 2**53), help="Remove all but so many of the most recently used.")
 @click.option("--retired", is_flag=True, help="Remove those whose fix kept failing.")
 @_STORE

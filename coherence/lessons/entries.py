@@ -2,7 +2,8 @@
 
 A line is an object with ``pattern``, ``error_text``, ``fix_text`` and, where known, ``tool``, ``count``, ``helped``,
 ``failed``, ``created`` and ``seen``, and ``shape`` where the error was shortened. Other programs' ``error``, ``fix``
-and ``ts`` (Unix seconds or ISO 8601) are read as well, and one JSON array of such objects in place of lines.
+and ``ts`` (Unix seconds, milliseconds or ISO 8601) are read as well, and one JSON array of such objects in place
+of lines.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ MOST = 10**12
 
 MAX_SHAPE = 20_000
 """Characters of a shape."""
+
+LATEST = 1e11
+"""Unix seconds (the year 5138) from which a number is taken for milliseconds; a thousand times later for microseconds,
+and then for nanoseconds."""
 
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _DECODER = json.JSONDecoder()
@@ -145,8 +150,8 @@ def _read(number: int, value: object) -> Entry | Refusal:
 def _entry(value: object) -> Entry:
     if not isinstance(value, dict):
         raise TypeError(f"a lesson must be a JSON object, not {shown(value)}")
-    seen = _time("seen", _either(value, "seen", "ts"))
-    created = _time("created", _either(value, "created"))
+    seen = _time(value, "seen", "ts")
+    created = _time(value, "created")
     tool = _either(value, "tool")
     new = make_new(
         pattern=_needed(value, "pattern"),
@@ -191,14 +196,20 @@ def _needed(value: Mapping[str, object], *names: str) -> object:
     return found
 
 
-def _time(field: str, value: object) -> float | None:
-    """Return Unix seconds; a time without a zone is UTC."""
-    if value is None:
+def _time(entry: Mapping[str, object], *names: str) -> float | None:
+    """Return the first of these fields as Unix seconds; a time without a zone is UTC."""
+    field = next((name for name in names if entry.get(name) is not None), None)
+    if field is None:
         return None
+    value = entry[field]
     if isinstance(value, str):
         try:
             when = datetime.fromisoformat(value)
             return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
             raise ValueError(f"{field} must be Unix seconds or ISO 8601, not {shown(value)}") from None
-    return check_number(field, value, least=-1e17, most=1e17)
+    number = check_number(field, value, least=-LATEST * 1e9, most=LATEST * 1e9)
+    for parts in (1.0, 1e3, 1e6):
+        if abs(number) < LATEST * parts:
+            return number / parts
+    return number / 1e9

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,15 @@ def test_a_lesson_is_added_and_found(path: Path) -> None:
     )
     assert (added.exit_code, added.stdout) == (0, "2\n")
     found = run("search", "fatal: not a git repository", "--tool", "Bash")
-    head, line = found.stdout.splitlines()
-    assert head.split() == ["id", "similarity", "match", "seen", "times", "helped", "tool", "pattern", "fix"]
-    assert line.split()[0] == "2" and line.split()[2] == "exact" and line.endswith("Bash  Git      git init")
+    head, line, error, fix = found.stdout.splitlines()
+    assert head.split() == ["id", "similarity", "match", "seen", "times", "helped", "tool", "pattern"]
+    assert line.split()[0] == "2" and line.split()[2] == "exact" and line.endswith("Bash  Git")
+    assert (error, fix) == ("    error: fatal: not a git repository", "    fix: git init")
+    long = (
+        "Traceback (most recent call last):\n" + '  File "app.py", line 3, in load\n' * 20 + "ValueError: no such lever"
+    )
+    run("add", "--pattern", "p", "--error", long, "--fix", "f")
+    assert "    error: ValueError: no such lever\n" in run("search", long).stdout
     (row,) = json.loads(run("search", "-", "--json", "-k", "1", input=f"{YAML}\n").stdout)
     assert (row["id"], row["fix_text"], row["match"], row["helped"]) == (1, "pip install pyyaml", "exact", 1)
 
@@ -135,7 +142,7 @@ def test_a_lesson_is_shown(path: Path) -> None:
 def test_lessons_move_to_another_store(path: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "out.jsonl", tmp_path / "new" / "other.db"
     assert run("export").stdout == export(file)
-    assert run("import", file, "--store", other).stdout == "1 added, 0 known and changed, 0 known, 0 refused\n"
+    assert run("import", file, "--store", other).stdout == "1 new, 0 known already (0 of them changed), 0 refused\n"
     again = json.loads(run("import", file, "--store", other, "--json").stdout)
     assert again == {"added": 0, "changed": 0, "same": 1, "refused": 0, "refusals": []}
     assert run("export", "--store", other).stdout == file.read_text("utf-8")
@@ -154,7 +161,7 @@ def test_another_programs_lessons_are_read(path: Path) -> None:
         {"pattern": "p", "error": "", "fix": "f"},
     ]
     result = run("import", "-", input=json.dumps(array))
-    assert result.exit_code == 1 and result.stdout.startswith("1 added, ") and result.stdout.endswith("1 refused\n")
+    assert result.exit_code == 1 and result.stdout.startswith("1 new, ") and result.stdout.endswith("1 refused\n")
     assert result.stderr == "error: <stdin>:1: error_text must not be empty, not ''\n"
     many = run("import", "-", input="?\n" * 60)
     assert len(many.stderr.splitlines()) == 51 and "10 more lines were refused" in many.stderr  # 50 are told
@@ -192,6 +199,55 @@ def test_lessons_are_removed(path: Path) -> None:
     assert run("prune", "--keep", "3").stdout == "removed 1 lesson\n"
     assert len(json.loads(run("list", "--json").stdout)) == 3
     assert run("prune", "--keep", "0").stdout == "removed 3 lessons\n"
+
+
+def test_one_lesson_is_removed_and_none_if_one_is_unknown(path: Path) -> None:
+    for name in "abc":
+        run("add", "--pattern", name, "--error", f"{name * 3}: no lever", "--fix", name)
+    assert "there is no lesson 9; nothing was removed" in complaint(run("remove", "2", "9"))
+    assert run("remove", "2", "4", "2").stdout == "removed 2 lessons\n"
+    assert [row["id"] for row in json.loads(run("list", "--json").stdout)] == [3, 1]
+    for arguments in ((), ("0",), ("x",)):
+        complaint(run("remove", *arguments))
+
+
+def test_an_outcome_is_recorded_by_hand(path: Path) -> None:
+    assert run("outcome", "1", "--helped").stdout == "lesson 1 helped 2 of 2 times\n"
+    assert run("outcome", "1", "--failed").stdout == "lesson 1 helped 2 of 3 times\n"
+    run("add", "--pattern", "p", "--error", "boom: lever", "--fix", "f")
+    said = [run("outcome", "2", "--failed").stdout for _ in range(4)]
+    assert said[-1] == "lesson 2 helped 0 of 4 times; it is retired: no longer offered\n" and "retired" not in said[-2]
+    assert "--helped or --failed" in complaint(run("outcome", "1"))
+    assert "there is no lesson 7" in complaint(run("outcome", "7", "--helped"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_tables_fit_into_a_terminal(path: Path, width: int) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    pattern, fix = "a pattern with a very long name, as it happens", "pip install " + "x" * 300
+    run("add", "--pattern", pattern, "--error", "boom: " + "lever " * 90, "--fix", fix, "--tool", "mcp__a_long_tool")
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    for command in (["list"], ["search", "boom: " + "lever " * 90, "--embedder", "hashing"]):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        whole = [sys.executable, "-m", "coherence", "lessons", *command]
+        process = subprocess.Popen(whole, stdout=theirs, env=environment)
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # the end of a terminal
+            while chunk := os.read(ours, 10_000):
+                said += chunk
+        os.close(ours)
+        assert process.wait() == 0
+        lines = said.decode().splitlines()
+        assert max(map(len, lines)) <= width, lines
+        assert any(line.split()[0] == "2" for line in lines) and any("pip install xxx" in line for line in lines)
+        assert command == ["list"] or any(line.startswith("    error: boom: lever") for line in lines)
 
 
 def test_another_model_needs_a_rebuild(path: Path) -> None:

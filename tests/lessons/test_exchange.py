@@ -40,6 +40,33 @@ def refusals(data: bytes) -> list[tuple[int, str]]:
     return [(found.line, found.why) for found in read_entries(io.BytesIO(data)) if isinstance(found, Refusal)]
 
 
+@pytest.mark.parametrize(
+    ("ts", "seconds"),
+    [
+        (1_790_000_000, 1_790_000_000.0),
+        (1_790_000_000_123, 1_790_000_000.123),
+        (1_790_000_000_123_456, 1_790_000_000.123456),
+        (1_790_000_000_123_456_789, 1_790_000_000.1234567),
+        (99_999_999_999, 99_999_999_999.0),
+        (100_000_000_000, 100_000_000.0),
+        (-1_790_000_000_000, -1_790_000_000.0),
+        ("2026-09-21T14:13:20", 1_790_000_000.0),
+    ],
+)
+@pytest.mark.parametrize("field", ["ts", "seen", "created"])
+def test_times_are_seconds_whatever_unit_they_come_in(field: str, ts: object, seconds: float) -> None:
+    line = json.dumps({"pattern": "p", "error": "boom: lever", "fix": "f", field: ts}).encode()
+    (entry,) = read_entries(io.BytesIO(line))
+    assert isinstance(entry, Entry) and entry.new.ts == pytest.approx(seconds, abs=1e-3)
+
+
+@pytest.mark.parametrize("ts", [1e30, "yesterday", True, [], float("nan")])
+def test_a_time_that_is_none_is_refused_with_its_field(ts: object) -> None:
+    line = json.dumps({"pattern": "p", "error": "boom: lever", "fix": "f", "ts": ts}).encode()
+    (refusal,) = read_entries(io.BytesIO(b"\n" + line))
+    assert isinstance(refusal, Refusal) and refusal.line == 2 and refusal.why.startswith("ts must be")
+
+
 def test_what_goes_out_comes_in_unchanged(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as one, opened(tmp_path / "b.db") as other:
         id = one.record(**lesson(), ts=100.5)  # type: ignore[arg-type]
