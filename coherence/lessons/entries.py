@@ -1,9 +1,9 @@
 """Lessons read from JSON: lines, or one array.
 
 A line is an object with ``pattern``, ``error_text``, ``fix_text`` and, where known, ``tool``, ``count``, ``helped``,
-``failed``, ``created`` and ``seen``, and ``shape`` where the error was shortened. Other programs' ``error``, ``fix``
-and ``ts`` (Unix seconds, milliseconds or ISO 8601) are read as well, and one JSON array of such objects in place
-of lines.
+``failed``, ``created`` and ``seen``, and where the error was shortened its ``shape`` with the number of its normal
+``form``: one of another version is derived anew. Other programs' ``error``, ``fix`` and ``ts`` (Unix seconds,
+milliseconds or ISO 8601) are read as well, and one JSON array of such objects in place of lines.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import IO
 
 import msgspec
 
+from coherence.lessons import normal
 from coherence.lessons.intake import make_new
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.table import New
@@ -166,7 +167,7 @@ def _entry(value: object) -> Entry:
         "helped": check_count("helped", value.get("helped", 0), most=MOST),
         "failed": check_count("failed", value.get("failed", 0), most=MOST),
     }
-    shape = _shape(value.get("shape"), new.shape)
+    shape = _shape(value.get("shape"), new.shape) if value.get("form", normal.FORM) == normal.FORM else new.shape
     return Entry(msgspec.structs.replace(new, shape=shape, **counts), seen)
 
 

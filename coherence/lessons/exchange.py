@@ -77,7 +77,7 @@ def _plain(known: Known) -> dict[str, Any]:
         "failed": known.failed,
         "created": known.created,
         "seen": known.seen,
-        **({"shape": known.shape} if CUT in known.error_text else {}),
+        **({"shape": known.shape, "form": known.form} if CUT in known.error_text else {}),
     }
 
 

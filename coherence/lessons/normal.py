@@ -16,6 +16,9 @@ from coherence.lessons.stack import own_frames
 from coherence.lessons.wording import reword
 from coherence.plain import check_text, clean
 
+FORM = 1
+"""Number of the normal form, kept with every lesson: to be raised whenever equal errors get another one."""
+
 MOST_TEMPLATE = 300
 MOST_EMBEDDED = 400
 MOST_HEADLINE = 360

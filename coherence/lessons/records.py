@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from coherence.lessons.normal import ErrorShape
+from coherence.lessons.normal import FORM, ErrorShape
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
 """How a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with other names,
@@ -67,6 +67,8 @@ class Known(msgspec.Struct, frozen=True):
     retired: bool
     created: float
     seen: float
+    form: int = FORM
+    """Number of the normal form that ``shape`` is in."""
 
     def as_lesson(
         self, *, similarity: float = 1.0, match: Match = "exact", fix_text: str | None = None, refilled: bool = False

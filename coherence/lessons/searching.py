@@ -16,7 +16,7 @@ from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index import files
 from coherence.lessons.index.base import HalfRows, Ids, IndexMismatch, IndexStats, Mark, VectorIndex
 from coherence.lessons.index.local import LocalIndex
-from coherence.lessons.table import New, State, add_vector, find_vector, read_state
+from coherence.lessons.table import New, State, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.directly import embed_now
 from coherence.sensor.embedding import EmbeddingCache
@@ -102,6 +102,12 @@ class Searching:
         given = self.cache.embedder.dimensions
         if not self._is_ours(state.fingerprint, state.dimensions, given):
             raise self._mismatch(state.fingerprint, state.dimensions, given)
+
+    def any_missing(self) -> bool:
+        """Tell whether any lesson has no vector of this model."""
+        state = read_state(self.store)
+        ours = self._is_ours(state.fingerprint, state.dimensions, self.cache.embedder.dimensions)
+        return not ours or count_records(self.store)[3] < state.count
 
     def _is_ours(self, kept: str | None, length: int | None, given: int) -> bool:
         return kept is None or (kept, length) == (self.fingerprint, given)

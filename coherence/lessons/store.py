@@ -20,6 +20,7 @@ from coherence.lessons.naming import asked_names
 from coherence.lessons.normal import normalise
 from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin
+from coherence.lessons.renewing import any_outdated, renew
 from coherence.lessons.searching import LOG, Searching
 from coherence.lessons.table import New
 from coherence.plain import check_count, check_flag, check_number, check_text, clean, shown
@@ -31,6 +32,11 @@ from coherence.store.transaction import Transaction
 
 CAP = 1_000_000
 """Lessons that are kept by default."""
+
+OUTDATED = (
+    "coherence: %s: lessons of another version of this package are found by names and meaning only, and counted apart; "
+    "run `coherence lessons rebuild`"
+)
 
 TOUCHED = 64
 """Uses after which they are written, if nobody else is writing at that moment; till then they are noted in memory."""
@@ -59,7 +65,7 @@ class LessonStore:
     timeout_s : float
         Seconds that embedding one text may take.
     rebuild : bool
-        Embed anew what was embedded by another model, or not at all, instead of raising.
+        Do what :meth:`rebuild` does, if there is anything to do; another model's vectors are then no error.
 
     Raises
     ------
@@ -110,18 +116,25 @@ class LessonStore:
         self._uses = 0
         self._lock, self._pid = RLock(), os.getpid()
         self.closed = False
-        if cache is None:
-            return
-        self._searching = Searching(self.store, cache, index, timeout_s)
         try:
-            if not rebuild:
-                self._searching.check(table.read_state(self.store))
-            elif table.any_without_vector(self.store, cache.fingerprint, cache.embedder.dimensions):
-                self.rebuild()
+            if cache is not None:
+                self._searching = Searching(self.store, cache, index, timeout_s)
+            self._check(rebuild)
         except BaseException:
             if self._owns:
                 self.store.close()
             raise
+
+    def _check(self, rebuild: bool) -> None:
+        """Rebuild if that is wanted and due; else raise if it must be done first, and say so if it should be."""
+        searching, outdated = self._searching, any_outdated(self.store)
+        if not rebuild:
+            if searching is not None:
+                searching.check(table.read_state(self.store))
+            if outdated:
+                LOG.warning(OUTDATED, self.store.path)
+        elif outdated or (searching is not None and searching.any_missing()):
+            self.rebuild()
 
     def record(
         self,
@@ -288,7 +301,10 @@ class LessonStore:
             return table.prune(transaction, keep=most, retired=check_flag("retired", retired))
 
     def rebuild(self) -> int:
-        """Embed anew every lesson whose vector is missing, of another model or damaged, and make the index again.
+        """Bring all lessons to the normal form and the model of now, and make the index again.
+
+        What another version of this package has kept is derived anew from its error, and merged where two become one.
+        Every lesson is embedded whose vector is missing, of another model, of another text or damaged.
 
         Returns
         -------
@@ -296,9 +312,10 @@ class LessonStore:
             How many were embedded. What the embedder fails on stays without a vector, and is found by signature.
         """
         searching = self._usable()
-        if searching is None:
+        renewed = renew(self.store)
+        if searching is None and not renewed:
             raise LessonError("embedder=False: there is nothing to rebuild without an embedder")
-        return searching.rebuild()
+        return searching.rebuild() if searching is not None else 0
 
     def stats(self) -> LessonStats:
         """Return what the store holds."""

@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from coherence.lessons import normal
 from coherence.lessons.naming import indexed_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Known, Lesson, Origin
@@ -14,7 +15,7 @@ from coherence.lessons.slots import digest, keys_of, number
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
-COLUMNS = "id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen"
+COLUMNS = "id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen, form"
 
 PART = 64
 """Lessons that are read by their ids at once."""
@@ -63,8 +64,9 @@ class New(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> bytes:
-        """What makes two lessons one: shape, names, tool and fix."""
+        """What makes two lessons one: shape, names, tool and fix, in one normal form."""
         parts = (
+            str(normal.FORM),
             self.shape.signature.hex(),
             *keys_of(self.shape),
             "",
@@ -115,13 +117,6 @@ def find_vector(store: Store, identity: bytes) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
-def any_without_vector(store: Store, fingerprint: str, dimensions: int) -> bool:
-    """Tell whether any lesson has no vector of this model."""
-    state = read_state(store)
-    other = state.fingerprint is not None and (state.fingerprint, state.dimensions) != (fingerprint, dimensions)
-    return other or count_records(store)[3] < state.count
-
-
 def add(transaction: Transaction, new: New, cap: int) -> int:
     """Keep a lesson, or count it once more if it is there; return its id. Makes room first if the cap is reached.
 
@@ -170,20 +165,16 @@ def _is_rejected(transaction: Transaction, origin: Origin) -> bool:
 
 
 def _insert(transaction: Transaction, new: New, used: int) -> int:
-    keys, signature = keys_of(new.shape), number(new.shape.signature)
     rows = transaction.execute(
-        "INSERT INTO lessons (identity, signature, slots, pattern, tool, error_text, fix_text, shape, names, count, "
-        "helped, failed, created, seen, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "INSERT INTO lessons (identity, signature, slots, shape, form, names, pattern, tool, error_text, fix_text, "
+        "count, helped, failed, created, seen, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING id",
         (
-            new.identity,
-            signature,
-            digest(keys),
+            *_derived(new),
             new.pattern,
             new.tool,
             new.error_text,
             new.fix_text,
-            _ENCODER.encode(new.shape).decode(),
-            new.names,
             max(new.count, 1),
             new.helped,
             new.failed,
@@ -193,11 +184,32 @@ def _insert(transaction: Transaction, new: New, used: int) -> int:
         ),
     )
     id = int(rows[0][0])
-    for value in sorted({digest([key]) for key in keys} | indexed_names(new.names)):
+    _add_slots(transaction, id, new)
+    return id
+
+
+def set_shape(transaction: Transaction, id: int, new: New) -> None:
+    """Exchange what of a lesson is derived from its error."""
+    transaction.execute(
+        "UPDATE lessons SET identity = ?, signature = ?, slots = ?, shape = ?, form = ?, names = ? WHERE id = ?",
+        (*_derived(new), id),
+    )
+    transaction.execute("DELETE FROM lesson_slots WHERE lesson_id = ?", (id,))
+    _add_slots(transaction, id, new)
+
+
+def _derived(new: New) -> tuple[bytes, int, int, str, int, bytes]:
+    shape = new.shape
+    text = _ENCODER.encode(shape).decode()
+    return new.identity, number(shape.signature), digest(keys_of(shape)), text, normal.FORM, new.names
+
+
+def _add_slots(transaction: Transaction, id: int, new: New) -> None:
+    signature = number(new.shape.signature)
+    for value in sorted({digest([key]) for key in keys_of(new.shape)} | indexed_names(new.names)):
         transaction.execute(
             "INSERT INTO lesson_slots (signature, value, lesson_id) VALUES (?, ?, ?)", (signature, value, id)
         )
-    return id
 
 
 def add_vector(transaction: Transaction, id: int, vector: bytes) -> None:
@@ -320,10 +332,10 @@ def read_lessons(store: Store, ids: Sequence[int]) -> dict[int, Known]:
 
 def known_of(row: tuple[object, ...]) -> Known:
     """Return the lesson of a row of :data:`COLUMNS`."""
-    id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen = row
+    id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen, form = row
     assert isinstance(shape, str)
     values = (id, pattern, tool, error_text, fix_text, _DECODER.decode(shape), count, helped, failed, bool(retired))
-    return Known(*values, created, seen)  # type: ignore[arg-type]  # the database checks their types
+    return Known(*values, created, seen, form)  # type: ignore[arg-type]  # the database checks their types
 
 
 def walk(store: Store, *, limit: int | None, pattern: str | None) -> Iterator[Lesson]:

@@ -1,6 +1,6 @@
 -- Lessons: errors that were fixed once. Whatever finds them quickly (the vector index beside this file) can be made from
 -- these tables. Signatures and slots are 64-bit digests; `used` is a clock of its own, so that no wall clock decides what
--- has not been used for longest; `token` tells an index file of these lessons from one of others.
+-- has not been used for longest; `token` tells an index file of these lessons from one of others; `form` numbers the normal form that a shape is in.
 
 CREATE TABLE lessons (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -13,6 +13,7 @@ CREATE TABLE lessons (
   error_text TEXT NOT NULL CHECK (typeof(error_text) = 'text' AND length(error_text) > 0),
   fix_text TEXT NOT NULL CHECK (typeof(fix_text) = 'text' AND length(fix_text) > 0),
   shape TEXT NOT NULL CHECK (typeof(shape) = 'text' AND json_valid(shape)),
+  form INTEGER NOT NULL CHECK (typeof(form) = 'integer'),
   count INTEGER NOT NULL DEFAULT 1 CHECK (typeof(count) = 'integer' AND count > 0),
   helped INTEGER NOT NULL DEFAULT 0 CHECK (typeof(helped) = 'integer' AND helped >= 0),
   failed INTEGER NOT NULL DEFAULT 0 CHECK (typeof(failed) = 'integer' AND failed >= 0),
@@ -23,6 +24,7 @@ CREATE TABLE lessons (
 );
 CREATE INDEX lessons_by_signature ON lessons (signature, slots);
 CREATE INDEX lessons_by_use ON lessons (used);
+CREATE INDEX lessons_by_form ON lessons (form);
 
 CREATE TABLE lesson_slots (
   signature INTEGER NOT NULL,
