@@ -191,7 +191,10 @@ def prune(keep: int | None, retired: bool, store: Path | None) -> None:
 @lessons.command()
 @_options(_STORE, _EMBEDDER)
 def rebuild(**options: Any) -> None:
-    """Embed what is not embedded by this model, and make the index anew. Interrupted, it goes on when called again."""
+    """Bring lessons of another version of this package up to date, embed what this model has not, and index it anew.
+
+    Interrupted, it goes on when called again.
+    """
     from coherence.cli.lesson_work import rebuild_index
 
     rebuild_index(**options)
