@@ -11,8 +11,9 @@ from coherence.lessons.naming import LITTLE, Names, Shared, shared_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
 from coherence.lessons.searching import Searching
+from coherence.lessons.shelf import Shelf
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import parts, read_lessons
+from coherence.lessons.table import parts
 from coherence.store.store import Store
 from coherence.vectors import Half, cosine
 
@@ -46,46 +47,47 @@ MOST = 20
 
 
 BY_NAME = " UNION ALL ".join(
-    ["SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? LIMIT 64)"] * LOOKED_UP
+    ["SELECT * FROM (SELECT value, lesson_id, signature FROM lesson_slots WHERE value = ? LIMIT 64)"] * LOOKED_UP
 )
 BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
-    ["SELECT * FROM (SELECT value, lesson_id FROM lesson_slots WHERE value = ? AND signature = ? LIMIT 16)"] * LOOKED_UP
+    ["SELECT * FROM (SELECT value, lesson_id, signature FROM lesson_slots WHERE value = ? AND signature = ? LIMIT 16)"]
+    * LOOKED_UP
 )
 
 
-def equal_hits(store: Store, asked: ErrorShape, names: Names) -> list[Hit]:
+def equal_hits(shelf: Shelf, asked: ErrorShape, names: Names) -> list[Hit]:
     """Return lessons of equal signature and equal names, without embedding anything; none if there are no such.
 
     Lessons of the same signature that share a name come after them.
     """
     signature, keys = number(asked.signature), keys_of(asked)
     same = _ids(
-        store,
+        shelf.store,
         "SELECT id FROM lessons WHERE signature = ? AND slots = ? AND retired = 0 "
         "ORDER BY helped - failed DESC, used DESC LIMIT ?",
         (signature, digest(keys), SAME),
     )
     if not same or (not keys and names.marked):  # what tells it from its siblings stands beside the headline
         return []
-    hits = _hits(store, asked, names, same)
+    hits = _hits(shelf, asked, names, same)
     return hits if any(not hit.lacking for hit in hits) else []
 
 
-def all_hits(store: Store, searching: Searching | None, asked: ErrorShape, names: Names) -> list[Hit]:
+def all_hits(shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: Names) -> list[Hit]:
     """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
     found: dict[int, None] = {}
     if not asked.prose:
         sql = "SELECT id FROM lessons WHERE signature = ? AND retired = 0 LIMIT ?"
-        found.update(dict.fromkeys(_ids(store, sql, (signature, SIBLINGS))))
+        found.update(dict.fromkeys(_ids(shelf.store, sql, (signature, SIBLINGS))))
     if names.weights:
-        found.update(dict.fromkeys(_named(store, asked, names)))
+        found.update(dict.fromkeys(_named(shelf.store, asked, names)))
     vector = searching.embed(asked.text) if searching is not None and searching.follow() else None
     cosines: dict[int, float] = {}
     if searching is not None and vector is not None:
         cosines = dict(searching.nearest(vector, 2 * NEAREST if asked.prose else NEAREST))
         found.update(dict.fromkeys(cosines))
-    return _hits(store, asked, names, list(found), vector, cosines)
+    return _hits(shelf, asked, names, list(found), vector, cosines)
 
 
 def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
@@ -95,21 +97,23 @@ def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
     # Always as many parts, with values that no name has: SQLite keeps a statement only if its text is the same.
     wanted = [*values, *range(-1, len(values) - LOOKED_UP - 1, -1)]
     rows = store.fetch(BY_NAME, tuple(wanted))
-    near: list[tuple[int, int]] = []
+    counts = Counter(value for value, _, _ in rows)
+    near: list[tuple[int, int, int]] = []
     if not asked.prose:
         signature = number(asked.signature)
-        near = store.fetch(BY_NAME_AND_SIGNATURE, tuple(x for value in wanted for x in (value, signature)))
+        near = [row for row in rows if row[2] == signature]
+        if max(counts.values(), default=0) >= SHARED:  # not all of them were read
+            near = store.fetch(BY_NAME_AND_SIGNATURE, tuple(x for value in wanted for x in (value, signature)))
     shared: dict[int, float] = {}
-    for found, most in ((rows, SHARED), (near, NEAR)):
-        counts = Counter(value for value, _ in found)
-        for value, id in found:
+    for found, counts, most in ((rows, counts, SHARED), (near, Counter(value for value, _, _ in near), NEAR)):
+        for value, id, _ in found:
             if counts[value] < most:
                 shared[id] = shared.get(id, 0.0) + values[value] / counts[value]  # what few lessons name says more
     return sorted(shared, key=lambda id: -shared[id])[:NAMED]
 
 
 def _hits(
-    store: Store,
+    shelf: Shelf,
     asked: ErrorShape,
     names: Names,
     ids: Sequence[int],
@@ -118,34 +122,31 @@ def _hits(
 ) -> list[Hit]:
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
-    rows = []
-    for part, marks in parts(ids):
-        rows += store.fetch(
-            f"SELECT id, signature, names, pattern FROM lessons WHERE id IN ({marks}) AND retired = 0",  # noqa: S608
-            part,
-        )
-    shared = shared_names(names, [row[2] for row in rows], [row[3].casefold() or row[1] for row in rows])
+    listed = shelf.listed(ids)
+    shared = shared_names(names, [each.told for each in listed.values()], [each.kind for each in listed.values()])
     signature = None if asked.prose else number(asked.signature)
     ranked = sorted(
         (
-            -(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (kept == signature)),
+            -(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (each.signature == signature)),
             id,
             both,
-            kept == signature,
-            pattern,
+            each.signature == signature,
+            each.pattern,
         )
-        for (id, kept, _, pattern), both in zip(rows, shared, strict=True)
+        for (id, each), both in zip(listed.items(), shared, strict=True)
     )
     counts: Counter[str] = Counter()
     chosen: dict[int, tuple[Shared, bool]] = {}
     for _, id, both, equal, pattern in ranked:
         counts[pattern] += asked.prose and bool(pattern) and both.named < LITTLE
-        if counts[pattern] <= OF_ONE_PATTERN and len(chosen) < MOST:
+        if counts[pattern] <= OF_ONE_PATTERN:
             chosen[id] = (both, equal)
+        if len(chosen) == MOST:
+            break
     if vector is not None:
         others = [id for id in chosen if id not in cosines]
-        cosines.update(_cosines(store, vector, others) if others else {})
-    known = read_lessons(store, list(chosen))
+        cosines.update(_cosines(shelf.store, vector, others) if others else {})
+    known = shelf.known(list(chosen))
     return [
         Hit(
             known[id],

@@ -11,10 +11,9 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
-
-import numpy as np
 
 from coherence.lessons.error_words import ORDINARY
 from coherence.lessons.normal import ErrorShape, Slot
@@ -51,9 +50,11 @@ _CASE = 3
 
 _NAME = re.compile(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
 _MARKED = re.compile(
-    r"(?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d)"
+    r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
+    r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
 )
-"""What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word."""
+"""What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word.
+Plain words are passed over whole, and give nothing."""
 
 _QUOTED = re.compile(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 _FRAME = re.compile(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
@@ -80,6 +81,17 @@ class Shared(NamedTuple):
     """Weight of the rarest name in the fix that the question has, too."""
     lacking: frozenset[int]
     """Checksums of names in the fix that the question lacks, although others of its kind do not all have them."""
+
+
+class Told(NamedTuple):
+    """The names of a lesson."""
+
+    cases: dict[int, int]
+    """Checksum -> where the lesson has the name."""
+    quoted: frozenset[int]
+    """Those that its fix quotes."""
+    apart: Shared
+    """What it has in common with a question that names none of these, as the only one of its kind."""
 
 
 def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
@@ -132,28 +144,40 @@ def asked_names(shape: ErrorShape, text: str) -> Names:
     return Names({_number(name): weight for name, weight in found.items()}, beside)
 
 
-def shared_names(asked: Names, others: Sequence[bytes], kinds: Sequence[Hashable]) -> list[Shared]:
+def told_names(kept: bytes) -> Told:
+    """Return what :func:`kept_names` has packed."""
+    cases = _split(kept)
+    quoted = frozenset(name for name, case in cases.items() if case == QUOTED)
+    return Told(cases, quoted, Shared(0.0, 0.0, 0.0, quoted))
+
+
+def shared_names(asked: Names, others: Sequence[Told], kinds: Sequence[Hashable]) -> list[Shared]:
     """Return, for each of some lessons, what it names of the question; ``kinds`` says which are of one kind.
 
     A name weighs the less the more lessons have it, those of the same kind above all, and less if it is not in both
     headlines. The rarest counts, and a little the second: many common words together must not outweigh the one name
     that matters.
     """
-    told = _told_names(asked, others)
-    counts = Counter(name for names in told for name, _ in names)
-    within = Counter((kind, name) for names, kind in zip(told, kinds, strict=True) for name, _ in names)
+    shared = [other.cases.keys() & asked.weights.keys() for other in others]
+    counts = Counter(chain.from_iterable(shared))
     sizes = Counter(kinds)
+    within = Counter(
+        (kind, name)
+        for names, other, kind in zip(shared, others, kinds, strict=True)
+        if sizes[kind] > 1
+        for name in names | other.quoted
+    )
     found = []
-    for names, kind in zip(told, kinds, strict=True):
+    for names, other, kind in zip(shared, others, kinds, strict=True):
+        alone = sizes[kind] == 1
+        if alone and not names:
+            found.append(other.apart)
+            continue
         both: list[float] = []
-        slotted, met, lacking = 0.0, 0.0, []
-        for name, case in names:
-            alike = within[kind, name]
-            weight = asked.weights.get(name, 0.0) * KNOWN[case]
-            if not weight:
-                if sizes[kind] == 1 or alike < sizes[kind]:  # what all of a kind have is a word of their fix
-                    lacking.append(name)
-                continue
+        slotted = met = 0.0
+        for name in names:
+            case, alike = other.cases[name], 1 if alone else within[kind, name]
+            weight = asked.weights[name] * KNOWN[case]
             both.append(weight / math.sqrt(alike * counts[name]))
             if case >= HEADLINE and asked.weights[name] >= 1.0:
                 slotted = max(slotted, weight / alike)
@@ -161,24 +185,11 @@ def shared_names(asked: Names, others: Sequence[bytes], kinds: Sequence[Hashable
                 met = max(met, weight / alike)
         both.sort(reverse=True)
         named = both[0] + SECOND * (both[1] if len(both) > 1 else 0.0) if both else 0.0
-        found.append(Shared(named, slotted, met, frozenset(lacking)))
+        lacking = other.quoted - names
+        if not alone:  # what all of a kind have is a word of their fix
+            lacking = frozenset(name for name in lacking if within[kind, name] < sizes[kind])
+        found.append(Shared(named, slotted, met, lacking))
     return found
-
-
-def _told_names(asked: Names, others: Sequence[bytes]) -> list[list[tuple[int, int]]]:
-    """Return, for each lesson, the names that the question has, too, or that its fix quotes, and where it has them."""
-    told: list[list[tuple[int, int]]] = [[] for _ in others]
-    kept = np.frombuffer(b"".join(others), np.uint32)
-    if not len(kept):
-        return told
-    owners = np.repeat(np.arange(len(others)), [len(other) // 4 for other in others])
-    known = np.array([*sorted(asked.weights), 2**32 - 1], np.uint32)
-    names, cases = kept & np.uint32(~_CASE & 0xFFFFFFFF), kept & np.uint32(_CASE)
-    chosen = np.flatnonzero((known[np.searchsorted(known, names)] == names) | (cases == QUOTED))
-    rows = zip(owners[chosen].tolist(), names[chosen].tolist(), cases[chosen].tolist(), strict=True)
-    for owner, name, case in rows:
-        told[owner].append((name, case))
-    return told
 
 
 def indexed_names(kept: bytes) -> set[int]:
@@ -240,7 +251,8 @@ def _names(parts: Iterable[str], pattern: re.Pattern[str], most: int) -> list[st
         for name in pattern.findall(part[:2_000]):
             if len(found) >= most:
                 return list(found)
-            found[name.lower()] = None
+            if name:
+                found[name.lower()] = None
     return list(found)
 
 

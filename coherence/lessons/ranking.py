@@ -149,7 +149,7 @@ def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit
     """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
     kinds = kind_chances(asked, tool, hits)
     kinds = kinds if asked.prose else _pooled(kinds, hits)
-    falling, rivals = _rivals(kinds, hits)
+    falling, rivals = _rivals(kinds, hits, RIVAL * least)
     made = []
     for hit, kind in zip(hits, kinds, strict=True):
         if kind < least or hit.known.retired:
@@ -176,10 +176,11 @@ def _is_of_another(hit: Hit, fix: str) -> bool:
     return hit.met < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
 
 
-def _rivals(kinds: Sequence[float], hits: Sequence[Hit]) -> tuple[list[float], list[Most]]:
+def _rivals(kinds: Sequence[float], hits: Sequence[Hit], least: float) -> tuple[list[float], list[Most]]:
     """Return the chances of the kind, negative and rising, and after each the most that these lessons share so far."""
     falling, most = [], [Most(0.0, 0.0, 0.0)]
-    for kind, hit in sorted(zip(kinds, hits, strict=True), key=lambda each: -each[0]):
+    likely = [each for each in zip(kinds, hits, strict=True) if each[0] >= least]
+    for kind, hit in sorted(likely, key=lambda each: -each[0]):
         last = most[-1]
         falling.append(-kind)
         most.append(Most(max(last.named, hit.named), max(last.slotted, hit.slotted), max(last.met, hit.met)))

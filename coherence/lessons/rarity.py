@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Set
 from functools import lru_cache
 
 from coherence.lessons.normal import ErrorShape
@@ -78,7 +77,7 @@ def _wording(template: str, exception: str) -> frozenset[str]:
     return frozenset(word for word in words if not word.startswith("<"))
 
 
-def alike(one: Set[str], other: Set[str]) -> float:
+def alike(one: frozenset[str], other: frozenset[str]) -> float:
     """Return how much of what two wordings say is the same, in [0, 1]: a cosine of words weighted by rarity.
 
     The weight is the inverse document frequency, ``log((families + 1) / (families with the word + 0.5))``
@@ -86,7 +85,8 @@ def alike(one: Set[str], other: Set[str]) -> float:
 
     Examples
     --------
-    >>> alike({"no", "module", "named"}, {"no", "module", "named"}), alike({"refused"}, {"denied"})
+    >>> said = frozenset({"no", "module", "named"})
+    >>> alike(said, said), alike(said, frozenset({"denied"}))
     (1.0, 0.0)
     """
     both = one & other
@@ -95,7 +95,8 @@ def alike(one: Set[str], other: Set[str]) -> float:
     return _weight(both) / math.sqrt(_weight(one) * _weight(other))
 
 
-def _weight(words: Set[str]) -> float:
+@lru_cache(4_096)
+def _weight(words: frozenset[str]) -> float:
     return math.fsum(_WEIGHTS.get(word, _RARE) for word in words)
 
 

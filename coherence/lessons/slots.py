@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from posixpath import basename
 
@@ -35,7 +36,12 @@ def keys_of(shape: ErrorShape) -> tuple[str, ...]:
     >>> keys_of(ErrorShape("", "", "", slots, (), b"", False, False))
     ('config.yml',)
     """
-    found = (key_of(slot) for slot in shape.slots if slot.kind in KEYS)
+    return _keys(shape.slots)
+
+
+@lru_cache(4_096)
+def _keys(slots: tuple[Slot, ...]) -> tuple[str, ...]:
+    found = (key_of(slot) for slot in slots if slot.kind in KEYS)
     return tuple(key for key in found if key)
 
 

@@ -22,6 +22,7 @@ from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin
 from coherence.lessons.renewing import any_outdated, renew
 from coherence.lessons.searching import LOG, Searching
+from coherence.lessons.shelf import Shelf
 from coherence.lessons.table import New
 from coherence.plain import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.protocols import Embedder
@@ -111,6 +112,7 @@ class LessonStore:
         self._owns = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else Store(store, synchronous="NORMAL")
         """The file; what else is in it is not touched."""
+        self._shelf = Shelf(self.store)
         self._searching: Searching | None = None
         self._touched: dict[int, None] = {}
         self._uses = 0
@@ -238,10 +240,11 @@ class LessonStore:
             return []
         found: list[Lesson] = []
         names = asked_names(asked, question)
+        self._shelf.follow()
         if not asked.prose and not asked.weak:
-            found = rank(asked, question, tool, equal_hits(self.store, asked, names), k, least)
+            found = rank(asked, question, tool, equal_hits(self._shelf, asked, names), k, least)
         if not found:
-            found = rank(asked, question, tool, all_hits(self.store, searching, asked, names), k, least)
+            found = rank(asked, question, tool, all_hits(self._shelf, searching, asked, names), k, least)
         if check_flag("use", use):
             self._touch([lesson.id for lesson in found[:1]])
         return found

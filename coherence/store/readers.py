@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from coherence.store.connections import connect, explained, patiently
+from coherence.store.connections import connect, explain, patiently
 from coherence.store.errors import StoreError
 from coherence.store.forking import refuse_unusable
 
@@ -37,12 +37,14 @@ class Readers:
 
     def read(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``action`` on a connection of its own; it must fetch what it needs before it returns."""
-        with explained(self._path):
+        try:
             connection = self._take()
             try:
                 return patiently(self._path, self._timeout_s, lambda: self._attempt(connection, action))
             finally:
                 self._give_back(connection)
+        except sqlite3.Error as error:
+            raise explain(self._path, error) from error
 
     @staticmethod
     def _attempt(connection: sqlite3.Connection, action: Callable[[sqlite3.Connection], T]) -> T:

@@ -257,8 +257,8 @@ def examples(bed: Bed, cases: Iterable[Case]) -> list[Example]:
         text = safe_ends(case.asked.text)
         asked, tool = normalise(text), case.asked.tool
         names = asked_names(asked, text)
-        hits = [] if asked.prose or asked.weak else equal_hits(store.store, asked, names)
-        hits = hits or all_hits(store.store, searching, asked, names)
+        hits = [] if asked.prose or asked.weak else equal_hits(store._shelf, asked, names)
+        hits = hits or all_hits(store._shelf, searching, asked, names)
         by_id = {judged.hit.known.id: judged for judged in ranking.judge(asked, text, tool, hits, 0.0)}
         features = ranking.prose_features if asked.prose else ranking.kind_features
         ordered = sorted(by_id.values(), key=lambda each: -each.chance)[: TOP if asked.prose else None]

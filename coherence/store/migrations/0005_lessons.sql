@@ -74,6 +74,12 @@ CREATE TABLE lesson_rejected (
   UNIQUE (agent, session, seq, error)
 );
 
+-- Which lessons were changed, so that what a process remembers of them is read again; the newest few.
+CREATE TABLE lesson_changes (
+  number INTEGER PRIMARY KEY,
+  lesson_id INTEGER NOT NULL
+);
+
 CREATE TABLE lesson_state (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   count INTEGER NOT NULL DEFAULT 0,
@@ -86,6 +92,11 @@ INSERT INTO lesson_state (id) VALUES (1);
 
 CREATE TRIGGER lessons_added AFTER INSERT ON lessons BEGIN
   UPDATE lesson_state SET count = count + 1;
+END;
+CREATE TRIGGER lessons_changed AFTER UPDATE OF identity, signature, slots, names, pattern, tool, error_text, fix_text,
+  shape, count, helped, failed, retired, created, seen ON lessons BEGIN
+  INSERT INTO lesson_changes (lesson_id) VALUES (OLD.id);
+  DELETE FROM lesson_changes WHERE number <= (SELECT max(number) FROM lesson_changes) - 1000;
 END;
 CREATE TRIGGER lessons_removed AFTER DELETE ON lessons BEGIN
   UPDATE lesson_state SET count = count - 1;
