@@ -13,7 +13,7 @@ from coherence.lessons.records import Hit
 from coherence.lessons.searching import Searching
 from coherence.lessons.shelf import Shelf
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import parts
+from coherence.lessons.table import State, parts
 from coherence.store.store import Store
 from coherence.vectors import Half, cosine
 
@@ -73,7 +73,9 @@ def equal_hits(shelf: Shelf, asked: ErrorShape, names: Names) -> list[Hit]:
     return hits if any(not hit.lacking for hit in hits) else []
 
 
-def all_hits(shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: Names) -> list[Hit]:
+def all_hits(
+    shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: Names, state: State | None = None
+) -> list[Hit]:
     """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
     found: dict[int, None] = {}
@@ -82,7 +84,7 @@ def all_hits(shelf: Shelf, searching: Searching | None, asked: ErrorShape, names
         found.update(dict.fromkeys(_ids(shelf.store, sql, (signature, SIBLINGS))))
     if names.weights:
         found.update(dict.fromkeys(_named(shelf.store, asked, names)))
-    vector = searching.embed(asked.text) if searching is not None and searching.follow() else None
+    vector = searching.embed(asked.text) if searching is not None and searching.follow(state) else None
     cosines: dict[int, float] = {}
     if searching is not None and vector is not None:
         cosines = dict(searching.nearest(vector, 2 * NEAREST if asked.prose else NEAREST))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from coherence.lessons.error_words import EXTENSIONS
@@ -65,6 +66,7 @@ def _unfolded(found: re.Match[str]) -> str:
     return "\n".join([*([lead] if lead else []), *plain])
 
 
+@lru_cache(512)
 def strip_prefixes(line: str) -> Line:
     """Take from a line what loggers, test runners and compilers write before the message.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from coherence.lessons.cleaning import Line, strip_prefixes
 from coherence.lessons.error_words import CODE_PARTS, TELLING, VAGUE, WRAPPERS
+from coherence.lessons.slot_kinds import CAMEL
 
 MOST_SCORED = 120
 """Lines that are weighed; of more, those that hold a telling word come first."""
@@ -195,20 +196,17 @@ def _strength(written: str, line: Line) -> int:
     named = _NAMED.match(text)
     telling = any(map(low.__contains__, TELLING))
     vague = telling or any(map(low.__contains__, VAGUE))
-    reason = _REASON.search(text) is not None
-    coded = _names_code(text)
-    vaguely = _PROGRAM_SAYS.match(text) or _RETRIED.search(text)
-    said = vague or reason or coded or vaguely or _FIELD.match(text)
-    wrapping = _WRAPPER.match(text) is not None or any(map(low.__contains__, WRAPPERS))
-    if _is_calm(text, low):
+    if _FINE.match(text) or _CALM.search(low):
         return USUAL
-    if wrapping or not (said or named or line.error):  # most lines of a log
+    wrapping = _WRAPPER.match(text) is not None or any(map(low.__contains__, WRAPPERS))
+    said = vague or named or line.error or _gives_reason(text) or _names_code(text) or _says_vaguely(text)
+    if wrapping or not (said or _FIELD.match(text)):  # most lines of a log
         return WRAPPING if wrapping else _quiet(written, line)
     if _COUNTS.search(low):
         return WRAPPING
     telling = telling and _TELLING.search(low) is not None
     if line.warning and not line.error:
-        return VAGUELY if coded else WRAPPING if telling and not line.place else _quiet(written, line)
+        return VAGUELY if _names_code(text) else WRAPPING if telling and not line.place else _quiet(written, line)
     if named:
         return SAID if "Warning" in named[0] else NAMED
     if _FIELD.match(text):
@@ -220,9 +218,9 @@ def _strength(written: str, line: Line) -> int:
     vague = telling or (vague and _VAGUE.search(low) is not None)
     if line.place and vague:
         return LOCATED
-    if telling or reason or coded or _NUMBERED.match(text):
+    if telling or _gives_reason(text) or _names_code(text) or _NUMBERED.match(text):
         return SAID
-    return VAGUELY if vague or vaguely else NOTHING
+    return VAGUELY if vague or _says_vaguely(text) else NOTHING
 
 
 def _quiet(written: str, line: Line) -> int:
@@ -230,13 +228,17 @@ def _quiet(written: str, line: Line) -> int:
     return USUAL if line.warning and not _WARNED.match(written) else NOTHING
 
 
+def _gives_reason(text: str) -> bool:
+    return ("o " in text or CAMEL.search(text) is not None) and _REASON.search(text) is not None
+
+
+def _says_vaguely(text: str) -> bool:
+    return _PROGRAM_SAYS.match(text) is not None or ("BackOff" in text and _RETRIED.search(text) is not None)
+
+
 def _names_code(text: str) -> bool:
     """Return whether a code in capitals, such as ``UNKNOWN_TOPIC``, says what went wrong."""
     return "_" in text and any(CODE_PARTS.search(code) for code in _CAPITALS.findall(text))
-
-
-def _is_calm(text: str, low: str) -> bool:
-    return _FINE.match(text) is not None or _CALM.search(low) is not None
 
 
 def _joined(lines: list[str], at: int, message: str) -> str:

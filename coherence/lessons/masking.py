@@ -296,8 +296,8 @@ class _Masking:
         template = "".join(self._template)
         if len(self._slots) > 1:
             template = _RUN.sub(r"\1", template.replace(">,)", ">)"))
-        template = _SPACES.sub(" ", template).strip(" .!?,;:")
-        text = _SPACES.sub(" ", _HOLLOW.sub("", "".join(self._text)))
+        template = " ".join(template.split()).strip(" .!?,;:")
+        text = " ".join(_HOLLOW.sub("", "".join(self._text)).split())
         text = _BEFORE_STOP.sub(r"\1", text).strip(" ,;:")
         return Masked(template, text, tuple(self._slots[:MOST_SLOTS]))
 
@@ -381,6 +381,5 @@ _PAIR = re.compile(r"([A-Za-z@][\w./-]{0,80})(={1,3}|:=|[<>~!^]=|@(?=[\dv^~<>=*]
 _URL_HOST = re.compile(r"[\w+.-]{1,30}://(?:[^/@\s]{1,80}@)?([^/:?#\s]{1,120})")
 _DURATIONS = word_set("ms s sec secs second seconds min mins minute minutes hour hours h days day milliseconds")
 _RUN = re.compile(r"(<(\w+)>)(?:(?:, ?|,? (?:and|or|&|\|) |/| ?\| ?| )(?:and |or )?<\2>)+")
-_SPACES = re.compile(r"\s+")
 _HOLLOW = re.compile(r"\(\s*[,:;]?\s*\)|\[\s*[,:;]?\s*\]|\{\s*\}|(?<=\s)#(?=\s)")
 _BEFORE_STOP = re.compile(r"\s+([,.;:)\]])")

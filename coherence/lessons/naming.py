@@ -161,15 +161,16 @@ def shared_names(asked: Names, others: Sequence[Told], kinds: Sequence[Hashable]
     shared = [other.cases.keys() & asked.weights.keys() for other in others]
     counts = Counter(chain.from_iterable(shared))
     sizes = Counter(kinds)
+    many = {kind for kind, size in sizes.items() if size > 1}
     within = Counter(
         (kind, name)
         for names, other, kind in zip(shared, others, kinds, strict=True)
-        if sizes[kind] > 1
+        if kind in many
         for name in names | other.quoted
     )
     found = []
     for names, other, kind in zip(shared, others, kinds, strict=True):
-        alone = sizes[kind] == 1
+        alone = kind not in many
         if alone and not names:
             found.append(other.apart)
             continue

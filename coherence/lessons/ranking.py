@@ -235,12 +235,12 @@ def _pooled(kinds: list[float], hits: Sequence[Hit]) -> list[float]:
     names must not lose against one that only uses the same words, because the tool has changed its wording since.
     """
     most: dict[str, float] = {}
-    for kind, hit in zip(kinds, hits, strict=True):
-        pattern = hit.known.pattern.casefold()
+    patterns = [hit.known.pattern.casefold() for hit in hits]
+    for kind, pattern in zip(kinds, patterns, strict=True):
         most[pattern] = max(most.get(pattern, 0.0), kind)
     return [
-        max(kind, POOLED * most[hit.known.pattern.casefold()]) if hit.known.pattern and hit.named >= LITTLE else kind
-        for kind, hit in zip(kinds, hits, strict=True)
+        max(kind, POOLED * most[pattern]) if pattern and hit.named >= LITTLE else kind
+        for kind, pattern, hit in zip(kinds, patterns, hits, strict=True)
     ]
 
 

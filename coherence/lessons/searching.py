@@ -164,11 +164,16 @@ class Searching:
             ids, cosines = self.index.search(vector.astype(np.float32), k)
         return list(zip(ids.tolist(), cosines.tolist(), strict=True))
 
-    def follow(self) -> int:
+    def follow(self, state: State | None = None) -> int:
         """Take in what any process has added to and removed from the tables; return how many lessons there are.
 
-        0 if their vectors are of another model now: then nothing can be found by meaning.
+        0 if their vectors are of another model now: then nothing can be found by meaning. With the ``state`` of a
+        moment ago, what was added or removed since may be left out.
         """
+        mark = self._mark
+        if state is not None and mark is not None and (mark.lesson, mark.removal) == (state.newest, state.removal):
+            if mark.fingerprint == self._name(state):
+                return state.count
         with self.lock:
             state = read_state(self.store)
             if not self.serves(state):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coherence.lessons.naming import Told, told_names
 from coherence.lessons.records import Known
-from coherence.lessons.table import parts, read_lessons
+from coherence.lessons.table import State, parts, read_lessons
 from coherence.store.store import Store
 
 MOST = 4_000
@@ -48,18 +48,15 @@ class Shelf:
         self.store = store
         self._read = _Read(("", 0, 0), {}, {})
 
-    def follow(self) -> None:
-        """Forget what any process has changed or removed."""
-        (token, changes, removals) = self.store.fetch(
-            "SELECT token, (SELECT coalesce(max(number), 0) FROM lesson_changes), "
-            "(SELECT coalesce(max(number), 0) FROM lesson_removals) FROM lesson_state"
-        )[0]
-        mark, read = (token, changes, removals), self._read
+    def follow(self, state: State) -> None:
+        """Forget what any process has changed or removed before the tables stood here."""
+        mark, read = (state.token, state.changes, state.removal), self._read
         if mark == read.mark:
             return
-        known, changed, removed = read.mark
+        token, changed, removed = read.mark
+        further = (state.changes - changed, state.removal - removed)
         gone = None
-        if token == known and 0 <= changes - changed <= MOST_CHANGES and 0 <= removals - removed <= MOST_CHANGES:
+        if token == state.token and 0 <= min(further) and max(further) <= MOST_CHANGES:
             gone = self.store.fetch(
                 "SELECT lesson_id FROM lesson_changes WHERE number > ? "
                 "UNION ALL SELECT lesson_id FROM lesson_removals WHERE number > ?",

@@ -240,11 +240,12 @@ class LessonStore:
             return []
         found: list[Lesson] = []
         names = asked_names(asked, question)
-        self._shelf.follow()
+        state = table.read_state(self.store)
+        self._shelf.follow(state)
         if not asked.prose and not asked.weak:
             found = rank(asked, question, tool, equal_hits(self._shelf, asked, names), k, least)
         if not found:
-            found = rank(asked, question, tool, all_hits(self._shelf, searching, asked, names), k, least)
+            found = rank(asked, question, tool, all_hits(self._shelf, searching, asked, names, state), k, least)
         if check_flag("use", use):
             self._touch([lesson.id for lesson in found[:1]])
         return found

@@ -90,6 +90,8 @@ class State(msgspec.Struct, frozen=True):
     """Number of the newest removal."""
     forgotten: int
     """Removals up to this number are not known any more."""
+    changes: int
+    """Number of the newest change of a lesson."""
 
 
 def read_state(store: Store) -> State:
@@ -98,7 +100,8 @@ def read_state(store: Store) -> State:
         "SELECT count, token, fingerprint, dimensions, "
         "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'lesson_vectors'), "
         "(SELECT coalesce(max(number), 0) FROM lesson_removals), "
-        "(SELECT coalesce(min(number) - 1, 0) FROM lesson_removals) FROM lesson_state"
+        "(SELECT coalesce(min(number) - 1, 0) FROM lesson_removals), "
+        "(SELECT coalesce(max(number), 0) FROM lesson_changes) FROM lesson_state"
     )
     return State(*rows[0])
 

@@ -24,6 +24,10 @@ WORTH_CODES = 8
 """Codes are scanned only where they leave out at least all but one in so many rows."""
 
 
+WORTH_CHOOSING = 4
+"""More cosines than so many times those that are wanted are not all sorted."""
+
+
 class View(NamedTuple):
     """What one search sees; adding to the index does not change it."""
 
@@ -51,13 +55,15 @@ def search(view: View, query: Query, k: int) -> Found:
     Exact without codes; with codes, exact among the candidates that they give.
     """
     if view.wide is not None:
-        places = np.flatnonzero(view.alive)
-        cosines = np.vecdot(view.wide, query)[places]
+        cosines = np.vecdot(view.wide, query)
+        places = np.flatnonzero(view.alive) if view.live < len(view.ids) else np.arange(len(view.ids))
+        if len(places) < len(cosines):
+            cosines = cosines[places]
     else:
         places = _nearest_alive(view, query, min(k, view.live))
         cosines = np.vecdot(take(view.parts, places, query.size).astype(np.float32), query)
     cosines = cosines.clip(-1.0, 1.0)
-    if k < len(cosines):
+    if k * WORTH_CHOOSING < len(cosines):
         enough = cosines >= np.partition(cosines, -k)[-k]
         places, cosines = places[enough], cosines[enough]
     ids = view.ids[places]
