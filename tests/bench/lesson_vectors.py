@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from coherence.providers.minilm import default_embedder
+from coherence.providers.minilm import MiniLMEmbedder, default_embedder
 
 D = 384
 
@@ -38,6 +38,14 @@ class Given:
 
     def embed_batch(self, texts: Sequence[str]) -> Floats:
         return np.array([self.embed(text) for text in texts])
+
+
+def as_shipped(given: Given) -> MiniLMEmbedder:
+    """Return an embedder that a store asks as it asks the shipped one, and that answers from known vectors."""
+    model = MiniLMEmbedder()
+    for name in ("embed", "embed_batch", "fingerprint"):
+        setattr(model, name, getattr(given, name))
+    return model
 
 
 class Learning(Given):
