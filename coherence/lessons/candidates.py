@@ -107,10 +107,11 @@ def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
         if max(counts.values(), default=0) >= SHARED:  # not all of them were read
             near = store.fetch(BY_NAME_AND_SIGNATURE, tuple(x for value in wanted for x in (value, signature)))
     shared: dict[int, float] = {}
-    for found, counts, most in ((rows, counts, SHARED), (near, Counter(value for value, _, _ in near), NEAR)):
+    nearby = Counter(value for value, _, _ in near)
+    for found, having, most in ((rows, counts, SHARED), (near, nearby, NEAR)):
         for value, id, _ in found:
-            if counts[value] < most:
-                shared[id] = shared.get(id, 0.0) + values[value] / counts[value]  # what few lessons name says more
+            if having[value] < most:
+                shared[id] = shared.get(id, 0.0) + values[value] / having[value]  # what few lessons name says more
     return sorted(shared, key=lambda id: -shared[id])[:NAMED]
 
 

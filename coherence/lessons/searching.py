@@ -170,10 +170,8 @@ class Searching:
         0 if their vectors are of another model now: then nothing can be found by meaning. With the ``state`` of a
         moment ago, what was added or removed since may be left out.
         """
-        mark = self._mark
-        if state is not None and mark is not None and (mark.lesson, mark.removal) == (state.newest, state.removal):
-            if mark.fingerprint == self._name(state):
-                return state.count
+        if state is not None and self._mark == self._mark_of(state):
+            return state.count
         with self.lock:
             state = read_state(self.store)
             if not self.serves(state):
@@ -194,6 +192,10 @@ class Searching:
     def _name(self, state: State) -> str:
         """Return what an index of these vectors is marked with."""
         return f"{self.fingerprint} {state.token}"
+
+    def _mark_of(self, state: State) -> Mark:
+        """Return what an index that has taken in all is marked with."""
+        return Mark(self._name(state), self.cache.embedder.dimensions, state.newest, state.removal)
 
     def _fits(self, mark: Mark, state: State) -> bool:
         """Tell whether an index can go on from where it is."""

@@ -55,18 +55,21 @@ class Shelf:
             return
         token, changed, removed = read.mark
         further = (state.changes - changed, state.removal - removed)
-        gone = None
-        if token == state.token and 0 <= min(further) and max(further) <= MOST_CHANGES:
+        gone: list[tuple[int]] = []
+        if token == state.token and min(further) >= 0 and max(further) <= MOST_CHANGES:
             gone = self.store.fetch(
                 "SELECT lesson_id FROM lesson_changes WHERE number > ? "
                 "UNION ALL SELECT lesson_id FROM lesson_removals WHERE number > ?",
                 (changed, removed),
             )
-        fresh = _Read(mark, {}, {}) if gone is None else _Read(mark, read.listed.copy(), read.known.copy())
-        for (id,) in gone or ():
-            fresh.listed.pop(id, None)
-            fresh.known.pop(id, None)
-        self._read = fresh
+        if len(gone) < max(sum(further), 1):  # some are not known any more
+            self._read = _Read(mark, {}, {})
+            return
+        listed, known = read.listed.copy(), read.known.copy()
+        for (id,) in gone:
+            listed.pop(id, None)
+            known.pop(id, None)
+        self._read = _Read(mark, listed, known)
 
     def listed(self, ids: Sequence[int]) -> dict[int, Listed]:
         """Return what decides about lessons, those that are there and not retired."""

@@ -1,8 +1,8 @@
 """What lessons cost beyond the embedding, beside a peer's at 100; asserts nothing.
 
 Run as ``python tests/bench/lesson_cost.py`` (100 and 100,000 lessons), or with ``--million``. Vectors are known before:
-those of lessons and questions are MiniLM's, those of the lessons in between lie around them. A stranger's embedder, which
-may hang, is asked on another thread; what that costs is told apart. Files are in the page cache.
+those of lessons and questions are MiniLM's, those of the lessons in between lie around them. A stranger's embedder,
+which may hang, is asked on another thread; what that costs is told apart. Files are in the page cache.
 """
 
 from __future__ import annotations
