@@ -129,21 +129,16 @@ def _hits(
     shared = shared_names(names, [each.told for each in listed.values()], [each.kind for each in listed.values()])
     signature = None if asked.prose else number(asked.signature)
     ranked = sorted(
-        (
-            -(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (each.signature == signature)),
-            id,
-            both,
-            each.signature == signature,
-            each.pattern,
-        )
+        (-(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (each.signature == signature)), id, both)
         for (id, each), both in zip(listed.items(), shared, strict=True)
     )
     counts: Counter[str] = Counter()
-    chosen: dict[int, tuple[Shared, bool]] = {}
-    for _, id, both, equal, pattern in ranked:
+    chosen: dict[int, Shared] = {}
+    for _, id, both in ranked:
+        pattern = listed[id].pattern
         counts[pattern] += asked.prose and bool(pattern) and both.named < LITTLE
         if counts[pattern] <= OF_ONE_PATTERN:
-            chosen[id] = (both, equal)
+            chosen[id] = both
         if len(chosen) == MOST:
             break
     if vector is not None:
@@ -153,14 +148,14 @@ def _hits(
     return [
         Hit(
             known[id],
-            equal=equal,
+            equal=listed[id].signature == signature,
             named=both.named,
             slotted=both.slotted,
             met=both.met,
             lacking=both.lacking,
             cosine=cosines.get(id),
         )
-        for id, (both, equal) in chosen.items()
+        for id, both in chosen.items()
         if id in known
     ]
 

@@ -81,9 +81,9 @@ class Readers:
             self._busy.discard(connection)
             if self._paused or self._closed:
                 connection.close()
-            else:
+                self._changed.notify_all()
+            else:  # nobody waits
                 self._idle.append(connection)
-            self._changed.notify_all()
 
     def pause(self, timeout_s: float) -> None:
         """Close every connection, let nobody read until :meth:`resume`, and wait for those who do."""
