@@ -83,6 +83,9 @@ class Shared(NamedTuple):
     """Checksums of names in the fix that the question lacks, although others of its kind do not all have them."""
 
 
+NOTHING = Shared(0.0, 0.0, 0.0, frozenset())
+
+
 class Told(NamedTuple):
     """The names of a lesson."""
 
@@ -147,7 +150,9 @@ def asked_names(shape: ErrorShape, text: str) -> Names:
 def told_names(kept: bytes) -> Told:
     """Return what :func:`kept_names` has packed."""
     cases = _split(kept)
-    quoted = frozenset(name for name, case in cases.items() if case == QUOTED)
+    if QUOTED not in cases.values():
+        return Told(cases, NOTHING.lacking, NOTHING)
+    quoted = frozenset([name for name, case in cases.items() if case == QUOTED])
     return Told(cases, quoted, Shared(0.0, 0.0, 0.0, quoted))
 
 
@@ -209,9 +214,7 @@ def is_word(name: str) -> bool:
 
 
 def _split(kept: bytes) -> dict[int, int]:
-    names = array("I")
-    names.frombytes(kept)
-    return {name & ~_CASE: name & _CASE for name in names}
+    return {name & ~_CASE: name & _CASE for name in memoryview(kept).cast("I")}
 
 
 def _slot_names(shape: ErrorShape) -> list[str]:
