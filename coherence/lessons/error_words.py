@@ -86,6 +86,8 @@ TELLING = (
     "not enough",
     "not declared",
     "not defined",
+    "uninitialized",
+    "not authorized",
 )
 """Lower-case parts of lines that say what went wrong."""
 
@@ -169,6 +171,8 @@ ORDINARY = word_set(
     "signed unsigned constructor destructor const import imports imported export exports exported declare unbound "
     "mismatch mismatched native interpreter literal aborted cancelled canceled expired inactive ready duplicate "
     "verification authorization authentication details detail definitions lengths certificate "
+    "loop callback component mapping deadline coroutine iterator closure keyword literal operand prototype annotation "
+    "assignment initializer identifier configuration "
     "conflict updates upstream work tree don doesn isn wasn couldn won"
 )
 """Words that are no names wherever they stand."""

@@ -6,16 +6,7 @@ import re
 from typing import NamedTuple
 
 from coherence.lessons.cleaning import Line, strip_prefixes
-from coherence.lessons.error_words import CODE_PARTS, TELLING, VAGUE, WRAPPERS
-from coherence.lessons.slot_kinds import CAMEL
-
-MOST_SCORED = 120
-"""Lines that are weighed; of more, those that hold a telling word come first."""
-
-NAMED, LEVELLED, LOCATED, SAID, TOLD, VAGUELY, WRAPPING, NOTHING, USUAL, FRAME = 7, 6, 5, 4, 3, 2, 1, 0, -1, -2
-"""How much a line says: an exception's name; an error level with a telling word; a place with one; a telling word
-alone; a level alone; a vague word such as "failed" alone; a wrapper, which says only that something failed; nothing;
-that work goes on as usual; and least a stack frame or a command that was echoed."""
+from coherence.lessons.telling import EXCEPTION, FRAME, NAMED, SOURCE, STACK_FRAME, rated, weighed
 
 
 class Headline(NamedTuple):
@@ -117,7 +108,7 @@ def _of_pytest(lines: list[str]) -> Headline | None:
     while first - 1 in marked[-60:]:
         first -= 1
     block = [lines[at][1:].strip() for at in marked if at >= first]
-    named = next((line for line in block if _NAMED.match(line) and not line.startswith("File ")), block[0])
+    named = next((line for line in block if EXCEPTION.match(line) and not line.startswith("File ")), block[0])
     rest = [line for line in block if line != named and not line.startswith(("+", "-", "?", "File ", "^"))]
     message = named
     if _COUNTED.search(named):
@@ -132,9 +123,11 @@ def _of_causes(lines: list[str]) -> Headline | None:
     if not causes:
         return None
     root = re.split(r"Caused by: | ---> ", causes[-1])[-1].strip()
-    if not _NAMED.match(root):
+    if not EXCEPTION.match(root):
         return None
-    outer = next((line for line in lines if "Caused by: " not in line and _NAMED.match(strip_prefixes(line).text)), "")
+    outer = next(
+        (line for line in lines if "Caused by: " not in line and EXCEPTION.match(strip_prefixes(line).text)), ""
+    )
     return Headline(root, strip_prefixes(outer).text if outer else "", NAMED, "")
 
 
@@ -160,9 +153,8 @@ def _quoting(lines: list[str], at: int) -> str:
 def _most_telling(lines: list[str]) -> Headline:
     best = FRAME - 1
     chosen, at = Line(lines[0].strip() if lines else "", False, False, ""), 0
-    for number in _weighed(lines):
-        line = strip_prefixes(lines[number])
-        strength = _strength(lines[number], line)
+    for number in weighed(lines):
+        line, strength = rated(lines[number])
         if strength > best:
             best, chosen, at = strength, line, number
             if best == NAMED:
@@ -172,78 +164,13 @@ def _most_telling(lines: list[str]) -> Headline:
     if _COUNTED.search(message):
         message = _with_first(lines, at, message)
     elif joined:
-        message = f"{message.rstrip(':')}: {joined}"
+        message = f"{message.rstrip(': (')}: {joined}"
     return Headline(message, _hint(lines, at), max(best, 0), chosen.place, _details(lines, at))
-
-
-def _weighed(lines: list[str]) -> list[int]:
-    if len(lines) <= MOST_SCORED:
-        return list(range(len(lines)))
-    found = [at for at, line in enumerate(lines) if _holds_sign(line)]
-    half = MOST_SCORED // 2
-    return found[:half] + found[half:][-half:] or [0]
-
-
-def _holds_sign(line: str) -> bool:
-    return any(sign in line for sign in _SIGNS)
-
-
-def _strength(written: str, line: Line) -> int:
-    text = line.text
-    if _FRAME.match(text) or _SOURCE.match(written) or _ECHOED.match(text):
-        return FRAME
-    low = text.lower()
-    named = _NAMED.match(text)
-    telling = any(map(low.__contains__, TELLING))
-    vague = telling or any(map(low.__contains__, VAGUE))
-    if _FINE.match(text) or _CALM.search(low):
-        return USUAL
-    wrapping = _WRAPPER.match(text) is not None or any(map(low.__contains__, WRAPPERS))
-    said = vague or named or line.error or _gives_reason(text) or _names_code(text) or _says_vaguely(text)
-    if wrapping or not (said or _FIELD.match(text)):  # most lines of a log
-        return WRAPPING if wrapping else _quiet(written, line)
-    if _COUNTS.search(low):
-        return WRAPPING
-    telling = telling and _TELLING.search(low) is not None
-    if line.warning and not line.error:
-        return VAGUELY if _names_code(text) else WRAPPING if telling and not line.place else _quiet(written, line)
-    if named:
-        return SAID if "Warning" in named[0] else NAMED
-    if _FIELD.match(text):
-        return SAID
-    if line.error:
-        if " " not in text and _PATH.fullmatch(text):
-            return NOTHING
-        return NAMED if line.place else LEVELLED if telling else TOLD
-    vague = telling or (vague and _VAGUE.search(low) is not None)
-    if line.place and vague:
-        return LOCATED
-    if telling or _gives_reason(text) or _names_code(text) or _NUMBERED.match(text):
-        return SAID
-    return VAGUELY if vague or _says_vaguely(text) else NOTHING
-
-
-def _quiet(written: str, line: Line) -> int:
-    """Return how much a line without any telling word says: one that a log has at a low level least."""
-    return USUAL if line.warning and not _WARNED.match(written) else NOTHING
-
-
-def _gives_reason(text: str) -> bool:
-    return ("o " in text or CAMEL.search(text) is not None) and _REASON.search(text) is not None
-
-
-def _says_vaguely(text: str) -> bool:
-    return _PROGRAM_SAYS.match(text) is not None or ("BackOff" in text and _RETRIED.search(text) is not None)
-
-
-def _names_code(text: str) -> bool:
-    """Return whether a code in capitals, such as ``UNKNOWN_TOPIC``, says what went wrong."""
-    return "_" in text and any(CODE_PARTS.search(code) for code in _CAPITALS.findall(text))
 
 
 def _joined(lines: list[str], at: int, message: str) -> str:
     """Return what belongs to a message but stands in a later line."""
-    if message.endswith(":") and message.count(" ") < 8 and at + 1 < len(lines):
+    if message.endswith((":", " (")) and message.count(" ") < 8 and at + 1 < len(lines):
         return strip_prefixes(lines[at + 1]).text
     if "cannot find symbol" in message:
         for line in lines[at + 1 : at + 5]:
@@ -265,7 +192,13 @@ def _details(lines: list[str], at: int) -> tuple[str, ...]:
         text = line[indented.end() :]
         if indented.end() <= least and not boxed and not _SENTENCE.match(text):
             break
-        if text and not _FRAME.match(text) and not _WHERE.match(text) and not _SOURCE.match(line) and len(found) < 4:
+        if (
+            text
+            and not STACK_FRAME.match(text)
+            and not _WHERE.match(text)
+            and not SOURCE.match(line)
+            and len(found) < 4
+        ):
             found.append(text)
     return tuple(found)
 
@@ -287,104 +220,17 @@ def _continued(lines: list[str], at: int) -> str:
         line = line.strip()
         if "During handling" in line or "The above exc" in line or "Traceback (" in line:
             break
-        if len(line) > 3 and not _FRAME.match(line):
+        if len(line) > 3 and not STACK_FRAME.match(line):
             return line
     return ""
 
 
-_SIGNS = (
-    "rror",
-    "RROR",
-    "xception",
-    "ail",
-    "FAIL",
-    "annot",
-    "ould not",
-    "nable",
-    "enied",
-    "efused",
-    "imed out",
-    "ot found",
-    "o such",
-    "nvalid",
-    "anic",
-    "atal",
-    "FATAL",
-    "issing",
-    "ndefined",
-    "nknown",
-    "nexpected",
-    "onflict",
-    "xpected",
-)
-"""Parts of telling lines in any case of their first letter: looked for in long outputs, before a line is weighed."""
-
 _EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[^\]]{1,40}\])?(?::(?:\s|$)|$)")
-_NAMED = re.compile(
-    r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
-    r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
-    r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
-    r"(?:\s?\[\w{1,60}\]|\s\(\w{1,60}\))?(?::\s|:?$|\s-\s)"
-    r"|(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80}:\s"
-    r"|[A-Z]{1,6}\d{3,6}:\s|error(?:\[[A-Z]\d{2,5}\]|\s[A-Z]{1,6}\d{2,6})\s?:|(?:panic|fatal error):\s"
-    r"|Error\s\[\w{1,60}\]:"
-    r"|(?:Syntax|Type|Reference|Range|Key|Value)Error\b"
-)
 _PANICKED = re.compile(r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?:'(.{1,400})', )?([^\s:']{1,300}):\d+:\d+:?")
-_FRAME = re.compile(
-    r"at \S{1,300}(?:\(| \(|:\d+)|at (?:async |new )?[\w.$<>\[\] ]{1,120} \(|File \"|\.\.\. \d+ (?:more|common)"
-    r"|goroutine \d"
-    r"|#\d+ |from \S{1,300}:\d+:in |\^+$|~+\^|[-=_*~.]{5,}|\S{1,200}:\d+ \+0x|Require stack|node:internal|throw |raise "
-    r"|\d+:\s+0x|stack backtrace|note: run with|A complete log of this run"
-)
-_SOURCE = re.compile(r"\s*(?:>?\s*\d{1,6}\s*\||\|)\s|\s+(?:throw|raise|return|if|import|from|assert)\b")
-_WRAPPER = re.compile(
-    r"FAIL(?:ED)?\b|in \S+(?: [\d:,-]+)?$|Completed \d|\S+@\S+ \w+: |(?:file|path|cwd|command|errno|syscall"
-    r"|code|signal) \S+$|collecting \S+|--- FAIL|code [A-Z]\w+$|errno:? -?\d+|syscall:? |\d+ (?:errors?"
-    r"|failed)\b|Found \d+ errors?|=+ |[^{]{0,200}=>$|\d{1,2}\. |Failures?(?:/Error)?:|ERRORS?!*$"
-    r"|[Ss]ee (?:also )?https?:"
-    r"|(?:Build|BUILD|Task|Job|Step|Tests?|Deploy\w{0,9}|deploy\w{0,9}|Pipeline|Stage|Finished|failed)\b.{0,60}\b"
-    r"(?:FAILED|FAILURE|failed|with \d+)\W*$"
-)
-_ECHOED = re.compile(r"\++ (?=[\w./~\"'$({\[-])|[$%] \S|[#:] (?:cd|export|set) |\[command\]")
-"""A command that a shell or a CI runner repeats before it runs it."""
-_FINE = re.compile(r"(?:Successfully|Deprecated|Deprecation|DEPRECATED)\b|[✓✔√]|(?:--- )?PASS(?:ED)?\b|ok\b|=== ")
-_CALM = re.compile(
-    r"(?:\.\.\.|:) ?(?:yes|no|done|ok|cached)$|\.\.\. ?not found$"
-    r"|\b(?:level|lvl|severity)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace|notice|warn)"
-    r"|[.,;] (?:installing|creating|skipping|ignoring|using|continuing|retrying)\b[^.]{0,40}\.*$"
-    r"|\balready (?:the newest|up[ -]to[ -]date|installed|satisfied)"
-)
-"""What tells that all is well, or is said at a low log level."""
-_COUNTS = re.compile(
-    r"(?<![\w.:/])\d+ (?:errors?|failed|failures?|failing|warnings?)\b(?! for\b)"
-    r"|\b(?:failed|failures|errors)\s?[=:]\s?\d|\b(?:use|run|rerun|re-run|running)\b.{0,30} -{1,2}\w[\w-]* "
-    r"(?:option |switch |flag )?(?:for|to)\b"
-)
-"""How many failed, and which option would tell more."""
-_TELLING = re.compile("(?<![\\w/.=-])(?:" + "|".join(map(re.escape, TELLING)) + ")(?![=/_])(?!-\\w)")
-_VAGUE = re.compile(r"(?<![\w/.=-])(?:" + "|".join(map(re.escape, VAGUE)) + r")(?:s|d|ed|ing|ure|ures)?(?![\w=/-])")
-_PATH = re.compile(r"[\w~.-]{0,200}[/\\][^\s:]{0,400}")
-_REASON = re.compile(
-    r"\b[Nn]o (?:\w+ ){1,3}(?:to|in|for|of|matching|found|available|was|were|provided|specified|named|with)\b"
-    r"|(?<![\w/.-])(?:Failed|Err|BackOff|OOM|Insufficient|Unhealthy|Invalid)[A-Z][a-z]\w+(?![\w./(])"
-    r"|(?<![\w/.-])[A-Z]\w{1,40}(?<=[a-zM])(?:Killed|Failed|Denied|NotFound|NotReady|Exceeded|Refused"
-    r"|Expired|Unavailable|Unhealthy|Lost|Evicted|Rejected|Conflict|Mismatch)(?![\w./(])"
-)
-"""What is not there, or a reason in one word, as Kubernetes and clouds give it."""
 _FILE_LITERAL = re.compile(r"'[^'\s]{0,100}[\w-][./][\w-][^'\s]{0,100}'|\"[^\"\s]{0,100}[\w-][./][\w-][^\"\s]{0,100}\"")
-_CAPITALS = re.compile(r"(?<![\w./$-])[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}(?![\w./=:-])")
-_NUMBERED = re.compile(r"[a-z][\w.+-]{0,30}: \(\d{1,4}\) \w")
-"""A program's message with its number, as curl writes it."""
-_PROGRAM_SAYS = re.compile(rf"{_NUMBERED.pattern}|[a-z][\w.+-]{{0,30}}: [^:\n]{{1,120}}: [A-Z][a-z]{{1,20}} [a-z]")
-"""A program, perhaps its subject, and the reason, as ``perror`` prints it."""
-_RETRIED = re.compile(r"(?<![\w/.-])[A-Z]\w{0,40}[a-z]BackOff(?![\w./(])")
-"""That something keeps failing, as Kubernetes says it."""
-_WARNED = re.compile(r"\s*warning:", re.IGNORECASE)
 _OUTPUT_OF = re.compile(r"-{2,4} std(?:err|out)$")
 _QUOTED = re.compile(r"[\"'`]\S")
 _HINT = re.compile(r"\b(?:hint|help|Did you mean|DETAIL|HINT|Hint|Note|try running|Suggestion|Possible)\b")
-_FIELD = re.compile(r"[\"'](?:message|error|detail|msg|error_description)[\"']\s?:\s?[\"']")
 _SYMBOL = re.compile(r"symbol:\s+(.{1,160})")
 _COUNTED = re.compile(
     r"\d validation errors? for \S{1,100}$|\b[45]\d\d (?:Client|Server) Error\.? \(Request ID.{1,100}$"

@@ -242,7 +242,7 @@ class _Masking:
             return True
         if low in ORDINARY:
             return False
-        if low in KINDS and rest:
+        if low in KINDS and (rest or before in KINDS):
             return False
         if self._inside:
             return len(core) > 1

@@ -13,6 +13,8 @@ from coherence.lessons.headlines import find_headline
 from coherence.lessons.human import is_prose
 from coherence.lessons.masking import MOST_SLOTS, mask
 from coherence.lessons.stack import own_frames
+from coherence.lessons.stems import stems_of
+from coherence.lessons.telling import telling_lines
 from coherence.lessons.wording import reword
 from coherence.plain import check_text, clean
 
@@ -25,6 +27,11 @@ MOST_HEADLINE = 360
 """Characters of a headline that are masked."""
 
 MOST_SECOND = 140
+
+MOST_SECONDARY = 160
+"""Characters of a telling line beside the headline."""
+
+MOST_WORDS = 64
 
 KEYS = frozenset({"name", "path", "url", "address"})
 """Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves. A
@@ -59,6 +66,8 @@ class ErrorShape(msgspec.Struct, frozen=True):
     """Whether these are a human's words about an error, and no error text."""
     weak: bool
     """Whether neither words nor names of the headline tell, so that an equal signature proves little."""
+    words: tuple[str, ...] = ()
+    """The stems of the words of the headline and of the most telling other lines, without slots, sorted; at most 64."""
 
 
 def normalise(text: str) -> ErrorShape:
@@ -108,7 +117,21 @@ def normalise(text: str) -> ErrorShape:
         slots += _named_in((head.literals,), KEYS) if head.literals else ()
     if not any(kind in KEYS for kind, _ in slots):
         slots += _named_in(_values(head.message), KEYS) or _named_in(head.details, frozenset({"name"}))
-    return _shape(exception, template, embedded, slots[:MOST_SLOTS], own_frames(lines, head.place), prose=False)
+    return _shape(
+        exception,
+        template,
+        embedded,
+        slots[:MOST_SLOTS],
+        own_frames(lines, head.place),
+        _others(lines, head.message),
+        prose=False,
+    )
+
+
+def _others(lines: list[str], headline: str) -> str:
+    """Return the most telling lines beside the headline, masked."""
+    told = (reword(line[:MOST_SECONDARY]) for line in telling_lines(lines, headline))
+    return " ".join(f"{exception} {mask(message).template}" for exception, message in told)
 
 
 def _values(message: str) -> tuple[str, ...]:
@@ -133,6 +156,7 @@ def _shape(
     text: str,
     slots: tuple[tuple[str, str], ...],
     frames: tuple[str, ...],
+    others: str = "",
     *,
     prose: bool,
 ) -> ErrorShape:
@@ -147,6 +171,7 @@ def _shape(
         signature=blake2b(told, digest_size=8).digest(),
         prose=prose,
         weak=not prose and _says_little(exception, template, slots),
+        words=() if prose else tuple(sorted(stems_of(f"{exception} {template} {others}"))[:MOST_WORDS]),
     )
 
 

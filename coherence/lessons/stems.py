@@ -1,0 +1,40 @@
+"""The stems of the words of a message: what stays of them in another form, or within a name written together."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from coherence.lessons.error_words import word_set
+
+MOST_STEM = 7
+"""Letters of a stem."""
+
+
+def stems_of(template: str) -> set[str]:
+    """Return the stems of a masked message, without placeholders and words that stand in any sentence.
+
+    Examples
+    --------
+    >>> sorted(stems_of("UnknownTopicException: <name> expired")), sorted(stems_of("UNKNOWN_TOPIC, expires"))
+    (['excepti', 'expir', 'topic', 'unknown'], ['expir', 'topic', 'unknown'])
+    """
+    return {_stem(word) for word in _PART.findall(_PLACEHOLDER.sub(" ", template)) if len(word) > 1} - {""}
+
+
+@lru_cache(4_096)
+def _stem(word: str) -> str:
+    low = word.lower()
+    if low in _EMPTY:
+        return ""
+    for ending in ("ing", "ed", "es", "s", "ly", "e"):
+        if low.endswith(ending) and len(low) - len(ending) > 2:
+            return low[: -len(ending)][:MOST_STEM]
+    return low[:MOST_STEM]
+
+
+_PLACEHOLDER = re.compile(r"<\w+>")
+_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+")
+_EMPTY = word_set(
+    "the a an of to in is was be for and or by with that this you your it on at from as are has have had will which its"
+)
