@@ -126,8 +126,13 @@ def _hits(
     """Return the most promising of some lessons, by meaning, names and signature together."""
     cosines = cosines or {}
     listed = shelf.listed(ids)
-    shared = shared_names(names, [each.told for each in listed.values()], [each.kind for each in listed.values()])
     signature = None if asked.prose else number(asked.signature)
+    shared = shared_names(
+        names,
+        [each.told for each in listed.values()],
+        [each.kind for each in listed.values()],
+        [each.signature == signature for each in listed.values()],
+    )
     ranked = sorted(
         (-(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (each.signature == signature)), id, both)
         for (id, each), both in zip(listed.items(), shared, strict=True)

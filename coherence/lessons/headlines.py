@@ -6,7 +6,10 @@ import re
 from typing import NamedTuple
 
 from coherence.lessons.cleaning import Line, strip_prefixes
-from coherence.lessons.telling import EXCEPTION, FRAME, NAMED, SOURCE, STACK_FRAME, rated, weighed
+from coherence.lessons.telling import EXCEPTION, FRAME, NAMED, NOTHING, SOURCE, STACK_FRAME, WRAPPING, rated, weighed
+
+REPORTED = 3
+"""Lines before one that only reports a failure, among which is what failed."""
 
 
 class Headline(NamedTuple):
@@ -24,6 +27,8 @@ class Headline(NamedTuple):
     """Indented lines right after the message, at most four, which may name what the message leaves out."""
     literals: str = ""
     """Quoted file names and addresses in the line of source that failed; may be empty."""
+    reported: str = ""
+    """What stands right before a message that only says that something failed; may be empty."""
 
 
 def find_headline(lines: list[str]) -> Headline:
@@ -165,7 +170,17 @@ def _most_telling(lines: list[str]) -> Headline:
         message = _with_first(lines, at, message)
     elif joined:
         message = f"{message.rstrip(': (')}: {joined}"
-    return Headline(message, _hint(lines, at), max(best, 0), chosen.place, _details(lines, at))
+    reported = _reported(lines, at) if best == WRAPPING else ""
+    return Headline(message, _hint(lines, at), max(best, 0), chosen.place, _details(lines, at), reported=reported)
+
+
+def _reported(lines: list[str], at: int) -> str:
+    """Return what a line that only says that something failed comes after: what failed said it right before."""
+    for line in reversed(lines[max(at - REPORTED, 0) : at]):
+        told, strength = rated(line)
+        if strength == NOTHING and " " in told.text:
+            return told.text
+    return ""
 
 
 def _joined(lines: list[str], at: int, message: str) -> str:

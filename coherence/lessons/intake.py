@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Literal
 
 from coherence.lessons.cleaning import HEAD, TAIL
-from coherence.lessons.naming import kept_names
+from coherence.lessons.naming import anchor_of, kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
 from coherence.lessons.table import New
@@ -58,7 +57,7 @@ def shortened(error: str, shape: ErrorShape) -> str:
     """Return an error of limited length: of a longer one both ends, and the lines that say what went wrong."""
     if len(error) <= MAX_ERROR:
         return error
-    anchor = max(re.split(r"<[a-z]+>", shape.template.removeprefix(shape.exception)), key=len).strip(" :'\"")
+    anchor = anchor_of(shape)
     lines = error.splitlines()
     at = next((at for at, line in enumerate(lines) if anchor and anchor in line), None)
     if at is None:

@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
@@ -26,14 +26,20 @@ KEPT = 32
 ASKED = 160
 """Names that are looked at in a question."""
 
+DOTTED = 16
+"""Names with dots that are looked at as a whole."""
+
 FAR = 60
-"""Lines, from the end, whose names are taken; of a longer text as many of the beginning."""
+"""Lines around the headline whose names are taken."""
 
 LITTLE = 0.2
 """Weight of shared names below which a lesson names none of the question's."""
 
 SECOND = 0.25
 """Weight of the second rarest name that two errors share."""
+
+CONSTANT = 0.3
+"""Share of its weight that a name has which belongs to the wording of a message."""
 
 PART, ELSEWHERE, HEADLINE, QUOTED = range(4)
 """Where a lesson has a name: in one that is written together (``vue`` in ``eslint-plugin-vue``), beside the headline,
@@ -56,6 +62,10 @@ _MARKED = re.compile(
 """What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word.
 Plain words are passed over whole, and give nothing."""
 
+_DOTTED = re.compile(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
+"""A file or a dotted name as a whole: each part of ``about.html`` is a word, both together are a name."""
+
+_PLACEHOLDER = re.compile(r"<[a-z]+>")
 _QUOTED = re.compile(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 _FRAME = re.compile(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
 _CALLER = re.compile(r'\s*File "')
@@ -93,6 +103,8 @@ class Told(NamedTuple):
     """Checksum -> where the lesson has the name."""
     quoted: frozenset[int]
     """Those that its fix quotes."""
+    headed: frozenset[int]
+    """Those, and what stands in a slot of its headline."""
     apart: Shared
     """What it has in common with a question that names none of these, as the only one of its kind."""
 
@@ -108,7 +120,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
     1
     """
     found = dict.fromkeys(_slot_names(shape), HEADLINE)
-    lines = _lines(text)
+    lines = _lines(shape, text)
     for name in _marked(lines, KEPT):
         found.setdefault(name, ELSEWHERE)
     said = set(_names([fix[:400]], _NAME, ASKED))
@@ -126,7 +138,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
 
 def asked_names(shape: ErrorShape, text: str) -> Names:
     """Return every word of a question that a lesson may name."""
-    lines = _lines(text)
+    lines = _lines(shape, text)
     found: dict[str, float] = {}
     slots = _slot_names(shape)
     for name in slots:
@@ -150,18 +162,31 @@ def asked_names(shape: ErrorShape, text: str) -> Names:
 def told_names(kept: bytes) -> Told:
     """Return what :func:`kept_names` has packed."""
     cases = _split(kept)
-    if QUOTED not in cases.values():
-        return Told(cases, NOTHING.lacking, NOTHING)
-    quoted = frozenset([name for name, case in cases.items() if case == QUOTED])
-    return Told(cases, quoted, Shared(0.0, 0.0, 0.0, quoted))
+    headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
+    quoted = frozenset([name for name in headed if cases[name] == QUOTED])
+    return Told(cases, quoted, headed, Shared(0.0, 0.0, 0.0, quoted))
 
 
-def shared_names(asked: Names, others: Sequence[Told], kinds: Sequence[Hashable]) -> list[Shared]:
-    """Return, for each of some lessons, what it names of the question; ``kinds`` says which are of one kind.
+def shared_names(
+    asked: Names, others: Sequence[Told], kinds: Sequence[Hashable], equal: Sequence[bool]
+) -> list[Shared]:
+    """Return, for each of some lessons, what it names of the question.
+
+    Parameters
+    ----------
+    asked : Names
+        Of the question.
+    others : sequence of Told
+        The names of the lessons.
+    kinds : sequence
+        Equal values for lessons of one kind.
+    equal : sequence of bool
+        Whether a lesson has the signature of the question.
 
     A name weighs the less the more lessons have it, those of the same kind above all, and less if it is not in both
     headlines. The rarest counts, and a little the second: many common words together must not outweigh the one name
-    that matters.
+    that matters. What the question shares with lessons of its signature that are about other names belongs to the
+    wording, and weighs little.
     """
     shared = [other.cases.keys() & asked.weights.keys() for other in others]
     counts = Counter(chain.from_iterable(shared))
@@ -173,6 +198,7 @@ def shared_names(asked: Names, others: Sequence[Told], kinds: Sequence[Hashable]
         if kind in many
         for name in names | other.quoted
     )
+    weights = _weights(asked, others, shared, equal)
     found = []
     for names, other, kind in zip(shared, others, kinds, strict=True):
         alone = kind not in many
@@ -183,7 +209,7 @@ def shared_names(asked: Names, others: Sequence[Told], kinds: Sequence[Hashable]
         slotted = met = 0.0
         for name in names:
             case, alike = other.cases[name], 1 if alone else within[kind, name]
-            weight = asked.weights[name] * KNOWN[case]
+            weight = weights[name] * KNOWN[case]
             both.append(weight / math.sqrt(alike * counts[name]))
             if case >= HEADLINE and asked.weights[name] >= 1.0:
                 slotted = max(slotted, weight / alike)
@@ -196,6 +222,17 @@ def shared_names(asked: Names, others: Sequence[Told], kinds: Sequence[Hashable]
             lacking = frozenset(name for name in lacking if within[kind, name] < sizes[kind])
         found.append(Shared(named, slotted, met, lacking))
     return found
+
+
+def _weights(
+    asked: Names, others: Sequence[Told], shared: Sequence[Set[int]], equal: Sequence[bool]
+) -> dict[int, float]:
+    """Return what the names of a question weigh, little what belongs to the wording."""
+    same = [(names, other) for names, other, is_equal in zip(shared, others, equal, strict=True) if is_equal]
+    if all(other.headed <= asked.weights.keys() for _, other in same):  # none is about another name
+        return asked.weights
+    constant = set.intersection(*(set(names) for names, _ in same))
+    return {name: weight * CONSTANT if name in constant else weight for name, weight in asked.weights.items()}
 
 
 def indexed_names(kept: bytes) -> set[int]:
@@ -220,7 +257,8 @@ def _split(kept: bytes) -> dict[int, int]:
 def _slot_names(shape: ErrorShape) -> list[str]:
     told = [_told(slot) for slot in shape.slots]
     letters = (each.strip().lower() for each in told)
-    return list(dict.fromkeys([*(each for each in letters if len(each) == 1), *_names(told, _NAME, KEPT)]))
+    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, KEPT), *_names(told, _DOTTED, DOTTED)]
+    return list(dict.fromkeys(found))
 
 
 def _told(slot: Slot) -> str:
@@ -234,18 +272,28 @@ def _parts(name: str) -> list[str]:
     return [part for part in name.split("-") if len(part) > 2 and not is_word(part)] if "-" in name else []
 
 
-def _lines(text: str) -> list[str]:
-    """Return the lines of a text that are no stack frames, the last first."""
+def _lines(shape: ErrorShape, text: str) -> list[str]:
+    """Return the lines of a text that are no stack frames, those next to the headline first, else the last first."""
     lines = text.splitlines()
     callers = [at for at, line in enumerate(lines) if _CALLER.match(line)]
     skipped = {at + 1 for at in callers[:-1]}  # but the code that failed itself may name what matters
-    kept = [line for at, line in enumerate(lines) if not _FRAME.match(line) and at not in skipped]
-    return [*reversed(kept[-FAR:]), *kept[: max(len(kept) - FAR, 0)][:FAR]]
+    kept = [at for at, line in enumerate(lines) if not _FRAME.match(line) and at not in skipped]
+    if len(kept) > 1:
+        anchor = anchor_of(shape)
+        head = next((at for at in reversed(kept) if anchor in lines[at]), len(lines)) if anchor else len(lines)
+        kept.sort(key=lambda at: abs(at - head))
+    return [lines[at] for at in kept[: 2 * FAR]]
+
+
+def anchor_of(shape: ErrorShape) -> str:
+    """Return the longest part of a headline that nothing was masked in, by which its line is found again."""
+    return max(_PLACEHOLDER.split(shape.template.removeprefix(shape.exception)), key=len).strip(" :'\"")
 
 
 def _marked(lines: Iterable[str], most: int) -> list[str]:
     quoted = (" ".join(part for part in found if part) for line in lines for found in _QUOTED.findall(line[:2_000]))
-    return [*_names(quoted, _NAME, most), *_names(lines, _MARKED, most)][: max(most, 0)]
+    found = [*_names(quoted, _NAME, most), *_names(lines, _MARKED, most)][: max(most, 0)]
+    return [*found, *_names(lines, _DOTTED, DOTTED)]
 
 
 def _names(parts: Iterable[str], pattern: re.Pattern[str], most: int) -> list[str]:

@@ -11,7 +11,7 @@ from coherence.lessons.cleaning import clean_lines
 from coherence.lessons.error_words import CODE_PARTS, word_set
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.human import is_prose
-from coherence.lessons.masking import MOST_SLOTS, mask
+from coherence.lessons.masking import MOST_SLOTS, Masked, mask
 from coherence.lessons.stack import own_frames
 from coherence.lessons.stems import stems_of
 from coherence.lessons.telling import telling_lines
@@ -104,11 +104,10 @@ def normalise(text: str) -> ErrorShape:
         masked = mask(said[:MOST_EMBEDDED])
         return _shape("", masked.template, said, masked.slots, (), prose=True)
     head = find_headline(lines)
-    exception, message = reword(head.message[:MOST_HEADLINE])
-    masked = mask(message)
-    template = "<name>" if masked.template == "<path>" else masked.template
-    if exception and not template.startswith(exception) and exception not in template:
-        template = f"{exception}: {template}" if template else exception
+    exception, masked, template = _masked(head.message)
+    if head.reported and _says_little(exception, template, masked.slots):
+        head = head._replace(message=head.reported, second=head.message)
+        exception, masked, template = _masked(head.message)
     readable = masked.text if not exception or exception in masked.text else f"{exception}: {masked.text}".rstrip(": ")
     second = mask(": ".join(filter(None, reword(head.second[:MOST_SECOND])))).text if head.second else ""
     embedded = f"{readable[: MOST_EMBEDDED - MOST_SECOND]}. {second}" if second else readable
@@ -126,6 +125,16 @@ def normalise(text: str) -> ErrorShape:
         _others(lines, head.message),
         prose=False,
     )
+
+
+def _masked(headline: str) -> tuple[str, Masked, str]:
+    """Return a headline's exception, the rest of it masked, and its template."""
+    exception, message = reword(headline[:MOST_HEADLINE])
+    masked = mask(message)
+    template = "<name>" if masked.template == "<path>" else masked.template
+    if exception and not template.startswith(exception) and exception not in template:
+        template = f"{exception}: {template}" if template else exception
+    return exception, masked, template
 
 
 def _others(lines: list[str], headline: str) -> str:

@@ -1,8 +1,9 @@
 """How likely a lesson names the right fix: one number in [0, 1] from words, names and meaning.
 
-Of an error it is the product of two chances, each from a logistic model of a few features: that the lesson is about
-this kind of error, and that it is about these names or that names do not matter. A name in common must not make up for
-another kind of error. What somebody says of an error has too few words for that: there, one model holds all.
+Of an error it is the product of two chances: that the lesson is about this kind of error, and that its names are right.
+The first is a logistic model of a few features. The second is that of the lesson whose names fit best beside the
+others, less for the others as much as they fall short of it. A name in common must not make up for another kind of
+error. What somebody says of an error has too few words for that: there, one logistic model holds all.
 
 The weights are fitted by ``tests/bench/lesson_recall.py --fit`` on one part of the families of the evaluation set;
 recall and calibration are measured on the other. No weight has a sign against its feature's meaning, so that more
@@ -44,8 +45,17 @@ KIND: tuple[float, ...] = (-8.15, 1.0, 1.0, 6.5, 1.75, 4.2, 0.1, 2.3, 0.0)
 PROSE: tuple[float, ...] = (-7.4, 8.06, 3.23, 0.68, 3.34)
 """Bias, then :func:`prose_features`."""
 
-NAMES: tuple[float, ...] = (-0.31, 1.02, -2.08, 1.16, 0.22, 6.33, -2.0, -0.26, 0.44, -1.23, 3.05, 0.0, -0.69)
-"""Bias, then :func:`name_features`, where an error is asked about."""
+ORDER: tuple[float, ...] = (2.61, -2.65, 0.38, 0.08, -1.28, -0.74, -2.21, 0.65, -0.67, 1.14, -0.71, -2.4)
+"""Of :func:`name_features`: the log odds between two lessons of one kind that one rather than the other is right."""
+
+SURE: tuple[float, ...] = (-0.65, 0.0, 0.0, 1.82, 0.55, 0.36, 0.0, -0.69, 1.1, 0.0, 1.93, -1.24, 0.0, 1.32)
+"""Bias, then :func:`name_features` of the lesson with the best names, and how far ahead of the next fix it is."""
+
+TEMPER = 0.4
+"""Share of the log odds between two lessons that counts in their similarities: wordings are not to be outweighed."""
+
+MOST_AHEAD = 3.0
+"""Log odds beyond which being further ahead says no more."""
 
 OF_ONE_PATTERN = 1
 """Lessons of one pattern that answer a description which names none of what they name."""
@@ -56,9 +66,6 @@ RIVAL = 0.5
 
 NAMES_IT = 0.6
 """Weight of shared names from which a lesson was recorded for what the question names."""
-
-YIELDED = 0.8
-"""Share of the chance of a lesson for this very name that one whose fix is of another name has at most."""
 
 SAME = 0.95
 """Chance of the names of a lesson about the very same error at least, if no other lesson shares more names."""
@@ -86,8 +93,12 @@ class Scored(msgspec.Struct, frozen=True):
     kind: float
     """That it is about this kind of error."""
     given: Features
-    """Of names."""
-    chance: float
+    """Of names; of a description none."""
+    same: bool = False
+    """Whether it is about this very error."""
+    odds: float = 0.0
+    """What :data:`ORDER` makes of its names."""
+    chance: float = 0.0
     """That it names the right fix."""
 
 
@@ -155,15 +166,33 @@ def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit
         if kind < least or hit.known.retired:
             continue
         fix = refill(hit.known.fix_text, hit.known.shape, asked, question)
-        if fix is None or (not asked.prose and _is_of_another(hit, fix)):
+        if fix is None:
             continue
-        rival = rivals[bisect_right(falling, -RIVAL * kind)]
-        given = name_features(asked, hit, rival, fix)
-        names = 1.0 if asked.prose else logistic(NAMES, given)
-        if _is_same(asked, hit) and rival.named - hit.named < LITTLE:
-            names = max(names, SAME)
-        made.append(Scored(hit, fix, kind, given, kind * names))
-    return made if asked.prose else _yielding(made)
+        if asked.prose:
+            made.append(Scored(hit, fix, kind, (), chance=kind))
+        elif not _is_of_another(hit, fix):
+            rival = rivals[bisect_right(falling, -RIVAL * kind)]
+            given = name_features(asked, hit, rival, fix)
+            same = _is_same(asked, hit) and rival.named - hit.named < LITTLE
+            made.append(Scored(hit, fix, kind, given, same, weighed(ORDER, given)))
+    return made if asked.prose else [_beside(each, made) for each in made]
+
+
+def _beside(judged: Scored, made: Sequence[Scored]) -> Scored:
+    """Return a candidate with its chance: that of its kind, and of the best names there, less what its own fall short.
+
+    What is sure is so beside the others only: a lesson that shares a word is likely right where no other shares more.
+    """
+    rivals = [each for each in made if each.kind >= RIVAL * judged.kind]
+    best = max(rivals, key=lambda each: each.odds)
+    names = logistic(SURE, sure_features(best, rivals)) * math.exp(TEMPER * (judged.odds - best.odds))
+    return msgspec.structs.replace(judged, chance=judged.kind * (max(names, SAME) if judged.same else names))
+
+
+def sure_features(best: Scored, rivals: Iterable[Scored]) -> Features:
+    """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
+    others = [each.odds for each in rivals if each.fix != best.fix]
+    return (*best.given, min(best.odds - max(others), MOST_AHEAD) if others else MOST_AHEAD)
 
 
 def _is_same(asked: ErrorShape, hit: Hit) -> bool:
@@ -173,7 +202,7 @@ def _is_same(asked: ErrorShape, hit: Hit) -> bool:
 
 def _is_of_another(hit: Hit, fix: str) -> bool:
     """Tell whether a fix is about a name that the question lacks, and about none that it has."""
-    return hit.met < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
+    return max(hit.met, hit.slotted) < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
 
 
 def _rivals(kinds: Sequence[float], hits: Sequence[Hit], least: float) -> tuple[list[float], list[Most]]:
@@ -185,47 +214,6 @@ def _rivals(kinds: Sequence[float], hits: Sequence[Hit], least: float) -> tuple[
         falling.append(-kind)
         most.append(Most(max(last.named, hit.named), max(last.slotted, hit.slotted), max(last.met, hit.met)))
     return falling, most
-
-
-def _yielding(made: Sequence[Scored]) -> list[Scored]:
-    """Return candidates with their chances beside one another.
-
-    A fix that was taken over from another name loses against a lesson of its kind that was recorded for this very name,
-    and this one is nearly as likely at least: they agree on the kind, and it needs no change.
-    """
-    own: dict[object, float] = {}
-    other: dict[object, float] = {}
-    for judged in made:
-        if judged.kind >= RIVAL:
-            kept = other if _borrowed(judged) else own if _names_it(judged) else {}
-            kept[_group(judged)] = max(kept.get(_group(judged), 0.0), judged.chance)
-    changed = []
-    for judged in made:
-        group, chance = _group(judged), judged.chance
-        if judged.kind >= RIVAL and group in own and group in other:
-            best = max(own[group], POOLED * other[group])
-            if _borrowed(judged):
-                chance = min(chance, YIELDED * best)
-            elif _names_it(judged):
-                chance = max(chance, POOLED * other[group])
-        changed.append(judged if chance == judged.chance else msgspec.structs.replace(judged, chance=chance))
-    return changed
-
-
-def _group(judged: Scored) -> object:
-    """Return what lessons of one kind have in common."""
-    known = judged.hit.known
-    return known.pattern.casefold() or known.shape.signature
-
-
-def _borrowed(judged: Scored) -> bool:
-    """Tell whether a fix is of another name."""
-    return judged.fix != judged.hit.known.fix_text or bool(judged.hit.lacking)
-
-
-def _names_it(judged: Scored) -> bool:
-    """Tell whether a lesson was recorded for what the question names."""
-    return not _borrowed(judged) and max(judged.hit.slotted, judged.hit.met) >= NAMES_IT
 
 
 def _pooled(kinds: list[float], hits: Sequence[Hit]) -> list[float]:
@@ -338,7 +326,12 @@ def _same_exception(one: ErrorShape, other: ErrorShape) -> float:
     return 1.0 if one.exception == other.exception else -1.0
 
 
+def weighed(weights: Sequence[float], features: Features) -> float:
+    """Return the sum of some features, each times its weight."""
+    return math.fsum(map(mul, weights, features))
+
+
 def logistic(weights: Sequence[float], features: Features) -> float:
-    """Return the chance that weighted features speak for."""
-    total = weights[0] + math.fsum(map(mul, weights[1:], features))
+    """Return the chance that weighted features speak for; the first weight is the bias."""
+    total = weights[0] + weighed(weights[1:], features)
     return 1.0 / (1.0 + math.exp(-max(min(total, 30.0), -30.0)))

@@ -73,6 +73,8 @@ def _numeric(word: str, before: str) -> str:
     if _HEX.fullmatch(word) or _UUID.fullmatch(word):
         return "id"
     if word.isdigit():
+        if before == "port":
+            return "address"
         if before in _BEFORE_CODES or (before == "code" and int(word[:9]) > 125):
             return "code"
         return "version" if before in VERSIONED else "number"

@@ -55,7 +55,7 @@ def weighed(lines: list[str]) -> list[int]:
     """Return which lines are weighed: all, or those that hold a telling word."""
     if len(lines) <= MOST_SCORED:
         return list(range(len(lines)))
-    found = [at for at, line in enumerate(lines) if _holds_sign(line)]
+    found = [at for at, line in enumerate(lines) if _holds_sign(line) or any(map(line.lower().__contains__, TELLING))]
     half = MOST_SCORED // 2
     return found[:half] + found[half:][-half:] or [0]
 
@@ -142,7 +142,8 @@ _SIGNS = (
     "onflict",
     "xpected",
 )
-"""Parts of telling lines in any case of their first letter: looked for in long outputs, before a line is weighed."""
+"""Parts of the lines that tell most, in any case of their first letter: looked for before a line is rated beside the
+headline."""
 EXCEPTION = re.compile(
     r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
     r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.lessons.naming import (
     KEPT,
     LITTLE,
+    Shared,
     Told,
     asked_names,
     indexed_names,
@@ -26,10 +29,14 @@ def told(text: str, fix: str = "") -> Told:
     return told_names(kept(text, fix))
 
 
-def shared(question: str, *lessons: tuple[str, str], kinds: tuple[str, ...] | None = None) -> list[float]:
-    asked = asked_names(normalise(question), question)
-    found = shared_names(asked, [told(*lesson) for lesson in lessons], kinds or tuple(map(str, range(len(lessons)))))
-    return [each.named for each in found]
+def between(question: str, lessons: Sequence[tuple[str, str]], kinds: Sequence[str]) -> list[Shared]:
+    shape = normalise(question)
+    equal = [normalise(text).signature == shape.signature for text, _ in lessons]
+    return shared_names(asked_names(shape, question), [told(*lesson) for lesson in lessons], kinds, equal)
+
+
+def shared(question: str, *lessons: tuple[str, str], kinds: Sequence[str] | None = None) -> list[float]:
+    return [each.named for each in between(question, lessons, kinds or [str(at) for at in range(len(lessons))])]
 
 
 def missing(name: str) -> str:
@@ -63,13 +70,38 @@ def test_a_part_of_a_name_written_together_counts() -> None:
 
 def test_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking() -> None:
     question = missing("yaml")
-    asked = asked_names(normalise(question), question)
-    lessons = [told(missing(name), f"uv add {name}") for name in ("yaml", "numpy")]
-    own, other = shared_names(asked, lessons, ["a", "a"])
+    own, other = between(question, [(missing(name), f"uv add {name}") for name in ("yaml", "numpy")], ["a", "a"])
     assert (own.lacking, len(other.lacking)) == (frozenset(), 1)
     assert own.met > other.met == 0.0
-    alone = shared_names(asked, [told(missing("numpy"), "uv add it")], ["a"])
-    assert alone[0].lacking == frozenset()  # near miss: the fix does not quote it
+    (alone,) = between(question, [(missing("numpy"), "uv add it")], ["a"])
+    assert alone.lacking == frozenset()  # near miss: the fix does not quote it
+
+
+def test_what_belongs_to_the_wording_weighs_little_beside_the_name_in_other_words() -> None:
+    same = "Could not build wheels for {}, which is required to install pyproject.toml-based projects"
+    other = "Running setup.py install for {} ... error"
+    sibling, own = shared(same.format("pyzmq"), (same.format("xmlsec"), ""), (other.format("pyzmq"), ""), kinds="aa")
+    assert own > sibling
+    # near miss: with a lesson of the very same names none is known to belong to the wording
+    own, other_words = shared(same.format("pyzmq"), (same.format("pyzmq"), ""), (other.format("pyzmq"), ""), kinds="ab")
+    assert own > other_words
+
+
+def test_a_file_is_a_name_although_its_parts_are_words() -> None:
+    own, sibling = shared(
+        "TemplateDoesNotExist at /home/\nabout.html",
+        ("django.template.exceptions.TemplateDoesNotExist: about.html", ""),
+        ("django.template.exceptions.TemplateDoesNotExist: index.html", ""),
+    )
+    assert own > 0.5
+    assert own > sibling
+
+
+def test_names_next_to_the_headline_are_taken_before_those_far_away() -> None:
+    noise = [f"reading module_{at} of pack_{at}" for at in range(200)]
+    for at in (0, 100, 200):
+        text = "\n".join([*noise[:at], "building wheel_9", "ValueError: the disk is full", *noise[at:]])
+        assert indexed_names(kept("ValueError: the disk is full\nwheel_9", "pin wheel_9")) <= told(text).cases.keys()
 
 
 def test_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
@@ -80,15 +112,16 @@ def test_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
 
 def test_no_lessons_share_nothing() -> None:
     asked = asked_names(normalise("x"), "x")
-    assert shared_names(asked, [], []) == []
-    assert [each.named for each in shared_names(asked, [told_names(b""), told_names(b"")], ["a", "a"])] == [0.0, 0.0]
+    assert shared_names(asked, [], [], []) == []
+    assert [each.named for each in shared_names(asked, [told_names(b"")] * 2, ["a"] * 2, [True] * 2)] == [0.0, 0.0]
 
 
-@given(st.text(max_size=200), st.text(max_size=50), st.text(max_size=200))
-def test_no_text_breaks_names(text: str, fix: str, question: str) -> None:
+@given(st.text(max_size=200), st.text(max_size=50), st.text(max_size=200), st.booleans())
+def test_no_text_breaks_names(text: str, fix: str, question: str, equal: bool) -> None:
     names = kept(text, fix)
     assert len(names) % 4 == 0
     assert len(names) // 4 <= KEPT
-    (found,) = shared_names(asked_names(normalise(question), question), [told_names(names)], ["a"])
+    asked = asked_names(normalise(question), question)
+    (found,) = shared_names(asked, [told_names(names)], ["a"], [equal])
     assert 0.0 <= found.named <= 1.25
     assert max(found.slotted, found.met) <= 1.0
