@@ -1,4 +1,4 @@
-"""How well lessons are found: ``python tests/bench/lesson_recall.py [--distractors N] [--fit]``.
+"""How well lessons are found: ``python tests/bench/lesson_recall.py [--distractors N] [--fit [KIND ORDER ...]]``.
 
 The evaluation set is that of ``tests/lessons/errors``. What is tuned - the normal form, the names, the weights of
 ``coherence/lessons/ranking.py`` (``--fit`` prints them) - is tuned on one part of its families; what is reported is
@@ -18,11 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from lesson_fit import LIMITS, Row, conditional_logit, logistic_regression
 from lessons.errors import making
 from showing import row, say
 
@@ -33,8 +32,9 @@ from coherence.lessons import (
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.intake import make_new, safe_ends
 from coherence.lessons.naming import asked_names
-from coherence.lessons.normal import normalise
+from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.rarity import wording_of
+from coherence.lessons.records import Hit
 
 ERRORS = Path(__file__).resolve().parents[1] / "lessons" / "errors"
 
@@ -45,9 +45,6 @@ def families(part: str) -> tuple[list[making.Family], list[making.Family]]:
         making.load_families(ERRORS / f"families_{name}.jsonl") for name in ("dev", "held_out", "never_seen")
     )
     return (dev + other[::2], never[::2]) if part == "dev" else (other[1::2], never[1::2])
-
-
-_Floats = npt.NDArray[np.float64]
 
 
 class Case(NamedTuple):
@@ -87,6 +84,14 @@ class Bed:
                     yield Case("other name", asked, right, frozenset())
         for asked in making.never_seen(never, never_n, seed):
             yield Case("never seen", asked, frozenset(), frozenset())
+
+    def strangers(self, seed: int) -> Iterator[Case]:
+        """Yield errors of a name that no lesson is about, of the families whose fix depends on it: none is right."""
+        rng = Random(seed)
+        for family in self.families:
+            asked = making.sibling(family, rng) if family.key and family.fixes else None
+            if asked is not None:
+                yield Case("stranger", asked, frozenset(), frozenset())
 
     @staticmethod
     def _same_words(lesson: making.Lesson, rng: Random) -> making.Occurrence:
@@ -214,96 +219,96 @@ def filled(known: Sequence[making.Family], lessons: int, distractors: int = 0, s
         yield Bed(store, known, lessons, seed)
 
 
-class Example(NamedTuple):
-    """One candidate of one question."""
-
-    prose: bool
-    kind: ranking.Features
-    names: ranking.Features
-    same_kind: bool
-    right: bool
-
-
-FREE = (0.0, np.inf)
-LIMITS = {
-    "KIND": ((1.0, np.inf), (1.0, np.inf), FREE, FREE, FREE, FREE, FREE, (-np.inf, 0.0)),
-    "NAMES": (
-        FREE,
-        (-np.inf, 0.0),
-        (1.0, np.inf),
-        FREE,
-        FREE,
-        (-np.inf, -2.0),
-        (-np.inf, 0.0),
-        (0.0, np.inf),
-        (-np.inf, 0.0),
-        (0.0, np.inf),
-        (-np.inf, 0.0),
-        (-np.inf, 0.0),
-    ),
-    "PROSE": (FREE, FREE, FREE, FREE),
-}
-"""Between what each weight may be. What is equal must count, and a lesson of this very name win over another one, even
-where the questions of the evaluation set, mostly in other words, give that little to do."""
+FITTED = ("ORDER", "SURE", "PROSE")
+"""What is fitted unless something is named. KIND is a compromise with a second set of families."""
 
 TOP = 5
 """Candidates of a description, the likeliest, on which the weights are fitted."""
 
+LIKELY = 0.05
+"""Chance of the kind from which candidates are compared by their names."""
 
-def examples(bed: Bed, cases: Iterable[Case]) -> list[Example]:
-    """Return the features and the truth of the candidates of the questions."""
-    made = []
-    store, searching = bed.store, bed.store._usable()
+
+class Question(NamedTuple):
+    """A question with its candidates, of which the weights are fitted."""
+
+    case: Case
+    text: str
+    asked: ErrorShape
+    hits: list[Hit]
+    kin: frozenset[int]
+    """Lessons of its family."""
+
+    def kinds(self) -> list[Row]:
+        """Return what tells the kind of each candidate, and whether it is the right one."""
+        given = ranking.kind_features(self.asked, self.case.asked.tool, self.hits)
+        return [(features, hit.known.id in self.kin) for features, hit in zip(given, self.hits, strict=True)]
+
+    def likeliest(self) -> list[Row]:
+        """Return what tells whether the likeliest candidates answer a description."""
+        judged = sorted(self._judged(0.0), key=lambda each: -each.chance)[:TOP]
+        given = ranking.prose_features(self.asked, self.case.asked.tool, [each.hit for each in judged])
+        return [(features, self._is_right(each)) for features, each in zip(given, judged, strict=True)]
+
+    def named(self) -> list[Row]:
+        """Return what the names of the candidates of the right kind tell."""
+        return [(each.given, self._is_right(each)) for each in self._of_kind()]
+
+    def best_named(self) -> list[Row]:
+        """Return what tells whether the one with the best names is right; nothing if none is of the right kind."""
+        judged = self._of_kind()
+        best = max(judged, key=lambda each: each.odds, default=None)
+        if best is None:
+            return []
+        rivals = [each for each in judged if each.kind >= ranking.RIVAL * best.kind]
+        return [(ranking.sure_features(best, rivals), self._is_right(best))]
+
+    def _of_kind(self) -> list[ranking.Scored]:
+        """Return the candidates of the right kind, those too that are left out because their fix is of another name.
+
+        They show best what such names are worth, and some are let through.
+        """
+        with patch.object(ranking, "_is_of_another", return_value=False):
+            return [each for each in self._judged(LIKELY) if each.hit.known.id in self.kin]
+
+    def _judged(self, least: float) -> list[ranking.Scored]:
+        return ranking.judge(self.asked, self.text, self.case.asked.tool, self.hits, least)
+
+    def _is_right(self, judged: ranking.Scored) -> bool:
+        return is_right(self.case, judged.hit.known.id, judged.fix)
+
+
+def questions(bed: Bed, cases: Iterable[Case]) -> Iterator[Question]:
+    """Yield the questions with their candidates."""
+    shelf, searching = bed.store._shelf, bed.store._usable()
     for case in cases:
         text = safe_ends(case.asked.text)
-        asked, tool = normalise(text), case.asked.tool
+        asked = normalise(text)
         names = asked_names(asked, text)
-        hits = [] if asked.prose or asked.weak else equal_hits(store._shelf, asked, names)
-        hits = hits or all_hits(store._shelf, searching, asked, names)
-        by_id = {judged.hit.known.id: judged for judged in ranking.judge(asked, text, tool, hits, 0.0)}
-        features = ranking.prose_features if asked.prose else ranking.kind_features
-        ordered = sorted(by_id.values(), key=lambda each: -each.chance)[: TOP if asked.prose else None]
-        given = features(asked, tool, [judged.hit for judged in ordered])
-        for judged, kind in zip(ordered, given, strict=True):
-            hit = judged.hit
-            same = bed.of_id[hit.known.id].family == case.asked.family
-            right = is_right(case, hit.known.id, judged.fix)
-            made.append(Example(asked.prose, kind, judged.given, same, right))
-    return made
+        hits = [] if asked.prose or asked.weak else equal_hits(shelf, asked, names)
+        hits = hits or all_hits(shelf, searching, asked, names)
+        kin = frozenset(hit.known.id for hit in hits if bed.of_id[hit.known.id].family == case.asked.family)
+        yield Question(case, text, asked, hits, kin)
 
 
-def fit(
-    given: Sequence[ranking.Features], truth: Sequence[bool], limits: Sequence[tuple[float, float]], decay: float = 1e-4
-) -> tuple[float, ...]:
-    """Return bias and weights of a logistic regression whose weights keep their signs (projected gradient descent)."""
-    matrix = np.array([[1.0, *features] for features in given])
-    right = np.array(truth, dtype=float)
-    low = np.array([-np.inf, *(least for least, _ in limits)])
-    high = np.array([np.inf, *(most for _, most in limits)])
-    weights: _Floats = np.zeros(len(low))
-    pace = 4.0 / (float(np.linalg.norm(matrix, 2)) ** 2 / len(matrix) + decay)
-    momentum = weights
-    for step in range(6_000):  # Nesterov's method
-        ahead = weights + step / (step + 3) * (weights - momentum)
-        chance = 1.0 / (1.0 + np.exp(-np.clip(matrix @ ahead, -30, 30)))
-        slope = matrix.T @ (chance - right) / len(right) + decay * np.array([0.0, *ahead[1:]])
-        momentum, weights = weights, np.clip(ahead - pace * slope, low, high)
-    return tuple(round(float(weight), 2) for weight in weights)
-
-
-def fit_all() -> None:
-    """Fit the weights on the development families, and print them."""
+def fit_all(names: Sequence[str]) -> None:
+    """Fit the weights of these names on the development families, and print them."""
     known, never = families("dev")
     with filled(known, 1000) as bed:
         cases = list(bed.cases(never, seed=7))
-        for _ in range(3):  # who is a rival, and who is among the likeliest, depends on the weights
-            made = examples(bed, cases)
-            errors, prose = ([each for each in made if each.prose == said] for said in (False, True))
-            ranking.KIND = fit([each.kind for each in errors], [each.same_kind for each in errors], LIMITS["KIND"])
-            errors = [each for each in errors if each.same_kind]
-            ranking.NAMES = fit([each.names for each in errors], [each.right for each in errors], LIMITS["NAMES"])
-            ranking.PROSE = fit([each.kind for each in prose], [each.right for each in prose], LIMITS["PROSE"])
-        for name in LIMITS:
+        made = list(questions(bed, [*cases, *bed.strangers(seed=5)]))
+        prose = [each for each in made if each.asked.prose]
+        # a description that is taken for an error has neither the words nor the names of one
+        errors = [each for each in made if not each.asked.prose and each.case.kind != "described"]
+        if "KIND" in names:
+            ranking.KIND = logistic_regression([row for each in errors for row in each.kinds()], LIMITS["KIND"])
+        if "ORDER" in names:
+            ranking.ORDER = conditional_logit([each.named() for each in errors], LIMITS["ORDER"])
+        if "SURE" in names:
+            ranking.SURE = logistic_regression([row for each in errors for row in each.best_named()], LIMITS["SURE"])
+        for _ in range(3 if "PROSE" in names else 0):  # who is among the likeliest depends on the weights
+            ranking.PROSE = logistic_regression([row for each in prose for row in each.likeliest()], LIMITS["PROSE"])
+        for name in names:
             say(name, str(getattr(ranking, name)), "")
         report("dev", ask(bed.store, cases))
 
@@ -339,14 +344,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Measure on the families held out."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--distractors", type=int, default=0)
-    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--fit", nargs="*", choices=tuple(LIMITS), metavar="WEIGHTS")
     parser.add_argument("--words", action="store_true")
     given = parser.parse_args(arguments)
     if given.words:
         count_words()
         return
-    if given.fit:
-        fit_all()  # without a look at the families held out
+    if given.fit is not None:
+        fit_all(given.fit or FITTED)  # without a look at the families held out
         return
     known, never = families("held out")
     with filled(known, 1000, given.distractors) as bed:
