@@ -24,7 +24,7 @@ import msgspec
 
 from coherence.lessons.naming import LITTLE, still_lacking
 from coherence.lessons.normal import ErrorShape
-from coherence.lessons.rarity import alike, wording_of
+from coherence.lessons.rarity import alike_wordings, weighed_wording
 from coherence.lessons.records import Hit, Known, Lesson, Match
 from coherence.lessons.slots import keys_of, refill
 
@@ -251,21 +251,24 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
 
     Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
     """
-    keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
-    said = words(asked.text, [hit.known.shape.text for hit in hits])
-    return [
-        (
-            float(hit.equal),
-            float(hit.equal and keys == keys_of(hit.known.shape)),
-            UNKNOWN_COSINE if hit.cosine is None else hit.cosine,
-            same,
-            1.0 if hit.equal else alike(wording, wording_of(hit.known.shape)),
-            _same_exception(asked, hit.known.shape),
-            float(bool(used) and used == hit.known.tool.lower()),
-            float(hit.equal and asked.weak),
+    keys, wording, used = keys_of(asked), weighed_wording(asked), (tool or "").lower()
+    found: list[Features] = []
+    for hit, same in zip(hits, words(asked.text, [hit.known.shape.text for hit in hits]), strict=True):
+        theirs, their_wording, exception, their_tool = hit.known.compared
+        equal, cosine = hit.equal, hit.cosine
+        found.append(
+            (
+                1.0 if equal else 0.0,
+                1.0 if equal and keys == theirs else 0.0,
+                UNKNOWN_COSINE if cosine is None else cosine,
+                same,
+                1.0 if equal else alike_wordings(wording, their_wording),
+                _same_exception(asked.exception, exception),
+                1.0 if used and used == their_tool else 0.0,
+                1.0 if equal and asked.weak else 0.0,
+            )
         )
-        for hit, same in zip(hits, said, strict=True)
-    ]
+    return found
 
 
 def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
@@ -308,8 +311,10 @@ def words(one: str, others: Sequence[str]) -> list[float]:
     """Return how alike a text and each of some others are by their words, in [0, 1], in any order."""
     fuzz, process = _rapidfuzz()
     lowered = [other.lower() for other in others]
-    found = process.cdist([one.lower()], lowered, scorer=fuzz.token_set_ratio)[0] if lowered else []
-    return [float(score) / 100.0 for score in found]
+    if not lowered:
+        return []
+    found = process.cdist([one.lower()], lowered, scorer=fuzz.token_set_ratio)[0]
+    return [score / 100.0 for score in found.tolist()]
 
 
 @cache
@@ -319,11 +324,11 @@ def _rapidfuzz() -> tuple[Any, Any]:
     return fuzz, process
 
 
-def _same_exception(one: ErrorShape, other: ErrorShape) -> float:
+def _same_exception(one: str, other: str) -> float:
     """Return 1 for the same, -1 for another, 0 where one has none."""
-    if not one.exception or not other.exception:
+    if not one or not other:
         return 0.0
-    return 1.0 if one.exception == other.exception else -1.0
+    return 1.0 if one == other else -1.0
 
 
 def weighed(weights: Sequence[float], features: Features) -> float:

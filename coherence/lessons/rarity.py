@@ -7,7 +7,7 @@ The counts are of the families of errors in ``tests/lessons/errors`` (the develo
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from typing import NamedTuple
 
 from coherence.lessons.normal import ErrorShape
 
@@ -111,9 +111,22 @@ RARE = 1.0
 """Families that are assumed to use a word that is not listed."""
 
 
+class Wording(NamedTuple):
+    """The stems of what an error says without what it names, and what they weigh together."""
+
+    stems: frozenset[str]
+    weight: float
+
+
 def wording_of(shape: ErrorShape) -> frozenset[str]:
     """Return the stems of what an error says without what it names."""
     return frozenset(shape.words)
+
+
+def weighed_wording(shape: ErrorShape) -> Wording:
+    """Return the stems of what an error says without what it names, weighed once for many comparisons."""
+    stems = wording_of(shape)
+    return Wording(stems, _weight(stems))
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> float:
@@ -128,18 +141,27 @@ def alike(one: frozenset[str], other: frozenset[str]) -> float:
     >>> alike(said, said), alike(said, frozenset({"denied"}))
     (1.0, 0.0)
     """
-    both = one & other
-    if not both:
-        return 0.0
-    return _weight(both) / math.sqrt(_weight(one) * _weight(other))
+    return alike_wordings(Wording(one, _weight(one)), Wording(other, _weight(other)))
 
 
-@lru_cache(4_096)
+def alike_wordings(one: Wording, other: Wording) -> float:
+    """Return what :func:`alike` does, of wordings that are weighed already."""
+    both = one[0] & other[0]
+    return math.fsum(map(_WEIGHT_OF, both)) / math.sqrt(one[1] * other[1]) if both else 0.0
+
+
 def _weight(words: frozenset[str]) -> float:
-    return math.fsum(_WEIGHTS.get(word, _RARE) for word in words)
+    return math.fsum(map(_WEIGHT_OF, words))
 
 
-_WEIGHTS = {
-    word: math.log((FAMILIES + 1) / (count + 0.5)) for count, words in _STEMS_BY_COUNT.items() for word in words.split()
-}
+class _Weights(dict[str, float]):
+    """Stem -> weight; one that is not listed is rare."""
+
+    def __missing__(self, word: str) -> float:
+        return _RARE
+
+
 _RARE = math.log((FAMILIES + 1) / (RARE + 0.5))
+_WEIGHT_OF = _Weights(
+    (word, math.log((FAMILIES + 1) / (count + 0.5))) for count, words in _STEMS_BY_COUNT.items() for word in words.split()
+).__getitem__

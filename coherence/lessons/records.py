@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from coherence.lessons.normal import FORM, ErrorShape
+from coherence.lessons.rarity import Wording, weighed_wording
+from coherence.lessons.slots import keys_of
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
 """How a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with other names,
@@ -52,7 +55,17 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     """The newest few sessions it was learned in; filled by ``get`` only."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class Compared(NamedTuple):
+    """What of a lesson is compared with every question, made once."""
+
+    keys: tuple[str, ...]
+    wording: Wording
+    exception: str
+    tool: str
+    """In small letters."""
+
+
+class Known(msgspec.Struct, frozen=True, dict=True):
     """A row of the table of lessons."""
 
     id: int
@@ -69,6 +82,12 @@ class Known(msgspec.Struct, frozen=True):
     seen: float
     form: int = FORM
     """Number of the normal form that ``shape`` is in."""
+
+    @cached_property
+    def compared(self) -> Compared:
+        """What of it is compared with every question."""
+        shape = self.shape
+        return Compared(keys_of(shape), weighed_wording(shape), shape.exception, self.tool.lower())
 
     def as_lesson(
         self, *, similarity: float = 1.0, match: Match = "exact", fix_text: str | None = None, refilled: bool = False
