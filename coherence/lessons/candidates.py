@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from coherence.lessons.naming import LITTLE, Names, Shared, shared_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
 from coherence.lessons.searching import Searching
-from coherence.lessons.shelf import Shelf
+from coherence.lessons.shelf import Listed, Shelf
 from coherence.lessons.slots import digest, keys_of, number
 from coherence.lessons.table import State, parts
 from coherence.store.store import Store
@@ -133,19 +133,12 @@ def _hits(
         [each.kind for each in listed.values()],
         [each.signature == signature for each in listed.values()],
     )
-    ranked = sorted(
-        (-(cosines.get(id, UNKNOWN) + 0.5 * both.named + 0.3 * (each.signature == signature)), id, both)
+    ranked = [
+        (-(cosines.get(id, UNKNOWN) + 0.5 * both[0] + 0.3 * (each[0] == signature)), id, both)
         for (id, each), both in zip(listed.items(), shared, strict=True)
-    )
-    counts: Counter[str] = Counter()
-    chosen: dict[int, Shared] = {}
-    for _, id, both in ranked:
-        pattern = listed[id].pattern
-        counts[pattern] += asked.prose and bool(pattern) and both.named < LITTLE
-        if counts[pattern] <= OF_ONE_PATTERN:
-            chosen[id] = both
-        if len(chosen) == MOST:
-            break
+    ]
+    ranked.sort()
+    chosen = _varied(ranked, listed) if asked.prose else {id: both for _, id, both in ranked[:MOST]}
     if vector is not None:
         others = [id for id in chosen if id not in cosines]
         cosines.update(_cosines(shelf.store, vector, others) if others else {})
@@ -163,6 +156,20 @@ def _hits(
         for id, both in chosen.items()
         if id in known
     ]
+
+
+def _varied(ranked: Sequence[tuple[float, int, Shared]], listed: Mapping[int, Listed]) -> dict[int, Shared]:
+    """Return the first of some lessons, few of one pattern."""
+    counts: Counter[str] = Counter()
+    chosen: dict[int, Shared] = {}
+    for _, id, both in ranked:
+        pattern = listed[id].pattern
+        counts[pattern] += bool(pattern) and both.named < LITTLE
+        if counts[pattern] <= OF_ONE_PATTERN:
+            chosen[id] = both
+        if len(chosen) == MOST:
+            break
+    return chosen
 
 
 def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:

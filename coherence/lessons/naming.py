@@ -51,6 +51,8 @@ KNOWN = (0.5, 0.6, 1.0, 1.0)
 WORD = 6
 """Families of errors in whose messages a name stands from which it is a word like any other."""
 
+_WORDS = ORDINARY | {name for name, count in COUNTS.items() if count >= WORD}
+
 _CASE = 3
 """Bits of a checksum that say where the name stands."""
 
@@ -101,6 +103,8 @@ class Told(NamedTuple):
 
     cases: dict[int, int]
     """Checksum -> where the lesson has the name."""
+    names: frozenset[int]
+    """Their checksums."""
     quoted: frozenset[int]
     """Those that its fix quotes."""
     headed: frozenset[int]
@@ -145,17 +149,18 @@ def asked_names(shape: ErrorShape, text: str) -> Names:
         found[name] = 1.0
     marked = _marked(lines, ASKED)
     for name in _names([shape.text], _NAME, ASKED):
-        found.setdefault(name, 0.3 if is_word(name) else 0.8)
+        found.setdefault(name, 0.3 if name in _WORDS else 0.8)
     beside = not found.keys() >= set(marked[:KEPT])
     for name in marked:
         found.setdefault(name, 0.6)
     for name in _names(lines, _NAME, ASKED):
-        if not is_word(name):
+        if name not in _WORDS:
             found.setdefault(name, 0.4)
     found.pop(shape.exception.lower(), None)
     for name, weight in list(found.items())[:ASKED]:
-        for part in _parts(name):
-            found.setdefault(part, 0.5 * weight)
+        if "-" in name:
+            for part in _parts(name):
+                found.setdefault(part, 0.5 * weight)
     return Names({_number(name): weight for name, weight in found.items()}, beside)
 
 
@@ -164,7 +169,7 @@ def told_names(kept: bytes) -> Told:
     cases = _split(kept)
     headed = frozenset([name for name, case in cases.items() if case >= HEADLINE])
     quoted = frozenset([name for name in headed if cases[name] == QUOTED])
-    return Told(cases, quoted, headed, Shared(0.0, 0.0, 0.0, quoted))
+    return Told(cases, frozenset(cases), quoted, headed, Shared(0.0, 0.0, 0.0, quoted))
 
 
 def shared_names(
@@ -188,38 +193,38 @@ def shared_names(
     that matters. What the question shares with lessons of its signature that are about other names belongs to the
     wording, and weighs little.
     """
-    shared = [other.cases.keys() & asked.weights.keys() for other in others]
+    mine = frozenset(asked.weights)
+    shared = [mine & other.names for other in others]
     counts = Counter(chain.from_iterable(shared))
     sizes = Counter(kinds)
-    many = {kind for kind, size in sizes.items() if size > 1}
-    within = Counter(
-        (kind, name)
-        for names, other, kind in zip(shared, others, kinds, strict=True)
-        if kind in many
-        for name in names | other.quoted
-    )
+    gathered: dict[Hashable, list[int]] = {}
+    for names, other, kind in zip(shared, others, kinds, strict=True):
+        if sizes[kind] > 1:
+            gathered.setdefault(kind, []).extend(names | other.quoted)
+    within = {kind: Counter(each) for kind, each in gathered.items()}
     weights = _weights(asked, others, shared, equal)
     found = []
     for names, other, kind in zip(shared, others, kinds, strict=True):
-        alone = kind not in many
-        if alone and not names:
+        siblings = within.get(kind)
+        if siblings is None and not names:
             found.append(other.apart)
             continue
         both: list[float] = []
         slotted = met = 0.0
         for name in names:
-            case, alike = other.cases[name], 1 if alone else within[kind, name]
+            case, alike = other.cases[name], 1 if siblings is None else siblings[name]
             weight = weights[name] * KNOWN[case]
             both.append(weight / math.sqrt(alike * counts[name]))
             if case >= HEADLINE and asked.weights[name] >= 1.0:
                 slotted = max(slotted, weight / alike)
             if case == QUOTED:
                 met = max(met, weight / alike)
-        both.sort(reverse=True)
+        if len(both) > 1:
+            both.sort(reverse=True)
         named = both[0] + SECOND * (both[1] if len(both) > 1 else 0.0) if both else 0.0
         lacking = other.quoted - names
-        if not alone:  # what all of a kind have is a word of their fix
-            lacking = frozenset(name for name in lacking if within[kind, name] < sizes[kind])
+        if siblings is not None and lacking:  # what all of a kind have is a word of their fix
+            lacking = frozenset([name for name in lacking if siblings[name] < sizes[kind]])
         found.append(Shared(named, slotted, met, lacking))
     return found
 
@@ -247,7 +252,7 @@ def still_lacking(fix: str, lacking: frozenset[int]) -> bool:
 
 def is_word(name: str) -> bool:
     """Tell whether a name in small letters is a word that error messages are made of."""
-    return name in ORDINARY or COUNTS.get(name, 0) >= WORD
+    return name in _WORDS
 
 
 def _split(kept: bytes) -> dict[int, int]:
@@ -290,22 +295,25 @@ def anchor_of(shape: ErrorShape) -> str:
     return max(_PLACEHOLDER.split(shape.template.removeprefix(shape.exception)), key=len).strip(" :'\"")
 
 
-def _marked(lines: Iterable[str], most: int) -> list[str]:
-    quoted = (" ".join(part for part in found if part) for line in lines for found in _QUOTED.findall(line[:2_000]))
+def _marked(lines: Sequence[str], most: int) -> list[str]:
+    quoted = ["".join(found) for line in lines if _holds_quote(line) for found in _QUOTED.findall(line[:2_000])]
     found = [*_names(quoted, _NAME, most), *_names(lines, _MARKED, most)][: max(most, 0)]
-    return [*found, *_names(lines, _DOTTED, DOTTED)]
+    return [*found, *_names([line for line in lines if "." in line], _DOTTED, DOTTED)]
+
+
+def _holds_quote(line: str) -> bool:
+    return "'" in line or '"' in line or "`" in line
 
 
 def _names(parts: Iterable[str], pattern: re.Pattern[str], most: int) -> list[str]:
     """Return the names in some texts, in small letters, each once, in order."""
     found: dict[str, None] = {}
     for part in parts:
-        for name in pattern.findall(part[:2_000]):
-            if len(found) >= most:
-                return list(found)
-            if name:
-                found[name.lower()] = None
-    return list(found)
+        found.update(dict.fromkeys(map(str.lower, pattern.findall(part[:2_000]))))
+        if len(found) > most:
+            break
+    found.pop("", None)
+    return list(found)[:most]
 
 
 def _number(name: str) -> int:

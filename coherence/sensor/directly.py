@@ -32,11 +32,13 @@ def embed_now(
     for text in cache.find(texts, found):
         until = time.monotonic() + timeout_s
         if type(cache.embedder) in OWN:
-            cache.make([text], until, [])
+            made = cache.make_one(text, until)
+            if made is not None:
+                found[text] = made
         else:
             call = Call("embedder", partial(cache.make, [text], until, []), breaker)
             drive_sync(run_stages(_alone(call, until)))
-        cache.find([text], found)
+            cache.find([text], found)
     return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
 
 

@@ -177,6 +177,25 @@ class EmbeddingCache:
             self.unclaim(run.claims)
         report += run.report()
 
+    def make_one(self, text: str, until: float) -> Half | str | None:
+        """Embed one text until a time (monotonic), with an embedder that is not ``async``, one text at a time.
+
+        Returns what is known of it then: its vector, why it has none, or ``None`` if the embedder failed or was late.
+        """
+        key = (self.fingerprint, _digest(text))
+        if self.claim([key]):
+            try:
+                if time.monotonic() <= until:
+                    return self.keep(key, self.embedder.embed(text))
+            except Exception as error:
+                self.note_failure([key], failed(error).message)
+            finally:
+                self.unclaim([key])
+        else:  # another thread has made it, or is making it
+            self.make([text], until, [])
+        with self._lock:
+            return self._kept.get(key)
+
     def claim(self, keys: Sequence[Key]) -> list[Key]:
         """Reserve those of the keys that nobody has made or is making; return them."""
         with self._lock:
@@ -198,8 +217,8 @@ class EmbeddingCache:
         """Tell whether a text failed when it was last tried."""
         return key in self._failed
 
-    def keep(self, key: Key, vector: object) -> None:
-        """Check and keep a vector. A bad one is remembered with its reason, and not made again."""
+    def keep(self, key: Key, vector: object) -> Half | str:
+        """Check, keep and return a vector. A bad one is remembered with its reason, and not made again."""
         entry: Half | str
         try:
             entry = to_half(vector, self._length(key[0]))
@@ -215,6 +234,7 @@ class EmbeddingCache:
                 self._kept.popitem(last=False)
         if self.book is not None and not isinstance(entry, str):
             self.book.write(key[0], key[1], entry.astype("<f2", copy=False).tobytes())
+        return entry
 
     def note_failure(self, keys: Sequence[Key], reason: str) -> None:
         """Remember that texts failed; they are tried again, after the others.

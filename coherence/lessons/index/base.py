@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -194,7 +195,14 @@ def unit_query(vector: npt.ArrayLike, dimensions: int) -> npt.NDArray[np.float32
     array = np.asarray(vector)
     if array.shape != (dimensions,):
         raise ValueError(f"the vector must have shape ({dimensions},), not {array.shape}")
-    unit: npt.NDArray[np.float32] = _to_unit(array[None, :], None)[0]
+    unit: npt.NDArray[np.float32]
+    if array.dtype == np.float32:
+        peak = float(np.abs(array).max())
+        if 0.0 < peak < math.inf:
+            unit = array / peak
+            unit /= np.sqrt(np.vecdot(unit, unit))
+            return unit
+    unit = _to_unit(array[None, :], None)[0]
     return unit
 
 
