@@ -64,7 +64,7 @@ def _of_python(lines: list[str]) -> Headline | None:
     at, message = ends[-1]
     earlier = ends[0][1] if len(ends) > 1 and ends[0][1] != message else ""
     following = _continued(lines, at) if not earlier or _is_bare(message) else ""
-    if _COUNTED.search(message):
+    if _counts(message):
         message = _with_first(lines, at, message)
     elif _is_bare(message) and following:
         message, following = f"{message.rstrip(':')}: {following}", ""
@@ -116,7 +116,7 @@ def _of_pytest(lines: list[str]) -> Headline | None:
     named = next((line for line in block if EXCEPTION.match(line) and not line.startswith("File ")), block[0])
     rest = [line for line in block if line != named and not line.startswith(("+", "-", "?", "File ", "^"))]
     message = named
-    if _COUNTED.search(named):
+    if _counts(named):
         message = _with_first(lines, next(at for at in marked if at >= first and named in lines[at]), named)
     if named.startswith("assert "):
         message = f"AssertionError: {named}"
@@ -166,7 +166,7 @@ def _most_telling(lines: list[str]) -> Headline:
                 break
     message = _RULER.sub("", chosen.text) or chosen.text
     joined = _joined(lines, at, message)
-    if _COUNTED.search(message):
+    if _counts(message):
         message = _with_first(lines, at, message)
     elif joined:
         message = f"{message.rstrip(': (')}: {joined}"
@@ -224,6 +224,11 @@ def _hint(lines: list[str], at: int) -> str:
         if found:
             return line[found.start() :].strip()
     return ""
+
+
+def _counts(message: str) -> bool:
+    """Return whether a message only counts errors, or names a status."""
+    return ("validation error" in message or "(Request ID" in message) and _COUNTED.search(message) is not None
 
 
 def _is_bare(message: str) -> bool:

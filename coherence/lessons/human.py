@@ -48,7 +48,9 @@ def is_prose(lines: list[str]) -> bool:
 
 def _is_printed(line: str) -> bool:
     """Return whether a program wrote a line: what stands before its message, or columns, tell."""
-    if not line[:1].isalnum() or len(_COLUMN.findall(line)) > 1:
+    if not line[:1].isalnum():
+        return True
+    if ("  " in line or not line.isprintable()) and len(_COLUMN.findall(line)) > 1:
         return True
     stripped = strip_prefixes(line)
     return stripped.error or stripped.warning

@@ -52,7 +52,7 @@ def mask(message: str) -> Masked:
     (('name', 'yaml'), ('path', '/srv/app.py'), ('time', '3.2 s'))
     """
     low = message.lower()
-    found = _Masking(any(said in low for said in ERRNO_TEXTS))
+    found = _Masking(any(map(low.__contains__, ERRNO_TEXTS)))
     if "<" in message:
         message = _OBJECT_AT.sub(r"`\1`", _CLASS.sub(r"`\1`", message))
     found.read(message, last=True)
@@ -130,18 +130,18 @@ class _Masking:
                 self._unit = False
                 self._plain(word[len(word.rstrip(_TRAILING)) :])
                 continue
-            if space:
-                self._plain(" ")
             if not arrows and word in ORDINARY and self._before not in _NAMING:
-                self._plain(word)
+                self._plain(f" {word}" if space else word)
                 self._opened, self._inside, self._after_code, self._before = "", False, False, word
                 continue
+            if space:
+                self._plain(" ")
             following = tokens[at + 1 : at + 3]
             spaced = bool(following and following[0][0])
             self._word(word, [word for _, word in following], spaced, ends=last and at + 1 == len(tokens))
             self._opened = word if word in ("(", "[", "{") else ""
             self._inside = word == "(" and not space and at > 0
-            if _HOLDS_WORD.search(word) or word in ("->", "-"):
+            if word[0].isalnum() or _HOLDS_WORD.search(word) or word in ("->", "-"):
                 self._before = word.lower()
         if text[-1:].isspace():
             self._plain(" ")
@@ -159,14 +159,14 @@ class _Masking:
         if core in ("$", "_"):
             self._add("name", core)
             return
-        if not core or not _HOLDS_WORD.search(core):
+        if not core or not (core[0].isalnum() or _HOLDS_WORD.search(core)):
             self._plain(word)
             return
         before = self._word_before()
         called = rest[:1] == ["("] and core.lower() not in ORDINARY and not spaced
         if call or (called and SIMPLE.fullmatch(core)):
             kind = "name"
-        elif core.isalpha() and not CAMEL.search(core):
+        elif core.isalpha() and (core.islower() or not CAMEL.search(core)):
             kind = "name" if self._names(core, trail, before, rest, ends) else ""
         else:
             pair = _PAIR.match(core)
@@ -228,9 +228,10 @@ class _Masking:
     def _names(self, core: str, trail: str, before: str, rest: list[str], ends: bool) -> bool:
         """Whether a plain word stands where names stand."""
         low = core.lower()
-        if _CONTRACTED.search(low):
+        if ("'" in low or "’" in low) and _CONTRACTED.search(low):
             return False
-        if self._before == "->" or rest[:1] == ["->"]:
+        first = rest[0] if rest else ""
+        if self._before == "->" or first == "->":
             return True
         if self._before.endswith(":") and ends and (before in KINDS or before in INTRODUCING or before == "name"):
             return True
@@ -246,7 +247,7 @@ class _Masking:
             return False
         if self._inside:
             return len(core) > 1
-        if rest[:1] in (["is"], ["was"]) and rest[1:] and rest[1] in _ABSENT and before not in _ARTICLES:
+        if first in ("is", "was") and rest[1:] and rest[1] in _ABSENT and before not in _ARTICLES:
             return True
         if self._opened == "(" and trail[:1] == ")":
             return CODE_PARTS.search(low) is None and len(core) > 2
@@ -274,7 +275,7 @@ class _Masking:
             return True
         if before in _FOR and rest[:2] in (["does", "not"], ["not", "found"]):
             return True
-        return trail == ":" and rest[:1] == ["unbound"]
+        return trail == ":" and first == "unbound"
 
     def _plain(self, text: str) -> None:
         self._template.append(text)
@@ -297,9 +298,13 @@ class _Masking:
         if len(self._slots) > 1:
             template = _RUN.sub(r"\1", template.replace(">,)", ">)"))
         template = " ".join(template.split()).strip(" .!?,;:")
-        text = " ".join(_HOLLOW.sub("", "".join(self._text)).split())
-        text = _BEFORE_STOP.sub(r"\1", text).strip(" ,;:")
-        return Masked(template, text, tuple(self._slots[:MOST_SLOTS]))
+        text = "".join(self._text)
+        if "(" in text or "[" in text or "{" in text or "#" in text:
+            text = _HOLLOW.sub("", text)
+        text = " ".join(text.split())
+        if any(map(text.__contains__, _SPACED_STOPS)):
+            text = _BEFORE_STOP.sub(r"\1", text)
+        return Masked(template, text.strip(" ,;:"), tuple(self._slots[:MOST_SLOTS]))
 
 
 def _readable(kind: str, value: str) -> str:
@@ -383,3 +388,4 @@ _DURATIONS = word_set("ms s sec secs second seconds min mins minute minutes hour
 _RUN = re.compile(r"(<(\w+)>)(?:(?:, ?|,? (?:and|or|&|\|) |/| ?\| ?| )(?:and |or )?<\2>)+")
 _HOLLOW = re.compile(r"\(\s*[,:;]?\s*\)|\[\s*[,:;]?\s*\]|\{\s*\}|(?<=\s)#(?=\s)")
 _BEFORE_STOP = re.compile(r"\s+([,.;:)\]])")
+_SPACED_STOPS = (" ,", " .", " ;", " :", " )", " ]")

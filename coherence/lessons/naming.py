@@ -53,7 +53,7 @@ WORD = 6
 
 _WORDS = ORDINARY | {name for name, count in COUNTS.items() if count >= WORD}
 
-_CASE = 3
+_CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
 
 _NAME = re.compile(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
@@ -262,7 +262,7 @@ def _split(kept: bytes) -> dict[int, int]:
 def _slot_names(shape: ErrorShape) -> list[str]:
     told = [_told(slot) for slot in shape.slots]
     letters = (each.strip().lower() for each in told)
-    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, KEPT), *_names(told, _DOTTED, DOTTED)]
+    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, KEPT), *_dotted(told)]
     return list(dict.fromkeys(found))
 
 
@@ -298,7 +298,11 @@ def anchor_of(shape: ErrorShape) -> str:
 def _marked(lines: Sequence[str], most: int) -> list[str]:
     quoted = ["".join(found) for line in lines if _holds_quote(line) for found in _QUOTED.findall(line[:2_000])]
     found = [*_names(quoted, _NAME, most), *_names(lines, _MARKED, most)][: max(most, 0)]
-    return [*found, *_names([line for line in lines if "." in line], _DOTTED, DOTTED)]
+    return [*found, *_dotted(lines)]
+
+
+def _dotted(parts: Iterable[str]) -> list[str]:
+    return _names([part for part in parts if "." in part], _DOTTED, DOTTED)
 
 
 def _holds_quote(line: str) -> bool:
@@ -317,4 +321,4 @@ def _names(parts: Iterable[str], pattern: re.Pattern[str], most: int) -> list[st
 
 
 def _number(name: str) -> int:
-    return crc32(name.encode("utf-8", "surrogatepass")) & ~_CASE
+    return crc32(name.encode() if name.isascii() else name.encode("utf-8", "surrogatepass")) & _APART

@@ -188,11 +188,14 @@ def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ..
     message = template.removeprefix(exception)
     if message.lstrip(": ").startswith("assert "):
         return True
-    words = {word for word in _WORD.findall(_PLACEHOLDER.sub(" ", message).lower()) if word not in _EMPTY_WORDS}
-    named = any(kind in ("name", "path", "version", "url") for kind, _ in slots)
-    if exception in _TELLING_ALONE or _SIGNALLED.search(message):
+    if exception in _TELLING_ALONE or ("1" in message and _SIGNALLED.search(message)):
         return False
-    return len(words) + (1 if named else 0) < (1 if exception and exception not in _GENERAL else 2)
+    named = any(kind in _TELLING_KINDS for kind, _ in slots)
+    lacking = (1 if exception and exception not in _GENERAL else 2) - named
+    if lacking <= 0:
+        return False
+    words = set(_WORD.findall(_PLACEHOLDER.sub(" ", message).lower())) - _EMPTY_WORDS
+    return len(words) < lacking
 
 
 _VALUE = re.compile(r"(?<=[:\[, ])[\"']([^\"'\\]{1,80})[\"'](?!\s?:)")
@@ -201,6 +204,7 @@ _ENCODING = re.compile(r"utf-?(?:8|16|32)(?:-\w+)?|ascii|charmap|cp\d{3,4}|latin
 _SIGNALLED = re.compile(r"\b1[23]\d\b")
 """Exit codes from 126 on, which say how a process ended: not found, or killed by a signal."""
 
+_TELLING_KINDS = frozenset({"name", "path", "version", "url"})
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PLACEHOLDER = re.compile(r"<\w+>")
 _EMPTY_WORDS = word_set(

@@ -43,7 +43,7 @@ def kind_of(word: str, before: str = "") -> str:
         return "id"
     if has_extension(word) and not _BRAND.fullmatch(word):
         return "path"
-    if word.isalpha() and not CAMEL.search(word):
+    if word.isalpha() and (word.islower() or not CAMEL.search(word)):
         return ""
     if _COMPOUND.search(word):
         return "code" if CODE_PARTS.search(word) and SIMPLE.fullmatch(word) else "name"

@@ -72,13 +72,13 @@ def _strength(written: str, line: Line) -> int:
     named = EXCEPTION.match(text) or (_NAMED_LAST.search(text) if text.endswith(")") else None)
     telling = any(map(low.__contains__, TELLING))
     vague = telling or any(map(low.__contains__, VAGUE))
-    if _FINE.match(text) or _CALM.search(low):
+    if _FINE.match(text) or (_may_be_calm(low) and _CALM.search(low)):
         return USUAL
     wrapping = _WRAPPER.match(text) is not None or any(map(low.__contains__, WRAPPERS))
     said = vague or named or line.error or _gives_reason(text) or _names_code(text) or _says_vaguely(text)
     if wrapping or not (said or _FIELD.match(text)):  # most lines of a log
         return WRAPPING if wrapping else _quiet(written, line)
-    if _COUNTS.search(low):
+    if any(map(low.__contains__, _COUNTED)) and _COUNTS.search(low):
         return WRAPPING
     telling = telling and _TELLING.search(low) is not None
     if line.warning and not line.error:
@@ -97,6 +97,11 @@ def _strength(written: str, line: Line) -> int:
     if telling or _gives_reason(text) or _names_code(text) or _NUMBERED.match(text):
         return SAID
     return VAGUELY if vague or _says_vaguely(text) else NOTHING
+
+
+def _may_be_calm(low: str) -> bool:
+    """Return whether a line holds what :data:`_CALM` takes longer to look for."""
+    return low.endswith(_CALM_ENDS) or any(map(low.__contains__, _CALM_PARTS))
 
 
 def _quiet(written: str, line: Line) -> int:
@@ -182,12 +187,16 @@ _CALM = re.compile(
     r"|\balready (?:the newest|up[ -]to[ -]date|installed|satisfied)"
 )
 """What tells that all is well, or is said at a low log level."""
+_CALM_ENDS = ("yes", "no", "done", "ok", "cached", "not found")
+_CALM_PARTS = ("level", "lvl", "severity", ". ", ", ", "; ", "already ", "\n")
 _COUNTS = re.compile(
     r"(?<![\w.:/])\d+ (?:errors?|failed|failures?|failing|warnings?)\b(?! for\b)"
     r"|\b(?:failed|failures|errors)\s?[=:]\s?\d|\b(?:use|run|rerun|re-run|running)\b.{0,30} -{1,2}\w[\w-]* "
     r"(?:option |switch |flag )?(?:for|to)\b"
 )
 """How many failed, and which option would tell more."""
+_COUNTED = (" error", " fail", " warning", "failed", "failures", "errors", " -")
+"""Parts of what this finds."""
 _TELLING = re.compile("(?<![\\w/.=-])(?:" + "|".join(map(re.escape, TELLING)) + ")(?![=/_])(?!-\\w)")
 _VAGUE = re.compile(r"(?<![\w/.=-])(?:" + "|".join(map(re.escape, VAGUE)) + r")(?:s|d|ed|ing|ure|ures)?(?![\w=/-])")
 _PATH = re.compile(r"[\w~.-]{0,200}[/\\][^\s:]{0,400}")

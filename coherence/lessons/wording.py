@@ -16,7 +16,9 @@ def reword(message: str) -> tuple[str, str]:
     (('E0382', 'borrow of moved value: `x`'), "command not found: 'jq'")
     """
     message = " ".join(message.split())
-    message = _WRAPPED.sub("", _RPC.sub("", message) if "rpc error" in message else message)
+    message = _RPC.sub("", message) if "rpc error" in message else message
+    if ": fatal: " in message or ": error: " in message or ": panic: " in message:
+        message = _WRAPPED.sub("", message)
     if message.endswith(")") and (found := _CAUSED.search(message)):
         message = f"{message[: found.start()]}: {found[1]}"
     exception, message = _exception_of(_PROGRAM.sub("", message) if message[:1] in "/." else message)
@@ -24,7 +26,7 @@ def reword(message: str) -> tuple[str, str]:
     if told:
         said = next(group for group in told.groups() if group)
         message = f"{message[: told.start()].partition('{')[0]}{said}".strip()
-    for pattern, replacement in _REWORDINGS:
+    for pattern, replacement in _REWORDINGS if "not found" in message.lower() else _REWORDINGS[NOT_FOUND:]:
         found = pattern.match(message)
         if found:
             message = found.expand(replacement) + message[found.end() :]
@@ -109,6 +111,8 @@ _ASIDE = re.compile(
     r"|\(?(?:Did you (?:mean|forget)|did you mean|Maybe you meant|Perhaps you|perhaps you).{0,300}$)"
 )
 _SHELL = r"(?:-?(?:/\S{0,80}/)?(?:ba|z|da|a|k|c|tc|fi)?sh(?:\.exe)?|\S{1,200}\.(?:ba|z)?sh):\s?(?:line )?(?:\d+:\s?)?"
+NOT_FOUND = 3
+"""So many of these, the first ones, say that something was not found."""
 _REWORDINGS = (
     (re.compile(rf"^{_SHELL}command not found: (\S+)$"), r"command not found: '\1'"),
     (
