@@ -163,5 +163,7 @@ class _Weights(dict[str, float]):
 
 _RARE = math.log((FAMILIES + 1) / (RARE + 0.5))
 _WEIGHT_OF = _Weights(
-    (word, math.log((FAMILIES + 1) / (count + 0.5))) for count, words in _STEMS_BY_COUNT.items() for word in words.split()
+    (word, math.log((FAMILIES + 1) / (count + 0.5)))
+    for count, words in _STEMS_BY_COUNT.items()
+    for word in words.split()
 ).__getitem__

@@ -199,7 +199,8 @@ def unit_query(vector: npt.ArrayLike, dimensions: int) -> npt.NDArray[np.float32
     if array.dtype == np.float32:
         peak = float(np.abs(array).max())
         if 0.0 < peak < math.inf:
-            unit = array / peak
+            unit = array.astype(np.float32)
+            unit /= peak
             unit /= np.sqrt(np.vecdot(unit, unit))
             return unit
     unit = _to_unit(array[None, :], None)[0]
