@@ -192,7 +192,10 @@ def _beside(judged: Scored, made: Sequence[Scored]) -> Scored:
 def sure_features(best: Scored, rivals: Iterable[Scored]) -> Features:
     """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
     others = [each.odds for each in rivals if each.fix != best.fix]
-    return (*best.given, min(best.odds - max(others), MOST_AHEAD) if others else MOST_AHEAD)
+    ahead = best.odds - max(others) if others else MOST_AHEAD
+    named, keyless, refilled = best.given[0], best.given[3], best.given[4]
+    shared = 1.0 if keyless or refilled else min(max(named, LITTLE), 1.0)  # alone with other names proves little
+    return (*best.given, min(ahead, MOST_AHEAD * shared))
 
 
 def _is_same(asked: ErrorShape, hit: Hit) -> bool:

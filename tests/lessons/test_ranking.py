@@ -53,6 +53,12 @@ def test_an_equal_signature_and_equal_names_are_said_by_default() -> None:
     assert [lesson.id for lesson in rank(shape(), "", None, equal(known()), 3)] == [1]
 
 
+def test_a_lone_lesson_about_another_name_is_unlikely() -> None:
+    (other,) = rank(shape("yaml"), "", "Bash", equal(known(1, "pip install setuptools", "pkg_resources")), 3, least=0.0)
+    (own,) = rank(shape("yaml"), "", "Bash", equal(known(1, "pip install pyyaml", "yaml")), 3, least=0.0)
+    assert other.similarity < 0.5 < own.similarity  # 0.5 is what a monitor tells
+
+
 def test_records_decide_between_equal_lessons_and_then_the_newer_one() -> None:
     hits = equal(known(1, "a"), known(2, "b", failed=1), known(3, "c"), known(4, "d", helped=3, failed=1))
     found = rank(shape(), "", "Bash", hits, 9, least=0.0)
