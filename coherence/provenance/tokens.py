@@ -14,14 +14,13 @@ MAX_CHARS = 20_000
 MAX_TOKEN = 100
 """Characters of a token; longer runs of letters are no words."""
 
-FUNCTION_WORDS = frozenset(
-    (
-        "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
-        "into is it its just let may me more most my no not of off on or our out over own she should so some such than "
-        "that the their them then there these they this those to too up us very was we were what when where which who "
-        "will with would you your"
-    ).split()  # noqa: SIM905  # a hundred lines otherwise
+_FUNCTION_WORDS = (
+    "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
+    "into is it its just let may me more most my no not of off on or our out over own she should so some such than "
+    "that the their them then there these they this those to too up us very was we were what when where which who "
+    "will with would you your"
 )
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that say nothing of what a text is about."""
 
 _TOKEN = re.compile(
