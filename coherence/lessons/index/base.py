@@ -174,14 +174,10 @@ def check_ids(ids: npt.ArrayLike) -> Ids:
     return given
 
 
-def check_new(ids: Ids) -> None:
-    """Raise a ``ValueError`` that names an id given twice."""
-    if len(ids) < 2:
-        return
-    ordered = np.sort(ids)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    if twice.size:
-        raise ValueError(f"id {twice[0]} is given twice")
+def check_absent(known: Ids) -> None:
+    """Raise a ``ValueError`` that names the first of the ids which an index has, if there are any."""
+    if known.size:
+        raise ValueError(f"id {known[0]} is in the index already")
 
 
 def unit_query(vector: npt.ArrayLike, dimensions: int) -> npt.NDArray[np.float32]:
@@ -207,28 +203,41 @@ def unit_query(vector: npt.ArrayLike, dimensions: int) -> npt.NDArray[np.float32
     return unit
 
 
-def unit_rows(ids: Ids, vectors: npt.ArrayLike, dimensions: int) -> HalfRows:
-    """Return vectors as an index keeps them: of unit length, rounded to float16.
+def new_rows(ids: npt.ArrayLike, vectors: npt.ArrayLike, dimensions: int) -> tuple[Ids, HalfRows]:
+    """Return ids and vectors as an index keeps them: vectors of unit length, rounded to float16.
 
     Raises
     ------
     ValueError
-        If they have another shape, NaN, infinity or only zeros; the message names the id.
+        If ids are not integers of 0 or above in one dimension or one is given twice; if vectors have another shape,
+        NaN, infinity or only zeros. The message names the id.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> unit_rows(np.array([7]), [[3.0, 4.0]], 2).tolist()
-    [[0.60009765625, 0.7998046875]]
+    >>> ids, rows = new_rows([7], [[3.0, 4.0]], 2)
+    >>> ids.tolist(), rows.tolist()
+    ([7], [[0.60009765625, 0.7998046875]])
     """
+    given = check_ids(ids)
+    _check_once(given)
     array = np.asarray(vectors)
-    if array.shape != (len(ids), dimensions):
-        raise ValueError(f"vectors must have shape ({len(ids)}, {dimensions}), not {array.shape}")
+    if array.shape != (len(given), dimensions):
+        raise ValueError(f"vectors must have shape ({len(given)}, {dimensions}), not {array.shape}")
     rows = np.empty(array.shape, np.float16)
     for start in range(0, len(rows), CHUNK_ROWS):
         part = slice(start, start + CHUNK_ROWS)
-        rows[part] = _to_unit(array[part], ids[part])
-    return rows
+        rows[part] = _to_unit(array[part], given[part])
+    return given, rows
+
+
+def _check_once(ids: Ids) -> None:
+    """Raise a ``ValueError`` that names an id given twice."""
+    if len(ids) < 2:
+        return
+    ordered = np.sort(ids)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if twice.size:
+        raise ValueError(f"id {twice[0]} is given twice")
 
 
 def _to_unit(rows: npt.NDArray[Any], ids: Ids | None) -> npt.NDArray[np.float32]:

@@ -19,12 +19,12 @@ from coherence.lessons.index.base import (
     IndexMismatch,
     IndexStats,
     Mark,
+    check_absent,
     check_dimensions,
     check_ids,
     check_k,
-    check_new,
+    new_rows,
     unit_query,
-    unit_rows,
 )
 from coherence.lessons.index.rows import chunks
 from coherence.lessons.index.table import Table
@@ -77,13 +77,9 @@ class LocalIndex:
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors, all or none; see :meth:`VectorIndex.add`."""
-        given = check_ids(ids)
-        check_new(given)
-        rows = unit_rows(given, vectors, self.dimensions)
+        given, rows = new_rows(ids, vectors, self.dimensions)
         with self._lock:
-            known = self._table.has(given)
-            if known.any():
-                raise ValueError(f"id {given[known][0]} is in the index already")
+            check_absent(given[self._table.has(given)])
             self._view = None
             for start in range(0, len(given), CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)

@@ -18,12 +18,12 @@ from coherence.lessons.index.base import (
     IndexMismatch,
     IndexStats,
     Mark,
+    check_absent,
     check_dimensions,
     check_ids,
     check_k,
-    check_new,
+    new_rows,
     unit_query,
-    unit_rows,
 )
 
 INSTALL = '  pip install "coherence-sensor[qdrant]"'
@@ -84,12 +84,8 @@ class QdrantIndex:
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors; see :meth:`VectorIndex.add`. A failing server may have taken some: ask :meth:`missing`."""
-        given = check_ids(ids)
-        check_new(given)
-        rows = unit_rows(given, vectors, self.dimensions)
-        known = np.setdiff1d(given, self.missing(given))
-        if known.size:
-            raise ValueError(f"id {known[0]} is in the index already")
+        given, rows = new_rows(ids, vectors, self.dimensions)
+        check_absent(np.setdiff1d(given, self.missing(given)))
         with _asking():
             for start in range(0, len(given), BATCH):
                 part = slice(start, start + BATCH)
