@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from coherence.lessons.cleaning import HEAD, TAIL
+from coherence.lessons.cleaning import HEAD, MOST_OF_LESSON, TAIL
 from coherence.lessons.naming import anchor_of, kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
@@ -15,9 +15,6 @@ from coherence.protocols import Embedder
 from coherence.providers.minilm import default_embedder
 from coherence.redact import redact
 from coherence.sensor.embedding import EmbeddingCache
-
-MAX_ERROR = 4_000
-"""Characters of an error that are kept; of longer ones the ends."""
 
 MAX_FIX = 2_000
 MAX_NAME = 200
@@ -55,15 +52,15 @@ def make_new(
 
 def shortened(error: str, shape: ErrorShape) -> str:
     """Return an error of limited length: of a longer one both ends, and the lines that say what went wrong."""
-    if len(error) <= MAX_ERROR:
+    if len(error) <= MOST_OF_LESSON:
         return error
     anchor = anchor_of(shape)
     lines = error.splitlines()
     at = next((at for at, line in enumerate(lines) if anchor and anchor in line), None)
     if at is None:
-        return short(error, MAX_ERROR)
-    told = short("\n".join(lines[max(at - AROUND, 0) : at + AROUND + 1]), MAX_ERROR // 4)
-    third = MAX_ERROR * 3 // 8 - 10
+        return short(error, MOST_OF_LESSON)
+    told = short("\n".join(lines[max(at - AROUND, 0) : at + AROUND + 1]), MOST_OF_LESSON // 4)
+    third = MOST_OF_LESSON * 3 // 8 - 10
     return f"{error[:third]}\n[…]\n{told}\n[…]\n{error[-third:]}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from coherence.events import ToolCall, ToolResult
+from coherence.lessons.cleaning import MOST_OF_TROUBLE
 from coherence.lessons.fixing import Solved, Trouble, add_steps, is_retry, solve
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.signs import says_something, shows_failure
@@ -26,9 +27,6 @@ MAX_CALLS = 64
 
 MAX_AGE = 40
 """Tool results after which an error that was not solved is given up: what was done by then was other work."""
-
-MAX_ERROR = 4_000
-"""Characters of an error that are kept."""
 
 MAX_CALL = 400
 """Characters of a failed call that are kept."""
@@ -174,6 +172,6 @@ def _repeat(trouble: Trouble, seq: int, made: Made, text: str, results: int) -> 
 
 
 def _kept(text: str) -> str:
-    if len(text) > MAX_ERROR:
+    if len(text) > MOST_OF_TROUBLE:
         text = f"{text[:1_490]}\n[…]\n{text[-2_500:]}"
     return clean(text)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from coherence.lessons.cleaning import MOST_OF_LESSON
 from coherence.lessons.errors import LessonError
-from coherence.lessons.intake import MAX_ERROR, MAX_FIX
+from coherence.lessons.intake import MAX_FIX
 from coherence.lessons.records import Origin
 from coherence.lessons.store import LessonStore
 from coherence.providers import HashingEmbedder
@@ -163,7 +164,7 @@ def test_hostile_text_is_kept_bounded_and_found_again(path: Path, text: str) -> 
         id = learn(store, "", text, error_text=text, pattern=text, tool=text)
         kept = store.get(id)
         assert kept is not None
-        assert 0 < len(kept.error_text) <= MAX_ERROR
+        assert 0 < len(kept.error_text) <= MOST_OF_LESSON
         assert 0 < len(kept.fix_text) <= MAX_FIX
         assert len(kept.pattern) <= 200 >= len(kept.tool)
         for each in (kept.error_text, kept.fix_text, kept.pattern, kept.tool):
