@@ -80,7 +80,7 @@ class Recollection(msgspec.Struct):
         else, nothing is known, and after ten tool results nobody can tell any more.
         """
         if type(event) is ToolCall:
-            self.troubles.observe_call(seq, event)
+            self.troubles.observe_call(event)
         elif type(event) is ToolResult:
             if called > self.looked:  # of a parallel call, it says nothing about what was recalled
                 self.recalled, self.told = (), []

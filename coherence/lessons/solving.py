@@ -48,7 +48,7 @@ class Troubles(msgspec.Struct):
     >>> troubles = Troubles()
     >>> def did(seq, command, result, error=False):
     ...     arguments = msgspec.Raw(msgspec.json.encode({"command": command}))
-    ...     troubles.observe_call(seq, ToolCall("Bash", arguments, f"c{seq}"))
+    ...     troubles.observe_call(ToolCall("Bash", arguments, f"c{seq}"))
     ...     return troubles.observe_result(seq + 1, ToolResult(result, error=error, call_id=f"c{seq}"))
     >>> did(1, "python app.py", "ModuleNotFoundError: No module named 'yaml'", error=True)
     ()
@@ -63,7 +63,7 @@ class Troubles(msgspec.Struct):
     results: int = 0
     """Tool results so far."""
 
-    def observe_call(self, seq: int, event: ToolCall) -> None:
+    def observe_call(self, event: ToolCall) -> None:
         """Take in a call: it is remembered until its result."""
         self.calls.append(made_by(event.call_id, event.tool_name, bytes(event.arguments)))
         if len(self.calls) > MAX_CALLS:

@@ -24,7 +24,7 @@ class Story:
     def did(self, tool: str, arguments: Any, result: str, error: bool = False) -> "Story":
         self.seq += 2
         raw = msgspec.Raw(json.dumps(arguments).encode())
-        self.troubles.observe_call(self.seq - 1, ToolCall(tool, raw, f"c{self.seq}"))
+        self.troubles.observe_call(ToolCall(tool, raw, f"c{self.seq}"))
         solved = self.troubles.observe_result(self.seq, ToolResult(result, error=error, call_id=f"c{self.seq}"))
         self.solved += solved
         return self

@@ -226,7 +226,7 @@ def test_a_result_without_a_call_teaches_nothing() -> None:
 def test_results_without_an_id_belong_to_the_last_call() -> None:
     troubles = Troubles()
     for command, error in (("python app.py", True), ("pip install pyyaml", False), ("python app.py", False)):
-        troubles.observe_call(1, ToolCall("Bash", msgspec.Raw(json.dumps({"command": command}).encode()), "x"))
+        troubles.observe_call(ToolCall("Bash", msgspec.Raw(json.dumps({"command": command}).encode()), "x"))
         solved = troubles.observe_result(2, ToolResult(YAML if error else "ok", error=error))
     assert [lesson.fix_text for lesson in solved] == ["pip install pyyaml"]
 
@@ -235,7 +235,7 @@ def test_calls_in_parallel_find_their_results() -> None:
     troubles = Troubles()
 
     def call(id: str, command: str) -> None:
-        troubles.observe_call(1, ToolCall("Bash", msgspec.Raw(json.dumps({"command": command}).encode()), id))
+        troubles.observe_call(ToolCall("Bash", msgspec.Raw(json.dumps({"command": command}).encode()), id))
 
     call("a", "python app.py")
     call("b", "pytest a.py")
@@ -271,7 +271,7 @@ def test_what_waits_is_bounded_in_number_and_age() -> None:
         story.ran("ls")
     assert story.troubles.open == []
     for number in range(MAX_CALLS + 5):
-        story.troubles.observe_call(1, ToolCall("f", msgspec.Raw(b"{}"), str(number)))
+        story.troubles.observe_call(ToolCall("f", msgspec.Raw(b"{}"), str(number)))
     assert [call.id for call in story.troubles.calls] == [str(number) for number in range(5, MAX_CALLS + 5)]
 
 

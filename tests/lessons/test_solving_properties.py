@@ -46,7 +46,7 @@ STEPS = st.one_of(
 def apply(troubles: Troubles, seq: int, step: tuple[Any, ...]) -> tuple[Solved, ...]:
     if step[0] == "call":
         raw = msgspec.Raw(msgspec.json.encode(step[2]))
-        troubles.observe_call(seq, ToolCall(step[1], raw, step[3]))
+        troubles.observe_call(ToolCall(step[1], raw, step[3]))
     elif step[0] == "result":
         return troubles.observe_result(seq, ToolResult(step[1], error=step[2], call_id=step[3]))
     else:
@@ -86,7 +86,7 @@ def test_any_life_is_bounded_and_can_be_kept_in_the_middle(steps: list[tuple[Any
 def test_bytes_that_are_no_json_and_lone_surrogates_break_nothing(arguments: bytes, tool: str, result: str) -> None:
     troubles = Troubles()
     for name in (tool, "Bash", "Edit", "\ud800"):
-        troubles.observe_call(1, ToolCall(name, msgspec.Raw(arguments), "\udfff"))
+        troubles.observe_call(ToolCall(name, msgspec.Raw(arguments), "\udfff"))
         troubles.observe_result(2, ToolResult(f"Error: {result}\ud800", error=True))
     msgspec.json.decode(msgspec.json.encode(troubles), type=Troubles)
 
@@ -97,6 +97,6 @@ def test_a_state_of_large_events_stays_small() -> None:
         text = f"{chr(97 + number % 26)}" * 200_000
         for tool, key in (("Bash", "command"), ("Write", "content"), ("add_thing", "text")):
             raw = msgspec.Raw(msgspec.json.encode({key: f"python {text}", "path": text}))
-            troubles.observe_call(number, ToolCall(tool, raw, "c" * 10_000))
+            troubles.observe_call(ToolCall(tool, raw, "c" * 10_000))
             troubles.observe_result(number, ToolResult(f"Error: {text}", error=number % 2 == 0))
     assert len(msgspec.msgpack.encode(troubles)) < 100_000  # 8 errors of 4,000 characters, 5 steps of 240 each
