@@ -52,6 +52,7 @@ WORD = 6
 """Families of errors in whose messages a name stands from which it is a word like any other."""
 
 _WORDS = ORDINARY | {name for name, count in COUNTS.items() if count >= WORD}
+"""What error messages are made of, in small letters."""
 
 _CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
@@ -129,7 +130,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
         found.setdefault(name, ELSEWHERE)
     said = set(_names([fix[:400]], _NAME, ASKED))
     for name in _names((shape.text, *lines), _NAME, ASKED):
-        if name in said and (name in found or not is_word(name)):
+        if name in said and (name in found or name not in _WORDS):
             found[name] = QUOTED
     found.pop(shape.exception.lower(), None)  # says what kind of error it is
     for name, case in list(found.items()):
@@ -250,11 +251,6 @@ def still_lacking(fix: str, lacking: frozenset[int]) -> bool:
     return any(_number(name) in lacking for name in _names([fix[:400]], _NAME, ASKED))
 
 
-def is_word(name: str) -> bool:
-    """Tell whether a name in small letters is a word that error messages are made of."""
-    return name in _WORDS
-
-
 def _split(kept: bytes) -> dict[int, int]:
     return {name & ~_CASE: name & _CASE for name in memoryview(kept).cast("I")}
 
@@ -274,7 +270,7 @@ def _told(slot: Slot) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    return [part for part in name.split("-") if len(part) > 2 and not is_word(part)] if "-" in name else []
+    return [part for part in name.split("-") if len(part) > 2 and part not in _WORDS] if "-" in name else []
 
 
 def _lines(shape: ErrorShape, text: str) -> list[str]:

@@ -24,7 +24,7 @@ import msgspec
 
 from coherence.lessons.naming import LITTLE, still_lacking
 from coherence.lessons.normal import ErrorShape
-from coherence.lessons.rarity import alike_wordings, weighed_wording
+from coherence.lessons.rarity import alike, wording_of
 from coherence.lessons.records import Hit, Known, Lesson, Match
 from coherence.lessons.slots import keys_of, refill
 
@@ -254,7 +254,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
 
     Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
     """
-    keys, wording, used = keys_of(asked), weighed_wording(asked), (tool or "").lower()
+    keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
     found: list[Features] = []
     for hit, same in zip(hits, words(asked.text, [hit.known.shape.text for hit in hits]), strict=True):
         theirs, their_wording, exception, their_tool = hit.known.compared
@@ -265,7 +265,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
                 1.0 if equal and keys == theirs else 0.0,
                 UNKNOWN_COSINE if cosine is None else cosine,
                 same,
-                1.0 if equal else alike_wordings(wording, their_wording),
+                1.0 if equal else alike(wording, their_wording),
                 _same_exception(asked.exception, exception),
                 1.0 if used and used == their_tool else 0.0,
                 1.0 if equal and asked.weak else 0.0,

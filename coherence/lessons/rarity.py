@@ -118,18 +118,13 @@ class Wording(NamedTuple):
     weight: float
 
 
-def wording_of(shape: ErrorShape) -> frozenset[str]:
-    """Return the stems of what an error says without what it names."""
-    return frozenset(shape.words)
-
-
-def weighed_wording(shape: ErrorShape) -> Wording:
+def wording_of(shape: ErrorShape) -> Wording:
     """Return the stems of what an error says without what it names, weighed once for many comparisons."""
-    stems = wording_of(shape)
-    return Wording(stems, _weight(stems))
+    stems = frozenset(shape.words)
+    return Wording(stems, math.fsum(map(_WEIGHT_OF, stems)))
 
 
-def alike(one: frozenset[str], other: frozenset[str]) -> float:
+def alike(one: Wording, other: Wording) -> float:
     """Return how much of what two wordings say is the same, in [0, 1]: a cosine of words weighted by rarity.
 
     The weight is the inverse document frequency, ``log((families + 1) / (families with the word + 0.5))``
@@ -137,21 +132,13 @@ def alike(one: frozenset[str], other: frozenset[str]) -> float:
 
     Examples
     --------
-    >>> said = frozenset({"no", "module", "named"})
-    >>> alike(said, said), alike(said, frozenset({"denied"}))
+    >>> from coherence.lessons.normal import normalise
+    >>> lacking, denied = [wording_of(normalise(f"Error: {said}")) for said in ("no such module", "permission denied")]
+    >>> alike(lacking, lacking), alike(lacking, denied)
     (1.0, 0.0)
     """
-    return alike_wordings(Wording(one, _weight(one)), Wording(other, _weight(other)))
-
-
-def alike_wordings(one: Wording, other: Wording) -> float:
-    """Return what :func:`alike` does, of wordings that are weighed already."""
-    both = one[0] & other[0]
-    return math.fsum(map(_WEIGHT_OF, both)) / math.sqrt(one[1] * other[1]) if both else 0.0
-
-
-def _weight(words: frozenset[str]) -> float:
-    return math.fsum(map(_WEIGHT_OF, words))
+    both = one.stems & other.stems
+    return math.fsum(map(_WEIGHT_OF, both)) / math.sqrt(one.weight * other.weight) if both else 0.0
 
 
 class _Weights(dict[str, float]):

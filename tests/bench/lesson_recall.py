@@ -33,7 +33,6 @@ from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.intake import make_new, safe_ends
 from coherence.lessons.naming import asked_names
 from coherence.lessons.normal import ErrorShape, normalise
-from coherence.lessons.rarity import wording_of
 from coherence.lessons.records import Hit
 
 ERRORS = Path(__file__).resolve().parents[1] / "lessons" / "errors"
@@ -329,7 +328,7 @@ def count_words(least: int = 3) -> None:
         counts.update(
             {word for shape in shapes for word in _WORD.findall(f"{shape.template} {shape.exception}".lower())}
         )
-        stems.update({stem for shape in shapes for stem in wording_of(shape)})
+        stems.update({stem for shape in shapes for stem in shape.words})
     say("FAMILIES", str(len(known) + len(never)), "")
     for name, found in (("_BY_COUNT", counts), ("_STEMS_BY_COUNT", stems)):
         groups: dict[int, list[str]] = {}
