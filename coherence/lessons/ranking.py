@@ -101,6 +101,11 @@ class Scored(msgspec.Struct, frozen=True):
     chance: float = 0.0
     """That it names the right fix."""
 
+    @property
+    def refilled(self) -> bool:
+        """Whether the fix took over the names of the question."""
+        return self.fix != self.hit.known.fix_text
+
 
 def rank(
     asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit], k: int, least: float | None = None
@@ -127,14 +132,15 @@ def rank(
     found: list[tuple[float, int, Lesson]] = []
     for judged in judge(asked, question, tool, hits, least):
         known = judged.hit.known
-        refilled = judged.fix != known.fix_text
-        chance = min(judged.chance, GUESSED if refilled else 1.0) * record_factor(known)
+        chance = min(judged.chance, GUESSED if judged.refilled else 1.0) * record_factor(known)
         if chance < least:
             continue
         match: Match = "similar"
         if judged.hit.equal:
             match = "exact" if keys_of(known.shape) == keys_of(asked) else "shape"
-        lesson = known.as_lesson(similarity=round(chance, 4), match=match, fix_text=judged.fix, refilled=refilled)
+        lesson = known.as_lesson(
+            similarity=round(chance, 4), match=match, fix_text=judged.fix, refilled=judged.refilled
+        )
         found.append((-chance, -known.id, lesson))
     best: dict[str, Lesson] = {}
     for _, _, lesson in sorted(found, key=lambda each: each[:2]):
@@ -175,26 +181,35 @@ def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit
             given = name_features(asked, hit, rival, fix)
             same = _is_same(asked, hit) and rival.named - hit.named < LITTLE
             made.append(Scored(hit, fix, kind, given, same, weighed(ORDER, given)))
-    return made if asked.prose else [_beside(each, made) for each in made]
+    return made if asked.prose else _beside_each_other(made)
 
 
-def _beside(judged: Scored, made: Sequence[Scored]) -> Scored:
-    """Return a candidate with its chance: that of its kind, and of the best names there, less what its own fall short.
+def _beside_each_other(made: Sequence[Scored]) -> list[Scored]:
+    """Return candidates with their chances: of their kind, and of the best names there, less what their own fall short.
 
     What is sure is so beside the others only: a lesson that shares a word is likely right where no other shares more.
     """
-    rivals = [each for each in made if each.kind >= RIVAL * judged.kind]
-    best = max(rivals, key=lambda each: each.odds)
-    names = logistic(SURE, sure_features(best, rivals)) * math.exp(TEMPER * (judged.odds - best.odds))
-    return msgspec.structs.replace(judged, chance=judged.kind * (max(names, SAME) if judged.same else names))
+    best_of: dict[int, tuple[Scored, float]] = {}  # by the number of rivals: of two sets, one holds the other
+    found = []
+    for judged in made:
+        rivals = [each for each in made if each.kind >= RIVAL * judged.kind]
+        if len(rivals) not in best_of:
+            best = max(rivals, key=lambda each: each.odds)
+            best_of[len(rivals)] = best, logistic(SURE, sure_features(best, rivals))
+        best, sure = best_of[len(rivals)]
+        names = sure * math.exp(TEMPER * (judged.odds - best.odds))
+        chance = judged.kind * (max(names, SAME) if judged.same else names)
+        found.append(msgspec.structs.replace(judged, chance=chance))
+    return found
 
 
 def sure_features(best: Scored, rivals: Iterable[Scored]) -> Features:
     """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
     others = [each.odds for each in rivals if each.fix != best.fix]
     ahead = best.odds - max(others) if others else MOST_AHEAD
-    named, keyless, refilled = best.given[0], best.given[3], best.given[4]
-    shared = 1.0 if keyless or refilled else min(max(named, LITTLE), 1.0)  # alone with other names proves little
+    keyed = bool(keys_of(best.hit.known.shape))
+    # Alone with other names proves little.
+    shared = min(max(best.hit.named, LITTLE), 1.0) if keyed and not best.refilled else 1.0
     return (*best.given, min(ahead, MOST_AHEAD * shared))
 
 
