@@ -1,6 +1,11 @@
 """Settings for the whole suite."""
 
-from collections.abc import Iterator
+import os
+import signal
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,3 +21,41 @@ def no_faults(caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest) 
     yield
     if "compat" in request.path.parts and "broken" not in request.node.name:
         assert not [record for record in caplog.get_records("call") if record.name == "coherence"]
+
+
+@pytest.fixture
+def in_child() -> Callable[[Callable[[], object]], str]:
+    """Fork, run an action in the child, and return what it returned or raised there, as text."""
+
+    def run(action: Callable[[], object]) -> str:
+        receiver, sender = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork with threads
+            child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(60)  # a child that hangs says nothing
+                try:
+                    said = repr(action())
+                except BaseException as error:
+                    said = f"{type(error).__name__}: {error}"
+                os.write(sender, said.encode()[:60_000])
+            finally:
+                os._exit(0)
+        os.close(sender)
+        with os.fdopen(receiver, "rb") as file:
+            said = file.read().decode()
+        os.waitpid(child, 0)
+        return said
+
+    return run
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """Return a folder that every user may enter, and that can be removed whatever a test forbids."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)

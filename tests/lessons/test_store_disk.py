@@ -6,8 +6,9 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -15,6 +16,8 @@ from coherence.lessons import searching
 from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.store import Store
 from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+
+InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits and users")
 
@@ -93,36 +96,23 @@ def test_a_file_that_may_not_grow(path: Path) -> None:
 
 
 @posix
-def test_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_is() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path = folder / "lessons.db"
-        with open_store(path) as store:
-            learn(store, "y")
-        path.chmod(0o444)
-        folder.chmod(0o555)
-        receiver, sender = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                if os.geteuid() == 0:
-                    os.setuid(65534)  # root may write everywhere
-                try:
-                    learn(open_store(path), "z")
-                    said = "written"
-                except Exception as error:
-                    said = f"{type(error).__name__} {error}"
-                os.write(sender, said.encode())
-            finally:
-                os._exit(0)
-        os.close(sender)
-        os.waitpid(child, 0)
-        said = os.read(receiver, 10_000).decode()
-        os.close(receiver)
-        folder.chmod(0o755)
-        assert said.startswith(f"StoreError {path}: ")
-        assert "read-only" in said
-        assert check_file(path) == 1
+def test_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_is(public_folder: Path, in_child: InChild) -> None:
+    path = public_folder / "lessons.db"
+    with open_store(path) as store:
+        learn(store, "y")
+    path.chmod(0o444)
+    public_folder.chmod(0o555)
+
+    def learn_as_nobody() -> int:
+        if os.geteuid() == 0:
+            os.setuid(65534)  # root may write everywhere
+        return learn(open_store(path), "z")
+
+    said = in_child(learn_as_nobody)
+    assert said.startswith(f"StoreError: {path}: ")
+    assert "read-only" in said
+    public_folder.chmod(0o755)
+    assert check_file(path) == 1
 
 
 def test_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:

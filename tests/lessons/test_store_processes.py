@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from coherence.lessons.store import LessonStore
 from coherence.store.store import Store
 from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+
+InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork or SIGKILL")
 
@@ -223,31 +224,8 @@ def test_a_rebuild_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     assert check_file(path) == 150
 
 
-def in_child(action: Callable[[], object]) -> str:
-    """Fork, run ``action`` in the child, and return what it returned or raised there, as text."""
-    receiver, sender = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork with threads
-        child = os.fork()
-    if child == 0:
-        try:
-            signal.alarm(20)  # a child that hangs says nothing
-            try:
-                said = repr(action())
-            except BaseException as error:
-                said = f"{type(error).__name__}: {error}"
-            os.write(sender, said.encode()[:60_000])
-        finally:
-            os._exit(0)
-    os.close(sender)
-    with os.fdopen(receiver, "rb") as file:
-        said = file.read().decode()
-    os.waitpid(child, 0)
-    return said
-
-
 @posix
-def test_parent_and_child_go_on_after_a_fork(tmp_path: Path) -> None:
+def test_parent_and_child_go_on_after_a_fork(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
         first = learn(store, "first")
@@ -266,7 +244,7 @@ def test_parent_and_child_go_on_after_a_fork(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_fork_while_other_threads_hold_the_locks(tmp_path: Path) -> None:
+def test_a_fork_while_other_threads_hold_the_locks(tmp_path: Path, in_child: InChild) -> None:
     """The locks of index and cache are copied as they are, and nobody in the child would ever release them."""
     with open_store(tmp_path / "lessons.db") as store:
         learn(store, "first")
@@ -291,7 +269,7 @@ def test_a_fork_while_other_threads_hold_the_locks(tmp_path: Path) -> None:
 
 
 @posix
-def test_forks_while_threads_work(tmp_path: Path) -> None:
+def test_forks_while_threads_work(tmp_path: Path, in_child: InChild) -> None:
     with open_store(tmp_path / "lessons.db") as store:
         learn(store, "first")
         stop = threading.Event()
@@ -320,7 +298,7 @@ def test_forks_while_threads_work(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_fork_inside_a_transaction_leaves_the_file_to_the_parent(tmp_path: Path) -> None:
+def test_a_fork_inside_a_transaction_leaves_the_file_to_the_parent(tmp_path: Path, in_child: InChild) -> None:
     with Store(tmp_path / "lessons.db") as file, open_store(file) as store:
         id = learn(store, "first")
         with file.transaction():

@@ -7,17 +7,19 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from coherence.store import schema
 from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.store import EventRow, Store
+
+InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
 
 def fill(path: Path, count: int = 300) -> None:
@@ -274,41 +276,21 @@ def test_a_file_where_a_folder_should_be_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "file" / "store.db")
 
 
-@pytest.fixture
-def public_folder() -> Iterator[Path]:
-    """A folder that every user may enter."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 @pytest.mark.parametrize("there", [False, True])
-def test_a_read_only_folder_is_refused(public_folder: Path, there: bool) -> None:
+def test_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, there: bool) -> None:
     path = public_folder / "store.db"
     if there:
         fill(path)
     public_folder.chmod(0o555)
-    receiver, sender = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            if os.geteuid() == 0:
-                os.setuid(65534)  # root may write everywhere
-            try:
-                Store(path).close()
-                said = "opened"
-            except StoreError as error:
-                said = str(error)
-            os.write(sender, said.encode())
-        finally:
-            os._exit(0)
-    os.close(sender)
-    os.waitpid(child, 0)
-    said = os.read(receiver, 10_000).decode()
-    os.close(receiver)
-    public_folder.chmod(0o755)
-    assert said.startswith(str(path))
+
+    def open_as_nobody() -> None:
+        if os.geteuid() == 0:
+            os.setuid(65534)  # root may write everywhere
+        Store(path).close()
+
+    said = in_child(open_as_nobody)
+    assert said.startswith(f"StoreError: {path}")
     assert "read-only" in said
 
 

@@ -9,14 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from coherence.store.errors import StoreError
 from coherence.store.store import EventRow, SessionRow, Store
+
+InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork or SIGKILL")
 
@@ -122,26 +124,6 @@ def test_a_hundred_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "store.db", 100)
 
 
-def in_child(action: Callable[[], object]) -> str:
-    """Fork, run ``action`` in the child, and return what it returned or raised there, as text."""
-    receiver, sender = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            try:
-                said = repr(action())
-            except BaseException as error:
-                said = f"{type(error).__name__}: {error}"
-            os.write(sender, said.encode()[:60_000])
-        finally:
-            os._exit(0)
-    os.close(sender)
-    with os.fdopen(receiver, "rb") as file:
-        said = file.read().decode()
-    os.waitpid(child, 0)
-    return said
-
-
 def append(store: Store, session: SessionRow, count: int) -> int:
     for _ in range(count):
         with store.transaction() as transaction:
@@ -213,7 +195,7 @@ def test_a_child_holds_locks_of_its_own(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_fork_inside_a_transaction_leaves_the_file_to_the_parent(tmp_path: Path) -> None:
+def test_a_fork_inside_a_transaction_leaves_the_file_to_the_parent(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
     with Store(path, synchronous="NORMAL") as store:
@@ -254,7 +236,7 @@ def test_leaving_a_transaction_in_a_child_changes_nothing(tmp_path: Path) -> Non
 
 
 @posix
-def test_a_fork_waits_for_other_threads_to_finish(tmp_path: Path) -> None:
+def test_a_fork_waits_for_other_threads_to_finish(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
     with Store(path, timeout_s=30, synchronous="NORMAL") as store:
@@ -271,9 +253,7 @@ def test_a_fork_waits_for_other_threads_to_finish(tmp_path: Path) -> None:
         try:
             for _ in range(5):
                 time.sleep(0.01)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork with threads
-                    said.append(in_child(lambda: append(store, session, 5) > 0))
+                said.append(in_child(lambda: append(store, session, 5) > 0))
         finally:
             stop.set()
             for thread in threads:
@@ -283,14 +263,14 @@ def test_a_fork_waits_for_other_threads_to_finish(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_store_closed_before_a_fork_stays_closed(tmp_path: Path) -> None:
+def test_a_store_closed_before_a_fork_stays_closed(tmp_path: Path, in_child: InChild) -> None:
     store = Store(tmp_path / "store.db")
     store.close()
     assert "this Store is closed" in in_child(lambda: store.last_seq(1))
 
 
 @posix
-def test_no_connection_is_open_while_forking(tmp_path: Path) -> None:
+def test_no_connection_is_open_while_forking(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
     with Store(path, synchronous="NORMAL") as store:
