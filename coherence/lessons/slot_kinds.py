@@ -70,7 +70,7 @@ def _numeric(word: str, before: str) -> str:
         return "time"
     if _ADDRESS.fullmatch(word) or _HOST.fullmatch(word):
         return "address"
-    if _HEX.fullmatch(word) or _UUID.fullmatch(word):
+    if _HEX.fullmatch(word):
         return "id"
     if word.isdigit():
         if before == "port":
@@ -103,7 +103,6 @@ _ADDRESS = re.compile(
     r"(?:[A-Za-z0-9_](?:[\w.-]{0,100}\w)?|\[[0-9a-fA-F:.]{2,45}\]|\d{1,3}(?:\.\d{1,3}){3}|::1?|\*)?:\d{2,5}"
 )
 _HOST = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F:]{1,10}|::1")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(
     r"0x[0-9a-fA-F]+|(?:sha\d{1,3}:)?(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,128}"
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

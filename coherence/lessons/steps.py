@@ -25,7 +25,7 @@ MAX_ARGUMENTS = 300_000
 """Bytes of arguments beyond which a call is not looked into."""
 
 MAX_VALUE = 2_000
-"""Characters of one argument that are looked at; of a command, :data:`coherence.lessons.commands.MAX_DOCUMENT`."""
+"""Characters of one argument that are looked at; of a command, :data:`coherence.lessons.shell.MAX_DOCUMENT`."""
 
 
 class Made(msgspec.Struct):

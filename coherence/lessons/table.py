@@ -55,7 +55,7 @@ class New(msgspec.Struct, frozen=True):
     tool: str
     shape: ErrorShape
     names: bytes
-    """As :func:`~coherence.lessons.naming.names_of` gives them."""
+    """As :func:`~coherence.lessons.naming.kept_names` gives them."""
     ts: float
     origin: Origin | None = None
     count: int = 1
