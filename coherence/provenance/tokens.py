@@ -71,7 +71,8 @@ def _add(raw: str, found: set[str]) -> None:
             _add(part, found)
     elif raw[0].isdigit() or "@" in raw or "/" in raw or "." in raw:
         zeros = _ZEROS.match(raw)
-        found.add(zeros[1] if zeros else raw.rstrip("/").lower())
+        if token := zeros[1] if zeros else raw.rstrip("/").lower():
+            found.add(token)
     else:
         for part in raw.split("_"):
             words = (part,) if part.islower() or part.isupper() else _CAMEL.split(part)

@@ -17,6 +17,7 @@ from coherence.provenance.tokens import MAX_CHARS, overlap, tokens, weight
         ("due 2024-05-01, 1,300.50 EUR", {"due", "2024-05-01", "1,300.50", "eur"}),
         ("東京都", {"東京", "京都"}),
         ("отправить деньги", {"отправить", "деньги"}),
+        ("測試/測試", {"測試"}),
         ("the of and", set()),
         ("", set()),
     ],
