@@ -92,7 +92,7 @@ def _metric_checks() -> list[Callable[[Any], None]]:
 
 
 def _scalar_checks() -> list[Callable[[Any], None]]:
-    return [_is_well_formed, _returns_a_share_or_none]
+    return [_is_well_formed, _returns_a_share_or_none, _explains_with_evidence]
 
 
 def _embedder_checks() -> list[Callable[[Any], None]]:
@@ -261,6 +261,16 @@ def _returns_a_share_or_none(metric: Any) -> None:
     for _ in range(2):
         value = _resolved(metric.compute())
         assert _share(value), f"{metric.name}: {value!r} is neither None nor in [0, 1]"
+
+
+def _explains_with_evidence(metric: Any) -> None:
+    """Explain a value with Evidence or None, where it explains at all."""
+    explain = getattr(metric, "explain", None)
+    if explain is None or _resolved(metric.compute()) is None:
+        return
+    evidence = explain()
+    fits = evidence is None or (isinstance(evidence, Evidence) and evidence.kind in KINDS)
+    assert fits, f"{metric.name}: explain returns {evidence!r}, not Evidence"
 
 
 def _declares_its_dimension(embedder: Embedder) -> None:

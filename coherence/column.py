@@ -11,11 +11,14 @@ import msgspec
 from coherence.appraise.appraiser import Appraiser, Mood
 from coherence.appraise.vitals import VITALS, scalar_vitals, vector_vitals
 from coherence.config import Budget, MonitorConfig
-from coherence.decide.asking import answer
+from coherence.decide.alarms import limits_of
+from coherence.decide.asking import answer, key_of, of_itself
 from coherence.decide.budgets import all_budget_findings
 from coherence.decide.destructive.danger import Danger
 from coherence.decide.destructive.table import DEFAULT
 from coherence.decide.guiding import guide, outcomes, pattern_of
+from coherence.decide.hijacking import RULE as HIJACK
+from coherence.decide.hijacking import made_call
 from coherence.decide.recalling import Judged, known_error
 from coherence.decide.regulator import make_decision, pressure_finding, received_finding, regulate
 from coherence.decide.rules import own_rules
@@ -100,6 +103,7 @@ class Column:
         self._breakers = {rule.name: Breaker() for rule in self.rules}
         self._foreign = bool(metrics)
         self.own_rules = own_rules(config, budget)
+        self.limits = limits_of(config, HIJACK)
         self.standing = Standing()
         self.budget = budget
         self.tree_budget = tree_budget
@@ -254,7 +258,7 @@ class Column:
     def _take(self, event: Ticked, told: Told) -> None:
         """Remember what was decided."""
         if event.tool_name is not None:
-            self.standing.take_check(told.decision, self.config)
+            self.standing.take_check(told.decision, self.config, key_of(event) if not told.decision else b"")
         else:
             self.standing.take(told.decision, self.state.facts, self.appraiser.mood.pressure, told.outcomes)
 
@@ -321,7 +325,8 @@ class Column:
             for failure in failures
         ]
         table = self.dangers if self.dangers is not None else DEFAULT
-        decision = answer(seq, event, findings, self.standing, self.state.facts.steps, self.config, table)
+        own = of_itself(seq, event, self.state.facts, self.standing, self.config, self.limits)
+        decision = answer(seq, event, findings, self.standing, self.state.facts.steps, self.config, table, own)
         return Verdict(appraisal, decision, kept=bool(failures) or self.dangers is not None)
 
     def _findings(
@@ -337,7 +342,8 @@ class Column:
         if event.tool_name is None:  # a question about a call is about no text
             raw += self.meaning.findings()
             known = known_error(self.standing.recollection)
-            raw += [known] if known is not None else []
+            made = made_call(state.facts, self.limits)
+            raw += [found for found in (known, made) if found is not None]
         for rule in self.own_rules:
             finding = rule(state, reading, appraisal)
             if finding is not None:

@@ -6,6 +6,7 @@ import msgspec
 
 from coherence.events import Logprobs
 from coherence.language import Shape
+from coherence.provenance.watch import HijackWatch
 from coherence.traces import CallTrace, ResultTrace
 
 
@@ -161,6 +162,8 @@ class Facts(msgspec.Struct):
     outcome: bool | None = None
     nameless: int = 0
     """Memories without an id so far."""
+    hijack: HijackWatch = msgspec.field(default_factory=HijackWatch)
+    """Of calls that follow foreign text."""
 
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
@@ -179,6 +182,7 @@ class Facts(msgspec.Struct):
         for failure in self.failures.values():
             failure.seqs = []
         self.files = dict.fromkeys(self.files, 0)
+        self.hijack.renumber()
         self.answer = None
         self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = self.request_seq = 0
         self.joinable = False

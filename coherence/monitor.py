@@ -197,7 +197,8 @@ class Monitor(Procedural):
     def check(self, tool: str, arguments: Any = None) -> Decision:
         """Return whether a call may run, before it does. Kind ``block`` = it should not; nothing is stopped by itself.
 
-        A budget that is used up refuses the next call. The question is recorded.
+        A budget that is used up refuses the next call. A call that follows text inside a tool's result rather than the
+        user is refused by itself: no other is, and no number of refusals lets it through. The question is recorded.
         """
         try:
             call = events.ToolCall(
@@ -217,7 +218,8 @@ class Monitor(Procedural):
     def unblock(self, reason: str = "") -> None:
         """End a block: what blocks now counts as a warning until it has calmed down once.
 
-        A budget that is used up is lifted too, for as long as it would refuse.
+        A budget that is used up is lifted too, for as long as it would refuse; and the newest call that was refused for
+        what it is itself may run, with a warning, until there is another goal.
         """
         self.decide()  # what blocks is known from a tick
         super().unblock(reason)

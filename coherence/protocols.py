@@ -102,7 +102,10 @@ class ExplainingMetric(MetricFn, Protocol):
 
 @runtime_checkable
 class ScalarMetricFn(Protocol):
-    """A measurement that needs no vectors: a counter, a budget, a probe of the host."""
+    """A measurement that needs no vectors: a counter, a budget, a probe of the host.
+
+    Optional: ``explain() -> Evidence or None``, called after ``compute`` gave a value.
+    """
 
     @property
     def name(self) -> str:

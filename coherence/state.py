@@ -42,6 +42,7 @@ from coherence.tracking import (
     push,
     renew,
 )
+from coherence.watching import watch
 
 CONTEXT_CHARS = 20_000
 """Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""
@@ -124,6 +125,7 @@ class AgentState:
             facts.first_ts = facts.latest_ts = ts
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
+        watch(facts, seq, event)
         self._folds[type(event)](seq, ts, event)
         if type(event) is not Ticked:
             facts.changed_seq = seq

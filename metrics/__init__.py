@@ -7,6 +7,7 @@ from coherence.metrics.drift import Drift
 from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
 from coherence.metrics.goal_coherence import GoalCoherence
 from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
+from coherence.metrics.goal_hijack import GoalHijack
 from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
 from coherence.metrics.repetition import Repetition
 from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
@@ -22,6 +23,7 @@ __all__ = [
     "ErrorRate",
     "GoalCoherence",
     "GoalDrift",
+    "GoalHijack",
     "MemoryRetention",
     "RecentErrorRate",
     "Repetition",

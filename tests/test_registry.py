@@ -355,6 +355,7 @@ def test_a_scalar_class_made_by_name_is_given_the_provider() -> None:
                 "memory_retention",
                 "contradiction_pressure",
                 "semantic_diffusion",
+                "goal_hijack",
                 "error_rate",
                 "cost",
                 "token_usage",

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 import msgspec
 
 from coherence.config import MonitorConfig
+from coherence.decide.alarms import Limits
 from coherence.decide.budgets import is_budget
 from coherence.decide.destructive.classify import classify
 from coherence.decide.destructive.danger import Danger
 from coherence.decide.destructive.table import DEFAULT
+from coherence.decide.hijacking import asked_call
 from coherence.decide.regulator import make_decision, regulate
 from coherence.decide.standing import Standing
 from coherence.events import Ticked
+from coherence.facts import Facts
 from coherence.findings import Decision, DecisionKind, Finding
+from coherence.traces import trace_call
 
 
 def answer(
@@ -25,11 +29,12 @@ def answer(
     steps: int,
     config: MonitorConfig,
     table: Sequence[Danger] = DEFAULT,
+    own: Sequence[Finding] = (),
 ) -> Decision:
     """Return whether a call may run.
 
     While something blocks, destructive calls are refused, with ``config.block = "all"`` every call; a budget that is
-    used up refuses every call. What is not refused is warned of.
+    used up refuses every call. What is not refused is warned of. What is found of the call itself refuses that call.
 
     Parameters
     ----------
@@ -47,6 +52,8 @@ def answer(
         What blocks refuse.
     table : sequence of Danger
         What is destructive.
+    own : sequence of Finding
+        What is found of this call alone, regulated.
     """
     blocking = [finding for finding in findings if finding.acts == "block"]
     spent = any(is_budget(finding.rule) for finding in blocking)
@@ -73,7 +80,28 @@ def answer(
     if not refused:
         asked = [_softened(finding) if finding.acts == "block" else finding for finding in asked]
     extra = _ends(blocking, standing, config) if refused else ""
-    return make_decision(seq, asked, extra)
+    if not refused and any(finding.acts == "block" for finding in own):
+        extra = " Only this call is refused, until somebody unblocks the agent."
+    return make_decision(seq, [*asked, *own], extra)
+
+
+def of_itself(
+    seq: int, event: Ticked, facts: Facts, standing: Standing, config: MonitorConfig, limits: Limits
+) -> list[Finding]:
+    """Return what is found of a call itself, regulated; one that somebody has let through is warned of at most.
+
+    It refuses this call and no other: no finding of a call before it holds on, and this one will not.
+    """
+    found = asked_call(seq, event.tool_name or "", bytes(event.arguments or b"null"), facts, limits)
+    if found is None:
+        return []
+    allowed = bool(standing.allowed) and key_of(event) in standing.allowed
+    return regulate([found], Standing(lifted=[found.rule] if allowed else []), facts.steps, config.rules)
+
+
+def key_of(event: Ticked) -> bytes:
+    """Return what makes two questions ask about the same call: tool and arguments, whatever the order of keys."""
+    return trace_call(event.tool_name or "", bytes(event.arguments or b"null")).exact
 
 
 def unjudged(tool: str, arguments: bytes) -> Decision:

@@ -7,6 +7,8 @@ from hashlib import blake2b
 
 from coherence.config import GuidanceConfig
 from coherence.decide.experiment import draw_arm, pair_of
+from coherence.decide.hijacking import RULE as HIJACK
+from coherence.decide.hijacking import told
 from coherence.decide.recalling import RULE, solved
 from coherence.decide.standing import HORIZONS, THEN, Pending, Standing
 from coherence.facts import Facts
@@ -14,6 +16,7 @@ from coherence.findings import KINDS, Arm, Decision, Finding, FiringOutcome, Gui
 from coherence.records import one_line
 
 PRIORITY = (
+    HIJACK,
     "cost_spiral",
     "budget",
     "cost_cap_reached",
@@ -40,6 +43,9 @@ HEALING: Mapping[str, str] = {
     "blind_edit": "reading the file first shows what an edit would replace",
 }
 """Pattern -> what to say where this agent has no record of its own."""
+
+ONLY_THE_USER = "Only the user can say whether it is wanted."
+"""What to say of a call that was not asked for; the text that it may follow is not repeated to the agent."""
 
 PATIENCE = "waiting as long as the answer asks usually comes before a call that works"
 """What to say where the newest call was told to come back later."""
@@ -141,9 +147,11 @@ def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> 
 
 def advice(finding: Finding, standing: Standing, facts: Facts, limit: int) -> str:
     """Return what is told: facts, never orders, on one line of limited length."""
-    why = one_line(finding.why).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"
+    pattern = pattern_of(finding)
+    said = told(facts) if pattern == HIJACK else finding.why
+    why = one_line(said).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"
     why = f"{why[:1].upper()}{why[1:]}"
-    hint = _healing(pattern_of(finding), standing, facts)
+    hint = ONLY_THE_USER if pattern == HIJACK else _healing(pattern, standing, facts)
     room = limit - len(hint) - 2 if hint else limit
     if hint and room < 60:
         hint, room = "", limit

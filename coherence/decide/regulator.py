@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from coherence.config import PressureConfig, RuleConfig
+from coherence.decide.hijacking import RULE as HIJACK
 from coherence.decide.rules.making import shown_error
 from coherence.decide.standing import Standing
 from coherence.events import Received
@@ -34,6 +35,9 @@ TELLING = 0.1
 
 STEADY = RuleConfig(release=0.0, dwell=0)
 """Pressure and budgets follow their numbers at once: the mode and the limits do, too."""
+
+STEADY_RULES = ("pressure", "received_pressure", HIJACK)
+"""Rules without hysteresis, beside the budgets: one call says nothing of whether the next was asked for."""
 
 DEFAULT = RuleConfig()
 
@@ -127,8 +131,7 @@ def regulate(
         name = finding.rule
         config = rules.get(name) or rules.get(name.partition(".")[0]) if rules else None
         if config is None:
-            steady = name == "pressure" or name == "received_pressure" or "." in name
-            config = STEADY if steady else DEFAULT
+            config = STEADY if name in STEADY_RULES or "." in name else DEFAULT
         if not config.enabled:
             continue
         made.append(_regulated(finding, config, standing.held.get(name), steps, name in standing.lifted))

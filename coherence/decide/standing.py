@@ -7,6 +7,7 @@ import msgspec
 from coherence.config import MonitorConfig
 from coherence.decide.budgets import is_budget
 from coherence.decide.corrections import Corrections
+from coherence.decide.hijacking import RULE as HIJACK
 from coherence.decide.recalling import Recollection
 from coherence.events import BLOCK, Event, Feedback, Goal, Message, Outcome, is_success
 from coherence.facts import Facts
@@ -20,6 +21,7 @@ FRESH = 1
 """Steps for which a firing is worth telling."""
 
 MAX_PENDING = 16
+MAX_ALLOWED = 16
 MAX_OPEN = 32
 MAX_TRANSITIONS = 64
 THEN = "\n"
@@ -60,6 +62,10 @@ class Standing(msgspec.Struct):
     """Rules whose block was ended before they calmed down."""
     refusals: int = 0
     """Calls refused in this block."""
+    refused: bytes = b""
+    """The newest call that was refused for what it is itself."""
+    allowed: list[bytes] = []
+    """Such calls that somebody has let through since, until there is another goal; the newest."""
     fired: dict[str, int] = {}
     """Pattern -> firings so far."""
     fired_step: dict[str, int] = {}
@@ -95,11 +101,15 @@ class Standing(msgspec.Struct):
                 self.newest = None
         elif type(event) is Feedback and event.about == BLOCK and event.score is None:  # else a judgement of a firing
             self._lift(self.blocking)
+            if self.refused:
+                self.allowed = [*self.allowed, self.refused][-MAX_ALLOWED:]
+                self.refused = b""
         elif type(event) is Outcome and self.open:
             known = is_success(event)
             self.ended = known if known is not None else self.ended
-        elif type(event) is Goal and self.ended is None:
-            self.open = []
+        elif type(event) is Goal:
+            self.open = self.open if self.ended is not None else []
+            self.allowed = []
 
     def guidance(self, steps: int) -> Guidance | None:
         """Return the newest firing if it still says something about now.
@@ -116,11 +126,20 @@ class Standing(msgspec.Struct):
         self.blocking = [rule for rule in self.blocking if rule not in self.lifted]
         self.refusals = 0
 
-    def take_check(self, decision: Decision, config: MonitorConfig) -> None:
-        """Take in what was answered to the question whether a call may run."""
+    def take_check(self, decision: Decision, config: MonitorConfig, key: bytes = b"") -> None:
+        """Take in what was answered to the question whether a call may run; ``key``: which call.
+
+        A call that was refused for what it is itself wears no block down, and makes none.
+        """
         if decision.kind != "block":
             return
-        self.blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
+        blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
+        if HIJACK in blocking:
+            self.refused = key
+            blocking.remove(HIJACK)
+        if not blocking:
+            return
+        self.blocking = blocking
         wearing = [rule for rule in self.blocking if not is_budget(rule)]
         if wearing:
             self.refusals += 1

@@ -77,3 +77,7 @@ class RecordedScalar:
     def compute(self) -> float | None:
         """Return the recorded value."""
         return self.shown.value(self.name)
+
+    def explain(self) -> Evidence | None:
+        """Return the recorded evidence."""
+        return self.shown.reading.evidence.get(self.name) if self.shown.reading is not None else None

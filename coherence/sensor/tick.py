@@ -15,6 +15,7 @@ from coherence.metrics import (
     Drift,
     GoalCoherence,
     GoalDrift,
+    GoalHijack,
     MemoryRetention,
     RecentErrorRate,
     Repetition,
@@ -31,10 +32,11 @@ from coherence.providers.transcript import TranscriptState
 from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
 from coherence.sensor.calls import Breaker, Call, failed
 from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
+from coherence.sensor.explaining import computed, explained
 from coherence.sensor.index import Missing, Thresholds, band_of, score
 from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar
 from coherence.sensor.stages import Group, Stages
-from coherence.sensor.values import as_evidence, as_texts, as_value
+from coherence.sensor.values import as_texts, as_value
 from coherence.sensor.windows import Windows
 from coherence.state import AgentState
 from coherence.vectors import Half
@@ -58,8 +60,8 @@ OWN_METRICS = frozenset(
         RecordedMetric,
     }
 )
-OWN_SCALARS = frozenset({RecentErrorRate, Repetition, ContextExhaustion, Unlimited, RecordedScalar})
-Explained: TypeAlias = RecentErrorRate | Repetition | ContextExhaustion
+OWN_SCALARS = frozenset({RecentErrorRate, Repetition, ContextExhaustion, GoalHijack, Unlimited, RecordedScalar})
+Explained: TypeAlias = RecentErrorRate | Repetition | ContextExhaustion | GoalHijack
 """Scalars that can say why they are unknown."""
 OWN_COUNTS = frozenset({Cost, TokenUsage})
 """Scalars of this package that read a source, which may be a stranger's."""
@@ -205,12 +207,13 @@ class Measurement:
             if name in kept:
                 outcomes[name] = kept[name]
             else:
-                compute = partial(_explained, metric, data, found, self.errors)
+                compute = partial(explained, metric, data, found, self.errors, own=True)
                 outcomes[name] = _tried(name, compute, found, self.errors)
             if type(metric) in PURE_METRICS:
                 windows.results[name] = outcomes[name]
         for scalar in plan.scalars:
-            outcomes[scalar.name] = _tried(scalar.name, scalar.compute, found, self.errors)
+            compute = partial(computed, scalar, found, self.errors, own=True)
+            outcomes[scalar.name] = _tried(scalar.name, compute, found, self.errors)
         values = {name: outcome.value for name, outcome in outcomes.items()}
         evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
         unknown = {
@@ -312,9 +315,12 @@ class Measurement:
         calls: dict[str, Call] = {}
         evidence: dict[str, Evidence] = {}
         functions: list[Callable[[], Any]] = [
-            partial(_explained, metric, data, evidence, self.errors) for metric in plan.metrics
+            partial(explained, metric, data, evidence, self.errors, own=type(metric) in OWN_METRICS)
+            for metric in plan.metrics
         ]
-        functions += [partial(_computed, scalar) for scalar in plan.scalars]
+        functions += [
+            partial(computed, scalar, evidence, self.errors, own=type(scalar) in OWN_SCALARS) for scalar in plan.scalars
+        ]
         for name, function in zip(plan.names, functions, strict=True):
             calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
@@ -366,26 +372,3 @@ def _tried(name: str, compute: Callable[[], Any], evidence: Mapping[str, Evidenc
 
 def _fetched(provider: StateProvider, getter: str) -> Any:
     return getattr(provider, getter)()
-
-
-def _computed(scalar: ScalarMetricFn) -> Any:
-    return scalar.compute()
-
-
-def _explained(
-    metric: MetricFn, data: list[MetricInput], evidence: dict[str, Evidence], errors: list[Failure]
-) -> float | None:
-    """Compute, then ask for the evidence; failing to explain costs the explanation only."""
-    if not data:
-        raise UnknownSourceError("the state could not be prepared")
-    value = metric.compute(data[0])
-    explain = getattr(metric, "explain", None)
-    if value is not None and callable(explain):
-        try:
-            found: Any = explain(data[0])
-            if found is not None:
-                evidence[metric.name] = found if type(metric) in OWN_METRICS else as_evidence(found)
-        except Exception as error:
-            message = f"explain failed: {failed(error).message}"
-            errors.append(Failure(f"metric {metric.name}", type(error).__name__, message))
-    return value

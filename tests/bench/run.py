@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import alarm_cost
 import column
 import corrections
 import decide
@@ -250,7 +251,7 @@ def main() -> None:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.main()
-    for bench in (decide, loops, scope_drift, corrections, forecast, trust, lesson_cost, lesson_recall):
+    for bench in (decide, alarm_cost, loops, scope_drift, corrections, forecast, trust, lesson_cost, lesson_recall):
         say("", "", "")
         bench.main()
 

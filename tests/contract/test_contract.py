@@ -252,6 +252,36 @@ def test_a_scalar_out_of_range_is_found_plain_or_async() -> None:
         assert_fails_only(scalar, "returns a share or none", "2.0 is neither None nor in [0, 1]")
 
 
+@pytest.mark.parametrize("evidence", ["the third call", Evidence("why", "nowhere")])  # type: ignore[arg-type]
+def test_a_scalar_that_explains_itself_with_anything_else_is_found(evidence: object) -> None:
+    class Talking(GoodScalar):
+        """Half, and why."""
+
+        def explain(self) -> object:
+            return evidence
+
+    assert_fails_only(Talking(), "explains with evidence", "not Evidence")
+
+
+def test_a_scalar_may_explain_itself_with_evidence_or_nothing() -> None:
+    class Talking(GoodScalar):
+        """Half, and why."""
+
+        said: Evidence | None = Evidence("since noon", "context")
+
+        def explain(self) -> Evidence | None:
+            return self.said
+
+    class Silent(Talking):
+        """Half."""
+
+        said = None
+
+    for plugin in (Talking(), Silent()):
+        for check in checks_for(plugin):
+            check()
+
+
 # Embedders
 
 

@@ -28,6 +28,7 @@ OWN_RULES = frozenset(
         "scope_drift_warn",
         "procedural_warning",
         "known_error",
+        "goal_hijack",
     }
 )
 """Names that findings of this package have, up to a dot."""

@@ -1,0 +1,97 @@
+"""Calls that follow text inside a tool's result rather than the user: asked about before they run, and seen after."""
+
+from __future__ import annotations
+
+from coherence.decide.alarms import Limits
+from coherence.decide.quoting import flatten
+from coherence.decide.rules.making import shown_tool
+from coherence.facts import Facts
+from coherence.findings import DecisionKind, Finding
+from coherence.provenance.hijack import HijackScore
+from coherence.provenance.watch import JudgedCall, read_arguments
+
+RULE = "goal_hijack"
+"""Name of the findings."""
+
+QUOTED = 120
+"""Characters of the sentence that a finding quotes."""
+
+UNASKED = "which the user did not ask for"
+
+
+def asked_call(seq: int, tool: str, arguments: bytes, facts: Facts, limits: Limits) -> Finding | None:
+    """Return what is found of a call that has not run: it asks to block above the stricter threshold.
+
+    ``None`` while nobody has asked for anything: then no call is told from another.
+
+    Parameters
+    ----------
+    seq : int
+        Number of the question's event.
+    tool : str
+        The tool.
+    arguments : bytes
+        JSON.
+    facts : Facts
+        What is known; not changed.
+    limits : Limits
+        Above which values it warns and blocks.
+    """
+    score = facts.hijack.judge(tool, read_arguments(arguments))
+    if score is None:
+        return None
+    blocks = score.value > limits.block.value
+    return _finding(JudgedCall(seq, tool, score), "block" if blocks else "warn", facts, limits)
+
+
+def made_call(facts: Facts, limits: Limits) -> Finding | None:
+    """Return what is found of the call that stands out now, ``None`` if none was made: it asks to warn, no more."""
+    worst = facts.hijack.worst
+    return _finding(worst, "warn", facts, limits) if worst is not None else None
+
+
+def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Limits) -> Finding:
+    score = call.score
+    threshold = limits.warn.value
+    active, reaches = score.value > threshold, score.value >= threshold
+    exceeded, words = limits.block if severity == "block" else limits.warn
+    return Finding(
+        rule=RULE,
+        severity=severity,
+        active=active,
+        score=score.value,
+        threshold=threshold,
+        evidence=tuple(seq for seq in (score.seq, call.seq) if seq > 0),
+        why=f"{_why(call, facts)}; {score.value:.2f} is above {exceeded:.2f}: {words}" if reaches else "",
+        action="ask the user whether this call is wanted" if reaches else "",
+    )
+
+
+def _why(call: JudgedCall, facts: Facts) -> str:
+    score = call.score
+    channels = f"provenance {score.provenance:.2f}, distance {score.distance:.2f}"
+    if not score.sentence:
+        return f"{shown_tool(call.tool)}(…) is far from anything the user asked ({channels})"
+    event = f" (event {score.seq})" if score.seq > 0 else ", of an earlier session"
+    quoted = flatten(score.sentence, QUOTED)
+    return f'{follows(call, facts)}{event}, {UNASKED}: "{quoted}" ({channels})'
+
+
+def follows(call: JudgedCall, facts: Facts) -> str:
+    """Say which call follows text of which tool, without quoting the text."""
+    return f"{shown_tool(call.tool)}(…) follows text inside {_source(call.score, facts)}"
+
+
+def _source(score: HijackScore, facts: Facts) -> str:
+    tool = next((action.tool for action in reversed(facts.actions) if action.seq == score.seq > 0), "")
+    return f"the result of {shown_tool(tool)}" if tool else "a tool's result"
+
+
+def told(facts: Facts) -> str:
+    """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
+    worst = facts.hijack.worst
+    if worst is None:
+        return ""
+    if not worst.score.sentence:
+        return f"{shown_tool(worst.tool)}(…) is far from anything the user asked"
+    return f"The call {follows(worst, facts)}, {UNASKED}"
