@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from coherence.blaming import Blame, blame
     from coherence.clock import IntervalClock, ManualClock
     from coherence.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
     from coherence.errors import CoherenceError
@@ -28,6 +29,7 @@ _HOME = {
     "AgentState": "coherence.state",
     "Appraisal": "coherence.findings",
     "Band": "coherence.records",
+    "Blame": "coherence.blaming",
     "Budget": "coherence.config",
     "CoherenceError": "coherence.errors",
     "CoherenceSensor": "coherence.sensor.core",
@@ -57,6 +59,7 @@ _HOME = {
     "Store": "coherence.store.store",
     "Thresholds": "coherence.sensor.index",
     "Tick": "coherence.records",
+    "blame": "coherence.blaming",
     "classify_band": "coherence.sensor.index",
     "compute_coherence_index": "coherence.sensor.index",
     "metric": "coherence.registry",
@@ -67,6 +70,7 @@ __all__ = [
     "AgentState",
     "Appraisal",
     "Band",
+    "Blame",
     "Budget",
     "CoherenceError",
     "CoherenceSensor",
@@ -96,6 +100,7 @@ __all__ = [
     "Store",
     "Thresholds",
     "Tick",
+    "blame",
     "classify_band",
     "compute_coherence_index",
     "metric",

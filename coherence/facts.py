@@ -6,6 +6,7 @@ import msgspec
 
 from coherence.events import Logprobs
 from coherence.language import Shape
+from coherence.provenance.assumption import AssumptionFacts
 from coherence.provenance.watch import HijackWatch
 from coherence.traces import CallTrace, ResultTrace
 
@@ -164,6 +165,8 @@ class Facts(msgspec.Struct):
     """Memories without an id so far."""
     hijack: HijackWatch = msgspec.field(default_factory=HijackWatch)
     """Of calls that follow foreign text."""
+    assumption: AssumptionFacts = msgspec.field(default_factory=AssumptionFacts)
+    """Of steps that rest on assumption."""
 
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
@@ -183,6 +186,7 @@ class Facts(msgspec.Struct):
             failure.seqs = []
         self.files = dict.fromkeys(self.files, 0)
         self.hijack.renumber()
+        self.assumption.renumber()
         self.answer = None
         self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = self.request_seq = 0
         self.joinable = False

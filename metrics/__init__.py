@@ -14,6 +14,7 @@ from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_sema
 from coherence.metrics.token_usage import TokenUsage
 from coherence.metrics.uncertainty import Uncertainty
 from coherence.metrics.unlimited import Unlimited
+from coherence.metrics.unsupported_assumption import UnsupportedAssumption
 
 __all__ = [
     "ContextExhaustion",
@@ -31,6 +32,7 @@ __all__ = [
     "TokenUsage",
     "Uncertainty",
     "Unlimited",
+    "UnsupportedAssumption",
     "compute_contradiction_pressure",
     "compute_goal_drift",
     "compute_memory_retention",

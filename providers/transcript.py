@@ -62,6 +62,8 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
     warnings: tuple[str, ...] = ()
     """What the reader passed over."""
+    success: bool | None = None
+    """How the run ended, where the source tells; no score reads it."""
 
 
 class TranscriptState:

@@ -116,6 +116,27 @@ def demo(**options: Any) -> None:
         raise SystemExit(score_files(paths, form="runs", fail_below=None, **options))
 
 
+@main.command("blame")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMAT_NAMES),
+    help="Format of the file; default: told by its content.",
+)
+@click.option("--run", metavar="ID", help="Only this run of the file, with its reasons.")
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Steps and agents that are shown.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def blame_run(path: Path, **options: Any) -> None:
+    """Rank the steps and agents of a failed run by what speaks for their having decided its end.
+
+    A run whose steps do not stand out is "undecided". Exit status: 0 ok, 2 bad usage or a file that could not be read.
+    """
+    from coherence.cli.blaming import blame_file
+
+    raise SystemExit(blame_file(path, **options))
+
+
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def metrics(as_json: bool) -> None:

@@ -23,6 +23,7 @@ from coherence.metrics import (
     TokenUsage,
     Uncertainty,
     Unlimited,
+    UnsupportedAssumption,
 )
 from coherence.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.providers.hashing import HashingEmbedder
@@ -60,8 +61,10 @@ OWN_METRICS = frozenset(
         RecordedMetric,
     }
 )
-OWN_SCALARS = frozenset({RecentErrorRate, Repetition, ContextExhaustion, GoalHijack, Unlimited, RecordedScalar})
-Explained: TypeAlias = RecentErrorRate | Repetition | ContextExhaustion | GoalHijack
+OWN_SCALARS = frozenset(
+    {RecentErrorRate, Repetition, ContextExhaustion, GoalHijack, UnsupportedAssumption, Unlimited, RecordedScalar}
+)
+Explained: TypeAlias = RecentErrorRate | Repetition | ContextExhaustion | GoalHijack | UnsupportedAssumption
 """Scalars that can say why they are unknown."""
 OWN_COUNTS = frozenset({Cost, TokenUsage})
 """Scalars of this package that read a source, which may be a stranger's."""

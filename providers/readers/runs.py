@@ -49,12 +49,18 @@ class _Run(msgspec.Struct):
     id: str | int | None = None
     goal: str | None = None
     memories: list[str] | None = None
+    labels: Any = None
+
+    def success(self) -> bool | None:
+        found = self.labels.get("success") if isinstance(self.labels, dict) else None
+        return found if isinstance(found, bool) else None
 
 
 def read_runs(source: Source) -> Iterator[Transcript]:
-    """Yield each run; labels and other fields are never read."""
+    """Yield each run; of its labels only how it ended is read, and no score uses it."""
     for document in source.documents:
         run = source.convert(document, _Run, EXPECTED)
         steps = (step.to_step() for step in run.steps)
         memories = [(0, memory) for memory in run.memories or ()]
-        yield source.transcript(steps, line=document.line, id=run.id, goal=run.goal, memories=memories)
+        transcript = source.transcript(steps, line=document.line, id=run.id, goal=run.goal, memories=memories)
+        yield msgspec.structs.replace(transcript, success=run.success())

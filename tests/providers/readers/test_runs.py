@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,10 +56,18 @@ def test_a_run_gives_its_steps(tmp_path: Path, indent: int | None) -> None:
     assert (run.format, run.warnings) == ("runs", ())
 
 
-def test_labels_change_nothing(tmp_path: Path) -> None:
+def test_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, RUN))
     bare = {key: value for key, value in RUN.items() if key not in ("labels", "meta", "source")}
-    assert read_transcripts(write(tmp_path, bare)) == [run]
+    [other] = read_transcripts(write(tmp_path, bare))
+    assert (run.success, other.success) == (False, None)
+    assert msgspec.structs.replace(run, success=None) == other
+
+
+@pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
+def test_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
+    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
+    assert run.success is None
 
 
 def test_runs_without_ids_take_the_files_stem(tmp_path: Path) -> None:

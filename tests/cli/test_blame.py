@@ -1,0 +1,95 @@
+"""``coherence blame`` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coherence.cli.main import main
+
+RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
+WHOWHEN = RUNS / "whowhen.jsonl.gz"
+HOSTILE = "\x1b[31mred\u202eevil\n\n" + "assume " * 30_000
+
+
+def blame(*arguments: object, **env: str) -> Result:
+    return CliRunner().invoke(main, ["blame", *map(str, arguments)], env=env)
+
+
+def write(folder: Path, *steps: dict[str, Any], **more: Any) -> Path:
+    path = folder / "run.jsonl"
+    path.write_text(json.dumps({"id": "museum", "steps": steps} | more), encoding="utf-8")
+    return path
+
+
+def test_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
+    result = blame(WHOWHEN, "--run", "whowhen/algorithm/114", "--top", 2)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["whowhen/algorithm/114", "decided: step 1 of Verification_Expert stands out."]
+    assert "about 50%" in lines[2]
+    assert lines[lines.index("") + 1].split() == ["step", "share", "agent", "why"]
+    assert "assumption" in result.stdout
+    assert "and 3 more steps (--top)" in lines
+
+
+def test_without_a_name_every_run_is_one_line() -> None:
+    result = blame(WHOWHEN)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 1 + 93 + 2
+    assert lines[1].split() == ["decided", "0", "69%", "Excel_Expert", "whowhen/algorithm/1"]
+    assert sum(line.startswith("undecided ") for line in lines) == 43
+
+
+@pytest.mark.parametrize("columns", ["200", "80", "50", "20"])
+def test_no_line_is_wider_than_the_terminal(columns: str) -> None:
+    result = blame(WHOWHEN, "--run", "whowhen/algorithm/112", COLUMNS=columns)
+    body = result.stdout.split("\n\n")
+    assert max(map(len, "\n".join(body[:2]).splitlines())) <= max(min(int(columns), 80), 40)
+
+
+def test_json_holds_everything_but_steps_beyond_the_top() -> None:
+    result = blame(WHOWHEN, "--run", "whowhen/algorithm/114", "--top", 2, "--json")
+    [found] = json.loads(result.stdout)["runs"]
+    assert (found["run"], found["verdict"], found["right"]) == ("whowhen/algorithm/114", "decided", 0.5)
+    assert len(found["steps"]) == 2
+    assert set(found["steps"][0]) == {"step", "agent", "score", "share", "reasons", "quote"}
+
+
+def test_a_successful_run_is_said_not_to_be_marked_as_failed(tmp_path: Path) -> None:
+    path = write(tmp_path, {"role": "assistant", "content": "We assume 7."}, labels={"success": True})
+    assert "not failed: the run is marked as a success" in blame(path).stdout
+
+
+def test_a_run_that_nobody_judged_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path, {"role": "assistant", "content": "We assume 7."})
+    assert "not marked as failed" in " ".join(blame(path).stdout.split())
+
+
+def test_hostile_texts_stay_on_their_line(tmp_path: Path) -> None:
+    steps = [{"role": "assistant", "content": HOSTILE, "agent": HOSTILE[:500]}, {"role": "tool", "content": "\ud800"}]
+    result = blame(write(tmp_path, *steps, id="\x1b]0;title\x07" + "x" * 500))
+    assert result.exit_code == 0, result.output
+    assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_an_unknown_run_lists_what_there_is() -> None:
+    result = blame(WHOWHEN, "--run", "nope")
+    assert result.exit_code == 2
+    assert "whowhen/algorithm/1, " in result.output
+    assert "and 88 more" in result.output
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    result = blame(tmp_path / "none.jsonl")
+    assert result.exit_code == 2
+    assert "none.jsonl" in result.output
+
+
+def test_it_can_be_switched_off() -> None:
+    assert blame(WHOWHEN, COHERENCE_DISABLED="1").exit_code == 2

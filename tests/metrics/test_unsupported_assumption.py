@@ -1,0 +1,175 @@
+"""The metric over an agent's state: the same value online, in a monitor and after a replay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from coherence.checks import Check, checks_for
+from coherence.config import MonitorConfig
+from coherence.errors import UnknownSourceError
+from coherence.events import Correction, Event, Goal, Memory, Message, ToolCall, ToolResult
+from coherence.facts import Facts
+from coherence.metrics import UnsupportedAssumption
+from coherence.monitor import Monitor
+from coherence.provenance.assumption import AssumptionFacts
+from coherence.providers import HashingEmbedder, StaticState
+from coherence.providers.readers import read_transcripts
+from coherence.registry import create_metric
+from coherence.replay import Replay
+from coherence.report.scoring import score_transcript
+from coherence.state import AgentState
+from coherence.store.store import Store
+
+NAME = "unsupported_assumption"
+RUNS = Path(__file__).resolve().parents[1] / "data" / "runs" / "whowhen.jsonl.gz"
+ASSUMED = "The page is empty. Let's assume that the pass costs $1290."
+
+
+def after(*events: Event) -> AgentState:
+    state = AgentState()
+    for seq, event in enumerate(events, 1):
+        state.fold(seq, float(seq), event)
+    return state
+
+
+def value(*events: Event) -> float | None:
+    return UnsupportedAssumption(after(*events)).compute()
+
+
+def call(tool: str, **arguments: Any) -> ToolCall:
+    return ToolCall(tool, Raw(json.dumps(arguments).encode()), "a")
+
+
+@pytest.mark.parametrize("check", checks_for(UnsupportedAssumption(AgentState())), ids=str)
+def test_it_keeps_the_contract(check: Check) -> None:
+    check()
+
+
+def test_it_is_unknown_before_the_first_step() -> None:
+    assert value() is None
+    assert value(Goal("Find the price."), Message("user", "Please")) is None
+
+
+def test_it_is_unknown_for_a_provider_that_does_not_tell_who_said_what() -> None:
+    assert UnsupportedAssumption(StaticState(goals=["x"], context=[ASSUMED])).compute() is None  # type: ignore[arg-type]
+
+
+def test_an_assumption_weighs_more_than_a_statement() -> None:
+    goal = Goal("Find the price of the annual pass.")
+    assumed = value(goal, Message("assistant", ASSUMED))
+    stated = value(goal, Message("assistant", "The page is fine. It says that the pass costs $1290."))
+    assert assumed is not None
+    assert stated is not None
+    assert assumed > stated
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Message("user", "The pass costs $1290."),
+        Message("system", "The pass costs $1290."),
+        ToolResult("The pass costs $1290.", call_id="a", tool_name="read"),
+        Memory("The pass costs $1290."),
+        Correction("The pass costs $1290."),
+        Goal("The pass costs $1290."),
+    ],
+)
+def test_what_was_told_or_shown_is_not_new(source: Event) -> None:
+    state = after(source, Message("assistant", "The pass costs $1290."))
+    assert UnsupportedAssumption(state).compute() == 0
+    assert UnsupportedAssumption(state).explain() is None
+
+
+def test_a_memory_that_was_taken_back_was_not_told() -> None:
+    assert value(Memory("The pass costs $1290.", removed=True), Message("assistant", "The pass costs $1290."))
+
+
+def test_the_evidence_quotes_the_phrase_and_names_what_is_new() -> None:
+    state = after(
+        Goal("Find the price of the annual pass."), Message("assistant", "I look."), Message("assistant", ASSUMED)
+    )
+    found = UnsupportedAssumption(state).explain()
+    assert found is not None
+    assert found.texts == (ASSUMED,)
+    assert found.items == (1,)
+    assert "1290" in found.why
+
+
+def test_another_language_is_unknown_and_says_why() -> None:
+    state = after(
+        Message(
+            "assistant",
+            "Die Datei fehlt, deshalb nehme ich an, dass der Preis in dem Katalog hundert Euro war und es noch ist, "
+            "wie man es mir gesagt hat.",
+        )
+    )
+    with pytest.raises(UnknownSourceError, match="not in English"):
+        UnsupportedAssumption(state).compute()
+
+
+def test_a_call_joins_the_message_before_it() -> None:
+    said, called = Message("assistant", "I cannot open it."), call("search", query="1290 euros")
+    together = value(said, called)
+    alone = value(said)
+    assert together is not None
+    assert alone is not None
+    assert together > alone
+
+
+def test_the_monitor_and_a_replay_read_what_the_plain_functions_say(tmp_path: Path) -> None:
+    """On real runs of several agents: the value after each step, online, equals the facts' own."""
+    wanted = {"whowhen/algorithm/112", "whowhen/algorithm/116", "whowhen/handcrafted/34"}
+    runs = [run for run in read_transcripts(RUNS) if run.id in wanted]
+    assert len(runs) == 3
+    for run in runs:
+        facts, expected = AssumptionFacts(), list[float | None]()
+        facts.ask(run.goal)
+        for at, step in enumerate(run.steps):
+            if step.role == "assistant":
+                facts.say(at, step.content)
+            else:
+                (facts.read if step.role == "tool" else facts.ask)(step.content)
+            expected.append(None if facts.step is None or not facts.step.english else facts.step.value)
+        config = MonitorConfig(redact=False)
+        with Store(tmp_path / f"{run.id.replace('/', '-')}.db") as store:
+            scored = score_transcript(
+                run, metrics=[NAME], embedder=HashingEmbedder(), config=config, store=store, window=5
+            )
+            assert [reading.metrics[NAME] for reading in scored.readings] == expected
+            [row] = store.sessions()
+            report = Replay(store, row).report()
+            assert (report.equal, report.differences) == (report.ticks, [])
+
+
+def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
+    before: list[Event] = [Goal("Find the price of the pass."), Message("assistant", "I cannot open it.")]
+    later: list[Event] = [call("search", query="1290"), ToolResult("1291"), Message("assistant", ASSUMED)]
+    state = after(*before)
+    again = AgentState(facts=msgspec.json.decode(msgspec.json.encode(state.facts), type=Facts))
+    for one in (state, again):
+        for seq, event in enumerate(later, 3):
+            one.fold(seq, float(seq), event)
+    assert again.facts.assumption == state.facts.assumption
+    assert UnsupportedAssumption(again).compute() == UnsupportedAssumption(state).compute()
+
+
+def test_facts_of_an_earlier_version_load() -> None:
+    old = msgspec.to_builtins(Facts())
+    del old["assumption"]
+    assert msgspec.convert(old, Facts).assumption == AssumptionFacts()
+
+
+def test_it_has_a_name_to_be_asked_for() -> None:
+    assert isinstance(create_metric(NAME, AgentState()), UnsupportedAssumption)
+    with Monitor(embedder=None, config={"metrics": [NAME]}) as m:
+        m.message("assistant", ASSUMED)
+        m.decide()
+        assert m.latest is not None
+        assert m.latest.metrics[NAME] == UnsupportedAssumption(m.state).compute()
+        assert "1290" in str(m.latest.evidence[NAME])
