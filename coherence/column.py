@@ -10,6 +10,7 @@ import msgspec
 
 from coherence.appraise.appraiser import Appraiser, Mood
 from coherence.appraise.vitals import VITALS, scalar_vitals, vector_vitals
+from coherence.appraise.weighing import detectors, index_weights
 from coherence.config import Budget, MonitorConfig
 from coherence.decide.alarms import limits_of
 from coherence.decide.asking import answer, key_of, of_itself
@@ -22,6 +23,7 @@ from coherence.decide.hijacking import made_call
 from coherence.decide.recalling import Judged, known_error
 from coherence.decide.regulator import make_decision, pressure_finding, received_finding, regulate
 from coherence.decide.rules import own_rules
+from coherence.decide.rules.grounded import outcome_finding
 from coherence.decide.running import run_rules
 from coherence.decide.standing import Standing
 from coherence.events import Correction, Event, Message, Ticked, ToolResult
@@ -121,16 +123,13 @@ class Column:
             vectors = [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
             vectors += [metric for metric in metrics if not is_scalar(metric)]
         scalars: list[Any] = [metric for metric in metrics if is_scalar(metric)]
-        weights = config.weights
-        if weights is None:
-            names = [metric.name for metric in (*vectors, *scalars)]
-            weights = dict.fromkeys([*names, *(name for name in config.metrics if name in VITALS)], 0.25)  # type: ignore[assignment]
+        scalars += detectors(config, self.state, [metric.name for metric in metrics])
         self.sensor = CoherenceSensor(
             self.state,
             embedder=cache or HashingEmbedder(8),  # which is never asked
             metrics=[*vectors, *vector_vitals(self.state)] if cache is not None else [],
             scalar_metrics=[*scalars, *scalar_vitals(self.state, budget)],
-            weights=weights,
+            weights=index_weights(config, [metric.name for metric in (*vectors, *scalars)]),
             thresholds=config.bands,
             missing=config.missing,
             history_size=0,
@@ -343,7 +342,8 @@ class Column:
             raw += self.meaning.findings()
             known = known_error(self.standing.recollection)
             made = made_call(state.facts, self.limits)
-            raw += [found for found in (known, made) if found is not None]
+            failed = outcome_finding(state.facts, self.config) if event.reason == ENDING else None
+            raw += [found for found in (known, made, failed) if found is not None]
         for rule in self.own_rules:
             finding = rule(state, reading, appraisal)
             if finding is not None:

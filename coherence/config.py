@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
 import msgspec
 
 from coherence.plain import check_count, check_number
+from coherence.provenance.settings import GroundingConfig
 from coherence.records import FrozenDict, freeze
 
 TickPolicy: TypeAlias = Literal["step", "event", "manual"] | float
@@ -279,9 +280,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     window: int = 20
     """Messages of context, 1 or more."""
     metrics: tuple[str, ...] = ()
-    """Names of registered metrics or vitals that count in the index beside the four default ones."""
-    weights: FrozenDict[str, float] | None = None
-    """Metric or vital -> weight in the index; default: the four vector metrics, 0.25 each."""
+    """Names of registered metrics or vitals that count in the index beside the default ones."""
+    weights: dict[str, Any] | Literal["default", "classic"] | None = "default"
+    """Metric or vital -> weight in the index, or the name of a table: ``classic`` (``None`` in old recordings) =
+    the four vector metrics, 0.25 each; ``default`` = :data:`~coherence.sensor.index.INDEX_WEIGHTS`."""
     bands: tuple[float, float, float] = (0.8, 0.6, 0.4)
     """Lowest index of green, yellow, orange."""
     missing: Literal["unknown", "zero"] = "unknown"
@@ -295,6 +297,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     refusals: int = 10
     """Refused calls after which a block ends, because the agent is not helped by it; budgets do not end so."""
     guidance: GuidanceConfig = GuidanceConfig()
+    grounding: GroundingConfig = GroundingConfig()
     implicit_corrections: bool = False
     """Whether a user's message that plainly corrects the agent counts as a correction."""
     budget: Budget | None = None
@@ -319,10 +322,12 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         check_count("refusals", self.refusals, least=1, most=1_000_000)
         if self.block not in ("destructive", "all"):
             raise ValueError(f"block must be 'destructive' or 'all', not {self.block!r}")
-        if self.weights is not None:
+        if isinstance(self.weights, Mapping):
             put(self, "weights", freeze(self.weights))
             for name, weight in self.weights.items():
                 check_number(f"weights[{name!r}]", weight, least=0.0)
+        elif self.weights not in ("default", "classic", None):
+            raise ValueError(f"weights must be a table, 'default' or 'classic', not {self.weights!r}")
         for table in ("weights", "min_std", "cold_mean"):
             for name in getattr(self.pressure, table):
                 if name not in SIGNALS:

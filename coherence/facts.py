@@ -6,7 +6,9 @@ import msgspec
 
 from coherence.events import Logprobs
 from coherence.language import Shape
+from coherence.provenance.account import Account
 from coherence.provenance.assumption import AssumptionFacts
+from coherence.provenance.failing_cues import ServiceCues
 from coherence.provenance.watch import HijackWatch
 from coherence.traces import CallTrace, ResultTrace
 
@@ -167,6 +169,10 @@ class Facts(msgspec.Struct):
     """Of calls that follow foreign text."""
     assumption: AssumptionFacts = msgspec.field(default_factory=AssumptionFacts)
     """Of steps that rest on assumption."""
+    service: ServiceCues = msgspec.field(default_factory=ServiceCues)
+    """Of how the agent serves a user."""
+    grounds: Account = msgspec.field(default_factory=Account)
+    """What the agent was given, and how far what it states is in it."""
 
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
@@ -190,3 +196,4 @@ class Facts(msgspec.Struct):
         self.answer = None
         self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = self.request_seq = 0
         self.joinable = False
+        self.grounds.renumber()

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
+
+from coherence.column import ENDING
+from coherence.config import MonitorConfig
 from coherence.decide.corrections import CorrectionPattern
 from coherence.decide.quoting import LIMIT, inject
 from coherence.engine import Engine
 from coherence.events import Correction, Event
+from coherence.evidence.rows import Verdict
+from coherence.findings import Decision
 from coherence.plain import check_count, check_text, shown
 from coherence.recording import Recording
 
@@ -14,6 +21,44 @@ class Procedural(Recording):
     """Recording, and reading back what users have corrected."""
 
     _engine: Engine
+    config: MonitorConfig
+
+    @abstractmethod
+    def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+        """Ask the engine, unless it is switched off or closed."""
+
+    def outcome(self, success: bool | None = None, *, score: float | None = None, text: str = "") -> Decision | None:
+        """Record how the task ended; with ``config.grounding.gate``, judge its last answer too.
+
+        Parameters
+        ----------
+        success : bool, optional
+            Whether it succeeded, as far as the host knows. This is recorded as it is told.
+        score : float, optional
+            In [0, 1], 1 = good.
+        text : str
+            Anything else.
+
+        Returns
+        -------
+        Decision or None
+            ``None`` without a gate. Else the decision of a tick at the end: an active finding ``ungrounded_outcome``
+            says that the run counts as failed, whatever was told; ``m.verdict`` holds it, and a replay finds it again.
+
+        Examples
+        --------
+        >>> from coherence.monitor import Monitor
+        >>> m = Monitor(goal="What does it cost?", embedder=False, config={"grounding": {"gate": 0.9}})
+        >>> m.tool_result("price: 1200 USD", tool="shop")
+        >>> m.message("assistant", "It costs 1,250 dollars.")
+        >>> print(m.outcome(success=True).findings[0].why.partition(";")[0])
+        the run counts as failed: grounding 0.00 is below 0.9
+        """
+        super().outcome(success, score=score, text=text)
+        if self.config.grounding.gate is None:
+            return None
+        verdict = self._guarded(lambda: self._engine.decide(ENDING))
+        return verdict.decision if verdict is not None else None
 
     def corrections(self) -> list[CorrectionPattern]:
         """Return what users have corrected again and again, the heaviest first.

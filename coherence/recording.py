@@ -12,7 +12,7 @@ import msgspec
 
 import coherence.events as events
 from coherence.events import Event
-from coherence.findings import Guidance
+from coherence.findings import Decision, Guidance
 from coherence.plain import check_count, check_flag, check_number, check_text, shown, to_json
 from coherence.records import one_line
 
@@ -221,7 +221,7 @@ class Recording(ABC):
         """Record that the host shortened the context to a summary."""
         self._record(lambda: events.Compaction(check_text("summary", summary)))
 
-    def outcome(self, success: bool | None = None, *, score: float | None = None, text: str = "") -> None:
+    def outcome(self, success: bool | None = None, *, score: float | None = None, text: str = "") -> Decision | None:
         """Record how the task ended: whether it succeeded, or a score in [0, 1]."""
 
         def make() -> Event:
@@ -232,6 +232,7 @@ class Recording(ABC):
             )
 
         self._record(make)
+        return None
 
     def fault(self, where: str, error: BaseException | str) -> None:
         """Record something that failed silently in the host."""

@@ -1,7 +1,7 @@
 """Plug-ins by name: registered in code, or offered by an installed package through an entry point.
 
 Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``,
-``coherence.rules``. The built-ins come through the same door.
+``coherence.rules``, ``coherence.extractors``. The built-ins come through the same door.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import msgspec
 
 from coherence.errors import PluginError
 from coherence.protocols import MetricFn, Rule, ScalarMetricFn
+from coherence.provenance.claims import Extractor
+from coherence.provenance.extractors import BUILT_IN
 from coherence.records import MetricInput
 
-Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules"]
+Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "extractors"]
 """The kinds of plug-ins."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +54,13 @@ class Plugin(msgspec.Struct, frozen=True):
             ) from error
 
 
-_registered: dict[Group, dict[str, Plugin]] = {"metrics": {}, "embedders": {}, "providers": {}, "rules": {}}
+_registered: dict[Group, dict[str, Plugin]] = {
+    "metrics": {},
+    "embedders": {},
+    "providers": {},
+    "rules": {},
+    "extractors": {},
+}
 
 
 class FunctionMetric(Generic[F]):
@@ -132,7 +140,7 @@ def register(plugin: M, *, name: str | None = None, group: Group = "metrics", re
         In group ``rules``: a rule, or a class that gives one when called without arguments.
     name : str, optional
         Default: ``plugin.name``.
-    group : {"metrics", "embedders", "providers", "rules"}
+    group : {"metrics", "embedders", "providers", "rules", "extractors"}
         The kind of plug-in.
     replace : bool
         Whether another plug-in of that name may be replaced.
@@ -236,6 +244,24 @@ def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetric
         raise PluginError(f"metric {name!r} cannot be made by name: {reason}") from error
     result: MetricFn | ScalarMetricFn = made
     return result
+
+
+def create_extractor(name: str) -> Extractor:
+    """Return an extractor by name: one of this package, else a registered one.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name, or what is offered cannot be called.
+    """
+    known = BUILT_IN.get(name)
+    if known is not None:
+        return known
+    found: Any = lookup("extractors", name)
+    if not callable(found):
+        raise PluginError(f"extractor {name!r} cannot be called with a text")
+    extractor: Extractor = found
+    return extractor
 
 
 def check_rule(rule: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from coherence.accounting import Accountant
 from coherence.config import MonitorConfig
 from coherence.events import (
     Compaction,
@@ -89,6 +90,7 @@ class AgentState:
     def __init__(self, config: MonitorConfig | None = None, facts: Facts | None = None) -> None:
         self.config = config or MonitorConfig()
         self.facts = facts or Facts()
+        self._accountant = Accountant(self.config.grounding.extractors)
         self._folds: Mapping[type, Callable[[int, float, Any], None]] = {
             Goal: self._goal,
             Message: self._message,
@@ -126,6 +128,7 @@ class AgentState:
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
         watch(facts, seq, event)
+        self._accountant.note(facts, seq, event)
         self._folds[type(event)](seq, ts, event)
         if type(event) is not Ticked:
             facts.changed_seq = seq

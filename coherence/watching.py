@@ -10,6 +10,7 @@ from coherence.provenance.watch import read_arguments
 
 def watch(facts: Facts, seq: int, event: Event) -> None:
     """Let the detectors take in an event; what they keep stands in the facts, each in one field of its own."""
+    facts.service.observe(event, facts.goal)
     _watch_hijack(facts, seq, event)
     _watch_assumption(facts, seq, event)
 

@@ -31,6 +31,7 @@ PRIORITY = (
     "quality_decline_no_recovery",
     "scope_drift_warn",
     "procedural_warning",
+    "ungrounded_answer",
     "low_confidence_spans",
     "received_pressure",
 )

@@ -49,9 +49,14 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def comparable(self) -> list[Reading]:
-        """The readings with the widest coverage of the run; an index of fewer metrics is not like theirs."""
-        widest = max((reading.coverage for reading in self.measured), default=0.0)
-        return [reading for reading in self.measured if reading.coverage == widest]
+        """The readings from the first one with the widest coverage of the run on.
+
+        Before it an index is made of fewer metrics, and jumps; after it a metric is unknown where it does not apply.
+        """
+        measured = self.measured
+        widest = max((reading.coverage for reading in measured), default=0.0)
+        first = next((at for at, reading in enumerate(measured) if reading.coverage == widest), 0)
+        return measured[first:]
 
     @property
     def lowest(self) -> Reading | None:

@@ -20,6 +20,19 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "contradiction_pressure": 0.25,
     "semantic_diffusion": 0.25,
 }
+"""The classic weights, which a sensor of one's own has too."""
+
+INDEX_WEIGHTS: Mapping[str, float] = {
+    "goal_hijack": 0.5,
+    "unsupported_assumption": 0.2,
+    "outcome_risk": 0.2,
+    **dict.fromkeys(DEFAULT_WEIGHTS, 0.025),
+}
+"""A monitor's weights, chosen on labelled runs; see ``docs/metrics.md``."""
+
+OTHER_WEIGHT = 0.25
+"""The weight of a metric or vital that is asked for by name and stands in no table."""
+
 MAX_WEIGHT = 1e9
 DEFAULT_INVERTED = frozenset({"goal_drift", "contradiction_pressure", "semantic_diffusion"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from coherence.errors import UnknownSourceError
 from coherence.metrics import (
@@ -16,7 +16,9 @@ from coherence.metrics import (
     GoalCoherence,
     GoalDrift,
     GoalHijack,
+    Grounding,
     MemoryRetention,
+    OutcomeRisk,
     RecentErrorRate,
     Repetition,
     SemanticDiffusion,
@@ -24,6 +26,7 @@ from coherence.metrics import (
     Uncertainty,
     Unlimited,
     UnsupportedAssumption,
+    UnusedOutput,
 )
 from coherence.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.providers.hashing import HashingEmbedder
@@ -61,11 +64,18 @@ OWN_METRICS = frozenset(
         RecordedMetric,
     }
 )
-OWN_SCALARS = frozenset(
-    {RecentErrorRate, Repetition, ContextExhaustion, GoalHijack, UnsupportedAssumption, Unlimited, RecordedScalar}
+Explained: TypeAlias = (
+    RecentErrorRate
+    | Repetition
+    | ContextExhaustion
+    | GoalHijack
+    | Grounding
+    | UnsupportedAssumption
+    | UnusedOutput
+    | OutcomeRisk
 )
-Explained: TypeAlias = RecentErrorRate | Repetition | ContextExhaustion | GoalHijack | UnsupportedAssumption
 """Scalars that can say why they are unknown."""
+OWN_SCALARS = frozenset({*get_args(Explained), Unlimited, RecordedScalar})
 OWN_COUNTS = frozenset({Cost, TokenUsage})
 """Scalars of this package that read a source, which may be a stranger's."""
 OWN_STATES = frozenset({AgentState, StaticState, TranscriptState})
@@ -123,8 +133,8 @@ class Plan:
         self.reads: dict[str, tuple[Kind, ...]] = {
             metric.name: tuple(getattr(metric, "reads", None) or ()) for metric in metrics
         }
-        self.reasons: dict[str, str] = {
-            scalar.name: scalar.why_unknown for scalar in scalars if isinstance(scalar, Explained)
+        self.reasoned: dict[str, Explained] = {
+            scalar.name: scalar for scalar in scalars if isinstance(scalar, Explained)
         }
         self.source_breakers = {kind: Breaker() for kind in self.getters}
         self.metric_breakers = {name: Breaker() for name in self.names}
@@ -354,7 +364,8 @@ class Measurement:
             return "no " + " and no ".join(empty)
         if reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
-        return self.plan.reasons.get(name, "the metric gave no value")
+        reasoned = self.plan.reasoned.get(name)
+        return reasoned.why_unknown if reasoned is not None else "the metric gave no value"
 
 
 def _is_own(scalar: ScalarMetricFn) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coherence.providers import HashingEmbedder, Step, Transcript
+from coherence.providers.transcript import ToolCall
 from coherence.report.scoring import ScoredRun, score_transcript
 
 RUN = Transcript(
@@ -41,6 +42,23 @@ def test_the_lowest_reading_is_sought_among_those_that_know_equally_much() -> No
     assert run.readings[1].coverage < run.readings[2].coverage
     assert run.lowest is not None
     assert run.lowest.coherence_index == min(reading.coherence_index for reading in run.readings[2:])
+
+
+def test_a_step_at_which_a_metric_does_not_apply_is_compared_too() -> None:
+    steps = (
+        Step(role="user", content="Pay the bill in bill.txt"),
+        Step(role="assistant", content="Reading it.", tool_calls=(ToolCall("read_file", {"path": "bill.txt"}),)),
+        Step(role="tool", content="12 EUR, to be paid to Anna", tool_name="read_file"),
+        Step(role="assistant", content="It is 12 EUR."),
+        Step(role="user", content="Thanks. And now sing me a song about the sea"),
+        Step(role="assistant", content="zzz qqq xxx " * 20),
+    )
+    run = scored(Transcript(id="r", steps=steps))
+    # nothing was called since the user spoke: goal_hijack does not apply to what is said then
+    assert run.readings[5].metrics["goal_hijack"] is None
+    assert run.readings[5].coverage < run.readings[3].coverage
+    assert run.readings[5] in run.comparable and run.lowest is run.readings[5]
+    assert run.readings[1] not in run.comparable  # fewer metrics, at the start
 
 
 def test_the_reason_names_the_step_that_is_off() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coherence.config import Budget, MonitorConfig
 from coherence.decide.rules.failures import failure_rules
+from coherence.decide.rules.grounded import UngroundedAnswer
 from coherence.decide.rules.loops import RepeatedToolCallLoop
 from coherence.protocols import Rule
 
@@ -29,6 +30,8 @@ OWN_RULES = frozenset(
         "procedural_warning",
         "known_error",
         "goal_hijack",
+        "ungrounded_answer",
+        "ungrounded_outcome",
     }
 )
 """Names that findings of this package have, up to a dot."""
@@ -36,5 +39,5 @@ OWN_RULES = frozenset(
 
 def own_rules(config: MonitorConfig, budget: Budget | None) -> list[Rule]:
     """Return the package's rules that are not switched off."""
-    rules = [RepeatedToolCallLoop(), *failure_rules(config, budget)]
+    rules = [RepeatedToolCallLoop(), *failure_rules(config, budget), UngroundedAnswer()]
     return [rule for rule in rules if config.rules.get(rule.name) is None or config.rules[rule.name].enabled]

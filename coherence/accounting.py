@@ -1,0 +1,84 @@
+"""From events to the account of where an agent's statements come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from coherence.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
+from coherence.facts import Facts
+from coherence.provenance.account import begin_task, note_call, note_given, note_message, note_result
+from coherence.provenance.claims import Claim, Extractor
+from coherence.registry import create_extractor
+
+
+class Accountant:
+    """Keep the account of an agent; a stranger's extractor that fails is named in it and finds nothing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Extractors, see :class:`~coherence.provenance.settings.GroundingConfig`.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers a name.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._named = [(name, create_extractor(name)) for name in names]
+
+    def note(self, facts: Facts, seq: int, event: Event) -> None:
+        """Take in an event, before the facts have."""
+        account, extractors = facts.grounds, self._extractors(facts)
+        if isinstance(event, ToolResult):
+            note_result(account, seq, event.call_id, event.result, extractors, error=event.error)
+        elif isinstance(event, ToolCall):
+            note_call(account, seq, event.call_id, event.tool_name, _decoded(event), extractors)
+        elif isinstance(event, Message):
+            if event.role == "assistant":
+                note_message(account, seq, event.content, extractors)
+            elif event.role == "tool":
+                note_result(account, seq, "", event.content, extractors, error=False)
+            elif event.content.strip():
+                if account.ended and event.role == "user":
+                    begin_task(account)
+                note_given(account, seq, event.content, extractors)
+        elif isinstance(event, Goal):
+            if account.ended or event.text.strip() != facts.goal:
+                begin_task(account)
+            note_given(account, seq, event.text, extractors)
+        elif isinstance(event, Correction | Memory):
+            if not event.removed:
+                note_given(account, seq, event.text, extractors)
+        elif isinstance(event, Outcome):
+            account.ended = True
+        elif isinstance(event, Ticked) and event.reason == "decide" and facts.answer is not None:
+            account.asked_seq = facts.answer.seq
+
+    def _extractors(self, facts: Facts) -> list[Extractor]:
+        return [_guarded(name, extractor, facts) for name, extractor in self._named]
+
+
+def _guarded(name: str, extractor: Extractor, facts: Facts) -> Extractor:
+    if extractor.__module__ == "coherence.provenance.entities":
+        return extractor
+
+    def find(text: str) -> Sequence[Claim]:
+        try:
+            return [claim for claim in extractor(text) if 0 <= claim.start <= len(text)]
+        except Exception as error:
+            failed = facts.grounds.failed
+            failed[name] = f"{type(error).__name__}: {error}"[:200]
+            return ()
+
+    return find
+
+
+def _decoded(event: ToolCall) -> object:
+    try:
+        return msgspec.json.decode(bytes(event.arguments))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # a stranger's recording
+        return bytes(event.arguments).decode("utf-8", "replace")

@@ -1,0 +1,150 @@
+"""Numbers that follow from given ones: rounded, or by one simple step between values that stand near each other.
+
+Any number is the sum of some two of a thousand. So only few are combined: neighbours in one source, the column of one
+label, and the grounded numbers that the answer itself states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+
+from coherence.provenance.claims import Claim
+from coherence.provenance.sources import Given, SeenNumber
+
+NEIGHBOURS = 2
+"""Places in a source between two numbers that are combined."""
+
+COLUMN = 40
+"""Numbers of one label in one source that are added up at most."""
+
+STATED = 12
+"""Grounded numbers of the answer that are combined."""
+
+_ABOUT = re.compile(
+    r"(?:\babout|\baround|\bapprox(?:imately|\.)?|\broughly|\bnearly|\balmost|\bover|\bmore than|\bless than|\bunder"
+    r"|~|≈)\s?[$€£]?\Z",
+    re.I,
+)
+
+
+def rounded(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a number is a given one, rounded to the digits that are stated; after "about" to two digits.
+
+    A whole number counts as rounded only where the given one has a fraction: 1,234 is not 1,235.
+    """
+    if claim.value is None:
+        return False
+    value, unit = abs(claim.value), claim.unit
+    half = 0.5 * claim.grain
+    if _ABOUT.search(text, max(0, claim.start - 24), claim.start):
+        half = max(half, 0.05 * value)
+    half *= 1.0 + 1e-9
+    if unit == "clock":
+        return False
+    for number in given.numbers:
+        same_unit = number.unit == unit or not unit or not number.unit
+        if same_unit and abs(abs(number.value) - value) <= half:
+            return True
+        if unit == "%" and not number.unit and abs(100.0 * abs(number.value) - value) <= half:
+            return True
+    return False
+
+
+def derived(given: Given, claim: Claim, plain: Sequence[Claim]) -> bool:
+    """Tell whether a number is a sum, difference, product, quotient, percentage, mean or count of given ones.
+
+    Parameters
+    ----------
+    given : Given
+        What came in.
+    claim : Claim
+        The number.
+    plain : sequence of Claim
+        The grounded claims of the same answer.
+    """
+    if claim.value is None:
+        return False
+    value, unit = abs(claim.value), claim.unit
+    half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
+    stated = [(abs(each.value), each.unit) for each in plain if each.value is not None][:STATED]
+    near = [((abs(one.value), one.unit), (abs(two.value), two.unit)) for one, two in _neighbours(given.numbers)]
+    if unit in ("clock", "s"):
+        near += _clocks(given.numbers)
+    steps = [(pair, False) for pair in combinations(stated, 2)] + [(pair, True) for pair in near]
+    for (one, two), is_near in steps:
+        if any(abs(result - value) <= half for result in _results(one, two, unit, near=is_near)):
+            return True
+    if unit == "clock":
+        return False
+    amounts = [number for number, of in stated if of == unit or (not of and unit != "%") or (not unit and of not in ("clock", "%"))]
+    if len(amounts) > 2 and any(abs(total - value) <= half for total in _running(amounts)):
+        return True
+    return any(abs(total - value) <= half for total in _columns(given.numbers))
+
+
+def _results(first: tuple[float, str], second: tuple[float, str], unit: str, *, near: bool) -> Iterator[float]:
+    """Yield what one step makes of two numbers; only sum and difference where they merely stand ``near`` each other."""
+    (one, of_one), (two, of_two) = first, second
+    if "clock" in (of_one, of_two):
+        if unit in ("clock", "s"):
+            yield abs(one - two)
+        if unit == "clock" and of_one != of_two:
+            yield one + two
+        return
+    if of_one == of_two or (not (of_one and of_two) and min(one, two) > 12.0):
+        yield one + two
+        yield abs(one - two)
+    if near:
+        return
+    if "%" in (of_one, of_two):
+        percent, of = (one, two) if of_one == "%" else (two, one)
+        yield from (percent * of / 100.0, of + percent * of / 100.0, of - percent * of / 100.0)
+    elif not (of_one and of_two):
+        yield one * two
+    for top, bottom in ((one, two), (two, one)):
+        if bottom:
+            share = top / bottom
+            yield from (100.0 * share, abs(100.0 * share - 100.0)) if unit == "%" else (share,)
+
+
+def _clocks(numbers: Sequence[SeenNumber]) -> list[tuple[tuple[float, str], tuple[float, str]]]:
+    """Return pairs of times of the day that follow each other in one source, by the clock or in the text."""
+    times: dict[int, list[float]] = {}
+    for number in numbers:
+        if number.unit == "clock":
+            times.setdefault(number.seq, []).append(number.value)
+    pairs = [pair for found in times.values() for pair in (*pairwise(found), *pairwise(sorted({*found})))]
+    return [((one, "clock"), (two, "clock")) for one, two in dict.fromkeys(pairs)]
+
+
+def _neighbours(numbers: Sequence[SeenNumber]) -> Iterator[tuple[SeenNumber, SeenNumber]]:
+    for at, one in enumerate(numbers):
+        for two in numbers[at + 1 : at + 1 + NEIGHBOURS]:
+            if two.seq == one.seq and two.place > one.place and "clock" not in (one.unit, two.unit):
+                yield one, two
+
+
+def _running(values: Sequence[float]) -> Iterator[float]:
+    """Yield the sums of three and more neighbours, of all but one, and the mean of all."""
+    for begin in range(len(values) - 2):
+        total = values[begin] + values[begin + 1]
+        for value in values[begin + 2 :]:
+            total += value
+            yield total
+    everything = sum(values)
+    yield from (everything - value for value in values)
+    yield everything / len(values)
+
+
+def _columns(numbers: Sequence[SeenNumber]) -> Iterator[float]:
+    """Yield sum, mean and running sums of the numbers of one label in one source."""
+    columns: dict[tuple[int, int], list[float]] = {}
+    for number in numbers:
+        if number.column and number.unit != "clock":
+            columns.setdefault((number.seq, number.column), []).append(number.value)
+    for values in columns.values():
+        if 2 < len(values) <= COLUMN:
+            yield sum(values)
+            yield sum(values) / len(values)

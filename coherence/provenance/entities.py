@@ -1,0 +1,264 @@
+"""The extractors of this package: one small function a kind of value."""
+
+from __future__ import annotations
+
+import re
+
+from coherence.provenance.claims import Claim
+from coherence.provenance.normal_values import (
+    CURRENCIES,
+    MONTHS,
+    UNITS,
+    date_form,
+    number_form,
+    path_forms,
+    quantity,
+    url_form,
+    words,
+)
+
+_URL = re.compile(r"(?:https?://|(?<![\w.@/-])www\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}", re.I)
+_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
+_PAPER = re.compile(
+    r"(?<![\w.])(?:10\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|(?P<arxiv>\d{4}\.\d{5}(?:v\d{1,3})?)(?!\w|\.\d))"
+)
+_ID = re.compile(
+    r"(?<![\w.-])(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
+    r"|(?<![\w.-])(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
+    r"|(?:#|(?<![A-Za-z])(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4})(?P<number>\d{1,18})(?![\w]|[.,:]\d)"
+    r"|(?<![\w.-])(?P<code>(?:[A-Za-z][A-Za-z_-]{0,40})?\d[\w-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}\d[\w-]?)(?![\w-])"
+)
+_VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
+_ORDINAL = re.compile(r"\d{1,4}(?:st|nd|rd|th|s)|\d+(?:[xdkhmsb]|am|pm|mm|cm|km|ms|kb|mb|gb|mi|ft|kg|mg)|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}", re.I)
+
+_DATE = re.compile(
+    r"(?<![\w.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
+    r"|(?<![\w./])(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
+    r"|(?<![\w./])(?P<y3>(?:19|20)\d\d)/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])"
+)
+_MONTHS = re.compile(r"\b(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
+_DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th)?(?:\s{1,30}|-|\sof\s)\Z", re.I)
+_DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?![\d:])", re.I)
+_YEAR_AFTER = re.compile(r"(?:,?\sof|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
+_TIME = re.compile(
+    r"(?<![\d:.])(?P<h>\d\d?)(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?"
+    r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?![\d:])",
+    re.I,
+)
+_PATH = re.compile(
+    r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}(?:[/\\][\w.+@-]{1,100}){1,20}"
+    r"|(?<![\w./\\@-])[\w-]{1,80}(?:\.[\w-]{1,80}){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
+)
+_NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
+_CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
+_BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
+_UNIT = "|".join(sorted({*UNITS, *(name for name in CURRENCIES if len(name) > 1)}, key=len, reverse=True))
+_NUMBER = re.compile(
+    r"(?<![\w.])(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}|\d{1,30}(?:\.\d{1,20})?)(?:e[+-]?\d{1,3})?"
+    rf"(?P<after>(?:[ -]?(?:thousand|million|billion|trillion|[km]|mn|bn)\b)?(?:[ -]?(?:%|(?:percent|{_UNIT})\b))?)"
+    r"(?![\w]|[.,]\d)",
+    re.I,
+)
+_HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
+_NUMBERING = re.compile(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
+_QUOTE = re.compile(r"\"([^\"\n]{8,400})\"|“([^”\n]{8,400})”|(?:(?<=\n)|\A)> ?([^\n]{8,400})")
+_NAME = re.compile(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
+
+
+def urls(text: str) -> list[Claim]:
+    """Web addresses; the same with or without scheme, ``www.``, trailing slash, fragment and tracking."""
+    if "://" not in text and "www." not in text.lower():
+        return []
+    found = []
+    for match in _URL.finditer(text):
+        url = match[0].rstrip(".,;:!?*_")
+        form = url_form(url)
+        host = form.partition("/")[0]
+        tail = form.rpartition("/")[2]
+        also = (f"url:{host}", f"path:{tail}", f"id:{tail}", f"id:{tail.partition('v')[0]}")
+        found.append(Claim("url", url, match.start(), (f"url:{form}",), also))
+    return found
+
+
+def emails(text: str) -> list[Claim]:
+    """E-mail addresses, in any case."""
+    if "@" not in text:
+        return []
+    return [
+        Claim("email", match[0].rstrip("."), match.start(), (f"email:{match[0].rstrip('.').lower()}",))
+        for match in _EMAIL.finditer(text)
+    ]
+
+
+def papers(text: str) -> list[Claim]:
+    """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
+    found = []
+    for match in _PAPER.finditer(text):
+        plain = match[0].rstrip(".").lower()
+        versioned = _VERSIONED.fullmatch(plain)
+        also = (f"id:{versioned[1]}",) if versioned else ()
+        found.append(Claim("id", match[0].rstrip("."), match.start(), (f"id:{plain}",), also))
+    return found
+
+
+def ids(text: str) -> list[Claim]:
+    """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
+    found = []
+    for match in _ID.finditer(text):
+        plain = match[0].lower().replace(" ", "").lstrip("#")
+        if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
+            continue
+        if match["version"]:
+            plain = plain.removeprefix("v")
+        also: tuple[str, ...] = ()
+        if match["code"] and 12 <= len(plain) <= 40:  # a short sha of a long one
+            also += tuple(f"id:{plain[:size]}" for size in (7, 8, 10) if re.fullmatch("[0-9a-f]+", plain))
+        if match["number"]:
+            plain = match["number"]
+            also += (f"n:{int(plain)}",) if int(plain) > 12 else ()
+            found.append(Claim("id", plain, match.start("number"), (f"id:{plain}",), also))
+            continue
+        found.append(Claim("id", match[0], match.start(), (f"id:{plain}",), also))
+    return found
+
+
+def dates(text: str) -> list[Claim]:
+    """Dates in digits or with an English month; ``01/05/2024`` is either of two days. A day without a year counts."""
+    found: list[Claim] = []
+    for match in _DATE.finditer(text):
+        if match["y"] or match["y3"]:
+            year = int(match["y"] or match["y3"])
+            days = [(int(match["m"] or match["m3"]), int(match["d"] or match["d3"]))]
+        else:
+            year, one, two = int(match["y2"]), int(match["a"]), int(match["b"])
+            days = [(one, two), (two, one)]
+        _add_date(found, match[0], match.start(), [(year, month, day) for month, day in days])
+
+    for match in _MONTHS.finditer(text):
+        start, end = match.span()
+        day = _DAY_BEFORE.search(text, max(0, start - 40), start)
+        if day is not None:
+            start = day.start(1)
+        elif (day := _DAY_AFTER.match(text, end)) is not None:
+            end = day.end()
+        year = _YEAR_AFTER.match(text, end)
+        end = year.end() if year is not None else end
+        if day is not None or year is not None:
+            when = (int(year[1]) if year else None, MONTHS[match[0].lower().rstrip(".")], int(day[1]) if day else None)
+            _add_date(found, text[start:end], start, [when])
+    return found
+
+
+def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | None, int, int | None]]) -> None:
+    forms, also = [], []
+    for year, month, day in days:
+        form = date_form(year, month, day)
+        if form is None:
+            continue
+        forms.append(form)
+        if year is None:
+            also.append(form.replace("d:", "anyyear:"))
+        else:
+            also += [f"d:{year:04d}-{month:02d}", f"n:{year}", *([f"d:{month:02d}-{day:02d}"] if day else [])]
+    forms = forms or [f"d:{text.lower()}"]  # there is no such day: a source may say so, too
+    found.append(Claim("date", text, start, tuple(forms), tuple(also)))
+
+
+def times(text: str) -> list[Claim]:
+    """Times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
+    found = []
+    for match in _TIME.finditer(text):
+        hour, minute, half = int(match["h"]), int(match["m"] or 0), (match["half"] or match["half2"] or "").lower()
+        if hour > (12 if half else 24) or minute > 59:
+            found.append(Claim("time", match[0].strip(), match.start(), (f"t:{match[0].strip().lower()}",)))
+            continue
+        if half:
+            hours = [hour % 12 + (12 if half == "p" else 0)]
+        else:
+            hours = [hour % 24] if hour > 12 or match["h"].startswith("0") else [hour, (hour + 12) % 24]
+        forms = tuple(f"t:{each:02d}:{minute:02d}" for each in hours)
+        value = 3600.0 * hours[0] + 60.0 * minute
+        found.append(Claim("time", match[0].strip(), match.start(), forms, (), value, 60.0, "clock"))
+    return found
+
+
+def paths(text: str) -> list[Claim]:
+    """Paths and names of files; the end of a path stands for the whole of it."""
+    found = []
+    for match in _PATH.finditer(text):
+        path = match[0].rstrip(".")
+        name = path.replace("\\", "/").rpartition("/")[2]
+        if "/" in path or "\\" in path:
+            if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
+                continue
+        elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
+            continue
+        forms = path_forms(path)
+        found.append(Claim("path", path, match.start(), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:])))
+    return found
+
+
+def functions(text: str) -> list[Claim]:
+    """Names in code: ``foo()`` anywhere, and ```foo_bar```, ```Class.method``` between backticks."""
+    found = []
+    for pattern in (_CALL, _CODE):
+        for match in pattern.finditer(text):
+            name = match[1]
+            if pattern is _CALL or "." in name or "_" in name or not (name.islower() or name.isupper() or name.istitle()):
+                found.append(Claim("function", name, match.start(), (f"f:{name.lower()}",)))
+    return found
+
+
+def numbers(text: str) -> list[Claim]:
+    """Numbers, amounts and durations; the numbers of list items do not count."""
+    found = []
+    numbering = {match.end() for match in _NUMBERING.finditer(text)}
+    for match in _NUMBER.finditer(text):
+        start, digits = match.start(), text[match.start() : match.start("after")]
+        if match.start("after") + 1 in numbering:
+            continue
+        before = _BEFORE.search(text, max(0, start - 5), start)
+        currency = (before[1] or before[2]) if before else ""
+        negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
+        got = quantity(digits, currency, match["after"].replace("-", " "))
+        if got is None:
+            continue
+        value, unit = -got.value if negative else got.value, got.unit
+        end = match.end()
+        if unit == "s" and value % 3600 == 0 and (minutes := _HOURS.match(text, end)) is not None:
+            value, end = value + 60.0 * int(minutes[1]), minutes.end()
+        forms = [number_form(value, unit)]
+        also = [number_form(abs(value), unit)] if value < 0 else []
+        if unit:
+            also += [number_form(abs(value)), digits_form(digits)]
+        if unit == "%":
+            forms.append(number_form(value / 100.0))
+        kind = "amount" if unit else "number"
+        begin = before.start() if before and unit and unit == CURRENCIES.get(currency.lower()) else start
+        found.append(Claim(kind, text[begin:end].strip(), begin, tuple(forms), tuple(also), value, got.grain, unit))
+    return found
+
+
+def digits_form(digits: str) -> str:
+    """Return the form of the bare number within an amount."""
+    got = quantity(digits)
+    return number_form(got.value) if got is not None else ""
+
+
+def quotes(text: str) -> list[Claim]:
+    """Quoted words, three or more, and quoted lines."""
+    found = []
+    for match in _QUOTE.finditer(text):
+        said = match[match.lastindex or 0]
+        if len(words(said)) >= 3:
+            found.append(Claim("quote", said, match.start(match.lastindex or 0), ("q:" + " ".join(words(said)),)))
+    return found
+
+
+def names(text: str) -> list[Claim]:
+    """Names of two capitalised words, ``Jane Doe`` like ``Doe, Jane``; not used unless asked for."""
+    return [
+        Claim("name", match[0], match.start(), ("p:" + " ".join(sorted(words(match[0]))),))
+        for match in _NAME.finditer(text)
+    ]

@@ -1,0 +1,61 @@
+"""Which extractors there are by name, and all claims of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from coherence.provenance import entities
+from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.normal_values import fold
+
+BUILT_IN: Mapping[str, Extractor] = MappingProxyType(
+    {
+        "urls": entities.urls,
+        "emails": entities.emails,
+        "quotes": entities.quotes,
+        "functions": entities.functions,
+        "papers": entities.papers,
+        "paths": entities.paths,
+        "dates": entities.dates,
+        "times": entities.times,
+        "ids": entities.ids,
+        "numbers": entities.numbers,
+        "names": entities.names,
+    }
+)
+"""The extractors of this package. Earlier ones take their stretch of a text from later ones, but for quotes."""
+
+DEFAULT = tuple(name for name in BUILT_IN if name != "names")
+"""Those that are used where nothing else is said."""
+
+MOST_CLAIMS = 2_000
+"""Claims of one text that are looked at."""
+
+
+def extract(text: str, extractors: Sequence[Extractor]) -> list[Claim]:
+    """Return the claims of a folded text, in order; where two overlap, that of the earlier extractor.
+
+    Examples
+    --------
+    >>> chosen = [BUILT_IN[name] for name in DEFAULT]
+    >>> [(claim.kind, *claim.forms) for claim in extract(fold("CVE-2021-44228 was found on May 1, 2024."), chosen)]
+    [('id', 'id:cve-2021-44228'), ('date', 'd:2024-05-01')]
+    """
+    taken = bytearray(len(text) + 1)
+    kept: list[Claim] = []
+    for find in extractors:
+        for claim in find(text):
+            end = min(claim.start + len(claim.text), len(text))
+            if taken[claim.start] or taken[max(end - 1, claim.start)]:
+                continue
+            if claim.kind != "quote":
+                taken[claim.start : end] = b"\1" * (end - claim.start)
+            kept.append(claim)
+            if len(kept) >= MOST_CLAIMS:
+                break
+    kept.sort(key=lambda claim: claim.start)
+    return kept[:MOST_CLAIMS]
+
+
+__all__ = ["BUILT_IN", "DEFAULT", "MOST_CLAIMS", "Claim", "Extractor", "extract", "fold"]

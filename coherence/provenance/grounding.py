@@ -1,0 +1,191 @@
+"""Whether what an agent states was given to it: each value of an answer against the values of its sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from coherence.provenance.arithmetic import derived, rounded
+from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.extractors import extract
+from coherence.provenance.nearest import opened, other_title, other_version, similar, untitled
+from coherence.provenance.normal_values import fold, words
+from coherence.provenance.sources import SMALL, Given, known_words, lookup
+
+MAX_ANSWER = 20_000
+"""Characters of an answer that are judged, half from each end."""
+
+KEPT = 8
+"""Ungrounded values of one answer that are named."""
+
+WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0}
+"""Kind -> how much a value of it counts; 3 for all others: ids, addresses, paths, quotes. As tokens are weighed."""
+
+FAINT = {"unopened": 0.25, "untitled": 0.1}
+"""Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
+
+QUOTED = 0.6
+"""Share of a quotation's neighbouring words that must have stood next to each other in a source."""
+
+_ELLIPSIS = re.compile(r"\.{3}|…|\[[^\]\n]{0,40}\]")
+_THINKING = re.compile(r"<(think|thinking|scratchpad|function-thoughts)>.{0,20000}?</\1>", re.S)
+
+
+class Flaw(msgspec.Struct, frozen=True):
+    """A value that is not grounded, and why."""
+
+    kind: str
+    """Of value, see :class:`~coherence.provenance.claims.Claim`."""
+    text: str
+    """As stated, at most 80 characters."""
+    flaw: str
+    """``absent``, ``altered`` (something very like it came in), ``version``, ``title``, ``unopened`` or ``untitled``."""
+    near: str = ""
+    """What the sources have instead."""
+    seq: int = 0
+    """The event that has it; 0 = none."""
+
+
+class Grounds(msgspec.Struct, frozen=True):
+    """How far a text is grounded."""
+
+    value: float | None
+    """In [0, 1], 1 = all of it; ``None`` = there is nothing to check."""
+    checked: int = 0
+    """Values that could be judged."""
+    unknown: int = 0
+    """Values that are absent but may have stood in what was dropped."""
+    flaws: tuple[Flaw, ...] = ()
+    """The gravest first, at most eight."""
+    lost: float = 0.0
+    """Weight of what is not grounded: 3 for an id that never came in, 1 for a number."""
+    looked_up: bool = True
+    """Whether any tool had given a result in this task."""
+    seq: int = 0
+    """The event of the text."""
+
+    @property
+    def grave(self) -> tuple[Flaw, ...]:
+        """The flaws of values that did not come in so; not what was merely not opened, or cited without its title."""
+        return tuple(flaw for flaw in self.flaws if flaw.flaw not in FAINT)
+
+
+def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up: bool = True, seq: int = 0) -> Grounds:
+    """Return how far a text is grounded in what was given before it.
+
+    Parameters
+    ----------
+    given : Given
+        Not changed.
+    text : str
+        An answer, or the arguments of a call.
+    extractors : sequence of Extractor
+        What counts as a checkable value.
+    looked_up : bool
+        Whether any tool had given a result.
+    seq : int
+        Number of the text's event.
+    """
+    if len(text) > MAX_ANSWER:
+        text = f"{text[: MAX_ANSWER // 2]}\n\n{text[-(MAX_ANSWER // 2) :]}"
+    text = without_thinking(fold(text))
+    return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
+
+
+def without_thinking(text: str) -> str:
+    """Return a text without what the agent says to itself between tags such as ``<thinking>``."""
+    return _THINKING.sub(" ", text) if "<" in text else text
+
+
+def judge_claims(
+    given: Given, text: str, claims: Sequence[Claim], *, looked_up: bool = True, seq: int = 0, cited: bool = True
+) -> Grounds:
+    """Return how far the claims that were found in a folded text are grounded, see :func:`judge`.
+
+    With ``cited=False`` nobody has to have opened an address, or to name its title: a call is what opens it.
+    """
+    total = lost = 0.0
+    unknown = 0
+    flaws: list[tuple[float, Flaw]] = []
+    plain = [claim for claim in claims if claim.value is not None and lookup(given.values, claim.forms) is not None]
+    distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
+    for claim in sorted(distinct.values(), key=lambda claim: claim.start):
+        flaw = _flaw(given, text, claim, plain, cited=cited)
+        if flaw is None and claim.value is not None and claim not in plain:
+            plain.append(claim)  # a total may be used further
+        weight = WEIGHTS.get(claim.kind, 3.0)
+        if flaw is not None and flaw.flaw == "absent" and given.lost:
+            unknown += 1
+            continue
+        total += weight
+        if flaw is not None:
+            share = weight * FAINT.get(flaw.flaw, 1.0)
+            lost += share
+            flaws.append((share, flaw))
+    flaws.sort(key=lambda pair: -pair[0])
+    named = tuple(flaw for _, flaw in flaws[:KEPT])
+    value = 1.0 - lost / total if total else None
+    return Grounds(value, len(distinct) - unknown, unknown, named, lost, looked_up, seq)
+
+
+def _is_trivial(given: Given, claim: Claim) -> bool:
+    """Tell whether a value says nothing: a small whole number, or a function where no source names any."""
+    if claim.kind == "number" and claim.value is not None:
+        return claim.value in SMALL
+    return claim.kind == "function" and not given.code
+
+
+def _flaw(given: Given, text: str, claim: Claim, plain: Sequence[Claim], *, cited: bool) -> Flaw | None:
+    """Return what is wrong with a claim, ``None`` if it is grounded."""
+    if claim.kind == "quote":
+        parts = [words(part) for part in _ELLIPSIS.split(claim.text)]
+        known = min((known_words(given, part) for part in parts if part), default=1.0)
+        return None if known >= QUOTED else _made(claim, "absent")
+    if claim.kind == "function":
+        return None if all(known_words(given, [part]) for part in words(claim.text)) else _near(given, claim)
+    if claim.kind == "name":
+        return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
+    if lookup(given.values, claim.forms) is None:
+        if claim.value is not None and (rounded(given, text, claim) or derived(given, claim, plain)):
+            return None
+        if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
+            return None
+        return other_version_of(given, claim) or _near(given, claim)
+    if not cited:
+        return None
+    found = other_title(given, text, claim)
+    if found is not None:
+        return Flaw(claim.kind, _short(claim.text), "title", *found)
+    if not opened(given, claim):
+        return _made(claim, "unopened")
+    return _made(claim, "untitled") if untitled(given, text, claim) else None
+
+
+def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:
+    """Tell whether a source names the day without a year, and one the year."""
+    for form in claim.forms:
+        year, _, day = form.removeprefix("d:").partition("-")
+        if f"anyyear:{day}" in given.values and f"n:{year}" in given.values:
+            return True
+    return False
+
+
+def other_version_of(given: Given, claim: Claim) -> Flaw | None:
+    """Return the flaw of an id whose other versions came in."""
+    found = other_version(given, claim)
+    return Flaw(claim.kind, _short(claim.text), "version", *found) if found is not None else None
+
+
+def _near(given: Given, claim: Claim) -> Flaw:
+    found = similar(given, claim)
+    return Flaw(claim.kind, _short(claim.text), "altered", *found) if found is not None else _made(claim, "absent")
+
+
+def _made(claim: Claim, flaw: str) -> Flaw:
+    return Flaw(claim.kind, _short(claim.text), flaw)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,194 @@
+"""One form for what is written in many ways: numbers, units, dates, times, addresses, words."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+from unicodedata import normalize
+from zlib import crc32
+
+MONTHS = {
+    name: at
+    for at, names in enumerate(
+        "jan january|feb february|mar march|apr april|may|jun june|jul july|aug august|sep sept september|"
+        "oct october|nov november|dec december".split("|"),
+        1,
+    )
+    for name in names.split()
+}
+"""English names of months -> 1 to 12."""
+
+SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+"""Words behind a number that multiply it; ``m`` only with a currency before the number."""
+
+CURRENCIES = {
+    **{sign: name for sign, name in zip("$€£¥₹", ("usd", "eur", "gbp", "jpy", "inr"), strict=True)},
+    **{name: name for name in "usd eur gbp jpy inr chf cad aud cny".split()},
+    **{"dollars": "usd", "dollar": "usd", "euros": "eur", "euro": "eur", "pounds": "gbp", "yen": "jpy"},
+}
+"""Sign or name -> currency. Amounts of different currencies are never converted into each other."""
+
+_UNITS: dict[str, dict[str, float]] = {
+    "m": {
+        **{"mm": 0.001, "cm": 0.01, "m": 1.0, "meter": 1.0, "meters": 1.0, "metre": 1.0, "metres": 1.0},
+        **{"km": 1e3, "kilometers": 1e3, "kilometres": 1e3, "mi": 1609.344, "mile": 1609.344, "miles": 1609.344},
+        **{"ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "inch": 0.0254, "inches": 0.0254, "yd": 0.9144},
+    },
+    "s": {
+        **{"ms": 0.001, "milliseconds": 0.001, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0},
+        **{"min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0},
+        **{"hour": 3600.0, "hours": 3600.0, "day": 86400.0, "days": 86400.0, "week": 604800.0, "weeks": 604800.0},
+    },
+    "g": {
+        **{"mg": 0.001, "g": 1.0, "gram": 1.0, "grams": 1.0, "kg": 1e3, "kilograms": 1e3, "tonnes": 1e6},
+        **{"lb": 453.59237, "lbs": 453.59237, "oz": 28.349523125},
+    },
+    "byte": {
+        **{"byte": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12},
+        **{"kib": 1024.0, "mib": 1024.0**2, "gib": 1024.0**3, "tib": 1024.0**4},
+    },
+}
+UNITS = {name: (base, factor) for base, names in _UNITS.items() for name, factor in names.items()}
+"""Unit -> its base unit, and how many of those it is."""
+
+_TRACKING = re.compile(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
+_WORD = re.compile(r"\w{1,80}")
+_FOLDED = str.maketrans({"’": "'", "‘": "'", "\u00ad": None, "\u200b": None, "\u2011": "-", "−": "-"})
+_SPLIT_ID = re.compile(r"(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d))")
+_WRAPPED = re.compile(r"\\\r?\n[ \t]{0,40}\\?")
+
+
+class Quantity(NamedTuple):
+    """A number as it was stated."""
+
+    value: float
+    grain: float
+    """What one of its last written digit is worth: 0.01 for 3.14, 10,000 for 1.23 million."""
+    unit: str = ""
+    """Base unit, currency or ``%``; empty for a bare number."""
+
+
+def fold(text: str) -> str:
+    r"""Return a text in which only what is meant differs: no ligatures or soft hyphens, ids in one line.
+
+    Examples
+    --------
+    >>> fold("the “ﬁrst” one’s 2310.\n  06825")
+    "the “first” one's 2310.06825"
+    """
+    if not text.isascii():
+        text = normalize("NFKC", text).translate(_FOLDED)
+    if "\n" in text:
+        text = _SPLIT_ID.sub("", _WRAPPED.sub("", text))
+    return text
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a folded text in their order, in lower case."""
+    return _WORD.findall(text.lower())
+
+
+def digest(*parts: str) -> int:
+    """Return a short number for some words next to each other.
+
+    Two different ones share it once in 4 billion, so that one in 200,000 is falsely known among 20,000.
+    """
+    return crc32("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+
+def number_form(value: float, unit: str = "") -> str:
+    """Return the form in which equal quantities are equal.
+
+    Examples
+    --------
+    >>> number_form(1200.0), number_form(0.1 + 0.2), number_form(1500.0, "m")
+    ('n:1200', 'n:0.3', 'n:1500m')
+    """
+    return f"n:{value + 0.0:.12g}{unit}"
+
+
+@lru_cache(maxsize=20_000)
+def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
+    """Return what a number and the words around it say; ``None`` if it is none.
+
+    Parameters
+    ----------
+    digits : str
+        As written: ``1,234.50``, ``1.234,50``, ``-3``, ``2e-5``.
+    before, after : str
+        A currency, a scale (``million``), a unit or ``%``; in any case.
+
+    Examples
+    --------
+    >>> quantity("1,200.00", "$").value, quantity("1.23", "", "million").grain, quantity("1.5", "", "km")
+    (1200.0, 10000.0, Quantity(value=1500.0, grain=100.0, unit='m'))
+    """
+    plain = digits.replace("−", "-")
+    if "," in plain and ("." not in plain or plain.rindex(",") < plain.index(".")):
+        plain = plain.replace(",", "")
+    elif "," in plain:
+        plain = plain.replace(".", "").replace(",", ".")
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    if not -1e300 < value < 1e300:
+        return None
+    mantissa, _, exponent = plain.lower().partition("e")
+    grain = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    before, after = before.strip().lower(), after.strip().lower()
+    unit = CURRENCIES.get(before, "")
+    first, _, second = after.partition(" ")
+    if first in SCALES and (first != "m" or unit):
+        value, grain = value * SCALES[first], grain * SCALES[first]
+        first = second
+    if first in CURRENCIES:
+        unit = unit or CURRENCIES[first]
+    elif first in ("%", "percent"):
+        unit = "%"
+    elif not unit and first in UNITS:
+        unit, factor = UNITS[first]
+        value, grain = value * factor, grain * factor
+    return Quantity(value, grain, unit)
+
+
+def date_form(year: int | None, month: int, day: int | None) -> str | None:
+    """Return the form of a date, of a month of a year, or of a day of any year; ``None`` if there is none such.
+
+    Examples
+    --------
+    >>> date_form(2024, 5, 1), date_form(None, 5, 26), date_form(2023, 12, None), date_form(2024, 13, 1)
+    ('d:2024-05-01', 'd:05-26', 'd:2023-12', None)
+    """
+    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
+        return None
+    parts = ([f"{year:04d}"] if year is not None else []) + [f"{month:02d}"] + ([f"{day:02d}"] if day else [])
+    return "d:" + "-".join(parts)
+
+
+@lru_cache(maxsize=5_000)
+def url_form(url: str) -> str:
+    """Return what makes two addresses the same: no scheme, ``www.``, trailing slash, fragment or tracking, any case.
+
+    Examples
+    --------
+    >>> url_form("HTTP://www.Example.org/a/?utm_source=x&id=1#top"), url_form("https://example.org/")
+    ('example.org/a?id=1', 'example.org')
+    """
+    plain = url.lower().partition("#")[0].removeprefix("https://").removeprefix("http://").removeprefix("www.")
+    path, mark, query = plain.partition("?")
+    query = _TRACKING.sub("", query).rstrip("&")
+    return path.rstrip("/") + (f"?{query}" if mark and query else "")
+
+
+def path_forms(path: str) -> list[str]:
+    """Return a path and its ends, the whole first; the last one is the name of the file.
+
+    Examples
+    --------
+    >>> path_forms("./src/App.py"), path_forms(r"C:\\data\\x.csv")[-1]
+    (['src/app.py', 'app.py'], 'x.csv')
+    """
+    parts = [part for part in path.lower().replace("\\", "/").split("/") if part not in ("", ".")]
+    return ["/".join(parts[at:]) for at in range(max(0, len(parts) - 8), len(parts))] or ["/"]

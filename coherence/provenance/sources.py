@@ -1,0 +1,220 @@
+"""What an agent was given: the values in its goals, messages, memories and tool results, bounded, each with its event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.extractors import extract
+from coherence.provenance.normal_values import digest, fold, number_form, words
+
+MAX_CHARS = 40_000
+"""Characters of one source that are read, half from each end."""
+
+MAX_VALUES = 20_000
+MAX_PAIRS = 20_000
+MAX_NUMBERS = 2_000
+MAX_OPENED = 2_000
+MAX_RECORDS = 500
+RECORD_WORDS = 24
+"""Words that are kept of the record around an id."""
+
+OPENABLE = ("url:", "id:", "path:")
+"""Forms of what a call can open."""
+
+SMALL = frozenset(map(float, range(13)))
+"""Numbers that are mostly counts and places in a list."""
+
+LONGEST = 64
+"""Characters of a form that are kept as they are; longer ones become a digest."""
+
+_ITEM = re.compile(r"^([ \t]{0,40})[-*•] ", re.M)
+_OBJECT = re.compile(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
+_LABEL = re.compile(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
+
+
+class SeenNumber(msgspec.Struct, frozen=True, array_like=True):
+    """A number in a source."""
+
+    value: float
+    unit: str
+    seq: int
+    place: int
+    """Which number of its source it is."""
+    column: int
+    """Digest of the word before it (``amount:``); 0 = none."""
+
+
+class Given(msgspec.Struct):
+    """The values that came in; the newest last."""
+
+    values: dict[str, int] = {}
+    """Form -> event that gave it last."""
+    pairs: dict[int, int] = {}
+    """Digests of words and of pairs of neighbouring words."""
+    numbers: list[SeenNumber] = []
+    records: dict[str, list[int]] = {}
+    """Form of an id -> digests of the words beside it."""
+    opened: dict[str, int] = {}
+    """Form of an address, path or id -> successful call that named it."""
+    code: bool = False
+    """Whether a source named functions; tools that were never shown have names too."""
+    lost: int = 0
+    """Sources of which a part was not read, and values that left: what is absent may have been there."""
+
+
+def form_key(form: str) -> str:
+    """Return a form as it is kept."""
+    if len(form) <= LONGEST:
+        return form
+    kind = form.partition(":")[0]
+    return f"{kind}:~{blake2b(form.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extractor]) -> list[Claim]:
+    """Remember the values of a text that the agent was given, and return them.
+
+    Parameters
+    ----------
+    given : Given
+        Is changed.
+    seq : int
+        Number of the event.
+    text : str
+        Any text; of more than 40,000 characters half is read from each end.
+    extractors : sequence of Extractor
+        What is looked for.
+    """
+    if len(text) > MAX_CHARS:
+        text = f"{text[: MAX_CHARS // 2]}\n\n{text[-(MAX_CHARS // 2) :]}"
+        given.lost += 1
+    text = fold(text)
+    claims = extract(text, extractors)
+    _take_values(given, seq, claims)
+    _take_words(given, seq, text)
+    _take_numbers(given, seq, text, claims)
+    _take_records(given, text, claims)
+    return claims
+
+
+def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
+    values = given.values
+    for claim in claims:
+        if claim.kind == "quote" or (claim.kind == "number" and claim.value in SMALL and claim.grain == 1.0):
+            continue  # a quotation's words are known; a small number may be anything
+        for form in (*claim.forms, *claim.also):
+            key = form_key(form)
+            values.pop(key, None)
+            values[key] = seq
+    given.lost += _drop(values, MAX_VALUES)
+
+
+def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
+    """Remember that addresses, paths and ids were opened, or told by who may ask."""
+    for claim in claims:
+        for form in (*claim.forms, *claim.also):
+            if form.startswith(OPENABLE):
+                key = form_key(form)
+                given.opened.pop(key, None)
+                given.opened[key] = seq
+    _drop(given.opened, MAX_OPENED)
+
+
+def _take_words(given: Given, seq: int, text: str) -> None:
+    pairs = given.pairs
+    before = ""
+    for word in words(text):
+        one, two = digest(word), digest(before, word)
+        pairs.pop(one, None)
+        pairs.pop(two, None)
+        pairs[one] = pairs[two] = seq
+        before = word
+    given.lost += _drop(pairs, MAX_PAIRS)
+
+
+def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
+    place = 0
+    given.code = given.code or any(claim.kind == "function" for claim in claims)
+    for claim in claims:
+        if claim.value is None:
+            continue
+        place += 1
+        label = _LABEL.search(text, max(0, claim.start - 48), claim.start)
+        if label is not None and claim.kind == "number":
+            given.values[claim.forms[0]] = seq  # a small one too
+        given.numbers.append(SeenNumber(claim.value, claim.unit, seq, place, digest(label[1].lower()) if label else 0))
+    items = len(_ITEM.findall(text))
+    if items:
+        given.values[number_form(items)] = seq
+    if len(given.numbers) > MAX_NUMBERS:
+        del given.numbers[: len(given.numbers) - MAX_NUMBERS]
+
+
+def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
+    """Remember the words beside each id: of its item of a list, of its object, or of its line."""
+    found = [claim for claim in claims if claim.kind in ("id", "url")]
+    if not found:
+        return
+    edges = _edges(text)
+    at = 0
+    for number, claim in enumerate(found):
+        while at + 1 < len(edges) and edges[at + 1] <= claim.start:
+            at += 1
+        begin, end = edges[at], edges[at + 1] if at + 1 < len(edges) else len(text)
+        line_begin, line_end = text.rfind("\n", 0, claim.start) + 1, text.find("\n", claim.start)
+        line_end = len(text) if line_end < 0 else line_end
+        rivals = [other for other in found[max(0, number - 3) : number + 4] if begin <= other.start < end]
+        if len({other.forms for other in rivals}) > 1 and line_end - line_begin > len(claim.text) + 12:
+            begin, end = line_begin, line_end
+        begin, end = max(begin, claim.start - 300), min(end, claim.start + 300)
+        beside = [digest(word) for word in words(text[begin : claim.start] + text[claim.start + len(claim.text) : end])]
+        for form in (*claim.forms, *(form for form in claim.also if form.startswith("id:"))):
+            key = form_key(form)
+            known = given.records.pop(key, [])
+            new = [word for word in dict.fromkeys(beside) if word not in known]
+            given.records[key] = (known + new)[: 3 * RECORD_WORDS]
+    _drop(given.records, MAX_RECORDS)
+
+
+def _edges(text: str) -> list[int]:
+    """Return where records begin: items of the outermost list, objects in a row, paragraphs."""
+    items = list(_ITEM.finditer(text))
+    outermost = min((len(item[1]) for item in items), default=0)
+    starts = {0, *(item.start() for item in items if len(item[1]) == outermost)}
+    starts.update(match.end() for match in _OBJECT.finditer(text))
+    return sorted(starts)
+
+
+def _drop(table: dict[str, int] | dict[int, int] | dict[str, list[int]], most: int) -> int:
+    """Let the oldest entries of a table leave; return whether any did."""
+    over = len(table) - most
+    if over <= 0:
+        return 0
+    for key in list(table)[: over + most // 20]:
+        del table[key]  # type: ignore[arg-type]  # a key of the same table
+    return 1
+
+
+def known_words(given: Given, said: Sequence[str]) -> float:
+    """Return how many of the neighbouring words of a quotation stood next to each other in a source, either way round.
+
+    Examples
+    --------
+    >>> given = Given()
+    >>> claims = take_source(given, 1, "Doe, Jane wrote: the cat sat on the mat.", ())
+    >>> known_words(given, ["jane", "doe"]), known_words(given, ["the", "cat", "sat", "down"])
+    (1.0, 0.6666666666666666)
+    """
+    if len(said) < 2:
+        return float(all(digest(word) in given.pairs for word in said))
+    pairs = list(zip(said, said[1:], strict=False))
+    return sum(digest(one, two) in given.pairs or digest(two, one) in given.pairs for one, two in pairs) / len(pairs)
+
+
+def lookup(values: Mapping[str, int], forms: Sequence[str]) -> int | None:
+    """Return the newest event that gave one of some forms, ``None`` if none did."""
+    return max((seq for form in forms if (seq := values.get(form_key(form))) is not None), default=None)

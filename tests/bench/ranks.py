@@ -1,0 +1,118 @@
+"""Labelled runs, and how well a score ranks them: what the benchmarks of metrics share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from coherence.events import Event, Goal, Message, Ticked, ToolCall, ToolResult
+from coherence.plain import to_json
+from coherence.state import AgentState
+
+RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
+SILENT = -1.0
+"""What a score counts as where it is unknown: lower than any."""
+
+Run = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """One run's score, whether it is a bad one, its steps and its task."""
+
+    score: float
+    bad: bool
+    steps: int
+    task: str
+
+
+def load(name: str) -> list[Run]:
+    with gzip.open(RUNS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def folded(run: Run) -> Iterator[AgentState]:
+    """Yield the state after each step, as at a tick."""
+    state, seq = AgentState(), 0
+
+    def fold(event: Event) -> None:
+        nonlocal seq
+        seq += 1
+        state.fold(seq, float(seq), event)
+
+    fold(Goal(run["goal"]))
+    for step in run["steps"]:
+        text = step.get("tool_result") or step.get("content") or ""
+        if step["role"] == "tool":
+            fold(ToolResult(text, error=bool(step.get("is_error")), tool_name=step.get("tool_name")))
+        else:
+            fold(Message(step["role"], text))
+            for call in step.get("tool_calls") or []:
+                fold(ToolCall(call["name"], msgspec.Raw(to_json("arguments", call["arguments"])), f"c{seq}"))
+        fold(Ticked("decide"))
+        yield state
+
+
+def auroc(rows: Sequence[Scored]) -> float:
+    """Return the chance that a bad run scores above a good one; ties count half."""
+    bad = np.array([row.score for row in rows if row.bad])
+    good = np.sort([row.score for row in rows if not row.bad])
+    if not bad.size or not good.size:
+        return float("nan")
+    return float((np.searchsorted(good, bad, "left") + np.searchsorted(good, bad, "right")).mean() / 2 / good.size)
+
+
+def equal_length(rows: Sequence[Scored]) -> float:
+    """Return the same over pairs whose numbers of steps differ by at most one or 10 %."""
+    bad, good = [row for row in rows if row.bad], [row for row in rows if not row.bad]
+    if not bad or not good:
+        return float("nan")
+    long, other = np.array([row.steps for row in bad])[:, None], np.array([row.steps for row in good])[None]
+    alike = np.abs(long - other) <= np.maximum(1, 0.1 * np.maximum(long, other))
+    one, two = np.array([row.score for row in bad])[:, None], np.array([row.score for row in good])[None]
+    won = (one > two) + 0.5 * (one == two)
+    return float(won[alike].mean()) if alike.any() else float("nan")
+
+
+def interval(
+    rows: Sequence[Scored], figure: Callable[[Sequence[Scored]], float], draws: int = 400
+) -> tuple[float, float]:
+    """Return the 95 % interval of a figure, tasks resampled."""
+    by: dict[str, list[Scored]] = {}
+    for row in rows:
+        by.setdefault(row.task, []).append(row)
+    tasks, rng = sorted(by), np.random.default_rng(0)
+    found = [
+        figure([row for at in rng.integers(0, len(tasks), len(tasks)) for row in by[tasks[at]]]) for _ in range(draws)
+    ]
+    low, high = np.nanpercentile(found, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def folds(tasks: Sequence[str], seed: int, count: int = 5) -> npt.NDArray[np.int64]:
+    """Return the number of each run's fold; the runs of one task share theirs."""
+    unique = sorted(set(tasks))
+    place = dict(zip(unique, np.random.default_rng(seed).permutation(len(unique)) % count, strict=True))
+    return np.array([place[task] for task in tasks])
+
+
+def paired(
+    ours: Sequence[Scored], theirs: Sequence[Scored], figure: Callable[[Sequence[Scored]], float], draws: int = 400
+) -> tuple[float, float]:
+    """Return the 95 % interval of the difference of a figure for two scores of the same runs, tasks resampled."""
+    by: dict[str, list[int]] = {}
+    for at, row in enumerate(ours):
+        by.setdefault(row.task, []).append(at)
+    tasks, rng, found = sorted(by), np.random.default_rng(0), []
+    for _ in range(draws):
+        drawn = [at for place in rng.integers(0, len(tasks), len(tasks)) for at in by[tasks[place]]]
+        found.append(figure([ours[at] for at in drawn]) - figure([theirs[at] for at in drawn]))
+    low, high = np.nanpercentile(found, [2.5, 97.5])
+    return float(low), float(high)
