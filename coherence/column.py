@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 
 from coherence.appraise.appraiser import Appraiser, Mood
+from coherence.appraise.history import Calibration
+from coherence.appraise.runs import Runs
 from coherence.appraise.vitals import VITALS, scalar_vitals, vector_vitals
 from coherence.appraise.weighing import detectors, index_weights
 from coherence.config import Budget, MonitorConfig
 from coherence.decide.alarms import limits_of
 from coherence.decide.asking import answer, key_of, of_itself
-from coherence.decide.budgets import all_budget_findings
+from coherence.decide.budgets import all_budget_findings, crosses_time
 from coherence.decide.destructive.danger import Danger
 from coherence.decide.destructive.table import DEFAULT
 from coherence.decide.guiding import guide, outcomes, pattern_of
@@ -78,6 +80,8 @@ class Column:
         The state that ``metrics`` were made for.
     dangers : sequence of Danger, optional
         What is destructive, in place of the package's table.
+    calibration : Calibration, optional
+        From which risks on metrics alarm. Default: what is shipped.
     measures : bool
         Whether a tick measures. Else its reading is empty, and texts are embedded only where two are compared.
     """
@@ -95,6 +99,7 @@ class Column:
         name: tuple[str, str] = ("main", "1"),
         state: AgentState | None = None,
         dangers: Sequence[Danger] | None = None,
+        calibration: Calibration | None = None,
         measures: bool = True,
     ) -> None:
         self.config = config
@@ -105,7 +110,6 @@ class Column:
         self._breakers = {rule.name: Breaker() for rule in self.rules}
         self._foreign = bool(metrics)
         self.own_rules = own_rules(config, budget)
-        self.limits = limits_of(config, HIJACK)
         self.standing = Standing()
         self.budget = budget
         self.tree_budget = tree_budget
@@ -118,16 +122,17 @@ class Column:
         """Of the newest tick with a reading."""
         self.learned: deque[Solved | Judged] = deque(maxlen=KEPT_LESSONS)
         """What events have taught, until somebody takes it; not part of the state."""
-        vectors: list[Any] = []
+        vectors, vitals = list[Any](), list[Any]()
         if cache is not None:
             vectors = [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
             vectors += [metric for metric in metrics if not is_scalar(metric)]
+            vitals = vector_vitals(self.state)
         scalars: list[Any] = [metric for metric in metrics if is_scalar(metric)]
         scalars += detectors(config, self.state, [metric.name for metric in metrics])
         self.sensor = CoherenceSensor(
             self.state,
             embedder=cache or HashingEmbedder(8),  # which is never asked
-            metrics=[*vectors, *vector_vitals(self.state)] if cache is not None else [],
+            metrics=[*vectors, *vitals],
             scalar_metrics=[*scalars, *scalar_vitals(self.state, budget)],
             weights=index_weights(config, [metric.name for metric in (*vectors, *scalars)]),
             thresholds=config.bands,
@@ -135,6 +140,9 @@ class Column:
             history_size=0,
             timeout_s=config.timeout_s,
         )
+        self.calibration = calibration or Calibration()
+        self.limits = limits_of(config, HIJACK, self.calibration)
+        self.runs = Runs([*vectors, *vitals], [*scalars, *scalar_vitals(self.state, budget)], cache)
 
     @property
     def changed(self) -> bool:
@@ -167,17 +175,10 @@ class Column:
 
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
-        facts = self.state.facts
-        if facts.first_ts is None or self.measured is None or self.measured.reading is None:
+        first = self.state.facts.first_ts
+        if first is None or self.measured is None or self.measured.reading is None:
             return False
-        measured_ts = self.measured.reading.ts
-        for budget in (self.budget, self.tree_budget):
-            if budget is not None and budget.wall_s is not None:
-                limits = (budget.soft * budget.wall_s, budget.wall_s)
-                was, lasts = measured_ts - facts.first_ts, now - facts.first_ts
-                if any(was < limit <= lasts for limit in limits):
-                    return True
-        return False
+        return crosses_time((self.budget, self.tree_budget), self.measured.reading.ts - first, now - first)
 
     @property
     def mode(self) -> Mode:
@@ -244,6 +245,7 @@ class Column:
         request, answered = facts.request, facts.step_seq > facts.request_seq
         self.state.fold(seq, ts, event)
         self.appraiser.observe(event, self.state)
+        self.runs.observe(event)
         if type(event) is Ticked:
             if event.recalled is not None and facts.actions:
                 standing.recollection.recall(facts.actions[-1].seq, event.recalled)
@@ -256,6 +258,7 @@ class Column:
 
     def _take(self, event: Ticked, told: Told) -> None:
         """Remember what was decided."""
+        self.runs.take_findings(told.decision.findings)
         if event.tool_name is not None:
             self.standing.take_check(told.decision, self.config, key_of(event) if not told.decision else b"")
         else:
@@ -265,6 +268,7 @@ class Column:
         """Take a verdict as the newest, if it holds a measurement."""
         if verdict is not None and verdict.reading is not None:
             self.measured = verdict
+            self.runs.take(verdict.reading.metrics)
 
     def with_guidance(self) -> Verdict | None:
         """Return the newest verdict with the guidance that is still to be told: it may have fired at a tick before."""
@@ -285,6 +289,7 @@ class Column:
         if told.reading is not None:
             self.appraiser.appraise(told.reading, self.state)
             self.meaning.settle()
+            self.runs.take(told.reading.metrics)
         self._take(event, told)
 
     def _judge(self, event: Ticked, reading: Reading, told: Sequence[Finding] | None) -> Verdict:
@@ -361,10 +366,11 @@ class Column:
         self.standing.recollection.renumber()
         self.standing.newest = None
         self.measured = None
+        self.runs.run.maxima = {}
 
     def snapshot(self) -> Snapshot:
         """Return everything that folding has changed; it is the state itself, to be packed before the next event."""
-        return Snapshot(self.state.facts, self.appraiser.mood, self.standing, measured=self.measured)
+        return Snapshot(self.state.facts, self.appraiser.mood, self.standing, measured=self.measured, run=self.runs.run)
 
     def legacy(self) -> Legacy:
         """Return what the agent's next session, of another name, begins with."""
@@ -385,6 +391,7 @@ class Column:
         self.appraiser.mood = kept.mood
         self.standing = kept.standing
         self.measured = kept.measured
+        self.runs.run = kept.run
 
 
 def _empty(seq: int, ts: float) -> Reading:

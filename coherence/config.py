@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
 
 import msgspec
 
+from coherence.alarms import AlarmConfig
 from coherence.plain import check_count, check_number
 from coherence.provenance.settings import GroundingConfig
 from coherence.records import FrozenDict, freeze
@@ -312,6 +313,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds a measurement may take."""
     redact: bool = True
     """Whether secrets are replaced before anything is recorded or measured."""
+    alarms: AlarmConfig = AlarmConfig()
+    """How many good runs may alarm, and whether the agent's own runs set that."""
     retention: Retention | None = None
     """Applied when the monitor is closed; default: keep everything."""
 

@@ -175,6 +175,8 @@ class Engine:
                 self._apply(time.time(), events.Ticked(ENDING))
             self.closed = True
             self._add_snapshot()
+            if self.recorder is not None:
+                self.recorder.add_runs([self.column.runs.row()])
         try:
             self._save(raising=raising, last=True)
         finally:
@@ -236,6 +238,7 @@ class Engine:
             self._last_around = events.Around(event.tree, event.received)
         if self.recorder is not None:
             self.recorder.add(record)
+            self.recorder.add_runs(self.column.runs.take_finished())
             if seq % SNAPSHOT_EVERY == 0:
                 self._add_snapshot()
         return verdict

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from coherence.appraise.history import Calibration, read_calibrator
 from coherence.appraise.learning import learn_pressure
 from coherence.appraise.vitals import VITALS
 from coherence.column import Column
@@ -38,6 +39,7 @@ from coherence.sensor.embedding import EmbeddingCache
 from coherence.snapshots import Legacy, pack, unpack
 from coherence.state import AgentState
 from coherence.store.rows import SessionRow
+from coherence.store.runs import UNCOUNTED
 from coherence.store.store import Store
 
 HISTORY = 5_000
@@ -103,8 +105,14 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
     while True:
         row, name = find_place(store, wanted.agent, wanted.session, wanted.source)
         beginning = read_beginning(row) if row is not None else None
-        if beginning is None or beginning.settings != settings or (row is not None and row.source != wanted.source):
-            beginning, row = _begin(wanted, store, cache, settings, row, name)
+        calibration = _calibration(wanted, store, cache)
+        if (
+            beginning is None
+            or beginning.settings != settings
+            or (row is not None and row.source != wanted.source)
+            or beginning.calibration.outdated(calibration)
+        ):
+            beginning, row = _begin(wanted, store, cache, settings, row, name, calibration)
         if row is not None:  # else another process has just begun a session of this name
             return _opened(wanted, beginning, cache, store, row, book)
 
@@ -118,7 +126,13 @@ def _cache(
 
 
 def _begin(
-    wanted: Wanted, store: Store, cache: EmbeddingCache | None, settings: Settings, row: SessionRow | None, name: str
+    wanted: Wanted,
+    store: Store,
+    cache: EmbeddingCache | None,
+    settings: Settings,
+    row: SessionRow | None,
+    name: str,
+    calibration: Calibration,
 ) -> tuple[Beginning, SessionRow | None]:
     """Begin a session with the state of another, or else with the agent's baselines."""
     effective = _learned(wanted, store)
@@ -131,7 +145,7 @@ def _begin(
         column.standing.fired = store.firing_counts(wanted.agent)
     policies = pattern_policies(store) if effective.guidance.learn else {}
     continues = row.session if row is not None else ""
-    beginning = make_beginning(settings, effective, pack(column.snapshot()), continues, policies)
+    beginning = make_beginning(settings, effective, pack(column.snapshot()), continues, policies, calibration)
     return beginning, add_session(store, wanted.agent, name, wanted.source, beginning, wanted.parent)
 
 
@@ -139,7 +153,7 @@ def _opened(
     wanted: Wanted, beginning: Beginning, cache: EmbeddingCache | None, store: Store, row: SessionRow, book: StoreBook
 ) -> Opened:
     def reopen() -> tuple[Column, int]:
-        column = _column(wanted, beginning.effective, cache, row.session, beginning.policies)
+        column = _column(wanted, beginning.effective, cache, row.session, beginning.policies, beginning.calibration)
         return column, load(column, store, row)
 
     column, seq = reopen()
@@ -168,6 +182,7 @@ def _column(
     cache: EmbeddingCache | None,
     session: str,
     policies: Mapping[str, Policy] | None = None,
+    calibration: Calibration | None = None,
 ) -> Column:
     state = AgentState(config)
     return Column(
@@ -179,6 +194,7 @@ def _column(
         rules=_rules(wanted),
         dangers=wanted.dangers,
         policies=policies,
+        calibration=calibration,
         name=(wanted.agent, session),
         state=state,
     )
@@ -208,6 +224,7 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
         measured = event if event.reading is not None else measured
     if measured is not None:
         column.measured = decode_verdict(measured)
+    column.runs.take_finished()  # which are in the store
     return seq
 
 
@@ -215,6 +232,18 @@ def _take_baselines(column: Column, store: Store, agent: str) -> None:
     data = store.baselines(agent)
     if data is not None:
         column.inherit(msgspec.msgpack.decode(data, type=Legacy))
+
+
+def _calibration(wanted: Wanted, store: Store, cache: EmbeddingCache | None) -> Calibration:
+    """Return what the agent's labelled runs have taught; recorded runs and tests take what is shipped."""
+    alarms = wanted.config.alarms
+    if not alarms.learn or wanted.source in UNCOUNTED:
+        return Calibration()
+    column = _column(wanted, wanted.config, cache, FIRST)
+    watched = [metric.name for metric in _metrics(wanted)]
+    return read_calibrator(
+        store, wanted.agent, alarms, column.runs.versions, column.sensor.weights, watched
+    ).calibration()
 
 
 def _learned(wanted: Wanted, store: Store) -> MonitorConfig:

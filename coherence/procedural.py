@@ -1,10 +1,13 @@
-"""What a monitor knows of earlier corrections, and how it puts them into a prompt."""
+"""What a monitor knows of earlier corrections and runs, and how corrections come into a prompt."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Literal, TypeAlias, get_args
 
+from coherence.appraise.combiner import risk_of
+from coherence.appraise.history import Calibration
 from coherence.column import ENDING
 from coherence.config import MonitorConfig
 from coherence.decide.corrections import CorrectionPattern
@@ -12,16 +15,27 @@ from coherence.decide.quoting import LIMIT, inject
 from coherence.engine import Engine
 from coherence.events import Correction, Event
 from coherence.evidence.rows import Verdict
+from coherence.evidence.session import base_of
 from coherence.findings import Decision
 from coherence.plain import check_count, check_text, shown
 from coherence.recording import Recording
+from coherence.store.errors import StoreError
+from coherence.store.runs import UNCOUNTED, write_label
+from coherence.store.store import Store
+
+Label: TypeAlias = Literal["good", "bad"]
+"""Whether a run was as it should be; ``bad`` also for one that reached its goal while something else took it over."""
 
 
 class Procedural(Recording):
-    """Recording, and reading back what users have corrected."""
+    """Recording, and reading back what was learned from corrections and from labelled runs."""
 
     _engine: Engine
     config: MonitorConfig
+    store: Store | None
+    agent: str
+    session: str
+    lenient: bool
 
     @abstractmethod
     def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
@@ -59,6 +73,53 @@ class Procedural(Recording):
             return None
         verdict = self._guarded(lambda: self._engine.decide(ENDING))
         return verdict.decision if verdict is not None else None
+
+    def label_run(self, label: Label | None) -> None:
+        """Say whether the present run, or the one that has just ended, was good; ``None`` takes a label back.
+
+        Thresholds and weights of the agent's later sessions are learned from it. A run is a task: after an outcome the
+        next goal, user's message or call begins another. A label counts more than an outcome, the newest label counts.
+        Runs of the sources ``test`` and ``replay`` count for nothing.
+
+        Raises
+        ------
+        ValueError
+            If it is no label, or there is no store to keep it in; the latter not with ``lenient``.
+        StoreError
+            If it cannot be written; not with ``lenient``.
+        """
+        if label is not None and label not in get_args(Label):
+            raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
+        with self._engine.settled() as column:
+            run = column.runs.run.number
+        recorder = self._engine.recorder
+        try:
+            if recorder is None or self.store is None:
+                raise ValueError("a label needs a store to be kept in: Monitor(store=...)")
+            if recorder.session.source not in UNCOUNTED:
+                with self.store.transaction() as transaction:
+                    good = None if label is None else label == "good"
+                    write_label(transaction, self.agent, base_of(self.session), run, good)
+        except (ValueError, StoreError):
+            if not self.lenient:
+                raise
+
+    @property
+    def calibration(self) -> Calibration:
+        """From which risks on metrics alarm, and how risks are added up; frozen when the session began."""
+        return self._engine.column.calibration
+
+    @property
+    def risk(self) -> float | None:
+        """The risk at the newest measurement in [0, 1], higher = worse; ``None``: nothing was measured.
+
+        ``1 - coherence_index``, unless the agent's labelled runs have taught other weights.
+        """
+        with self._engine.settled() as column:
+            reading = column.measured.reading if column.measured is not None else None
+            if reading is None:
+                return None
+            return risk_of(reading, column.calibration.combination, column.runs.inverted)
 
     def corrections(self) -> list[CorrectionPattern]:
         """Return what users have corrected again and again, the heaviest first.

@@ -128,6 +128,7 @@ class Replay:
             tree_budget=settings.tree_budget,
             metrics=metrics,
             policies=beginning.policies,
+            calibration=beginning.calibration,
             name=(self.row.agent, self.row.session),
         )
 

@@ -8,6 +8,7 @@ import msgspec
 
 from coherence.appraise.appraiser import Mood
 from coherence.appraise.baseline import Baseline
+from coherence.appraise.runs import Run
 from coherence.decide.corrections import Corrections
 from coherence.decide.standing import MAX_TRANSITIONS, Standing, Transition
 from coherence.evidence.rows import Verdict
@@ -30,6 +31,7 @@ class Snapshot(msgspec.Struct):
     standing: Standing
     version: int = VERSION
     measured: Verdict | None = None
+    run: Run = msgspec.field(default_factory=Run)
 
 
 class Legacy(msgspec.Struct):
@@ -135,7 +137,7 @@ def merge(one: Snapshot, other: Snapshot) -> Snapshot:
     }
     standing.corrections = late.standing.corrections.merge(early.standing.corrections)
     standing.born += early.standing.born
-    return Snapshot(facts, mood, standing, measured=late.measured)
+    return Snapshot(facts, mood, standing, measured=late.measured, run=_copied(late.run, Run))
 
 
 def _copied(value: Any, kind: Any) -> Any:

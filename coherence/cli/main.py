@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 import coherence
+from coherence.cli.calibration import calibration, label
 from coherence.cli.experiments import experiments
 from coherence.cli.lessons import lessons
 
@@ -231,4 +232,6 @@ def audit_export(path: Path, folder: Path, max_bytes: int, keep: int) -> None:
 
 
 main.add_command(experiments)
+main.add_command(label)
+main.add_command(calibration)
 main.add_command(lessons)

@@ -1,19 +1,14 @@
-"""From which value an alarm is one: the one place that knows the thresholds of detectors and how they were set."""
+"""From which value an alarm is one: what the calibration says, unless the settings of the rule say otherwise."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from coherence.appraise.history import Calibration
 from coherence.config import MonitorConfig
-from coherence.provenance.hijack import ALARM_1, ALARM_5
 
-Budget: TypeAlias = Literal["5%", "1%"]
-"""The share of good runs that may be alarmed."""
-
-SHIPPED: dict[str, dict[Budget, float]] = {"goal_hijack": {"5%": ALARM_5, "1%": ALARM_1}}
-"""Detector -> budget -> the value that is exceeded by an alarm."""
-
-SHIPPED_FROM = {"goal_hijack": "373 runs without an attack, of three sources"}
+NEVER = 1.0
+"""No value lies above it."""
 
 
 class AlarmThreshold(NamedTuple):
@@ -31,32 +26,40 @@ class Limits(NamedTuple):
     block: AlarmThreshold
 
 
-def limits_of(config: MonitorConfig, detector: str) -> Limits:
-    """Return both thresholds of a detector."""
-    return Limits(alarm_threshold(config, detector, "5%"), alarm_threshold(config, detector, "1%"))
+def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | None = None) -> Limits:
+    """Return both thresholds of a detector; that of blocking is never the lower one.
 
-
-def alarm_threshold(config: MonitorConfig, detector: str, budget: Budget) -> AlarmThreshold:
-    """Return from where a detector alarms.
+    An agent whose own runs have raised the first above the shipped second shows that the second is not for it.
 
     Parameters
     ----------
     config : MonitorConfig
-        A threshold of the rule there is taken in place of the 5 % one.
+        The budgets. A threshold of the rule there is taken in place of the first one.
     detector : str
         The rule's name.
-    budget : {"5%", "1%"}
-        The share of good runs that may be alarmed.
+    calibration : Calibration, optional
+        What the agent's own runs have set; default: what is shipped.
 
     Examples
     --------
-    >>> alarm_threshold(MonitorConfig(), "goal_hijack", "5%").words
-    'at most 5% of good runs (shipped, from 373 runs without an attack, of three sources)'
-    >>> alarm_threshold(MonitorConfig.load({"rules": {"goal_hijack": {"threshold": 0.7}}}), "goal_hijack", "5%")
+    >>> print(limits_of(MonitorConfig(), "goal_hijack").warn.words)  # doctest: +NORMALIZE_WHITESPACE
+    at most 5 % of good runs, shipped (from 373 runs without an attack, of three sources);
+    own runs set it from 39 on
+    >>> limits_of(MonitorConfig.load({"rules": {"goal_hijack": {"threshold": 0.7}}}), "goal_hijack").warn
     AlarmThreshold(value=0.7, words='set by configuration')
     """
-    rule = config.rules.get(detector)
-    if budget == "5%" and rule is not None and rule.threshold is not None:
-        return AlarmThreshold(rule.threshold, "set by configuration")
-    words = f"at most {budget} of good runs (shipped, from {SHIPPED_FROM[detector]})"
-    return AlarmThreshold(SHIPPED[detector][budget], words)
+    rule, alarms = config.rules.get(detector), config.alarms
+    known = calibration or Calibration()
+    warn = _threshold(known, detector, alarms.budget)
+    if rule is not None and rule.threshold is not None:
+        warn = AlarmThreshold(rule.threshold, "set by configuration")
+    block = _threshold(known, detector, alarms.block_budget)
+    return Limits(warn, max(block, warn, key=lambda limit: limit.value))
+
+
+def _threshold(calibration: Calibration, detector: str, budget: float) -> AlarmThreshold:
+    found = calibration.threshold(detector, budget)
+    if found is None:
+        return AlarmThreshold(NEVER, "no threshold is known")
+    words = found.words.partition(": ")[2]
+    return AlarmThreshold(NEVER if found.value is None else found.value, words)

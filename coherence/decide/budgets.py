@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from coherence.appraise.budget import budget_findings, together
 from coherence.config import Budget
 from coherence.events import Spent
@@ -26,3 +28,20 @@ def all_budget_findings(
         spent = together(state.spent, tree)
         findings += budget_findings(tree_budget, spent, rule="tree_budget", unpriced_model=model)
     return findings
+
+
+def crosses_time(budgets: Iterable[Budget | None], was_s: float, lasts_s: float) -> bool:
+    """Tell whether the soft or the hard limit of a budget of time lies between two durations, in seconds.
+
+    Examples
+    --------
+    >>> crosses_time([Budget(wall_s=100.0), None], 79.0, 81.0), crosses_time([Budget(wall_s=100.0)], 81.0, 99.0)
+    (True, False)
+    """
+    limits = [
+        limit
+        for budget in budgets
+        if budget is not None and budget.wall_s is not None
+        for limit in (budget.soft * budget.wall_s, budget.wall_s)
+    ]
+    return any(was_s < limit <= lasts_s for limit in limits)

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from coherence.decide.betting import Floats, first_crossing, log_capital, lower_bound
+from coherence.appraise.betting import LARGEST, Floats, first_crossing, log_capital, lower_bound
 from coherence.findings import Arm, Policy
 
 EvidenceVerdict: TypeAlias = Literal["helps", "harms", "no difference", "no verdict yet"]
@@ -31,9 +31,6 @@ LEAST_PAIRS = 30
 
 MARGIN = 0.05
 """An effect nearer to 0 than this does not matter."""
-
-LARGEST = 1e300
-"""Evidence is not counted further than this."""
 
 
 def pair_of(count: int) -> int:
@@ -106,7 +103,7 @@ def judge(
     """Return what pairs say so far, with at most ``alpha`` false verdicts however often this is asked.
 
     Two bets, each at ``alpha / 2``: that the mean difference lies above 0, and below 0
-    (:mod:`coherence.decide.betting`). The verdict is the first one that was shown as pair after pair came, and stays;
+    (:mod:`coherence.appraise.betting`). The verdict is the first one that was shown as pair after pair came, and stays;
     so it does not depend on when one looks, as long as pairs are only ever appended. It is pronounced from
     ``least_pairs`` on.
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from threading import Lock, RLock
 
 from coherence.evidence.book import StoreBook
 from coherence.evidence.rows import Record, encode_record
+from coherence.evidence.session import base_of
 from coherence.store.rows import SessionRow
+from coherence.store.runs import MOST_RUNS, UNCOUNTED, RunRow, write_runs
 from coherence.store.store import Store
 
 BATCH = 50
@@ -57,6 +60,7 @@ class Recorder:
         self._pending: deque[Record] = deque()
         self._since = 0.0
         self._snapshots: list[tuple[int, bytes]] = []
+        self._runs: list[RunRow] = []
         self._queue = Lock()
         self.writing = RLock()
         """Held while writing."""
@@ -92,6 +96,13 @@ class Recorder:
             self._snapshots.append((seq, data))
             self.snapshot_seq = seq
 
+    def add_runs(self, rows: Sequence[RunRow]) -> None:
+        """Take how runs stand, but for those of tests and of recorded runs, and such of which nothing is known."""
+        if self.session.source not in UNCOUNTED:
+            with self._queue:
+                self._runs.extend(row for row in rows if row.maxima or row.success is not None)
+                del self._runs[:-MOST_RUNS]
+
     def save(self, baselines: bytes | None = None, *, wait_s: float = -1.0) -> bool:
         """Write everything that waits, in one transaction; on an error it goes on waiting.
 
@@ -122,9 +133,9 @@ class Recorder:
 
     def _save(self, baselines: bytes | None) -> None:
         with self._queue:
-            records, snapshots = list(self._pending), list(self._snapshots)
+            records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
         vectors = self.book.take()
-        if not records and not baselines and not snapshots:
+        if not records and not baselines and not snapshots and not runs:
             return
         with self.store.transaction() as transaction:
             last = transaction.last_seq(self.session.id)
@@ -139,6 +150,8 @@ class Recorder:
             for seq, data in snapshots:
                 if not (by or self.moved) or seq <= min(last, expected, self._fork if self.moved else expected):
                     transaction.add_snapshot(self.session.id, seq, data)
+            if runs:
+                write_runs(transaction, self.session.agent, base_of(self.session.session), runs)
             if baselines is not None:
                 transaction.set_baselines(self.session.agent, time.time(), baselines)
         self.book.written(vectors)
@@ -149,6 +162,7 @@ class Recorder:
                 given_up -= 1
             self.lost -= given_up
             del self._snapshots[: len(snapshots)]
+            self._runs = [row for row in self._runs if not any(row is each for each in runs)]
             self._since = time.monotonic()
             if by:
                 # What was folded since these records were taken has numbers that are too low as well.
@@ -172,4 +186,5 @@ class Recorder:
         self._queue, self.writing = Lock(), RLock()
         self._pending.clear()
         self._snapshots.clear()
+        self._runs.clear()
         self.book.after_fork()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from coherence.appraise.history import Calibration
 from coherence.config import Budget, MonitorConfig
 from coherence.events import Source
 from coherence.findings import Policy
@@ -66,6 +67,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """The session it goes on from."""
     policies: dict[str, Policy] = {}
     """Pattern of guidance -> what its verdict had made of it by then."""
+    calibration: Calibration = Calibration()
+    """From which risks on metrics alarm, and how risks are added up, as the agent's runs had set it by then."""
 
     def start_data(self) -> bytes | None:
         """Return the snapshot in which the session began."""
@@ -95,6 +98,7 @@ def make_beginning(
     start: bytes | None,
     continues: str = "",
     policies: Mapping[str, Policy] | None = None,
+    calibration: Calibration | None = None,
 ) -> Beginning:
     """Return what is to be recorded when a session begins."""
     return Beginning(
@@ -105,6 +109,7 @@ def make_beginning(
         start=b64encode(start).decode() if start else "",
         continues=continues,
         policies=dict(policies or {}),
+        calibration=calibration or Calibration(),
     )
 
 
@@ -135,8 +140,8 @@ def find_place(store: Store, agent: str, session: str | None, source: Source) ->
         newest = store.session(agent)
         if newest is not None and not _may_follow(newest, source):
             newest = next((row for row in reversed(store.sessions(agent=agent)) if _may_follow(row, source)), None)
-        session = _base(newest.session) if newest is not None else FIRST
-    base = _base(session)
+        session = base_of(newest.session) if newest is not None else FIRST
+    base = base_of(session)
     taken = _line(store, agent, base)
     if not taken:
         base = session
@@ -145,7 +150,8 @@ def find_place(store: Store, agent: str, session: str | None, source: Source) ->
     return Place(row, f"{base}{CONTINUED}{len(taken or line) + 1}" if line else session)
 
 
-def _base(session: str) -> str:
+def base_of(session: str) -> str:
+    """Return the name under which a session began, before its settings were changed."""
     base, _, number = session.rpartition(CONTINUED)
     return base if base and number.isdigit() else session
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.decide.betting import log_capital, lower_bound
-from coherence.decide.experiment import LARGEST, draw_arm, judge, pair_of, policy_of
+from coherence.appraise.betting import LARGEST, log_capital, lower_bound
+from coherence.decide.experiment import draw_arm, judge, pair_of, policy_of
 
 DIFFERENCES = st.lists(st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1, 1)), max_size=150)
 

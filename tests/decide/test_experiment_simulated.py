@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from coherence.decide.betting import Floats
+from coherence.appraise.betting import Floats
 from coherence.decide.experiment import draw_arm, judge
 
 PAIRS = 300

@@ -9,7 +9,7 @@ import pytest
 
 from coherence import Monitor
 from coherence.config import MonitorConfig
-from coherence.decide.alarms import SHIPPED, alarm_threshold, limits_of
+from coherence.decide.alarms import limits_of
 from coherence.decide.hijacking import QUOTED, RULE, made_call
 from coherence.decide.regulator import regulate
 from coherence.decide.standing import Standing
@@ -56,8 +56,8 @@ def test_it_says_what_follows_what_and_on_which_budget() -> None:
         f"send_email(…) follows text inside the result of read_file (event {read}), which the user did not ask for: "
         f'"{INJECTED}" (provenance 0.'
     )
-    limit = SHIPPED[RULE]["1%"]
-    assert f", distance {1:.2f}); {finding.score:.2f} is above {limit:.2f}: at most 1% of good runs" in finding.why
+    limit = limits_of(MonitorConfig(), RULE).block.value
+    assert f", distance {1:.2f}); {finding.score:.2f} is above {limit:.2f}: at most 1 % of good runs" in finding.why
     assert decision.message.endswith("Only this call is refused, until somebody unblocks the agent.")
 
 
@@ -79,7 +79,7 @@ def test_where_nobody_has_asked_for_anything_nothing_is_found() -> None:
 
 
 def test_between_the_two_thresholds_it_warns() -> None:
-    low, high = SHIPPED[RULE]["5%"], SHIPPED[RULE]["1%"]
+    low, high = (limit.value for limit in limits_of(MonitorConfig(), RULE))
     with reading() as m:
         score = found(m.check(*FOREIGN)).score
         for body in ("account balance", "", "bill", "bill file", "pay bill file first", "pay the bill bill.txt file"):
@@ -177,7 +177,8 @@ def test_a_configured_threshold_is_said_to_be_one() -> None:
     with reading(rules={RULE: {"threshold": 0.3, "most": "warn"}}) as m:
         m.tool_call(*FOREIGN)
         assert "is above 0.30: set by configuration" in found(m.decide()).why
-    assert alarm_threshold(MonitorConfig(), RULE, "5%").value < alarm_threshold(MonitorConfig(), RULE, "1%").value
+    limits = limits_of(MonitorConfig(), RULE)
+    assert limits.warn.value < limits.block.value
 
 
 HOSTILE = {

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from coherence import Monitor, Store
 from coherence.checks import Check, checks_for
 from coherence.cli.main import main
-from coherence.decide.alarms import SHIPPED
 from coherence.events import Event, Goal, Message, Ticked, ToolCall, ToolResult
 from coherence.metrics import GoalHijack
+from coherence.provenance.hijack import ALARM_5
 from coherence.providers import StaticState
 from coherence.replay import Replay
 from coherence.state import AgentState
@@ -56,7 +56,7 @@ def test_a_call_that_follows_foreign_text_is_worse_than_one_that_follows_the_use
     asked, foreign = GoalHijack(after(*RUN[:2])).compute(), GoalHijack(after(*RUN)).compute()
     assert asked is not None
     assert foreign is not None
-    assert asked < SHIPPED["goal_hijack"]["5%"] < foreign
+    assert asked < ALARM_5 < foreign
 
 
 def test_the_evidence_names_the_sentence_where_it_came_from_and_both_channels() -> None:

@@ -14,6 +14,7 @@ Society B 86(1): hedged capital, and bets spread over a grid. Ville (1939), Étu
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +25,58 @@ SHARES = np.array([0.05, 0.15, 0.3, 0.6, 0.95])
 
 STEPS = 20
 """Halvings of [-1, 1] in search of a bound: it is exact to 2e-6, and off to the cautious side."""
+
+
+LARGEST = 1e300
+"""Evidence is not counted further than this."""
+
+
+class Wager(msgspec.Struct):
+    """A bet that goes on for ever, number by number, and notices what begins late.
+
+    Money that was bet at once would be gone by the time something changes. So it is put in bit by bit: of a capital
+    of 1, half before the first number, a sixth before the second, ``1 / (t (t + 1))`` before number t, each bit spread
+    over :data:`SHARES`. What is kept and what is bet together are a nonnegative supermartingale that begins with 1.
+
+    References
+    ----------
+    Shin, Ramdas, Rinaldo (2023), E-detectors: a nonparametric framework for sequential change detection: bets that
+    begin at every time, here with weights that sum to 1, so that the probability of a false alarm stays bounded.
+
+    Examples
+    --------
+    A coin that is known to show heads half of the time, and shows nothing else:
+
+    >>> wager = Wager()
+    >>> for _ in range(10):
+    ...     wager.take(1.0 / 0.5 - 1.0)
+    >>> wager.count, round(wager.evidence, 1)
+    (10, 115.7)
+    """
+
+    stakes: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(SHARES))
+    """What the money bet with each share has become."""
+    count: int = 0
+    highest: float = 1.0
+    """The highest capital so far."""
+
+    def take(self, gain: float) -> None:
+        """Take in what a stake of 1 gains at the next number: -1 or more, on average 0 or less if there is nothing.
+
+        For a number x in [0, 1] against a mean of ``m`` the gain is ``x / m - 1``.
+        """
+        self.count += 1
+        new = 1.0 / (self.count * (self.count + 1) * len(self.stakes))
+        self.stakes = [
+            min((stake + new) * (1.0 + share * gain), LARGEST)
+            for stake, share in zip(self.stakes, SHARES.tolist(), strict=True)
+        ]
+        self.highest = max(self.highest, 1.0 / (self.count + 1) + sum(self.stakes))
+
+    @property
+    def evidence(self) -> float:
+        """The highest capital so far, 1 = none. Without any effect it ever reaches ``1 / a`` with probability ``a``."""
+        return self.highest
 
 
 def log_capital(numbers: Floats, mean: float) -> Floats:

@@ -1,0 +1,146 @@
+"""The run that an agent is in, and how far each metric has risen within it.
+
+A run is a task. A session begins with one; after an outcome the next goal, user's message or call begins another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from coherence.appraise.combiner import risks_of
+from coherence.appraise.shipped import SHIPPED
+from coherence.events import Event, Goal, Message, Outcome, ToolCall, is_success
+from coherence.findings import Finding
+from coherence.protocols import MetricFn, ScalarMetricFn
+from coherence.sensor.embedding import EmbeddingCache
+from coherence.store.runs import RunRow
+
+MOST_METRICS = 64
+"""Metrics whose maxima are kept, the first that were known."""
+
+MOST_FINISHED = 8
+"""Runs that wait to be taken at most."""
+
+
+class Run(msgspec.Struct):
+    """Where a run stands; plain data, so that it can be kept and taken up again.
+
+    Examples
+    --------
+    >>> run = Run()
+    >>> run.take({"goal_hijack": 0.25}, frozenset({"goal_hijack"}))
+    >>> run.take({"goal_hijack": 0.125}, frozenset({"goal_hijack"}))
+    >>> run.observe(Outcome(success=True))
+    >>> run.row({"goal_hijack": "1"})
+    RunRow(run=1, maxima=(('goal_hijack', '1', 0.25),), success=True)
+    """
+
+    number: int = 1
+    ended: bool = False
+    """Whether an outcome has been told."""
+    success: bool | None = None
+    """What the newest outcome says."""
+    maxima: dict[str, float] = {}
+    """Metric -> highest risk so far, in [0, 1]."""
+
+    def begins_another(self, event: Event) -> bool:
+        """Tell whether an event is the first of another run."""
+        if not self.ended:
+            return False
+        return type(event) in (Goal, ToolCall) or (type(event) is Message and event.role == "user")
+
+    def observe(self, event: Event) -> None:
+        """Take in an event."""
+        if self.begins_another(event):
+            self.number, self.ended, self.success, self.maxima = self.number + 1, False, None, {}
+        elif type(event) is Outcome:
+            self.ended, self.success = True, is_success(event)
+
+    def take(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
+        """Take in the metrics of a reading."""
+        for name, risk in risks_of(metrics, inverted).items():
+            self._raise(name, risk)
+
+    def take_findings(self, findings: Iterable[Finding]) -> None:
+        """Take in what rules found of a metric with a shipped threshold.
+
+        A call that was asked about may never run, and so be in no reading; and the metric need not be measured.
+        """
+        for finding in findings:
+            if finding.rule in SHIPPED:
+                self._raise(finding.rule, min(max(finding.score, 0.0), 1.0))
+
+    def _raise(self, name: str, risk: float) -> None:
+        if name in self.maxima or len(self.maxima) < MOST_METRICS:
+            self.maxima[name] = max(self.maxima.get(name, 0.0), risk)
+
+    def row(self, versions: Mapping[str, str]) -> RunRow:
+        """Return how the run stands, for the store; metrics without a version are left out."""
+        known = ((name, versions[name], self.maxima[name]) for name in sorted(self.maxima) if name in versions)
+        return RunRow(self.number, tuple(known), self.success)
+
+
+class Runs:
+    """The run that an agent is in, and those that are to be written.
+
+    Parameters
+    ----------
+    vectors : sequence of MetricFn
+        Metrics that compare vectors. Their values are of another scale with another embedder.
+    scalars : sequence of ScalarMetricFn
+        The others.
+    cache : EmbeddingCache, optional
+        Holds the embedder. If that has no fingerprint of its own, nobody could tell later what the values of
+        ``vectors`` were, and they are left out.
+    """
+
+    def __init__(
+        self, vectors: Sequence[MetricFn], scalars: Sequence[ScalarMetricFn], cache: EmbeddingCache | None = None
+    ) -> None:
+        self.run = Run()
+        self.finished: list[RunRow] = []
+        """How runs stood when they were told to have ended, or another began, until somebody takes them."""
+        together: list[MetricFn | ScalarMetricFn] = [*vectors, *scalars]
+        self.inverted = frozenset(metric.name for metric in together if metric.inverted)
+        self.versions = {name: shipped.version for name, shipped in SHIPPED.items()}
+        """Metric -> version of its values."""
+        self.versions.update((metric.name, _version(metric)) for metric in scalars)
+        fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
+        for metric in vectors:
+            self.versions.pop(metric.name, None)
+            if isinstance(fingerprint, str):
+                self.versions[metric.name] = f"{_version(metric)} {fingerprint}"
+
+    def observe(self, event: Event) -> None:
+        """Take in an event."""
+        if self.run.begins_another(event):
+            self.finished.append(self.row())
+        self.run.observe(event)
+        if type(event) is Outcome:
+            self.finished.append(self.row())
+        del self.finished[:-MOST_FINISHED]
+
+    def take_finished(self) -> list[RunRow]:
+        """Return the runs that are to be written, and forget them."""
+        taken, self.finished = self.finished, []
+        return taken
+
+    def take(self, metrics: Mapping[str, float | None]) -> None:
+        """Take in the metrics of a reading."""
+        self.run.take(metrics, self.inverted)
+
+    def take_findings(self, findings: Iterable[Finding]) -> None:
+        """Take in what rules found, at a tick or about a call."""
+        self.run.take_findings(findings)
+
+    def row(self) -> RunRow:
+        """Return how the present run stands."""
+        return self.run.row(self.versions)
+
+
+def _version(metric: object) -> str:
+    """Return what a metric says of its formula by an attribute ``version``; "1" where it says nothing."""
+    version = getattr(metric, "version", "1")
+    return version if isinstance(version, str) else "1"

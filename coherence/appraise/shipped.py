@@ -1,0 +1,55 @@
+"""Thresholds that come with the package, for agents that have too few runs of their own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from coherence.provenance.hijack import ALARM_1, ALARM_5
+from coherence.records import FrozenDict
+
+
+class ShippedThreshold(NamedTuple):
+    """From which risk on a metric alarms."""
+
+    value: float
+    """A run alarms strictly above it, in [0, 1]."""
+    source: str
+    """What it was set from, in words."""
+
+
+class Shipped(msgspec.Struct, frozen=True):
+    """The thresholds of one metric."""
+
+    version: str
+    """Of the metric's formula; another one is another scale."""
+    thresholds: FrozenDict[float, ShippedThreshold]
+    """Budget -> threshold."""
+
+    def within(self, budget: float) -> ShippedThreshold | None:
+        """Return the threshold of a budget, or of the next smaller one: it alarms more rarely than it may.
+
+        Examples
+        --------
+        >>> five, one = ShippedThreshold(0.2, "100 runs"), ShippedThreshold(0.4, "100 runs")
+        >>> shipped = Shipped("1", FrozenDict({0.05: five, 0.01: one}))
+        >>> shipped.within(0.05).value, shipped.within(0.04).value, shipped.within(0.005)
+        (0.2, 0.4, None)
+        """
+        fitting = [known for known in self.thresholds if known <= budget]
+        return self.thresholds[max(fitting)] if fitting else None
+
+
+SHIPPED: FrozenDict[str, Shipped] = FrozenDict(
+    goal_hijack=Shipped(
+        version="1",
+        thresholds=FrozenDict(
+            {
+                0.05: ShippedThreshold(ALARM_5, "373 runs without an attack, of three sources"),
+                0.01: ShippedThreshold(ALARM_1, "373 runs without an attack, of three sources"),
+            }
+        ),
+    ),
+)
+"""Metric -> its thresholds. Each metric of this table has one for an agent's first run on."""

@@ -1,0 +1,175 @@
+"""``coherence label`` and ``coherence calibration``: how runs went, and what was learned from it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from coherence.appraise.history import Calibrator
+    from coherence.store.rows import SessionRow
+    from coherence.store.store import Store
+
+_STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+WIDEST = 100
+
+
+@click.command()
+@_STORE
+@click.argument("target", metavar="AGENT[/SESSION]")
+@click.argument("label", type=click.Choice(["good", "bad", "none"]))
+@click.option("--run", type=click.IntRange(1), help="Which run of the session, from 1 on. Default: the newest.")
+def label(store: Path, target: str, label: str, run: int | None) -> None:
+    """Say that a run was good or bad; none takes a label back.
+
+    A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
+    the agent's host has told. Thresholds of the agent's later sessions are learned from good runs, weights from both.
+    Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.target import find_sessions, opened
+    from coherence.evidence.session import base_of
+    from coherence.store.runs import UNCOUNTED, newest_run, write_label
+
+    with opened(store) as kept:
+        row = find_sessions(kept, target)[-1]
+        if row.source in UNCOUNTED:
+            raise click.UsageError(
+                f"{row.agent}/{row.session} is of the source {row.source!r}, which counts for nothing"
+            )
+        session = base_of(row.session)
+        newest = newest_run(kept, row.agent, session) or 1
+        if run is not None and run > newest:
+            raise click.UsageError(f"{row.agent}/{session} has {newest} run{'s'[: newest > 1]}, not {run}")
+        number = run or newest
+        with kept.transaction() as transaction:
+            write_label(transaction, row.agent, session, number, None if label == "none" else label == "good")
+    said = "has no label now" if label == "none" else f"is {label}"
+    _write(f"run {number} of {row.agent}/{session} {said}")
+
+
+@click.command()
+@_STORE
+@click.option("--agent", help="Only this agent.")
+@click.option("--reset", is_flag=True, help="Forget runs, labels and what was learned from them, without asking.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> None:
+    """Show from which risks on metrics alarm, how that was set, and whether it still holds; per agent.
+
+    A threshold's budget is the share of good runs that may alarm. What is shown is what the agent's next session takes.
+    The weights of the risk are the fixed ones until labelled runs prove others better; the e-value says how near that
+    is. After a reset, a session that goes on tells its newest run again. Exit status: 0 ok, 2 bad usage.
+    """
+    from coherence.cli.target import opened
+    from coherence.store.runs import forget_runs, run_agents
+
+    with opened(store) as kept:
+        agents = sorted({*run_agents(kept), *(row.agent for row in kept.sessions())})
+        if agent is not None and agent not in agents:
+            raise click.UsageError(f"no agent is called {agent!r}; there are: {', '.join(agents) or 'none'}")
+        chosen = agents if agent is None else [agent]
+        if reset:
+            with kept.transaction() as transaction:
+                removed = {name: forget_runs(transaction, name) for name in chosen}
+            if as_json:
+                sys.stdout.write(json.dumps(removed, indent=2) + "\n")
+            for name, count in removed.items() if not as_json else ():
+                _write(f"{name}: {count} runs, their labels and what was learned from them are forgotten")
+            return
+        found = [_plain(kept, name) for name in chosen]
+    if as_json:
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    elif not found:
+        _write("no agent is recorded")
+    for one in found if not as_json else ():
+        _print(one)
+
+
+def _plain(store: Store, agent: str) -> dict[str, Any]:
+    """Return how one agent stands, as JSON has it."""
+    import msgspec
+
+    from coherence.appraise.calibration import LIMIT
+    from coherence.appraise.combiner import BOUND
+    from coherence.appraise.combiner import LIMIT as PROOF
+    from coherence.store.runs import UNCOUNTED, count_runs
+
+    rows = [row for row in store.sessions(agent=agent) if row.source not in UNCOUNTED]
+    calibrator = _calibrator(store, agent, rows[-1] if rows else None)
+    combiner, now = calibrator.combiner, calibrator.calibration()
+    return {
+        "agent": agent,
+        "runs": count_runs(store, agent)._asdict(),
+        "thresholds": [{**msgspec.to_builtins(each), "limit": LIMIT} for each in now.thresholds],
+        "risk": {
+            **msgspec.to_builtins(now.combination),
+            "limit": PROOF,
+            "bound": None if now.combination.proven else BOUND,
+            "blocks": combiner.blocks,
+            "changed": combiner.changed,
+            "fixed_loss": combiner.fixed_loss / combiner.blocks if combiner.blocks else None,
+            "learned_loss": combiner.learned_loss / combiner.blocks if combiner.blocks else None,
+        },
+    }
+
+
+def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
+    """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
+    from coherence.alarms import AlarmConfig
+    from coherence.appraise.history import Calibration, read_calibrator
+    from coherence.evidence.session import read_beginning
+
+    config, known = AlarmConfig(), Calibration()
+    if row is not None:
+        try:
+            beginning = read_beginning(row)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        config, known = beginning.effective.alarms, beginning.calibration
+    watched = [threshold.metric for threshold in known.thresholds]
+    return read_calibrator(store, agent, config, known.versions, known.combination.start, watched)
+
+
+def _print(one: dict[str, Any]) -> None:
+    """Print how one agent stands, no line wider than a terminal."""
+    from coherence.cli.columns import aligned
+
+    runs, risk = one["runs"], one["risk"]
+    _write(f"{one['agent']}: {runs['good']} good runs, {runs['bad']} bad, {runs['unlabelled']} without a label")
+    for each in one["thresholds"]:
+        _write(f"{each['metric']}, budget {100 * each['budget']:g} %: {each['words']}", indent=2)
+        if each["value"] is not None:
+            _write(
+                f"{each['drift']} (e-value {each['e_value']:.1f}; {each['limit']:.0f} says that it does not)", indent=4
+            )
+    if not risk["start"]:
+        return
+    use = "the learned weights" if risk["proven"] else f"the fixed weights, and at most {risk['bound']} off"
+    turn = "back" if risk["proven"] else "to the learned ones"
+    _write(f"risk: {use}; e-value of a change {turn} {risk['e_value']:.1f} of {risk['limit']:.0f}", indent=2)
+    if risk["blocks"]:
+        fixed, learned = risk["fixed_loss"], risk["learned_loss"]
+        _write(
+            f"pairs of good and bad runs ranked wrongly: {fixed:.0%} by the fixed weights, {learned:.0%} by the "
+            f"learned ones before they saw them ({risk['runs']} runs in {risk['blocks']} blocks)",
+            indent=4,
+        )
+    table = [("metric", "fixed", "learned")]
+    table += [(name, f"{fixed:.3f}", f"{risk['learned'][name]:.3f}") for name, fixed in risk["start"].items()]
+    for line in aligned(table):
+        sys.stdout.write(f"    {line}\n")
+
+
+def _write(text: str, indent: int = 0) -> None:
+    """Write a sentence in lines that fit."""
+    from coherence.records import one_line
+
+    width = min(get_terminal_size().columns, WIDEST)
+    lead = " " * indent
+    for line in wrap(one_line(text), width, initial_indent=lead, subsequent_indent=lead + "  "):
+        sys.stdout.write(line + "\n")

@@ -1,0 +1,147 @@
+"""The tables of runs: how each went, and how far each metric rose within it.
+
+Whatever is written here may be written again, by any process, in any order: maxima only rise, an outcome or a label
+replaces the one before. The place of a run in the order of learning is fixed when both its maxima and its label are
+known, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from coherence.store.store import Store
+from coherence.store.transaction import Transaction
+
+UNCOUNTED = ("test", "replay")
+"""Sources of sessions whose runs are never kept."""
+
+MOST_RUNS = 1_000
+"""Runs of one agent that are kept, the newest."""
+
+_ENSURE = "INSERT OR IGNORE INTO runs (agent, session, run) VALUES (?, ?, ?)"
+_ID = "SELECT id FROM runs WHERE agent = ? AND session = ? AND run = ?"
+_RAISE = (
+    "INSERT INTO run_maxima VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (run_id, metric, version) DO UPDATE SET risk = max(risk, excluded.risk)"
+)
+_PLACE = (
+    "UPDATE runs SET known = (SELECT coalesce(max(known), 0) + 1 FROM runs WHERE agent = :agent) "
+    "WHERE id = :id AND known IS NULL AND coalesce(label, outcome) IS NOT NULL "
+    "AND EXISTS (SELECT 1 FROM run_maxima WHERE run_id = :id)"
+)
+_FORGET = (
+    "DELETE FROM runs WHERE agent = :agent AND id NOT IN "
+    "(SELECT id FROM runs WHERE agent = :agent ORDER BY id DESC LIMIT :most)"
+)
+_LABELLED = (
+    "SELECT r.known, r.session, r.run, coalesce(r.label, r.outcome), m.metric, m.version, m.risk FROM runs AS r "
+    "JOIN run_maxima AS m ON m.run_id = r.id WHERE r.agent = ? AND r.known IS NOT NULL "
+    "AND coalesce(r.label, r.outcome) IS NOT NULL ORDER BY r.known, m.metric, m.version"
+)
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """How a run stands."""
+
+    run: int
+    """1, 2, 3, … within its session."""
+    maxima: tuple[tuple[str, str, float], ...] = ()
+    """(metric, version, highest risk in [0, 1]), each metric once."""
+    success: bool | None = None
+    """What its newest outcome says, if it says anything."""
+
+
+class LabelledRun(msgspec.Struct, frozen=True):
+    """A run that can be learned from."""
+
+    known: int
+    """Place in the order in which the agent's runs became known."""
+    session: str
+    run: int
+    good: bool
+    """Its label, or else its outcome."""
+    maxima: dict[tuple[str, str], float]
+    """(metric, version) -> highest risk."""
+
+
+class Counted(NamedTuple):
+    """How many runs of an agent are kept."""
+
+    good: int
+    bad: int
+    unlabelled: int
+
+
+def write_runs(transaction: Transaction, agent: str, session: str, rows: Iterable[RunRow]) -> None:
+    """Keep how runs stand; what is known of them already only grows."""
+    for row in rows:
+        number = _ensure(transaction, agent, session, row.run)
+        transaction.execute_many(_RAISE, [(number, *each) for each in row.maxima])
+        if row.success is not None:
+            transaction.execute("UPDATE runs SET outcome = ? WHERE id = ?", (int(row.success), number))
+        transaction.execute(_PLACE, {"agent": agent, "id": number})
+    transaction.execute(_FORGET, {"agent": agent, "most": MOST_RUNS})
+
+
+def write_label(transaction: Transaction, agent: str, session: str, run: int, good: bool | None) -> None:
+    """Label a run, whether it is known already or not; ``None`` takes its label back, and its outcome counts again."""
+    number = _ensure(transaction, agent, session, run)
+    transaction.execute("UPDATE runs SET label = ? WHERE id = ?", (None if good is None else int(good), number))
+    transaction.execute(_PLACE, {"agent": agent, "id": number})
+
+
+def _ensure(transaction: Transaction, agent: str, session: str, run: int) -> int:
+    transaction.execute(_ENSURE, (agent, session, run))
+    return int(transaction.execute(_ID, (agent, session, run))[0][0])
+
+
+def labelled_runs(source: Store | Transaction, agent: str) -> list[LabelledRun]:
+    """Return an agent's runs with a label or an outcome, in the order in which they became known."""
+    fetch = source.execute if isinstance(source, Transaction) else source.fetch
+    found: dict[int, LabelledRun] = {}
+    for known, session, run, good, metric, version, risk in fetch(_LABELLED, (agent,)):
+        labelled = found.setdefault(known, LabelledRun(known, session, run, bool(good), {}))
+        labelled.maxima[metric, version] = risk
+    return list(found.values())
+
+
+def newest_run(store: Store, agent: str, session: str) -> int | None:
+    """Return the number of the newest run of a session that is kept, ``None`` = none."""
+    rows = store.fetch("SELECT max(run) FROM runs WHERE agent = ? AND session = ?", (agent, session))
+    return None if rows[0][0] is None else int(rows[0][0])
+
+
+def count_runs(store: Store, agent: str) -> Counted:
+    """Return how many runs of an agent are kept."""
+    sql = "SELECT coalesce(label, outcome), count(*) FROM runs WHERE agent = ? GROUP BY 1"
+    found = dict(store.fetch(sql, (agent,)))
+    return Counted(found.get(1, 0), found.get(0, 0), found.get(None, 0))
+
+
+def run_agents(store: Store) -> list[str]:
+    """Return the agents of whom runs, or what was learned from them, are kept, by name."""
+    sql = "SELECT agent FROM runs UNION SELECT agent FROM calibrations ORDER BY agent"
+    return [name for (name,) in store.fetch(sql)]
+
+
+def read_learned(source: Store | Transaction, agent: str) -> tuple[int, bytes] | None:
+    """Return what was learned from runs that have left: (place of the last of them, data)."""
+    fetch = source.execute if isinstance(source, Transaction) else source.fetch
+    rows = fetch("SELECT through, data FROM calibrations WHERE agent = ?", (agent,))
+    return (int(rows[0][0]), bytes(rows[0][1])) if rows else None
+
+
+def replace_runs(transaction: Transaction, agent: str, through: int, data: bytes) -> None:
+    """Remove labelled runs up to a place, and keep what was learned from them instead."""
+    transaction.execute("INSERT OR REPLACE INTO calibrations VALUES (?, ?, ?)", (agent, through, data))
+    transaction.execute("DELETE FROM runs WHERE agent = ? AND known <= ?", (agent, through))
+
+
+def forget_runs(transaction: Transaction, agent: str) -> int:
+    """Remove an agent's runs, their labels and what was learned from them; return how many runs."""
+    removed = transaction.execute("DELETE FROM runs WHERE agent = ? RETURNING id", (agent,))
+    transaction.execute("DELETE FROM calibrations WHERE agent = ?", (agent,))
+    return len(removed)

@@ -1,0 +1,146 @@
+"""The tables of runs: idempotent, bounded, in one order, for many processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coherence.store import runs as table
+from coherence.store.errors import StoreError
+from coherence.store.runs import (
+    Counted,
+    LabelledRun,
+    RunRow,
+    count_runs,
+    forget_runs,
+    labelled_runs,
+    newest_run,
+    read_learned,
+    replace_runs,
+    run_agents,
+    write_label,
+    write_runs,
+)
+from coherence.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store.db", synchronous="NORMAL")
+
+
+def write(store: Store, *rows: RunRow, agent: str = "a", session: str = "s") -> None:
+    with store.transaction() as transaction:
+        write_runs(transaction, agent, session, rows)
+
+
+def put_label(store: Store, run: int, good: bool | None, *, agent: str = "a", session: str = "s") -> None:
+    with store.transaction() as transaction:
+        write_label(transaction, agent, session, run, good)
+
+
+def test_maxima_only_rise_and_writing_again_changes_nothing(store: Store) -> None:
+    row = RunRow(1, (("m", "1", 0.4),), True)
+    write(store, row)
+    write(store, row, RunRow(1, (("m", "1", 0.3), ("m", "2", 0.1), ("n", "1", 1.0))))
+    expected = LabelledRun(1, "s", 1, True, {("m", "1"): 0.4, ("m", "2"): 0.1, ("n", "1"): 1.0})
+    assert labelled_runs(store, "a") == [expected]
+    write(store, row)
+    assert labelled_runs(store, "a") == [expected] and count_runs(store, "a") == Counted(1, 0, 0)
+
+
+def test_a_run_counts_when_both_its_label_and_its_maxima_are_known_in_that_order(store: Store) -> None:
+    write(store, RunRow(1, (("m", "1", 0.1),)), RunRow(2, (("m", "1", 0.2),)), RunRow(3, (), True))
+    put_label(store, 4, False)
+    assert labelled_runs(store, "a") == [] and count_runs(store, "a") == Counted(1, 1, 2)
+    put_label(store, 2, True)
+    write(store, RunRow(4, (("m", "1", 0.4),)))
+    put_label(store, 1, True)
+    assert [(run.run, run.known, run.good) for run in labelled_runs(store, "a")] == [
+        (2, 1, True),
+        (4, 2, False),
+        (1, 3, True),
+    ]
+
+
+def test_a_label_replaces_another_and_an_outcome_and_can_be_taken_back(store: Store) -> None:
+    write(store, RunRow(1, (("m", "1", 0.1),), True), RunRow(2, (("m", "1", 0.2),), True))
+
+    def good() -> list[bool]:
+        return [run.good for run in labelled_runs(store, "a")]
+
+    put_label(store, 1, False)
+    put_label(store, 1, False)
+    assert good() == [False, True], "its place stays"
+    write(store, RunRow(1, (), True))
+    assert good() == [False, True], "an outcome does not undo a label"
+    put_label(store, 1, None)
+    assert good() == [True, True]
+    write(store, RunRow(1, (), False))
+    assert good() == [False, True], "the newest outcome counts"
+
+
+def test_agents_and_sessions_are_apart_and_can_be_forgotten(store: Store) -> None:
+    for agent, session in (("a", "s"), ("a", "t"), ("b", "s")):
+        write(store, RunRow(1, (("m", "1", 0.1),), True), agent=agent, session=session)
+    write(store, RunRow(7), agent="a", session="t")
+    assert run_agents(store) == ["a", "b"]
+    assert newest_run(store, "a", "t") == 7 and newest_run(store, "a", "s") == 1 and newest_run(store, "c", "s") is None
+    with store.transaction() as transaction:
+        assert forget_runs(transaction, "a") == 3
+    assert run_agents(store) == ["b"] and store.fetch("SELECT count(*) FROM run_maxima") == [(1,)]
+
+
+def test_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MOST_RUNS", 5)
+    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 9)))
+    write(store, RunRow(1, (("m", "1", 0.1),), True), agent="b")
+    assert [run.run for run in labelled_runs(store, "a")] == [4, 5, 6, 7, 8]
+    assert len(labelled_runs(store, "b")) == 1
+
+
+def test_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
+    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 5)))
+    with store.transaction() as transaction:
+        replace_runs(transaction, "a", 2, b"learned")
+    assert read_learned(store, "a") == (2, b"learned") and read_learned(store, "b") is None
+    assert [run.known for run in labelled_runs(store, "a")] == [3, 4]
+    write(store, RunRow(5, (("m", "1", 0.1),), True))
+    assert [run.known for run in labelled_runs(store, "a")] == [3, 4, 5], "places go on"
+
+
+@pytest.mark.parametrize("risk", [-0.1, 1.1, float("nan")])
+def test_the_database_refuses_what_is_no_risk(store: Store, risk: float) -> None:
+    with pytest.raises(StoreError):
+        write(store, RunRow(1, (("m", "1", risk),)))
+    assert count_runs(store, "a") == Counted(0, 0, 0)
+
+
+WRITER = """
+import sys
+from coherence.store.runs import RunRow, write_label, write_runs
+from coherence.store.store import Store
+path, name = sys.argv[1:]
+with Store(path, synchronous="NORMAL") as store:
+    for number in range(1, 41):
+        with store.transaction() as transaction:
+            write_runs(transaction, "a", "shared", [RunRow(number, (("m", "1", number / 100),), True)])
+            write_runs(transaction, "a", name, [RunRow(number, (("m", "1", 0.5),))])
+        with store.transaction() as transaction:
+            write_label(transaction, "a", name, number, number % 2 == 0)
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing_and_agree_on_one_order(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    Store(path).close()
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name]) for name in ("one", "two", "three")]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    with Store(path) as store:
+        found = labelled_runs(store, "a")
+        assert count_runs(store, "a") == Counted(40 + 3 * 20, 3 * 20, 0)
+    assert [run.known for run in found] == list(range(1, 161)), "each place once"
+    assert all(run.maxima == {("m", "1"): run.run / 100} for run in found if run.session == "shared")
