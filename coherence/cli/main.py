@@ -56,6 +56,12 @@ def _shared(command: F) -> F:
             click.option(
                 "--jsonl", type=click.Path(dir_okay=False, path_type=Path), help="Write one JSON object a reading."
             ),
+            click.option(
+                "--step-scores",
+                type=click.Path(dir_okay=False, path_type=Path),
+                help="Write {id, score, step_scores} a run, for `coherence eval --scores`: risk by the one --metric, "
+                "or by the index.",
+            ),
         )
     ):
         command = option(command)
@@ -97,6 +103,58 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     from coherence.cli.score import score_files
 
     raise SystemExit(score_files(paths, form=form, **options))
+
+
+@main.command("eval")
+@click.argument("paths", metavar="DATA...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="A metric or vital, index or pressure. Repeatable. Default without --scores: the alarms and the index.",
+)
+@click.option(
+    "--scores",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Scores of any other system, JSON lines {id, score, step_scores}. Repeatable.",
+)
+@click.option(
+    "--target",
+    type=click.Choice(("hijack", "failure", "step")),
+    help="What the labels are asked; default: whatever they tell.",
+)
+@click.option(
+    "--embedder",
+    metavar="NAME[:ARGS]",
+    default="minilm",
+    show_default=True,
+    help="As for `coherence score`; used only where a metric compares meanings.",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file with settings of the monitor.",
+)
+@click.option(
+    "--in-sample-too",
+    is_flag=True,
+    help="Show figures of runs that a system was tuned on beside held-out ones, marked.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the tables.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as one HTML file.")
+def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
+    """Judge metrics, or any scores, by labelled runs: whether their alarms mean anything.
+
+    DATA are files of this project's run format with labels, gzipped or not. The metric made for a question, else the
+    first one (or file of scores), is compared with the others and with trivial scores. Exit status: 0 ok, 2 bad usage,
+    an input that could not be read, no labels, or figures that must not be compared.
+    """
+    from coherence.cli.evaluating import evaluate_files
+
+    raise SystemExit(evaluate_files(paths, **options))
 
 
 @main.command()

@@ -19,13 +19,16 @@ from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
 from coherence.errors import CoherenceError, TranscriptError
+from coherence.evaluation.measuring import INDEX, fitted_on, risks
+from coherence.evaluation.scores import scores_lines
+from coherence.evaluation.systems import of_steps
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
 from coherence.records import one_line
 from coherence.registry import create_metric
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html
-from coherence.report.scoring import ScoredRun, score_transcript
+from coherence.report.scoring import ScoredRun, risk, score_transcript
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.store.store import Store
 
@@ -43,13 +46,18 @@ def score_files(
     fail_below: float | None,
     config: Path | None = None,
     store: Path | None = None,
+    step_scores: Path | None = None,
 ) -> int:
     """Score every run of every file, print and write what was asked for, and return the exit status."""
     if disabled():
         raise click.UsageError("COHERENCE_DISABLED is set; unset it to score")
-    for path in (jsonl, html):
+    for path in (jsonl, html, step_scores):
         if path is not None and not os.access(path.resolve().parent, os.W_OK):
             raise click.UsageError(f"cannot write {path}: its folder does not exist or is not writable")
+    if step_scores is not None and len(metrics) > 1:
+        raise click.UsageError(
+            "--step-scores writes the risk by one metric, or by the index without --metric; name one"
+        )
     cache = EmbeddingCache(make_embedder(embedder))
     for name in metrics:
         _check_metric(name)
@@ -65,6 +73,7 @@ def score_files(
         print_runs(runs)
     written = [
         jsonl is None or _write("readings", jsonl, lambda path: write_atomically(path, "".join(_lines(runs)))),
+        step_scores is None or _write("step scores", step_scores, lambda path: _write_scores(path, runs, metrics)),
         html is None or _write("report", html, lambda path: write_html(path, runs)),
     ]
     if errors or not all(written):
@@ -82,6 +91,14 @@ def _write(what: str, path: Path, write: Callable[[Path], object]) -> bool:
         return False
     click.echo(f"{what}: {path}", err=True)
     return True
+
+
+def _write_scores(path: Path, runs: Sequence[ScoredRun], metrics: Sequence[str]) -> None:
+    name = metrics[0] if metrics else INDEX
+    scores = of_steps(
+        f"coherence {name}", {run.transcript.id: risks(run, name) for run in runs}, fitted_on=fitted_on(name)
+    )
+    write_atomically(path, "".join(scores_lines(scores)))
 
 
 def _check_metric(name: str) -> None:
@@ -171,7 +188,7 @@ def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
             plain = reading.to_dict()
             keys = ("metrics", "coherence_index", "band", "coverage", "errors", "unknown")
             line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
-            line |= {"pressure": appraisal.pressure, "mode": appraisal.mode}
+            line |= {"risk": risk(reading), "pressure": appraisal.pressure, "mode": appraisal.mode}
             line |= {"decision": decision.kind, "message": decision.message}
             yield json.dumps(line) + "\n"
 

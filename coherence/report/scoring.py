@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import Literal
 
 import msgspec
 
@@ -103,10 +104,15 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return [steps[item] for item in evidence.items if item < len(steps)]
 
 
+def risk(reading: Reading) -> float | None:
+    """Return how bad a reading looks, in [0, 1], higher = worse: one minus the index, ``None`` if nothing is known."""
+    return 1.0 - reading.coherence_index if reading.coverage > 0 else None
+
+
 def score_transcript(
     transcript: Transcript,
     *,
-    embedder: Embedder | EmbeddingCache | None = None,
+    embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
     window: int = 20,
     metrics: Sequence[str] = (),
     config: MonitorConfig | None = None,
@@ -119,8 +125,8 @@ def score_transcript(
     ----------
     transcript : Transcript
         The run.
-    embedder : Embedder or EmbeddingCache, optional
-        Default: the shipped model.
+    embedder : Embedder or EmbeddingCache or False, optional
+        Default: the shipped model. ``False``: nothing is embedded, and what compares meanings is unknown.
     window : int
         Messages of context.
     metrics : sequence of str

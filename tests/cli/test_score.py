@@ -69,9 +69,11 @@ def test_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [(line["run_id"], line["step"]) for line in lines] == [("oslo", step) for step in range(4)]
     keys = {"run_id", "step", "metrics", "coherence_index", "band", "coverage", "errors", "unknown"}
-    keys |= {"pressure", "mode", "decision", "message"}
+    keys |= {"risk", "pressure", "mode", "decision", "message"}
     assert all(line.keys() == keys for line in lines)
     assert lines[0]["metrics"]["goal_drift"] is None
+    assert lines[0]["risk"] is None  # nothing is known yet
+    assert lines[3]["risk"] == 1 - lines[3]["coherence_index"]
     assert 0 <= lines[3]["metrics"]["goal_drift"] <= 1
 
 

@@ -1,0 +1,105 @@
+"""What an evaluation found, as tables for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from coherence.evaluation.comparing import Evaluation, Row, Section
+from coherence.evaluation.wording import QUESTION, asked, counted, in_sample_note, notes, spread, valued
+from coherence.records import one_line
+
+NAME = 20
+"""Columns of a system's name at most."""
+
+VERDICTS = {"better": "green", "worse": "red", "inside the noise": "dim"}
+
+SHOWN = 3
+"""Systems whose figures are shown source by source; the others' are in the page and in the JSON."""
+
+
+def print_evaluation(found: Evaluation) -> None:
+    """Print two tables a question: the figures, and where they hold."""
+    console = Console()
+    console.print(Text(counted(found)))
+    for section in found.sections:
+        console.print()
+        console.print(Text(section.title, style="bold"))
+        console.print(Text(asked(section), style="dim"))
+        for table in (_figures(section), _where(section), _parts(section)):
+            if table.row_count:
+                console.print()
+                console.print(table)
+    console.print()
+    for line in (*notes(found), *in_sample_note(found)):
+        console.print(Text(line, style="dim"))
+
+
+def _table() -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("system", width=NAME, no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def _figures(section: Section) -> Table:
+    table = _table()
+    for measure in QUESTION[section.question].measures:
+        table.add_column(measure.title, justify="right", max_width=9)
+    for row in section.rows:
+        cells = []
+        for measure in QUESTION[section.question].measures:
+            figure = row.figures[measure.key]
+            cell = Text(valued(figure.value, measure))
+            cell.append(f"\n{spread(figure, measure)}", style="dim")
+            cells.append(cell)
+        table.add_row(_name(row), *cells)
+    return table
+
+
+def _where(section: Section) -> Table:
+    """Show for the headline measure how much it differs between tasks, sources and systems."""
+    measure = QUESTION[section.question].first()
+    table = _table()
+    table.add_column(f"{measure.title}: 5 folds", max_width=12)
+    table.add_column("worst source", max_width=20, overflow="ellipsis")
+    table.add_column(Text(f"{_short(section.compared)} minus it"), max_width=15)
+    table.add_column("verdict", max_width=9)
+    for row in section.rows:
+        folds = f"{row.folds[0]:.2f}-{row.folds[1]:.2f}" if row.folds is not None else "n/a"
+        worst = f"{valued(row.worst.figure.value, measure)}\n{one_line(row.worst.name)}" if row.worst else "n/a"
+        cells = ["", ""]
+        if measure.key in row.differences:
+            difference = row.differences[measure.key]
+            cells = [
+                f"{valued(difference.figure.value, measure, signed=True)}\n"
+                f"{spread(difference.figure, measure, signed=True)}",
+                difference.verdict,
+            ]
+        table.add_row(_name(row), *(Text(cell, style=VERDICTS.get(cell, "")) for cell in (folds, worst, *cells)))
+    return table
+
+
+def _parts(section: Section) -> Table:
+    """Show the headline measure of the first systems that are no references, source by source."""
+    measure = QUESTION[section.question].first()
+    rows = [row for row in section.rows if not row.reference][:SHOWN]
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("source", width=NAME, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_column(Text(f"{measure.title} of {_short(row.system)}"), justify="right", max_width=17)
+    for at, part in enumerate(section.rows[0].parts):
+        figures = (row.parts[at].figure for row in rows)
+        cells = (f"{valued(figure.value, measure)}  {spread(figure, measure)}" for figure in figures)
+        table.add_row(Text(one_line(part.name)), *map(Text, cells))
+    return table
+
+
+def _name(row: Row) -> Text:
+    name = _short(row.system, NAME - row.in_sample)
+    return Text(name + "*" * row.in_sample, style="dim" if row.reference else "")
+
+
+def _short(name: str, width: int = NAME) -> str:
+    name = one_line(name)
+    return name if len(name) <= width else name[: width - 1] + "…"

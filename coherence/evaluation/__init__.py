@@ -1,0 +1,1 @@
+"""Judging scores by labelled runs: AUROC by task, equal length, false alarms, decisive steps, differences."""

@@ -1,0 +1,9 @@
+"""What can be wrong with labelled runs, with scores, or with a comparison of them."""
+
+from __future__ import annotations
+
+from coherence.errors import CoherenceError
+
+
+class EvaluationError(CoherenceError, ValueError):
+    """Runs without labels, scores that do not fit the runs, or figures that must not be compared."""

@@ -1,0 +1,140 @@
+"""Scores that any other system has given, from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from coherence.evaluation.errors import EvaluationError
+from coherence.evaluation.runs import LabelledRun
+from coherence.evaluation.systems import NOTHING, FittedOn, Scores, System, highest
+from coherence.providers.readers.source import Document, read_source
+
+EXPECTED = "{id, score, step_scores}, one run a line, higher = worse"
+
+SHOWN = 5
+"""Runs named in a message."""
+
+
+def read_scores(path: str | Path, runs: Sequence[LabelledRun]) -> tuple[System, list[str]]:
+    """Read the scores of some runs from JSON lines, plain or gzipped.
+
+    A line is ``{"id": ..., "score": number or null, "step_scores": [number or null, ...] or null}``: higher = worse,
+    ``step_scores[i]`` may use steps 0 to ``i`` only, ``null`` = says nothing. Without ``score`` a run's score is its
+    highest step's; lines of other runs are passed over. The first line may be
+    ``{"system": name, "fitted_on": "none" or a split or [groups]}``.
+
+    Returns
+    -------
+    System
+        Named by the first line, else by the file.
+    list of str
+        What should be known about the file: that it says nothing about fitting.
+
+    Raises
+    ------
+    TranscriptError
+        The file cannot be read as JSON lines.
+    EvaluationError
+        A run is missing or comes twice, a list has the wrong length, or a score is no finite number; the message says
+        where.
+    """
+    source = read_source(path)
+    if source.torn is not None:
+        raise source.torn
+    documents = list(source.documents)
+    name, warnings = Path(path).name.split(".")[0], []
+    fitted_on: FittedOn = NOTHING
+    first = documents[0].value
+    if isinstance(first, dict) and "id" not in first and ("system" in first or "fitted_on" in first):
+        name, fitted_on = _header(path, documents.pop(0), name)
+    else:
+        warnings.append(f"{path}: does not say what it was fitted on ({{system, fitted_on}}): taken as nothing")
+    wanted = {run.id: run for run in runs}
+    step_scores: dict[str, Scores | None] = {}
+    run_scores: dict[str, float | None] = {}
+    for document in documents:
+        where = _where(path, document)
+        id, line = _line(where, document.value)
+        if id in run_scores:
+            raise EvaluationError(f"{where}: a second line for run {id!r}")
+        run = wanted.get(id)
+        if run is not None:
+            step_scores[id] = _step_scores(where, line, run)
+            run_scores[id] = _run_score(where, line, step_scores[id])
+    missing = [run.id for run in runs if run.id not in run_scores]
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        named = ", ".join(map(repr, missing[:SHOWN]))
+        raise EvaluationError(f"{path}: no scores for {len(missing)} of {len(runs)} runs: {named}{more}")
+    return System(name=name, fitted_on=fitted_on, step_scores=step_scores, run_scores=run_scores), warnings
+
+
+def scores_lines(system: System) -> Iterator[str]:
+    """Yield the lines of a file that :func:`read_scores` reads back.
+
+    Examples
+    --------
+    >>> from coherence.evaluation.systems import of_steps
+    >>> for line in scores_lines(of_steps("mine", {"a": [None, 0.5]})):
+    ...     print(line, end="")
+    {"system": "mine", "fitted_on": "none"}
+    {"id": "a", "score": 0.5, "step_scores": [null, 0.5]}
+    """
+    yield json.dumps({"system": system.name, "fitted_on": system.fitted_on}) + "\n"
+    for id, score in system.run_scores.items():
+        yield json.dumps({"id": id, "score": score, "step_scores": system.step_scores[id]}) + "\n"
+
+
+def _header(path: str | Path, document: Document, name: str) -> tuple[str, FittedOn]:
+    header = document.value
+    system, fitted = header.get("system", name), header.get("fitted_on", NOTHING)
+    where = _where(path, document)
+    if not isinstance(system, str) or not system.strip():
+        raise EvaluationError(f"{where}: system must be a name, not {system!r}")
+    if isinstance(fitted, list) and all(isinstance(group, str | int) for group in fitted):
+        return system, tuple(map(str, fitted)) or NOTHING
+    if not isinstance(fitted, str) or not fitted:
+        raise EvaluationError(f"{where}: fitted_on must be 'none', the name of a split, or a list of groups")
+    return system, fitted
+
+
+def _where(path: str | Path, document: Document) -> str:
+    return str(path) if document.line is None else f"{path}:{document.line}"
+
+
+def _line(where: str, value: Any) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(value, dict) or not isinstance(value.get("id"), str | int):
+        raise EvaluationError(f"{where}: expected {EXPECTED}")
+    if "score" not in value and "step_scores" not in value:
+        raise EvaluationError(f"{where}: neither score nor step_scores; expected {EXPECTED}")
+    return str(value["id"]), value
+
+
+def _step_scores(where: str, line: Mapping[str, Any], run: LabelledRun) -> list[float | None] | None:
+    scores = line.get("step_scores")
+    if scores is None:
+        return None
+    if not isinstance(scores, list):
+        raise EvaluationError(f"{where}: step_scores must be a list or null")
+    if len(scores) != run.length:
+        raise EvaluationError(f"{where}: {len(scores)} step_scores, but run {run.id!r} has {run.length} steps")
+    return [_number(f"{where}: step_scores[{at}]", score) for at, score in enumerate(scores)]
+
+
+def _run_score(where: str, line: Mapping[str, Any], steps: Scores | None) -> float | None:
+    if "score" in line:
+        return _number(f"{where}: score", line["score"])
+    top = highest(steps or ())
+    return top if isfinite(top) else None
+
+
+def _number(what: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise EvaluationError(f"{what} must be a finite number or null, not {value!r}")
+    return float(value)

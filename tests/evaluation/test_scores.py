@@ -1,0 +1,114 @@
+"""Files of scores of other systems: read, or refused with the place and the reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.errors import TranscriptError
+from coherence.evaluation.errors import EvaluationError
+from coherence.evaluation.scores import read_scores, scores_lines
+from evaluation.making import run, system
+
+RUNS = [run("a", "ua"), run("b", "uaa")]
+A = {"id": "a", "score": 0.5, "step_scores": [None, 0.5]}
+B = {"id": "b", "score": None, "step_scores": None}
+
+
+def write(folder: Path, *lines: Any) -> Path:
+    path = folder / "other.jsonl"
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_scores_are_read_with_name_and_what_they_were_fitted_on(tmp_path: Path) -> None:
+    found, warnings = read_scores(write(tmp_path, {"system": "theirs", "fitted_on": "train"}, B, A), RUNS)
+    assert (found.name, found.fitted_on, found.reference) == ("theirs", "train", False)
+    assert found.run_scores == {"a": 0.5, "b": None}
+    assert found.step_scores == {"a": [None, 0.5], "b": None}
+    assert warnings == []
+
+
+def test_without_a_first_line_the_file_names_it_and_that_is_said(tmp_path: Path) -> None:
+    found, (warning,) = read_scores(write(tmp_path, A, B), RUNS)
+    assert (found.name, found.fitted_on) == ("other", "none")
+    assert "does not say what it was fitted on" in warning
+
+
+@pytest.mark.parametrize(
+    ("given", "fitted_on"), [("none", "none"), ("dev", "dev"), (["t1", 2], ("t1", "2")), ([], "none")]
+)
+def test_what_it_was_fitted_on(tmp_path: Path, given: Any, fitted_on: Any) -> None:
+    found, _ = read_scores(write(tmp_path, {"system": "x", "fitted_on": given}, A, B), RUNS)
+    assert found.fitted_on == fitted_on
+
+
+def test_without_a_score_the_highest_step_is_the_runs(tmp_path: Path) -> None:
+    lines = [{"id": "a", "step_scores": [0.1, 0.7]}, {"id": "b", "step_scores": [None, None, None]}]
+    found, _ = read_scores(write(tmp_path, *lines), RUNS)
+    assert found.run_scores == {"a": 0.7, "b": None}
+
+
+def test_runs_that_are_not_evaluated_are_passed_over(tmp_path: Path) -> None:
+    lines = [{"system": "x"}, A, B, {"id": "c", "score": 1}, {"id": "d", "score": 1}]
+    found, warnings = read_scores(write(tmp_path, *lines), RUNS)
+    assert list(found.run_scores) == ["a", "b"] and warnings == []
+
+
+def test_a_gzipped_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, (A, B))).encode()))
+    assert read_scores(path, RUNS)[0].name == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({**A, "step_scores": [1.0]}, ":2: 1 step_scores, but run 'a' has 2 steps"),
+        ({**A, "step_scores": [1.0, "high"]}, ":2: step_scores[1] must be a finite number or null, not 'high'"),
+        ({**A, "step_scores": [True, 1]}, ":2: step_scores[0] must be a finite number or null, not True"),
+        ('{"id": "a", "score": NaN}', ":2: score must be a finite number or null, not nan"),
+        ('{"id": "a", "score": 1, "step_scores": [1, -Infinity]}', ":2: step_scores[1] must be a finite number"),
+        ({**A, "step_scores": 1.0}, ":2: step_scores must be a list or null"),
+        ({"id": "a"}, ":2: neither score nor step_scores"),
+        ({"score": 1}, ":2: expected {id, score, step_scores}"),
+        ([1], ":2: expected {id, score, step_scores}"),
+        (B, ":2: a second line for run 'b'"),
+        ({"id": "c", "score": 1}, ": no scores for 1 of 2 runs: 'a'"),
+    ],
+)
+def test_scores_that_do_not_fit_are_named(tmp_path: Path, line: Any, message: str) -> None:
+    path = write(tmp_path, B, line)
+    with pytest.raises(EvaluationError) as caught:
+        read_scores(path, RUNS)
+    assert str(caught.value).startswith(f"{path}{message}")
+
+
+@pytest.mark.parametrize(
+    "header", [{"system": ""}, {"system": 1}, {"system": "x", "fitted_on": 1}, {"fitted_on": [[]]}]
+)
+def test_a_first_line_that_says_nothing_usable_is_named(tmp_path: Path, header: Any) -> None:
+    with pytest.raises(EvaluationError, match=r"other\.jsonl:1: "):
+        read_scores(write(tmp_path, header, A, B), RUNS)
+
+
+def test_many_missing_runs_are_counted_and_some_named(tmp_path: Path) -> None:
+    runs = [run(f"r{at}") for at in range(40)]
+    with pytest.raises(EvaluationError, match=r"no scores for 39 of 40 runs: 'r1', .*'r5' and 34 more"):
+        read_scores(write(tmp_path, {"id": "r0", "score": 1}), runs)
+
+
+def test_a_file_that_is_not_json_lines_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match=r"other\.jsonl:2: not JSON"):
+        read_scores(write(tmp_path, A, "{"), RUNS)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    mine = system("mine", fitted_on=("t1",), a=[None, 1 / 3], b=[None, None, 1e-300])
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(scores_lines(mine)))
+    assert read_scores(path, RUNS) == (mine, [])
