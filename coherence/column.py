@@ -153,7 +153,8 @@ class Column:
     def unjudged(self) -> bool:
         """Whether there is an answer that a tick asked for by the host would judge."""
         facts = self.state.facts
-        return facts.answer is not None and not facts.answer.final and not facts.calls
+        answer = facts.answer
+        return answer is not None and not answer.final and (not facts.calls or facts.grounds.waits(answer.seq))
 
     @property
     def unexplained(self) -> list[Action]:

@@ -13,7 +13,7 @@ class UnusedOutput:
     """The share of this task's tool results of which nothing new comes back in a later message or call.
 
     New is what neither the goal nor the agent itself had said before. A result is used once a name, address or longer
-    number of it, or two of its words, come back; one that says nothing new is not counted. At most the newest 64.
+    number of it, or two of its words, come back; one that says nothing new is not counted. At most the newest 32.
 
     Range [0, 1], inverted: 0 = something of every result was used. ``None`` before the first message that follows a
     result, and for a provider that is no monitor's state.

@@ -33,7 +33,7 @@ def test_a_mapping_and_a_toml_file_are_as_good_as_code(tmp_path: Path) -> None:
     code = MonitorConfig(
         tick="event",
         window=7,
-        weights={"goal_drift": 1.0},  # type: ignore[arg-type]
+        weights={"goal_drift": 1.0},
         pressure=PressureConfig(guide=0.3, streak_floor=(0.1, 0.9), weights={"error_rate": 2}),  # type: ignore[arg-type]
         budget=Budget(calls=9),
         prices={"gpt-4o": Price(2.5, 10)},  # type: ignore[arg-type]

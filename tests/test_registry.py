@@ -112,7 +112,8 @@ def test_embedders_and_providers_have_groups_of_their_own() -> None:
 
 
 def test_an_unknown_group_is_refused() -> None:
-    with pytest.raises(ValueError, match="group must be one of metrics, embedders, providers, rules, not 'metric'"):
+    known = "metrics, embedders, providers, rules, extractors"
+    with pytest.raises(ValueError, match=f"group must be one of {known}, not 'metric'"):
         register(Steady, name="x", group="metric")  # type: ignore[call-overload]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.claims import Extractor
 from coherence.provenance.extractors import extract
 from coherence.provenance.grounding import Grounds, judge, judge_claims
 from coherence.provenance.normal_values import digest, fold, words
@@ -55,6 +55,10 @@ class Account(msgspec.Struct):
     def newest(self) -> Grounds | None:
         """What the agent stated last: its newest message, or the call after it."""
         return self.call or self.answer
+
+    def waits(self, seq: int) -> bool:
+        """Tell whether a message has flaws that nobody has asked for."""
+        return self.answer is not None and self.answer.seq == seq != self.asked_seq and self.answer.lost > 0.0
 
     def renumber(self) -> None:
         """Let the next event be number 1: events of an earlier session have no number."""

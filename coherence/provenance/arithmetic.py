@@ -64,7 +64,7 @@ def derived(given: Given, claim: Claim, plain: Sequence[Claim]) -> bool:
     plain : sequence of Claim
         The grounded claims of the same answer.
     """
-    if claim.value is None:
+    if not claim.value:  # nothing is the difference of anything and itself
         return False
     value, unit = abs(claim.value), claim.unit
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
@@ -78,7 +78,11 @@ def derived(given: Given, claim: Claim, plain: Sequence[Claim]) -> bool:
             return True
     if unit == "clock":
         return False
-    amounts = [number for number, of in stated if of == unit or (not of and unit != "%") or (not unit and of not in ("clock", "%"))]
+    amounts = [
+        number
+        for number, of in stated
+        if of == unit or (not of and unit != "%") or (not unit and of not in ("clock", "%"))
+    ]
     if len(amounts) > 2 and any(abs(total - value) <= half for total in _running(amounts)):
         return True
     return any(abs(total - value) <= half for total in _columns(given.numbers))
@@ -96,12 +100,12 @@ def _results(first: tuple[float, str], second: tuple[float, str], unit: str, *, 
     if of_one == of_two or (not (of_one and of_two) and min(one, two) > 12.0):
         yield one + two
         yield abs(one - two)
-    if near:
-        return
     if "%" in (of_one, of_two):
         percent, of = (one, two) if of_one == "%" else (two, one)
         yield from (percent * of / 100.0, of + percent * of / 100.0, of - percent * of / 100.0)
-    elif not (of_one and of_two):
+    if near:
+        return
+    if "%" not in (of_one, of_two) and not (of_one and of_two):
         yield one * two
     for top, bottom in ((one, two), (two, one)):
         if bottom:

@@ -23,26 +23,31 @@ _PAPER = re.compile(
     r"(?<![\w.])(?:10\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|(?P<arxiv>\d{4}\.\d{5}(?:v\d{1,3})?)(?!\w|\.\d))"
 )
 _ID = re.compile(
-    r"(?<![\w.-])(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
-    r"|(?<![\w.-])(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
-    r"|(?:#|(?<![A-Za-z])(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4})(?P<number>\d{1,18})(?![\w]|[.,:]\d)"
-    r"|(?<![\w.-])(?P<code>(?:[A-Za-z][A-Za-z_-]{0,40})?\d[\w-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}\d[\w-]?)(?![\w-])"
+    r"(?<![\w.-])(?=[A-Za-z0-9])(?:"
+    r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
+    r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
+    r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"
+    r"|(?P<code>(?:[A-Za-z][A-Za-z_-]{0,40})?\d[\w-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}\d[\w-]?)(?![\w-])"
+    r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
 )
 _VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
-_ORDINAL = re.compile(r"\d{1,4}(?:st|nd|rd|th|s)|\d+(?:[xdkhmsb]|am|pm|mm|cm|km|ms|kb|mb|gb|mi|ft|kg|mg)|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}", re.I)
+_ORDINAL = re.compile(
+    r"\d{1,4}(?:st|nd|rd|th|s)|\d+(?:[xdkhmsb]|am|pm|mm|cm|km|ms|kb|mb|gb|mi|ft|kg|mg)|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}",
+    re.I,
+)
 
 _DATE = re.compile(
-    r"(?<![\w.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
-    r"|(?<![\w./])(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
-    r"|(?<![\w./])(?P<y3>(?:19|20)\d\d)/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])"
+    r"(?<![\w./])(?=\d)(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
+    r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
+    r"|(?P<y3>(?:19|20)\d\d)/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/]))"
 )
-_MONTHS = re.compile(r"\b(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
+_MONTHS = re.compile(r"\b(?=[jfmasond])(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
 _DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th)?(?:\s{1,30}|-|\sof\s)\Z", re.I)
 _DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?![\d:])", re.I)
 _YEAR_AFTER = re.compile(r"(?:,?\sof|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = re.compile(
     r"(?<![\d:.])(?P<h>\d\d?)(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?"
-    r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?![\d:])",
+    r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
     re.I,
 )
 _PATH = re.compile(
@@ -55,9 +60,9 @@ _CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\
 _BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _UNIT = "|".join(sorted({*UNITS, *(name for name in CURRENCIES if len(name) > 1)}, key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}|\d{1,30}(?:\.\d{1,20})?)(?:e[+-]?\d{1,3})?"
+    r"(?<![\w./])(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}|\d{1,30}(?:\.\d{1,20})?)(?:e[+-]?\d{1,3})?"
     rf"(?P<after>(?:[ -]?(?:thousand|million|billion|trillion|[km]|mn|bn)\b)?(?:[ -]?(?:%|(?:percent|{_UNIT})\b))?)"
-    r"(?![\w]|[.,]\d)",
+    r"(?!\w|[.,/]\d)",
     re.I,
 )
 _HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
@@ -76,8 +81,10 @@ def urls(text: str) -> list[Claim]:
         form = url_form(url)
         host = form.partition("/")[0]
         tail = form.rpartition("/")[2]
+        paper = _PAPER.search(form)
+        forms = (f"url:{form}", f"id:{paper[0]}") if paper is not None else (f"url:{form}",)
         also = (f"url:{host}", f"path:{tail}", f"id:{tail}", f"id:{tail.partition('v')[0]}")
-        found.append(Claim("url", url, match.start(), (f"url:{form}",), also))
+        found.append(Claim("url", url, match.start(), forms, also))
     return found
 
 
@@ -114,10 +121,11 @@ def ids(text: str) -> list[Claim]:
         also: tuple[str, ...] = ()
         if match["code"] and 12 <= len(plain) <= 40:  # a short sha of a long one
             also += tuple(f"id:{plain[:size]}" for size in (7, 8, 10) if re.fullmatch("[0-9a-f]+", plain))
-        if match["number"]:
-            plain = match["number"]
+        plain_number = match["number"] or match["labelled"]
+        if plain_number:
+            plain = plain_number
             also += (f"n:{int(plain)}",) if int(plain) > 12 else ()
-            found.append(Claim("id", plain, match.start("number"), (f"id:{plain}",), also))
+            found.append(Claim("id", plain, match.end() - len(plain), (f"id:{plain}",), also))
             continue
         found.append(Claim("id", match[0], match.start(), (f"id:{plain}",), also))
     return found
@@ -137,16 +145,16 @@ def dates(text: str) -> list[Claim]:
 
     for match in _MONTHS.finditer(text):
         start, end = match.span()
-        day = _DAY_BEFORE.search(text, max(0, start - 40), start)
-        if day is not None:
-            start = day.start(1)
-        elif (day := _DAY_AFTER.match(text, end)) is not None:
-            end = day.end()
-        year = _YEAR_AFTER.match(text, end)
-        end = year.end() if year is not None else end
-        if day is not None or year is not None:
-            when = (int(year[1]) if year else None, MONTHS[match[0].lower().rstrip(".")], int(day[1]) if day else None)
-            _add_date(found, text[start:end], start, [when])
+        found_day = _DAY_BEFORE.search(text, max(0, start - 40), start)
+        if found_day is not None:
+            start = found_day.start(1)
+        elif (found_day := _DAY_AFTER.match(text, end)) is not None:
+            end = found_day.end()
+        found_year = _YEAR_AFTER.match(text, end)
+        end = found_year.end() if found_year is not None else end
+        if found_day is not None or found_year is not None:
+            month, day_of = MONTHS[match[0].lower().rstrip(".")], int(found_day[1]) if found_day else None
+            _add_date(found, text[start:end], start, [(int(found_year[1]) if found_year else None, month, day_of)])
     return found
 
 
@@ -166,7 +174,7 @@ def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | 
 
 
 def times(text: str) -> list[Claim]:
-    """Times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
+    """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
     found = []
     for match in _TIME.finditer(text):
         hour, minute, half = int(match["h"]), int(match["m"] or 0), (match["half"] or match["half2"] or "").lower()
@@ -195,7 +203,9 @@ def paths(text: str) -> list[Claim]:
         elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
             continue
         forms = path_forms(path)
-        found.append(Claim("path", path, match.start(), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:])))
+        found.append(
+            Claim("path", path, match.start(), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:]))
+        )
     return found
 
 
@@ -205,7 +215,12 @@ def functions(text: str) -> list[Claim]:
     for pattern in (_CALL, _CODE):
         for match in pattern.finditer(text):
             name = match[1]
-            if pattern is _CALL or "." in name or "_" in name or not (name.islower() or name.isupper() or name.istitle()):
+            if (
+                pattern is _CALL
+                or "." in name
+                or "_" in name
+                or not (name.islower() or name.isupper() or name.istitle())
+            ):
                 found.append(Claim("function", name, match.start(), (f"f:{name.lower()}",)))
     return found
 

@@ -26,6 +26,9 @@ WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2
 FAINT = {"unopened": 0.25, "untitled": 0.1}
 """Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
 
+WORDED = frozenset({"quote", "function", "name"})
+"""Kinds that are known by their words."""
+
 QUOTED = 0.6
 """Share of a quotation's neighbouring words that must have stood next to each other in a source."""
 
@@ -41,7 +44,7 @@ class Flaw(msgspec.Struct, frozen=True):
     text: str
     """As stated, at most 80 characters."""
     flaw: str
-    """``absent``, ``altered`` (something very like it came in), ``version``, ``title``, ``unopened`` or ``untitled``."""
+    """``absent``, ``altered`` (something like it came in), ``version``, ``title``, ``unopened`` or ``untitled``."""
     near: str = ""
     """What the sources have instead."""
     seq: int = 0
@@ -52,7 +55,7 @@ class Grounds(msgspec.Struct, frozen=True):
     """How far a text is grounded."""
 
     value: float | None
-    """In [0, 1], 1 = all of it; ``None`` = there is nothing to check."""
+    """In [0, 1], 1 = all of it; ``None`` = there is nothing to check, or most of it is unknown."""
     checked: int = 0
     """Values that could be judged."""
     unknown: int = 0
@@ -116,7 +119,8 @@ def judge_claims(
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
         weight = WEIGHTS.get(claim.kind, 3.0)
-        if flaw is not None and flaw.flaw == "absent" and given.lost:
+        forgot = given.lost_words if claim.kind in WORDED else given.lost
+        if flaw is not None and flaw.flaw in ("absent", "altered") and forgot:
             unknown += 1
             continue
         total += weight
@@ -126,8 +130,9 @@ def judge_claims(
             flaws.append((share, flaw))
     flaws.sort(key=lambda pair: -pair[0])
     named = tuple(flaw for _, flaw in flaws[:KEPT])
-    value = 1.0 - lost / total if total else None
-    return Grounds(value, len(distinct) - unknown, unknown, named, lost, looked_up, seq)
+    judged = len(distinct) - unknown
+    value = 1.0 - lost / total if total and (flaws or judged >= unknown) else None
+    return Grounds(value, judged, unknown, named, lost, looked_up, seq)
 
 
 def _is_trivial(given: Given, claim: Claim) -> bool:

@@ -20,14 +20,16 @@ OTHER_TITLE = 0.75
 _VERSION = re.compile(r"(.*\d)v\d{1,3}\Z", re.S)
 _DOCUMENT = re.compile(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
 _LINKED = re.compile(r"\[([^\]\n]{4,200})\]\(\s{0,4}\Z")
-_MARKED = re.compile(r"\"([^\"\n]{4,200})\"|“([^”\n]{4,200})”|\*\*([^*\n]{4,200})\*\*|(?<![\w*])[*_]([^*_\n]{4,200})[*_](?![\w*])")
-_BEFORE = re.compile(r"(?:\A|[\n.;:!?)\]]|\s[-*•–—]\s)\s*([^\n.;:!?()]{4,120}?)\s*[(\[,–—-]\s*(?:arxiv:|doi:|id:?|cve:)?\s*\Z", re.I)
-_AFTER = re.compile(r"[)\]]?\s*(?:[:–—(-]|,\s)\s*([^\n.;()\[\]]{4,120})")
-_CITED = re.compile(
-    r"(?:\bsources?\b|\breferences?\b|\baccording to\b|\bsee\b|\bcf\.|\bciting\b|\bcited\b|\bas stated in\b|\bfrom\b)[^\n]{0,40}\Z",
+_MARKED = re.compile(
+    r"\"([^\"\n]{4,200})\"|“([^”\n]{4,200})”|\*\*([^*\n]{4,200})\*\*|(?<![\w*])[*_]([^*_\n]{4,200})[*_](?![\w*])"
+)
+_BEFORE = re.compile(
+    r"(?:\A|[\n.;:!?)\]]|\s[-*•–—]\s)\s*((?:[^\n.;:!?()]|\.(?=\w)){4,120}?)\s*[(\[,–—-]\s*(?:arxiv:|doi:|id:?|cve:)?\s*\Z",
     re.I,
 )
-_STOP = frozenset("the a an of in on for and or to by with at from is are was as it its this that arxiv doi id cve".split())
+_AFTER = re.compile(r"[)\]]?\s*(?:[:–—(-]|,\s)\s*([^\n.;()\[\]]{4,120})")
+_STOPS = "the a an of in on for and or to by with at from is are was as it its this that arxiv doi id cve"
+_STOP = frozenset(_STOPS.split())
 
 
 def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
@@ -118,7 +120,7 @@ def other_title(given: Given, text: str, claim: Claim) -> tuple[str, int] | None
     if share >= SAME_TITLE:
         return None
     mine = {form_key(form) for form in (*claim.forms, *claim.also)}
-    for key, beside in reversed(given.records.items()):
+    for key, beside in given.records.items():
         other = sum(word in beside for word in wanted) / len(wanted)
         if key not in mine and other >= OTHER_TITLE and beside != own:
             return key.partition(":")[2], given.values.get(key, 0)

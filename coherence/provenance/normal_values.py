@@ -11,8 +11,20 @@ from zlib import crc32
 MONTHS = {
     name: at
     for at, names in enumerate(
-        "jan january|feb february|mar march|apr april|may|jun june|jul july|aug august|sep sept september|"
-        "oct october|nov november|dec december".split("|"),
+        [
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        ],
         1,
     )
     for name in names.split()
@@ -23,30 +35,84 @@ SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billi
 """Words behind a number that multiply it; ``m`` only with a currency before the number."""
 
 CURRENCIES = {
-    **{sign: name for sign, name in zip("$€£¥₹", ("usd", "eur", "gbp", "jpy", "inr"), strict=True)},
-    **{name: name for name in "usd eur gbp jpy inr chf cad aud cny".split()},
-    **{"dollars": "usd", "dollar": "usd", "euros": "eur", "euro": "eur", "pounds": "gbp", "yen": "jpy"},
+    **dict(zip("$€£¥₹", ("usd", "eur", "gbp", "jpy", "inr"), strict=True)),
+    **{name: name for name in ["usd", "eur", "gbp", "jpy", "inr", "chf", "cad", "aud", "cny"]},
+    "dollars": "usd",
+    "dollar": "usd",
+    "euros": "eur",
+    "euro": "eur",
+    "pounds": "gbp",
+    "yen": "jpy",
 }
 """Sign or name -> currency. Amounts of different currencies are never converted into each other."""
 
 _UNITS: dict[str, dict[str, float]] = {
     "m": {
-        **{"mm": 0.001, "cm": 0.01, "m": 1.0, "meter": 1.0, "meters": 1.0, "metre": 1.0, "metres": 1.0},
-        **{"km": 1e3, "kilometers": 1e3, "kilometres": 1e3, "mi": 1609.344, "mile": 1609.344, "miles": 1609.344},
-        **{"ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "inch": 0.0254, "inches": 0.0254, "yd": 0.9144},
+        "mm": 0.001,
+        "cm": 0.01,
+        "m": 1.0,
+        "meter": 1.0,
+        "meters": 1.0,
+        "metre": 1.0,
+        "metres": 1.0,
+        "km": 1e3,
+        "kilometers": 1e3,
+        "kilometres": 1e3,
+        "mi": 1609.344,
+        "mile": 1609.344,
+        "miles": 1609.344,
+        "ft": 0.3048,
+        "feet": 0.3048,
+        "foot": 0.3048,
+        "inch": 0.0254,
+        "inches": 0.0254,
+        "yd": 0.9144,
     },
     "s": {
-        **{"ms": 0.001, "milliseconds": 0.001, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0},
-        **{"min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0},
-        **{"hour": 3600.0, "hours": 3600.0, "day": 86400.0, "days": 86400.0, "week": 604800.0, "weeks": 604800.0},
+        "ms": 0.001,
+        "milliseconds": 0.001,
+        "s": 1.0,
+        "sec": 1.0,
+        "secs": 1.0,
+        "second": 1.0,
+        "seconds": 1.0,
+        "min": 60.0,
+        "mins": 60.0,
+        "minute": 60.0,
+        "minutes": 60.0,
+        "h": 3600.0,
+        "hr": 3600.0,
+        "hrs": 3600.0,
+        "hour": 3600.0,
+        "hours": 3600.0,
+        "day": 86400.0,
+        "days": 86400.0,
+        "week": 604800.0,
+        "weeks": 604800.0,
     },
     "g": {
-        **{"mg": 0.001, "g": 1.0, "gram": 1.0, "grams": 1.0, "kg": 1e3, "kilograms": 1e3, "tonnes": 1e6},
-        **{"lb": 453.59237, "lbs": 453.59237, "oz": 28.349523125},
+        "mg": 0.001,
+        "g": 1.0,
+        "gram": 1.0,
+        "grams": 1.0,
+        "kg": 1e3,
+        "kilograms": 1e3,
+        "tonnes": 1e6,
+        "lb": 453.59237,
+        "lbs": 453.59237,
+        "oz": 28.349523125,
     },
     "byte": {
-        **{"byte": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12},
-        **{"kib": 1024.0, "mib": 1024.0**2, "gib": 1024.0**3, "tib": 1024.0**4},
+        "byte": 1.0,
+        "bytes": 1.0,
+        "kb": 1e3,
+        "mb": 1e6,
+        "gb": 1e9,
+        "tb": 1e12,
+        "kib": 1024.0,
+        "mib": 1024.0**2,
+        "gib": 1024.0**3,
+        "tib": 1024.0**4,
     },
 }
 UNITS = {name: (base, factor) for base, names in _UNITS.items() for name, factor in names.items()}
@@ -74,8 +140,8 @@ def fold(text: str) -> str:
 
     Examples
     --------
-    >>> fold("the “ﬁrst” one’s 2310.\n  06825")
-    "the “first” one's 2310.06825"
+    >>> fold("the “ﬁrst” of 2310.\n  06825")
+    'the “first” of 2310.06825'
     """
     if not text.isascii():
         text = normalize("NFKC", text).translate(_FOLDED)
@@ -92,7 +158,7 @@ def words(text: str) -> list[str]:
 def digest(*parts: str) -> int:
     """Return a short number for some words next to each other.
 
-    Two different ones share it once in 4 billion, so that one in 200,000 is falsely known among 20,000.
+    Two different ones share it once in 4 billion, so that one in 400,000 is falsely known among 10,000.
     """
     return crc32("\0".join(parts).encode("utf-8", "surrogatepass"))
 
@@ -183,11 +249,11 @@ def url_form(url: str) -> str:
 
 
 def path_forms(path: str) -> list[str]:
-    """Return a path and its ends, the whole first; the last one is the name of the file.
+    r"""Return a path and its ends, the whole first; the last one is the name of the file.
 
     Examples
     --------
-    >>> path_forms("./src/App.py"), path_forms(r"C:\\data\\x.csv")[-1]
+    >>> path_forms("./src/App.py"), path_forms(r"C:\data\x.csv")[-1]
     (['src/app.py', 'app.py'], 'x.csv')
     """
     parts = [part for part in path.lower().replace("\\", "/").split("/") if part not in ("", ".")]

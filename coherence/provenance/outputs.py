@@ -7,16 +7,16 @@ import msgspec
 from coherence.provenance.normal_values import digest
 from coherence.provenance.tokens import tokens, weight
 
-MAX_CHARS = 8_000
+MAX_CHARS = 4_000
 """Characters of a text that are looked at, half from each end."""
 
-MAX_OUTPUTS = 64
+MAX_OUTPUTS = 32
 """Results of a task that are remembered."""
 
-MAX_MARKS = 48
+MAX_MARKS = 24
 """New tokens of a result that are remembered, names and numbers first."""
 
-MAX_KNOWN = 8_000
+MAX_KNOWN = 2_000
 """Tokens of the goal and of the agent's own words that are remembered."""
 
 USED = 2.0

@@ -1,10 +1,11 @@
-"""What an agent was given: the values in its goals, messages, memories and tool results, bounded, each with its event."""
+"""What an agent was given: the values in goals, messages, memories and tool results, bounded, each with its event."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 
 import msgspec
 
@@ -12,15 +13,15 @@ from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.extractors import extract
 from coherence.provenance.normal_values import digest, fold, number_form, words
 
-MAX_CHARS = 40_000
+MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
 
-MAX_VALUES = 20_000
-MAX_PAIRS = 20_000
-MAX_NUMBERS = 2_000
-MAX_OPENED = 2_000
-MAX_RECORDS = 500
-RECORD_WORDS = 24
+MAX_VALUES = 5_000
+MAX_PAIRS = 10_000
+MAX_NUMBERS = 500
+MAX_OPENED = 1_000
+MAX_RECORDS = 100
+RECORD_WORDS = 32
 """Words that are kept of the record around an id."""
 
 OPENABLE = ("url:", "id:", "path:")
@@ -64,7 +65,9 @@ class Given(msgspec.Struct):
     code: bool = False
     """Whether a source named functions; tools that were never shown have names too."""
     lost: int = 0
-    """Sources of which a part was not read, and values that left: what is absent may have been there."""
+    """Sources of which a part was not read, and times that values left: what is absent may have been there."""
+    lost_words: int = 0
+    """The same of words."""
 
 
 def form_key(form: str) -> str:
@@ -85,13 +88,14 @@ def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extracto
     seq : int
         Number of the event.
     text : str
-        Any text; of more than 40,000 characters half is read from each end.
+        Any text; of more than 30,000 characters half is read from each end.
     extractors : sequence of Extractor
         What is looked for.
     """
     if len(text) > MAX_CHARS:
         text = f"{text[: MAX_CHARS // 2]}\n\n{text[-(MAX_CHARS // 2) :]}"
         given.lost += 1
+        given.lost_words += 1
     text = fold(text)
     claims = extract(text, extractors)
     _take_values(given, seq, claims)
@@ -133,7 +137,7 @@ def _take_words(given: Given, seq: int, text: str) -> None:
         pairs.pop(two, None)
         pairs[one] = pairs[two] = seq
         before = word
-    given.lost += _drop(pairs, MAX_PAIRS)
+    given.lost_words += _drop(pairs, MAX_PAIRS)
 
 
 def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
@@ -171,12 +175,14 @@ def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
         if len({other.forms for other in rivals}) > 1 and line_end - line_begin > len(claim.text) + 12:
             begin, end = line_begin, line_end
         begin, end = max(begin, claim.start - 300), min(end, claim.start + 300)
-        beside = [digest(word) for word in words(text[begin : claim.start] + text[claim.start + len(claim.text) : end])]
+        before = words(text[begin : claim.start])[-RECORD_WORDS // 2 :]
+        after = words(text[claim.start + len(claim.text) : end])[: RECORD_WORDS // 2]
+        beside = [digest(word) for word in (*before, *after)]
         for form in (*claim.forms, *(form for form in claim.also if form.startswith("id:"))):
             key = form_key(form)
             known = given.records.pop(key, [])
             new = [word for word in dict.fromkeys(beside) if word not in known]
-            given.records[key] = (known + new)[: 3 * RECORD_WORDS]
+            given.records[key] = (known + new)[:RECORD_WORDS]
     _drop(given.records, MAX_RECORDS)
 
 
@@ -211,7 +217,7 @@ def known_words(given: Given, said: Sequence[str]) -> float:
     """
     if len(said) < 2:
         return float(all(digest(word) in given.pairs for word in said))
-    pairs = list(zip(said, said[1:], strict=False))
+    pairs = list(pairwise(said))
     return sum(digest(one, two) in given.pairs or digest(two, one) in given.pairs for one, two in pairs) / len(pairs)
 
 

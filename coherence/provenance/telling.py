@@ -51,7 +51,9 @@ def sentence(grounds: Grounds) -> str:
     more = f"; and {len(flaws) - MOST_TOLD} more" if len(flaws) > MOST_TOLD else ""
     verb = "is" if len(flaws) == 1 else "are"
     blind = "" if grounds.looked_up else "; nothing was looked up in this task"
-    return f"{len(flaws)} of {grounds.checked} values in the answer {verb} not grounded: {'; '.join(parts)}{more}{blind}"
+    return (
+        f"{len(flaws)} of {grounds.checked} values in the answer {verb} not grounded: {'; '.join(parts)}{more}{blind}"
+    )
 
 
 def _plain(text: str) -> str:

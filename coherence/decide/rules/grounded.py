@@ -90,6 +90,8 @@ def outcome_finding(facts: Facts, config: MonitorConfig) -> Finding | None:
         score=1.0 - grounds.value,
         threshold=1.0 - gate,
         evidence=(grounds.seq,) if grounds.seq > 0 else (),
-        why=f"the run counts as failed: grounding {grounds.value:.2f} is below {gate:g}; {sentence(grounds)}" if failed else "",
+        why=f"the run counts as failed: grounding {grounds.value:.2f} is below {gate:g}; {sentence(grounds)}"
+        if failed
+        else "",
         action="do not take the answer as it is" if failed else "",
     )
