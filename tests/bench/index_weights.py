@@ -222,7 +222,7 @@ def bands(data: Data) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path)
-    cache: Path | None = parser.parse_args().cache
+    cache: Path | None = parser.parse_known_args()[0].cache
     data = {name: measured(name, cache) for name in SOURCES}
     say(f"{'highest risk of a run':<26}" + " ".join(f"{name:>8}" for name, *_ in FIGURES) + "   worst")
     for name in COLUMNS:

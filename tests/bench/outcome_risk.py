@@ -163,9 +163,13 @@ def cost() -> None:
     say(f"\ncost of an event: mean {mean:.3f} ms, p99 {p99:.3f} ms, of {len(took)}")
 
 
-if __name__ == "__main__":
+def main() -> None:
     tau = [Steps(run) for run in load("tau_airline")]
     ranking(tau)
     calibration(tau)
     elsewhere()
     cost()
+
+
+if __name__ == "__main__":
+    main()

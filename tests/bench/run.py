@@ -18,14 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import alarm_cost
+import alarms
+import blame
+import calibration
 import column
 import corrections
 import decide
 import forecast
+import grounding
+import index_weights
 import lesson_cost
 import lesson_recall
 import loops
 import numpy as np
+import outcome_risk
 import scope_drift
 import trust
 from showing import row, say
@@ -251,7 +257,9 @@ def main() -> None:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.main()
-    for bench in (decide, alarm_cost, loops, scope_drift, corrections, forecast, trust, lesson_cost, lesson_recall):
+    judged = (alarms, blame, outcome_risk, grounding, calibration, index_weights)
+    rules = (loops, scope_drift, corrections, forecast, trust)
+    for bench in (decide, alarm_cost, *judged, *rules, lesson_cost, lesson_recall):
         say("", "", "")
         bench.main()
 
