@@ -31,7 +31,7 @@ def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, f
     >>> index_weights(MonitorConfig(weights="classic", metrics=("repetition",)), ["goal_drift"])
     {'goal_drift': 0.25, 'repetition': 0.25}
     >>> index_weights(MonitorConfig(weights="default"), ["goal_drift", "goal_hijack"])
-    {'goal_drift': 0.025, 'goal_hijack': 0.5}
+    {'goal_drift': 0.0125, 'goal_hijack': 0.55}
     """
     if isinstance(config.weights, Mapping):
         return config.weights

@@ -28,7 +28,7 @@ from coherence.records import one_line
 from coherence.registry import create_metric
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html
-from coherence.report.scoring import ScoredRun, risk, score_transcript
+from coherence.report.scoring import ScoredRun, score_transcript
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.store.store import Store
 
@@ -184,11 +184,12 @@ def _warn_of_failures(run: ScoredRun) -> None:
 def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
     """Yield one JSON line a reading."""
     for run in runs:
-        for reading, appraisal, decision in zip(run.readings, run.appraisals, run.decisions, strict=True):
+        scored = zip(run.readings, run.risks, run.appraisals, run.decisions, strict=True)
+        for reading, risk, appraisal, decision in scored:
             plain = reading.to_dict()
             keys = ("metrics", "coherence_index", "band", "coverage", "errors", "unknown")
             line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
-            line |= {"risk": risk(reading), "pressure": appraisal.pressure, "mode": appraisal.mode}
+            line |= {"risk": risk, "pressure": appraisal.pressure, "mode": appraisal.mode}
             line |= {"decision": decision.kind, "message": decision.message}
             yield json.dumps(line) + "\n"
 

@@ -15,7 +15,7 @@ from coherence.evaluation.systems import NOTHING, FittedOn, System, of_steps
 from coherence.opening import Wanted, open_column
 from coherence.records import FrozenDict, freeze
 from coherence.registry import available, create_metric, is_scalar, lookup
-from coherence.report.scoring import ScoredRun, risk, score_transcript
+from coherence.report.scoring import ScoredRun, score_transcript
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.state import AgentState
 
@@ -148,13 +148,14 @@ def _weights(config: MonitorConfig, cache: EmbeddingCache | None) -> FrozenDict[
 
 
 def risks(run: ScoredRun, name: str) -> list[float | None]:
-    """Return the risk after each step of a scored run by one of its metrics, the index or the pressure.
+    """Return the risk of each of the agent's steps by one of a scored run's metrics, the index or the pressure.
 
-    A value where high is bad is a risk as it stands; else one minus the value is. ``None`` = unknown.
+    A value where high is bad is a risk as it stands; else one minus the value is. ``None`` = unknown, or a step of a
+    user or a tool.
     """
     if name == INDEX:
-        return [risk(reading) for reading in run.readings]
+        return run.risks
     if name == PRESSURE:
-        return [appraisal.pressure for appraisal in run.appraisals]
+        return run.own_steps([appraisal.pressure for appraisal in run.appraisals])
     values = [reading.metrics.get(name) for reading in run.readings]
-    return [value if value is None or name in run.inverted else 1.0 - value for value in values]
+    return run.own_steps([value if value is None or name in run.inverted else 1.0 - value for value in values])

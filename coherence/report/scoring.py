@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from coherence.appraise.combiner import risk_of
 from coherence.config import MonitorConfig
 from coherence.evidence.rows import Verdict
 from coherence.findings import KINDS, Appraisal, Decision
@@ -70,6 +71,19 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return [reading.band if reading.coverage > 0 else None for reading in self.readings]
 
     @property
+    def risks(self) -> list[float | None]:
+        """How bad each of the agent's own steps looks, in [0, 1], higher = worse.
+
+        ``None`` after what a user or a tool said: the step before has had its risk. ``None`` too if nothing is known.
+        """
+        return self.own_steps([risk_of(reading) for reading in self.readings])
+
+    def own_steps(self, values: Sequence[float | None]) -> list[float | None]:
+        """Return values, one a step, without those that stand at a user's or a tool's step."""
+        steps = self.transcript.steps
+        return [value if step.role == "assistant" else None for value, step in zip(values, steps, strict=True)]
+
+    @property
     def worst_decision(self) -> Decision | None:
         """The first of the most severe decisions."""
         return max(self.decisions, key=lambda decision: KINDS.index(decision.kind), default=None)
@@ -102,11 +116,6 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
             return []
         steps = self.context_steps[reading.tick_seq]
         return [steps[item] for item in evidence.items if item < len(steps)]
-
-
-def risk(reading: Reading) -> float | None:
-    """Return how bad a reading looks, in [0, 1], higher = worse: one minus the index, ``None`` if nothing is known."""
-    return 1.0 - reading.coherence_index if reading.coverage > 0 else None
 
 
 def score_transcript(

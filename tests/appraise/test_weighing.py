@@ -33,12 +33,12 @@ def test_the_default_index_counts_the_detectors_where_they_are_known() -> None:
     found = reading("default")
     assert found.metrics["goal_hijack"] is not None and found.metrics["outcome_risk"] is None
     assert "not calibrated" in found.unknown["outcome_risk"]
-    # all but outcome_risk (0.2) and memory_retention (0.025), of a sum of 1
-    assert found.coverage == pytest.approx(1 - 0.225)
+    # all but outcome_risk (0.3) and memory_retention (0.0125), of a sum of 1
+    assert found.coverage == pytest.approx(1 - 0.3125)
     loss = sum(
         INDEX_WEIGHTS[name] * (found.metrics[name] or 0.0) for name in INDEX_WEIGHTS if found.metrics[name] is not None
     )
-    assert found.coherence_index == pytest.approx(1 - loss / 0.775)
+    assert found.coherence_index == pytest.approx(1 - loss / 0.6875)
     assert found.worst() == "goal_hijack"
 
 

@@ -49,6 +49,8 @@ def test_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
 
 def test_a_risk_is_high_where_a_value_is_bad() -> None:
     scored = score_transcript(RUNS[0].transcript, embedder=HashingEmbedder(32))
+    own = [step.role == "assistant" for step in RUNS[0].transcript.steps]
+    assert own[-1]
     last = scored.readings[-1]
     drift, coherent = last.metrics["goal_drift"], last.metrics["goal_coherence"]
     assert drift is not None and coherent is not None
@@ -56,7 +58,8 @@ def test_a_risk_is_high_where_a_value_is_bad() -> None:
     assert risks(scored, "goal_coherence")[-1] == 1 - coherent
     assert risks(scored, "index")[-1] == 1 - last.coherence_index
     assert risks(scored, "index")[0] is None  # nothing is known yet
-    assert risks(scored, "pressure") == [appraisal.pressure for appraisal in scored.appraisals]
+    pressures = [appraisal.pressure for appraisal in scored.appraisals]
+    assert risks(scored, "pressure") == [pressure if it else None for pressure, it in zip(pressures, own, strict=True)]
     assert risks(scored, "memory_retention") == [None] * len(scored.readings)  # there are no memories
 
 
@@ -102,7 +105,7 @@ def foreign() -> Iterator[None]:
 @pytest.mark.usefixtures("foreign")
 def test_a_plug_ins_metric_is_scored_and_says_what_it_was_fitted_on() -> None:
     careful, counting = measure(["careful", "counting"], RUNS[:1], cache=cache())
-    assert set(careful.step_scores[RUNS[0].id] or ()) == {0.75}  # of a metric where high is good
+    assert set(careful.step_scores[RUNS[0].id] or ()) == {0.75, None}  # a metric where high is good; not an own step
     assert (careful.fitted_on, counting.fitted_on) == (("t1", "t2"), NOTHING)
     assert embeds(["counting"]) and not embeds(["careful"])
 
