@@ -246,7 +246,7 @@ class Column:
         request, answered = facts.request, facts.step_seq > facts.request_seq
         self.state.fold(seq, ts, event)
         self.appraiser.observe(event, self.state)
-        self.runs.observe(event)
+        self.runs.observe(event, seq, facts.hijack.worst)
         if type(event) is Ticked:
             if event.recalled is not None and facts.actions:
                 standing.recollection.recall(facts.actions[-1].seq, event.recalled)
@@ -259,8 +259,8 @@ class Column:
 
     def _take(self, event: Ticked, told: Told) -> None:
         """Remember what was decided."""
-        self.runs.take_findings(told.decision.findings)
         if event.tool_name is not None:
+            self.runs.take_findings(told.decision.findings)
             self.standing.take_check(told.decision, self.config, key_of(event) if not told.decision else b"")
         else:
             self.standing.take(told.decision, self.state.facts, self.appraiser.mood.pressure, told.outcomes)
@@ -269,7 +269,7 @@ class Column:
         """Take a verdict as the newest, if it holds a measurement."""
         if verdict is not None and verdict.reading is not None:
             self.measured = verdict
-            self.runs.take(verdict.reading.metrics)
+            self.runs.take(verdict.reading.metrics, self.state.facts.hijack.worst)
 
     def with_guidance(self) -> Verdict | None:
         """Return the newest verdict with the guidance that is still to be told: it may have fired at a tick before."""
@@ -290,7 +290,7 @@ class Column:
         if told.reading is not None:
             self.appraiser.appraise(told.reading, self.state)
             self.meaning.settle()
-            self.runs.take(told.reading.metrics)
+            self.runs.take(told.reading.metrics, self.state.facts.hijack.worst)
         self._take(event, told)
 
     def _judge(self, event: Ticked, reading: Reading, told: Sequence[Finding] | None) -> Verdict:
@@ -367,7 +367,7 @@ class Column:
         self.standing.recollection.renumber()
         self.standing.newest = None
         self.measured = None
-        self.runs.run.maxima = {}
+        self.runs.run.renumber()
 
     def snapshot(self) -> Snapshot:
         """Return everything that folding has changed; it is the state itself, to be packed before the next event."""

@@ -14,8 +14,12 @@ from coherence.appraise.shipped import SHIPPED
 from coherence.events import Event, Goal, Message, Outcome, ToolCall, is_success
 from coherence.findings import Finding
 from coherence.protocols import MetricFn, ScalarMetricFn
+from coherence.provenance.watch import JudgedCall
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.store.runs import RunRow
+
+CALLS = "goal_hijack"
+"""The metric that shows the worst call made so far, until somebody has looked at it."""
 
 MOST_METRICS = 64
 """Metrics whose maxima are kept, the first that were known."""
@@ -38,6 +42,8 @@ class Run(msgspec.Struct):
     """
 
     number: int = 1
+    since: int = 0
+    """Number of its first event; 0 = of an earlier session, or the first one."""
     ended: bool = False
     """Whether an outcome has been told."""
     success: bool | None = None
@@ -51,10 +57,10 @@ class Run(msgspec.Struct):
             return False
         return type(event) in (Goal, ToolCall) or (type(event) is Message and event.role == "user")
 
-    def observe(self, event: Event) -> None:
-        """Take in an event."""
+    def observe(self, event: Event, seq: int = 0) -> None:
+        """Take in event number ``seq``."""
         if self.begins_another(event):
-            self.number, self.ended, self.success, self.maxima = self.number + 1, False, None, {}
+            self.number, self.since, self.ended, self.success, self.maxima = self.number + 1, seq, False, None, {}
         elif type(event) is Outcome:
             self.ended, self.success = True, is_success(event)
 
@@ -62,6 +68,15 @@ class Run(msgspec.Struct):
         """Take in the metrics of a reading."""
         for name, risk in risks_of(metrics, inverted).items():
             self._raise(name, risk)
+
+    def made(self, call: JudgedCall) -> bool:
+        """Tell whether a call was made in this run; one of the run before may stand out still."""
+        return call.seq >= self.since
+
+    def take_call(self, call: JudgedCall | None) -> None:
+        """Take in the call that stands out, if this run made it: the outcome may come before anybody looks at it."""
+        if call is not None and self.made(call):
+            self._raise(CALLS, min(max(call.score.value, 0.0), 1.0))
 
     def take_findings(self, findings: Iterable[Finding]) -> None:
         """Take in what rules found of a metric with a shipped threshold.
@@ -75,6 +90,10 @@ class Run(msgspec.Struct):
     def _raise(self, name: str, risk: float) -> None:
         if name in self.maxima or len(self.maxima) < MOST_METRICS:
             self.maxima[name] = max(self.maxima.get(name, 0.0), risk)
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: what was measured before stands in the store."""
+        self.maxima, self.since = {}, 0
 
     def row(self, versions: Mapping[str, str]) -> RunRow:
         """Return how the run stands, for the store; metrics without a version are left out."""
@@ -113,12 +132,13 @@ class Runs:
             if isinstance(fingerprint, str):
                 self.versions[metric.name] = f"{_version(metric)} {fingerprint}"
 
-    def observe(self, event: Event) -> None:
-        """Take in an event."""
+    def observe(self, event: Event, seq: int = 0, worst: JudgedCall | None = None) -> None:
+        """Take in event number ``seq``; ``worst``: the call that stands out."""
         if self.run.begins_another(event):
             self.finished.append(self.row())
-        self.run.observe(event)
+        self.run.observe(event, seq)
         if type(event) is Outcome:
+            self.run.take_call(worst)
             self.finished.append(self.row())
         del self.finished[:-MOST_FINISHED]
 
@@ -127,12 +147,14 @@ class Runs:
         taken, self.finished = self.finished, []
         return taken
 
-    def take(self, metrics: Mapping[str, float | None]) -> None:
-        """Take in the metrics of a reading."""
-        self.run.take(metrics, self.inverted)
+    def take(self, metrics: Mapping[str, float | None], worst: JudgedCall | None = None) -> None:
+        """Take in the metrics of a reading, and ``worst``, the call that stands out."""
+        own = metrics if worst is None or self.run.made(worst) else {**metrics, CALLS: None}
+        self.run.take(own, self.inverted)
+        self.run.take_call(worst)
 
     def take_findings(self, findings: Iterable[Finding]) -> None:
-        """Take in what rules found, at a tick or about a call."""
+        """Take in what rules found of a call that has not run."""
         self.run.take_findings(findings)
 
     def row(self) -> RunRow:

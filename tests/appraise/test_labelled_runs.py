@@ -11,6 +11,8 @@ from coherence.appraise.runs import MOST_METRICS, Run, Runs
 from coherence.events import Correction, Event, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.findings import Finding
 from coherence.metrics import GoalDrift
+from coherence.provenance.hijack import HijackScore
+from coherence.provenance.watch import JudgedCall
 from coherence.providers import HashingEmbedder
 from coherence.sensor.embedding import EmbeddingCache
 
@@ -91,3 +93,20 @@ def test_it_is_bounded() -> None:
     for _ in range(100):
         runs.observe(Outcome())
     assert len(runs.take_finished()) == 8
+
+
+def judged(seq: int, value: float) -> JudgedCall:
+    return JudgedCall(seq, "send", HijackScore(provenance=value, distance=value, value=value, sentence="", seq=0))
+
+
+def test_a_call_that_nobody_has_looked_at_counts_for_the_run_that_made_it() -> None:
+    runs = Runs([], [])
+    runs.inverted = frozenset({"goal_hijack"})
+    runs.observe(CALL, 4, judged(4, 0.7))
+    runs.observe(Outcome(success=False), 5, judged(4, 0.7))
+    runs.observe(Goal("next"), 6, judged(4, 0.7))
+    runs.take({"goal_hijack": 0.7, "error_rate": 0.2}, judged(4, 0.7))
+    assert runs.take_finished()[-1].maxima == (("goal_hijack", "1", 0.7),)
+    assert "goal_hijack" not in runs.run.maxima and runs.run.maxima["error_rate"] == 0.8, "only the call is another's"
+    runs.take({"goal_hijack": 0.1}, judged(7, 0.1))
+    assert runs.run.maxima["goal_hijack"] == 0.1
