@@ -19,7 +19,7 @@ UNCOUNTED = ("test", "replay")
 """Sources of sessions whose runs are never kept."""
 
 MOST_RUNS = 1_000
-"""Runs of one agent that are kept, the newest."""
+"""Runs of one agent that are kept, the newest: so many that can be learned from, and so many others."""
 
 _ENSURE = "INSERT OR IGNORE INTO runs (agent, session, run) VALUES (?, ?, ?)"
 _ID = "SELECT id FROM runs WHERE agent = ? AND session = ? AND run = ?"
@@ -28,13 +28,15 @@ _RAISE = (
     "ON CONFLICT (run_id, metric, version) DO UPDATE SET risk = max(risk, excluded.risk)"
 )
 _PLACE = (
-    "UPDATE runs SET known = (SELECT coalesce(max(known), 0) + 1 FROM runs WHERE agent = :agent) "
+    "UPDATE runs SET known = 1 + max((SELECT coalesce(max(known), 0) FROM runs WHERE agent = :agent), "
+    "(SELECT coalesce(max(through), 0) FROM calibrations WHERE agent = :agent)) "
     "WHERE id = :id AND known IS NULL AND coalesce(label, outcome) IS NOT NULL "
     "AND EXISTS (SELECT 1 FROM run_maxima WHERE run_id = :id)"
 )
 _FORGET = (
     "DELETE FROM runs WHERE agent = :agent AND id NOT IN "
-    "(SELECT id FROM runs WHERE agent = :agent ORDER BY id DESC LIMIT :most)"
+    "(SELECT id FROM runs WHERE agent = :agent AND known IS NULL ORDER BY id DESC LIMIT :most) AND id NOT IN "
+    "(SELECT id FROM runs WHERE agent = :agent AND known IS NOT NULL ORDER BY id DESC LIMIT :most)"
 )
 _LABELLED = (
     "SELECT r.known, r.session, r.run, coalesce(r.label, r.outcome), m.metric, m.version, m.risk FROM runs AS r "

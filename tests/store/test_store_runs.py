@@ -102,6 +102,22 @@ def test_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyP
     assert len(labelled_runs(store, "b")) == 1
 
 
+def test_many_runs_without_a_label_push_no_labelled_one_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MOST_RUNS", 5)
+    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in (1, 2)))
+    write(store, *(RunRow(number, (("m", "1", 0.1),)) for number in range(3, 13)))
+    assert [run.run for run in labelled_runs(store, "a")] == [1, 2]
+    assert count_runs(store, "a") == Counted(2, 0, 5), "of the others the newest five"
+
+
+def test_places_go_on_although_no_run_is_left(store: Store) -> None:
+    write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in (1, 2, 3)))
+    with store.transaction() as transaction:
+        replace_runs(transaction, "a", 3, b"learned")
+    write(store, RunRow(4, (("m", "1", 0.1),), True))
+    assert [run.known for run in labelled_runs(store, "a")] == [4], "up to 3 they count as learned"
+
+
 def test_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 5)))
     with store.transaction() as transaction:
