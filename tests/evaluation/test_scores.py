@@ -73,6 +73,7 @@ def test_a_gzipped_file_is_read(tmp_path: Path) -> None:
         ({**A, "step_scores": [True, 1]}, ":2: step_scores[0] must be a finite number or null, not True"),
         ('{"id": "a", "score": NaN}', ":2: score must be a finite number or null, not nan"),
         ('{"id": "a", "score": 1, "step_scores": [1, -Infinity]}', ":2: step_scores[1] must be a finite number"),
+        ({"id": "a", "score": 10**400}, ":2: score must be a finite number or null, not inf"),
         ({**A, "step_scores": 1.0}, ":2: step_scores must be a list or null"),
         ({"id": "a"}, ":2: neither score nor step_scores"),
         ({"score": 1}, ":2: expected {id, score, step_scores}"),
