@@ -88,8 +88,8 @@ class Combination(msgspec.Struct, frozen=True):
         0.9
         """
         fixed = weighted(self.start, risks) if fixed is None else fixed
-        if fixed is None or not self.learned:
-            return fixed
+        if fixed is None or not self.learned or self.learned == self.start:
+            return fixed  # to the bit, and where an unknown value counts as 0 too
         learned = weighted(self.learned, risks)
         if learned is None or self.proven:
             return learned if learned is not None else fixed

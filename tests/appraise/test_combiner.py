@@ -159,3 +159,6 @@ def test_the_risk_of_a_reading_is_one_minus_the_index_until_there_is_proof() -> 
     assert risk_of(reading, Combination(start, learned), inverted) == pytest.approx(0.55 + BOUND)
     assert risk_of(reading, Combination(start, learned, True), inverted) == pytest.approx(0.9 * 0.8 + 0.1 * 0.1)
     assert risk_of(msgspec.structs.replace(reading, coverage=0.0)) is None
+    zeroed = msgspec.structs.replace(reading, coherence_index=0.25)  # as where an unknown value counts as 0
+    nothing = Combiner(start={"a": 0.5, "b": 0.5, "c": 0.5}).combination()
+    assert risk_of(zeroed, nothing, inverted) == 0.75, "no label has taught anything"
