@@ -15,7 +15,7 @@ from coherence.decide.quoting import LIMIT, inject
 from coherence.engine import Engine
 from coherence.events import Correction, Event
 from coherence.evidence.rows import Verdict
-from coherence.evidence.session import base_of
+from coherence.evidence.session import began_as
 from coherence.findings import Decision
 from coherence.plain import check_count, check_text, shown
 from coherence.recording import Recording
@@ -36,6 +36,7 @@ class Procedural(Recording):
     agent: str
     session: str
     lenient: bool
+    _off: bool
 
     @abstractmethod
     def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
@@ -90,6 +91,8 @@ class Procedural(Recording):
         """
         if label is not None and label not in get_args(Label):
             raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
+        if self._off:
+            return
         with self._engine.settled() as column:
             run = column.runs.run.number
         recorder = self._engine.recorder
@@ -99,7 +102,7 @@ class Procedural(Recording):
             if recorder.session.source not in UNCOUNTED:
                 with self.store.transaction() as transaction:
                     good = None if label is None else label == "good"
-                    write_label(transaction, self.agent, base_of(self.session), run, good)
+                    write_label(transaction, self.agent, began_as(transaction, self.agent, self.session), run, good)
         except (ValueError, StoreError):
             if not self.lenient:
                 raise

@@ -158,6 +158,15 @@ def test_a_label_needs_a_store_and_must_be_one(path: Path) -> None:
         m.label_run("good")
 
 
+def test_switched_off_by_the_environment_a_label_goes_nowhere(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COHERENCE_DISABLED", "1")
+    with Monitor(store=path, embedder=False) as m:
+        m.label_run("good")
+        with pytest.raises(ValueError, match="must be 'good', 'bad' or None"):
+            m.label_run("fine")  # type: ignore[arg-type]
+    assert not path.exists()
+
+
 def test_a_run_is_known_although_the_process_was_killed_after_its_outcome(path: Path) -> None:
     script = (
         "import os, sys; from coherence.monitor import Monitor\n"
@@ -281,3 +290,25 @@ def test_a_hijacking_call_right_before_the_outcome_is_not_taken_for_one_of_the_n
         bad, good = labelled_runs(store, "main")
     assert not bad.good and bad.maxima["goal_hijack", "1"] > ALARM_5
     assert good.good and good.maxima.get(("goal_hijack", "1"), 0.0) <= ALARM_5
+
+
+def test_sessions_whose_names_look_like_continuations_are_runs_of_their_own(path: Path) -> None:
+    odd = Odd()
+    for number, good in ((1, True), (2, False), (3, True)):
+        with monitor(path, odd, session=f"task~{number}") as m:
+            live(m, odd, [number / 10])
+            m.label_run("good" if good else "bad")
+    with Store(path) as store:
+        found = [(run.session, run.good, run.maxima["odd", "1"]) for run in labelled_runs(store, "main")]
+    assert found == [("task~1", True, 0.1), ("task~2", False, 0.2), ("task~3", True, 0.3)]
+
+
+def test_a_run_goes_on_where_its_session_goes_on_with_other_settings(path: Path) -> None:
+    odd = Odd()
+    with monitor(path, odd, session="task") as m:
+        live(m, odd, [0.4])
+    with monitor(path, odd, session="task", config={"window": 7}) as m:
+        assert m.session == "task~2"
+        m.label_run("bad")
+    with Store(path) as store:
+        assert [(run.session, run.run, run.good) for run in labelled_runs(store, "main")] == [("task", 1, False)]

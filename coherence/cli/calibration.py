@@ -33,7 +33,7 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
     Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import find_sessions, opened
-    from coherence.evidence.session import base_of
+    from coherence.evidence.session import began_as
     from coherence.store.runs import UNCOUNTED, newest_run, write_label
 
     with opened(store) as kept:
@@ -42,7 +42,7 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
             raise click.UsageError(
                 f"{row.agent}/{row.session} is of the source {row.source!r}, which counts for nothing"
             )
-        session = base_of(row.session)
+        session = began_as(kept, row.agent, row.session)
         newest = newest_run(kept, row.agent, session) or 1
         if run is not None and run > newest:
             raise click.UsageError(f"{row.agent}/{session} has {newest} run{'s'[: newest > 1]}, not {run}")

@@ -9,7 +9,7 @@ from threading import Lock, RLock
 
 from coherence.evidence.book import StoreBook
 from coherence.evidence.rows import Record, encode_record
-from coherence.evidence.session import base_of
+from coherence.evidence.session import began_as
 from coherence.store.rows import SessionRow
 from coherence.store.runs import MOST_RUNS, UNCOUNTED, RunRow, write_runs
 from coherence.store.store import Store
@@ -151,7 +151,8 @@ class Recorder:
                 if not (by or self.moved) or seq <= min(last, expected, self._fork if self.moved else expected):
                     transaction.add_snapshot(self.session.id, seq, data)
             if runs:
-                write_runs(transaction, self.session.agent, base_of(self.session.session), runs)
+                agent = self.session.agent
+                write_runs(transaction, agent, began_as(transaction, agent, self.session.session), runs)
             if baselines is not None:
                 transaction.set_baselines(self.session.agent, time.time(), baselines)
         self.book.written(vectors)

@@ -19,6 +19,7 @@ from coherence.findings import Policy
 from coherence.records import frozen_hook
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
+from coherence.store.transaction import Transaction
 
 FIRST = "1"
 """The name of an agent's first session, where none is given."""
@@ -150,8 +151,17 @@ def find_place(store: Store, agent: str, session: str | None, source: Source) ->
     return Place(row, f"{base}{CONTINUED}{len(taken or line) + 1}" if line else session)
 
 
+def began_as(source: Store | Transaction, agent: str, session: str) -> str:
+    """Return the name under which a session began, before its settings were changed.
+
+    Some other name that looks like that of a continuation, such as ``task~2`` where there is no ``task``, is its own.
+    """
+    base = base_of(session)
+    return base if base == session or source.session(agent, base) is not None else session
+
+
 def base_of(session: str) -> str:
-    """Return the name under which a session began, before its settings were changed."""
+    """Return what a session's name says of the name under which it began, whether there was such a session or not."""
     base, _, number = session.rpartition(CONTINUED)
     return base if base and number.isdigit() else session
 
