@@ -85,7 +85,7 @@ def _read_scores(paths: Sequence[Path], runs: Sequence[LabelledRun]) -> list[Sys
 def _measured(names: Sequence[str], runs: Sequence[LabelledRun], embedder: str, config: MonitorConfig) -> list[System]:
     if not names:
         return []
-    cache = EmbeddingCache(make_embedder(embedder)) if embeds(names) else None
+    cache = EmbeddingCache(make_embedder(embedder)) if embeds(names, config) else None
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -54,8 +54,8 @@ def check_name(name: str) -> None:
         raise EvaluationError(f"{error}; besides: {others}") from error
 
 
-def embeds(names: Sequence[str]) -> bool:
-    """Tell whether any of these needs texts to be embedded, which takes some 10 ms a text.
+def embeds(names: Sequence[str], config: MonitorConfig | None = None) -> bool:
+    """Tell whether any of these, or of the settings' own weights, needs texts embedded: some 10 ms a text.
 
     Examples
     --------
@@ -63,11 +63,13 @@ def embeds(names: Sequence[str]) -> bool:
     (False, True, True)
     """
     compared = {metric.name for metric in vector_vitals(AgentState(MonitorConfig()))}
+    weights = config.weights if config is not None and isinstance(config.weights, Mapping) else {}
+    weighed = [plugin.name for plugin in available("metrics") if plugin.name in weights]
     return any(
         name in (INDEX, PRESSURE)
         or name in compared
         or (name not in VITALS and not is_scalar(create_metric(name, AgentState(MonitorConfig()))))
-        for name in names
+        for name in (*names, *weighed)
     )
 
 

@@ -144,6 +144,13 @@ def test_score_asks_which_metric_is_meant(data: Path, tmp_path: Path) -> None:
     assert "name one" in result.stderr
 
 
+def test_weights_of_metrics_that_compare_meanings_may_stand_in_the_settings(data: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[weights]\ngoal_drift = 1.0\n")
+    result = evaluate(data, "--metric", "error_rate", "--config", config, "--json")
+    assert result.exit_code == 0 and json.loads(result.stdout)["systems"][0]["name"] == "error_rate"
+
+
 def test_html_is_written(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = evaluate(data, "--metric", "repetition", "--html", out)
