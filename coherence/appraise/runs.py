@@ -131,6 +131,8 @@ class Runs:
             self.versions.pop(metric.name, None)
             if isinstance(fingerprint, str):
                 self.versions[metric.name] = f"{_version(metric)} {fingerprint}"
+        for name in [name for name, version in self.versions.items() if not (name + version).isprintable()]:
+            del self.versions[name]  # the store would refuse it, and with it the events
 
     def observe(self, event: Event, seq: int = 0, worst: JudgedCall | None = None) -> None:
         """Take in event number ``seq``; ``worst``: the call that stands out."""

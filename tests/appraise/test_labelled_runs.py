@@ -74,6 +74,15 @@ def test_values_of_vectors_belong_to_their_embedder() -> None:
     assert Runs([], [Odd()]).versions["odd"] == "7"
 
 
+@pytest.mark.parametrize(("name", "version"), [("\0x", "1"), ("odd", "\ud800")])
+def test_what_a_store_would_refuse_is_left_out(name: str, version: str) -> None:
+    odd = Odd()
+    odd.name, odd.version = name, version
+    runs = Runs([], [odd])
+    runs.take({name: 0.5, "goal_hijack": 0.5})
+    assert [metric for metric, _, _ in runs.row().maxima] == ["goal_hijack"]
+
+
 def test_what_was_found_about_a_call_counts_though_it_never_ran() -> None:
     run = Run()
     run.take_findings(
