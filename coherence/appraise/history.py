@@ -155,13 +155,16 @@ def read_calibrator(
     versions: Mapping[str, str],
     weights: Mapping[str, float],
     metrics: Sequence[str] = (),
+    *,
+    settle: bool = True,
 ) -> Calibrator:
     """Return what an agent's labelled runs in a store have taught; parameters as those of :class:`Calibrator`.
 
-    Of very many runs the oldest are learned for good here, and leave the store.
+    Of very many runs the oldest are learned for good here, with these weights and metrics, and leave the store; not so
+    with ``settle=False``, which only looks.
     """
     runs = labelled_runs(store, agent)  # before what was learned: a run that leaves meanwhile is in both, and told
-    if len(runs) > MOST_LABELLED + SPARE:
+    if settle and len(runs) > MOST_LABELLED + SPARE:
         with store.transaction() as transaction:
             runs = labelled_runs(transaction, agent)
             old, calibrator = _begun(read_learned(transaction, agent), runs, config, versions, weights, metrics)

@@ -132,7 +132,7 @@ def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
             raise click.UsageError(str(error)) from error
         config, known = beginning.effective.alarms, beginning.calibration
     watched = [threshold.metric for threshold in known.thresholds]
-    return read_calibrator(store, agent, config, known.versions, known.combination.start, watched)
+    return read_calibrator(store, agent, config, known.versions, known.combination.start, watched, settle=False)
 
 
 def _print(one: dict[str, Any]) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from coherence.appraise import history
 from coherence.appraise.combiner import BOUND
 from coherence.cli.main import main
 from coherence.monitor import Monitor
-from coherence.store.runs import RunRow, labelled_runs, write_runs
+from coherence.store.runs import RunRow, labelled_runs, read_learned, write_runs
 from coherence.store.store import Store
 
 
@@ -84,6 +85,16 @@ def test_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
     assert "threshold 0.3: at most 1 % of good runs, shipped" in " ".join(result.stdout.split())
     assert run("calibration", path, "--agent", "a").stdout.count(" without a label") == 1
     assert run("calibration", path, "--agent", "nobody").exit_code == 2
+
+
+def test_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_LABELLED", 1)
+    monkeypatch.setattr(history, "SPARE", 0)
+    before = labels(path)
+    assert run("calibration", path).exit_code == 0
+    assert labels(path) == before and len(before) == 3, "a session does, with weights of its own"
+    with Store(path) as store:
+        assert read_learned(store, "a") is None
 
 
 def test_json_says_the_same(path: Path) -> None:
