@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from coherence.alarms import AlarmConfig
 from coherence.appraise.combiner import BOUND
 from coherence.appraise.runs import Run
 from coherence.evidence.session import Beginning, read_beginning
@@ -230,6 +231,7 @@ def test_alarms_may_be_left_as_shipped(path: Path) -> None:
     with monitor(path, odd, session="tenth", config={"alarms": {"budget": 0.1}}) as m:
         found = m.calibration.threshold("odd")
         assert found is not None and found.value == 0.36, "floor(41 x 0.1) = 4: the fourth largest of 0.00 to 0.39"
+    assert AlarmConfig(budget=0.008).budgets == (0.008,)  # nobody set another one
     for wrong in ({"budget": 0.6}, {"budget": 0.001}, {"block_budget": 0.06}, {"learn": "yes"}):
         with pytest.raises(ValueError, match="alarms"):
             Monitor(config={"alarms": wrong})

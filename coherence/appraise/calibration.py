@@ -6,8 +6,8 @@ there on the agent's own good runs set it (split-conformal, :mod:`coherence.appr
 
 An agent changes, and so does what is normal for it. Three bets watch, run after run, whether the calibration still
 holds: whether more good runs alarm than the budget allows, whether their risks rise, and whether they fall. Without any
-change one of them ever says so with a probability of :data:`ALPHA` at most. If one does, the threshold is set anew from
-the newest runs, and the bets begin again.
+change one of them ever says so of one calibration with a probability of :data:`ALPHA` at most. If one does, the
+threshold is set anew from the newest runs, and the bets begin again; they also do when own runs take over.
 """
 
 from __future__ import annotations

@@ -63,6 +63,8 @@ def score_files(
         _check_metric(name)
     settings = read_config(config)
     transcripts, errors = _read(paths, form)
+    if step_scores is not None:
+        _check_names(transcripts)
     with _open_store(store) as kept:
         runs = _score(transcripts, cache, window, metrics, settings, kept)
     for run in runs:
@@ -99,6 +101,19 @@ def _write_scores(path: Path, runs: Sequence[ScoredRun], metrics: Sequence[str])
         f"coherence {name}", {run.transcript.id: risks(run, name) for run in runs}, fitted_on=fitted_on(name)
     )
     write_atomically(path, "".join(scores_lines(scores)))
+
+
+def _check_names(transcripts: Sequence[Transcript]) -> None:
+    """Refuse two runs of one name: a file of scores could hold only one of them."""
+    known: dict[str, str] = {}
+    for transcript in transcripts:
+        if transcript.id in known:
+            places = " and ".join(dict.fromkeys((known[transcript.id], transcript.path)))
+            raise click.UsageError(
+                f"two runs are called {one_line(transcript.id)!r} ({places}); --step-scores takes each name once: "
+                "score the files one by one"
+            )
+        known[transcript.id] = transcript.path
 
 
 def _check_metric(name: str) -> None:

@@ -53,7 +53,7 @@ def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | N
     warn = _threshold(known, detector, alarms.budget)
     if rule is not None and rule.threshold is not None:
         warn = AlarmThreshold(rule.threshold, "set by configuration")
-    block = _threshold(known, detector, alarms.block_budget)
+    block = _threshold(known, detector, alarms.refusing)
     return Limits(warn, max(block, warn, key=lambda limit: limit.value))
 
 

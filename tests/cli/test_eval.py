@@ -137,6 +137,17 @@ def test_score_writes_the_risk_of_the_index_where_no_metric_is_named(data: Path,
     assert found["sections"][0]["rows"][0]["figures"] == found["sections"][0]["rows"][1]["figures"]
 
 
+def test_two_runs_of_one_name_are_refused_before_anything_is_scored(data: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(data.read_bytes())
+    out = tmp_path / "steps.jsonl"
+    result = CliRunner().invoke(
+        main, ["score", "--embedder", "hashing", str(data), str(other), "--step-scores", str(out)]
+    )
+    assert result.exit_code == 2
+    assert "two runs are called 'r0'" in result.stderr and not out.exists()
+
+
 def test_score_asks_which_metric_is_meant(data: Path, tmp_path: Path) -> None:
     several = ["--metric", "error_rate", "--metric", "cost", "--step-scores", str(tmp_path / "out.jsonl")]
     result = CliRunner().invoke(main, ["score", "--embedder", "hashing", str(data), *several])
