@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 
+from coherence.provenance.english import are_english, english_weight
+
 MAX_CHARS = 10_000
 """Characters of a step that are looked at, half from each end."""
 
-ENOUGH_WORDS = 20
-"""Words or letters of which the language of a text is told; shorter texts pass for English."""
-
-ENGLISH_SHARE = 0.02
-"""Share of :data:`ENGLISH` words below which a text is not English; 99 % of recorded English steps have more."""
-
-_ENGLISH = (
-    "the and of that with this you it are have not will from which they would should been their there be by your our "
-    "these"
-)
-ENGLISH = frozenset(_ENGLISH.split())
-"""Frequent English words that are none in the languages written with the same letters."""
+ENOUGH_LETTERS = 20
+"""Letters of which the script of a text is told."""
 
 FALLBACK = re.compile(
     r"\b(?:assum|simulat|mock|manual|alternative|estimat|hypothetical|fabricat)[a-z]{0,12}\b"
@@ -59,8 +51,9 @@ def shortened(text: str) -> str:
 def is_english(text: str) -> bool:
     """Tell whether the cues can be found in a text: whether what stands outside its code blocks is English.
 
-    It is not if 20 or more words hold less than 2 % of the most frequent English ones, or if most of 20 or more
-    letters are of other scripts. A text too short to tell passes.
+    It is not if 16 or more words hold too few of the most frequent English ones (see
+    :mod:`coherence.provenance.english`), or if most of 20 or more letters are of other scripts. A text too short to
+    tell passes.
 
     Examples
     --------
@@ -72,10 +65,9 @@ def is_english(text: str) -> bool:
     """
     words = _WORD.findall(_BLOCK.sub(" ", shortened(text)))
     letters = sum(map(len, words))
-    if letters >= ENOUGH_WORDS and sum(len(word) for word in words if not word.isascii()) > letters / 2:
+    if letters >= ENOUGH_LETTERS and sum(len(word) for word in words if not word.isascii()) > letters / 2:
         return False
-    known = sum(word.lower() in ENGLISH for word in words)
-    return len(words) < ENOUGH_WORDS or known >= ENGLISH_SHARE * len(words)
+    return are_english(len(words), english_weight(word.lower() for word in words))
 
 
 def quoted(text: str, found: re.Match[str]) -> str:

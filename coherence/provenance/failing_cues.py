@@ -12,7 +12,7 @@ from math import log
 import msgspec
 
 from coherence.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
-from coherence.provenance.tokens import FUNCTION_WORDS
+from coherence.provenance.english import are_english, english_weight
 from coherence.records import excerpt
 
 MAX_CHARS = 4_000
@@ -23,12 +23,6 @@ SHORT_TURN, LONG_TURN = 15, 60
 
 HALF_SEARCH = 4
 """Calls of the tool called just before that count half."""
-
-ENOUGH_WORDS = 20
-"""Words before the language of a talk is judged."""
-
-ENGLISH = 0.2
-"""Least share of English function words; in labelled runs it is 0.3 to 0.5, in other languages below 0.15."""
 
 _UNABLE = re.compile(
     r"\b(?:unable to|cannot|can[’']t|can not|could not|couldn[’']t|(?:not|isn[’']t) (?:able|possible|allowed|permitted"
@@ -88,8 +82,8 @@ class ServiceCues(msgspec.Struct):
     code: int = 0
     """Replies that hold code."""
     words: int = 0
-    function_words: int = 0
-    """English ones among the words."""
+    english: int = 0
+    """Weight of the frequent English ones among the words."""
     other_tool: str = ""
     """The first tool called that another kind of agent has."""
     tool: str = ""
@@ -133,7 +127,7 @@ class ServiceCues(msgspec.Struct):
             return
         words = _WORD.findall(text.lower())
         self.words += len(words)
-        self.function_words += sum(map(FUNCTION_WORDS.__contains__, words))
+        self.english += english_weight(words)
         if event.role == "user":
             self.turns += 1
             self.longest = max(self.longest, len(text.split()))
@@ -168,7 +162,7 @@ class ServiceCues(msgspec.Struct):
             return "it has not replied to the user in words"
         if not self.records:
             return "no record was named, read or written"
-        if self.words >= ENOUGH_WORDS and self.function_words < ENGLISH * self.words:
+        if not are_english(self.words, self.english):
             return "the talk is not in English"
         return ""
 
