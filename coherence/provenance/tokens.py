@@ -56,30 +56,27 @@ def tokens(text: str) -> frozenset[str]:
         text = f"{text[: MAX_CHARS // 2]} {text[-(MAX_CHARS // 2) :]}"
     if not text.isascii():
         text = normalize("NFKC", text)
-    found: set[str] = set()
-    for raw in _TOKEN.findall(text):
-        _add(raw, found)
-    return frozenset(found)
+    return frozenset().union(*map(_parts, _TOKEN.findall(text)))
 
 
-def _add(raw: str, found: set[str]) -> None:
+@lru_cache(maxsize=10_000)
+def _parts(raw: str) -> tuple[str, ...]:
+    """Return the tokens that a run of characters is made of, each once."""
     if not raw.isascii() and (dense := _DENSE.findall(raw)):
-        for run in dense:
-            found.update(run[at : at + 2] for at in range(max(len(run) - 1, 1)))
-        raw = _DENSE.sub(" ", raw)
-        for part in raw.split():
-            _add(part, found)
-    elif raw[0].isdigit() or "@" in raw or "/" in raw or "." in raw:
+        pairs = [run[at : at + 2] for run in dense for at in range(max(len(run) - 1, 1))]
+        rest = [token for part in _DENSE.sub(" ", raw).split() for token in _parts(part)]
+        return tuple(dict.fromkeys(pairs + rest))
+    if raw[0].isdigit() or "@" in raw or "/" in raw or "." in raw:
         zeros = _ZEROS.match(raw)
-        if token := zeros[1] if zeros else raw.rstrip("/").lower():
-            found.add(token)
-    else:
-        for part in raw.split("_"):
-            words = (part,) if part.islower() or part.isupper() else _CAMEL.split(part)
-            found.update(stem for word in words if (stem := _stem(word.lower())))
+        token = zeros[1] if zeros else raw.rstrip("/").lower()
+        return (token,) if token else ()
+    found: dict[str, None] = {}
+    for part in raw.split("_"):
+        words = (part,) if part.islower() or part.isupper() else _CAMEL.split(part)
+        found.update((stem, None) for word in words if (stem := _stem(word.lower())))
+    return tuple(found)
 
 
-@lru_cache(maxsize=20_000)
 def _stem(word: str) -> str:
     """Return a word without its ending; empty for a function word or a lone letter."""
     if word in FUNCTION_WORDS or (len(word) < 2 and not word.isdigit()):
