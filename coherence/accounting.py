@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import msgspec
+from typing import Any
 
 from coherence.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
 from coherence.facts import Facts
@@ -30,13 +29,13 @@ class Accountant:
     def __init__(self, names: Sequence[str]) -> None:
         self._named = [(name, create_extractor(name)) for name in names]
 
-    def note(self, facts: Facts, seq: int, event: Event) -> None:
-        """Take in an event, before the facts have."""
+    def note(self, facts: Facts, seq: int, event: Event, arguments: Any = None) -> None:
+        """Take in an event, before the facts have; ``arguments`` are those of a call, decoded."""
         account, extractors = facts.grounds, self._extractors(facts)
         if isinstance(event, ToolResult):
             note_result(account, seq, event.call_id, event.result, extractors, error=event.error)
         elif isinstance(event, ToolCall):
-            note_call(account, seq, event.call_id, event.tool_name, _decoded(event), extractors)
+            note_call(account, seq, event.call_id, event.tool_name, arguments, extractors)
         elif isinstance(event, Message):
             if event.role == "assistant":
                 note_message(account, seq, event.content, extractors)
@@ -75,10 +74,3 @@ def _guarded(name: str, extractor: Extractor, facts: Facts) -> Extractor:
             return ()
 
     return find
-
-
-def _decoded(event: ToolCall) -> object:
-    try:
-        return msgspec.json.decode(bytes(event.arguments))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):  # a stranger's recording
-        return bytes(event.arguments).decode("utf-8", "replace")

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from coherence.accounting import Accountant
 from coherence.config import MonitorConfig
 from coherence.events import (
     Compaction,
@@ -43,7 +42,7 @@ from coherence.tracking import (
     push,
     renew,
 )
-from coherence.watching import watch
+from coherence.watching import Watcher
 
 CONTEXT_CHARS = 20_000
 """Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""
@@ -90,7 +89,7 @@ class AgentState:
     def __init__(self, config: MonitorConfig | None = None, facts: Facts | None = None) -> None:
         self.config = config or MonitorConfig()
         self.facts = facts or Facts()
-        self._accountant = Accountant(self.config.grounding.extractors)
+        self._watcher = Watcher(self.config.grounding.extractors)
         self._folds: Mapping[type, Callable[[int, float, Any], None]] = {
             Goal: self._goal,
             Message: self._message,
@@ -127,8 +126,7 @@ class AgentState:
             facts.first_ts = facts.latest_ts = ts
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
-        watch(facts, seq, event)
-        self._accountant.note(facts, seq, event)
+        self._watcher.note(facts, seq, event)
         self._folds[type(event)](seq, ts, event)
         if type(event) is not Ticked:
             facts.changed_seq = seq

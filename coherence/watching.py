@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from coherence.accounting import Accountant
 from coherence.events import Correction, Event, Goal, Memory, Message, Ticked, ToolCall, ToolResult
 from coherence.facts import Facts
 from coherence.plain import call_text
 from coherence.provenance.watch import read_arguments
 
 
-def watch(facts: Facts, seq: int, event: Event) -> None:
-    """Let the detectors take in an event; what they keep stands in the facts, each in one field of its own."""
-    facts.service.observe(event, facts.goal)
-    _watch_hijack(facts, seq, event)
-    _watch_assumption(facts, seq, event)
+class Watcher:
+    """Let every detector take in the events of an agent; what each keeps stands in the facts, in a field of its own.
+
+    Parameters
+    ----------
+    extractors : sequence of str
+        What counts as a checkable value, see :class:`~coherence.provenance.settings.GroundingConfig`.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers an extractor of a name.
+    """
+
+    def __init__(self, extractors: Sequence[str]) -> None:
+        self._accountant = Accountant(extractors)
+
+    def note(self, facts: Facts, seq: int, event: Event) -> None:
+        """Take in an event, before the facts have."""
+        arguments = read_arguments(bytes(event.arguments)) if isinstance(event, ToolCall) else None
+        facts.service.observe(event, facts.goal)
+        watch_hijack(facts, seq, event, arguments)
+        watch_assumption(facts, seq, event, arguments)
+        self._accountant.note(facts, seq, event, arguments)
 
 
-def _watch_assumption(facts: Facts, seq: int, event: Event) -> None:
+def watch_assumption(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
+    """Judge the agent's steps; ``arguments`` are those of a call, decoded."""
     assumption = facts.assumption
     if isinstance(event, ToolCall):
-        assumption.call(seq, call_text(event.tool_name, read_arguments(bytes(event.arguments))))
+        assumption.call(seq, call_text(event.tool_name, arguments))
     elif isinstance(event, ToolResult):
         assumption.read(event.result)
     elif isinstance(event, Message):
@@ -34,13 +58,14 @@ def _watch_assumption(facts: Facts, seq: int, event: Event) -> None:
         assumption.read(event.text)
 
 
-def _watch_hijack(facts: Facts, seq: int, event: Event) -> None:
+def watch_hijack(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
+    """Judge the agent's calls; ``arguments`` are those of a call, decoded."""
     hijack = facts.hijack
     if isinstance(event, ToolCall | Ticked) and not hijack.known.asked and facts.goal:
         for text in (facts.goal, *facts.requests):  # of a state that was kept by an older version
             hijack.ask(text)
     if isinstance(event, ToolCall):
-        hijack.call(seq, event.tool_name, read_arguments(bytes(event.arguments)))
+        hijack.call(seq, event.tool_name, arguments)
     elif isinstance(event, ToolResult):
         hijack.read(seq, event.result)
     elif isinstance(event, Message):

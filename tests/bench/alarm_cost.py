@@ -23,7 +23,8 @@ from coherence.decide.alarms import limits_of
 from coherence.decide.hijacking import RULE, asked_call
 from coherence.events import Event, Goal, Message, ToolCall, ToolResult
 from coherence.facts import Facts
-from coherence.watching import watch
+from coherence.provenance.watch import read_arguments
+from coherence.watching import Watcher, watch_hijack
 
 RUNS = Path(__file__).parent.parent / "data" / "runs"
 SOURCES = ("agentdojo", "whowhen", "tau_airline", "swebench_mini")
@@ -37,7 +38,15 @@ HUGE_MS = 20.0
 
 Detector: TypeAlias = Callable[[Facts, int, Event], None]
 
-DETECTORS: dict[str, Detector] = {"goal_hijack": watch}
+watch = Watcher(MonitorConfig().grounding.extractors).note
+
+
+def watch_calls(facts: Facts, seq: int, event: Event) -> None:
+    """Take in an event for ``goal_hijack`` alone."""
+    watch_hijack(facts, seq, event, read_arguments(bytes(event.arguments)) if isinstance(event, ToolCall) else None)
+
+
+DETECTORS: dict[str, Detector] = {"goal_hijack": watch_calls, "all detectors": watch}
 """Detector -> what takes in an event."""
 
 HUGE = {
