@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from math import isfinite
 from typing import Any
+
+import msgspec
 
 from coherence.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
 from coherence.facts import Facts
+from coherence.plain import shown
 from coherence.provenance.account import begin_task, note_call, note_given, note_message, note_result
-from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.claims import MOST_CLAIMS, Claim, Extractor
 from coherence.registry import create_extractor
 
 
@@ -67,10 +72,21 @@ def _guarded(name: str, extractor: Extractor, facts: Facts) -> Extractor:
 
     def find(text: str) -> Sequence[Claim]:
         try:
-            return [claim for claim in extractor(text) if 0 <= claim.start <= len(text)]
+            return [_checked(claim, text) for claim in islice(extractor(text), MOST_CLAIMS)]
         except Exception as error:
             failed = facts.grounds.failed
             failed[name] = f"{type(error).__name__}: {error}"[:200]
             return ()
 
     return find
+
+
+def _checked(claim: Claim, text: str) -> Claim:
+    """Return a stranger's claim, or raise for one that nothing can be done with, or that could not be kept."""
+    found = msgspec.convert(msgspec.structs.asdict(claim), Claim)
+    if not found.forms or not 0 <= found.start <= len(text):
+        raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")
+    if not (isfinite(found.value or 0.0) and isfinite(found.grain)):
+        raise ValueError(f"the number of a claim must be finite: {shown(claim)}")
+    "".join((found.kind, found.text, found.unit, *found.forms, *found.also)).encode()
+    return found

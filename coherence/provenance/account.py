@@ -10,9 +10,9 @@ import msgspec
 from coherence.provenance.claims import Extractor
 from coherence.provenance.extractors import extract
 from coherence.provenance.grounding import Grounds, judge, judge_claims
-from coherence.provenance.normal_values import digest, fold, words
+from coherence.provenance.normal_values import fold, words
 from coherence.provenance.outputs import Outputs, note_asked, note_output, note_said
-from coherence.provenance.sources import Given, open_values, take_source
+from coherence.provenance.sources import Given, know_words, open_values, take_source
 
 MAX_CALLS = 16
 """Calls without a result whose arguments are remembered."""
@@ -64,7 +64,6 @@ class Account(msgspec.Struct):
         """Let the next event be number 1: events of an earlier session have no number."""
         given = self.given
         given.values, given.opened = dict.fromkeys(given.values, 0), dict.fromkeys(given.opened, 0)
-        given.pairs = dict.fromkeys(given.pairs, 0)
         given.numbers = [msgspec.structs.replace(number, seq=-abs(number.seq)) for number in given.numbers]
         self.outputs = Outputs(known=self.outputs.known)
         self.answer = self.call = None
@@ -112,7 +111,7 @@ def note_call(
     claims = [claim for claim in extract(folded, extractors) if claim.kind in CHECKED_IN_CALLS]
     account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
-    account.given.pairs.update({digest(word): seq for word in words(tool[:200])})
+    know_words(account.given, words(tool[:200]))
     note_said(account.outputs, seq, text, answer=False)
 
 

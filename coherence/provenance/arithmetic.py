@@ -7,7 +7,9 @@ label, and the grounded numbers that the answer itself states.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import combinations, pairwise
 
 from coherence.provenance.claims import Claim
@@ -52,13 +54,51 @@ def rounded(given: Given, text: str, claim: Claim) -> bool:
     return False
 
 
-def derived(given: Given, claim: Claim, plain: Sequence[Claim]) -> bool:
-    """Tell whether a number is a sum, difference, product, quotient, percentage, mean or count of given ones.
+class Reach:
+    """What one simple step makes of given numbers that stand near each other; reckoned once an answer, when needed.
 
     Parameters
     ----------
     given : Given
         What came in.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self._numbers = given.numbers
+
+    @cached_property
+    def near(self) -> list[float]:
+        """Sums and differences of neighbours, and their percentages."""
+        return sorted(
+            result
+            for one, two in _neighbours(self._numbers)
+            for result in _results((abs(one.value), one.unit), (abs(two.value), two.unit), "", near=True)
+        )
+
+    @cached_property
+    def spans(self) -> list[float]:
+        """Seconds between times of the day."""
+        return sorted(abs(one - two) for one, two in _clocks(self._numbers))
+
+    @cached_property
+    def columns(self) -> list[float]:
+        """Sums and means of columns."""
+        return sorted(_columns(self._numbers))
+
+
+def _holds(values: Sequence[float], value: float, half: float) -> bool:
+    """Tell whether sorted values hold one that is at most so far from another."""
+    at = bisect_left(values, value - half)
+    return at < len(values) and values[at] <= value + half
+
+
+def derived(reach: Reach, claim: Claim, plain: Sequence[Claim]) -> bool:
+    """Tell whether a number is a sum, difference, product, quotient, percentage, mean or count of given ones.
+
+    Parameters
+    ----------
+    reach : Reach
+        What is near the given numbers.
     claim : Claim
         The number.
     plain : sequence of Claim
@@ -69,13 +109,11 @@ def derived(given: Given, claim: Claim, plain: Sequence[Claim]) -> bool:
     value, unit = abs(claim.value), claim.unit
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
     stated = [(abs(each.value), each.unit) for each in plain if each.value is not None][:STATED]
-    near = [((abs(one.value), one.unit), (abs(two.value), two.unit)) for one, two in _neighbours(given.numbers)]
-    if unit in ("clock", "s"):
-        near += _clocks(given.numbers)
-    steps = [(pair, False) for pair in combinations(stated, 2)] + [(pair, True) for pair in near]
-    for (one, two), is_near in steps:
-        if any(abs(result - value) <= half for result in _results(one, two, unit, near=is_near)):
+    for one, two in combinations(stated, 2):
+        if any(abs(result - value) <= half for result in _results(one, two, unit, near=False)):
             return True
+    if _holds(reach.near, value, half) or (unit in ("clock", "s") and _holds(reach.spans, value, half)):
+        return True
     if unit == "clock":
         return False
     amounts = [
@@ -85,7 +123,7 @@ def derived(given: Given, claim: Claim, plain: Sequence[Claim]) -> bool:
     ]
     if len(amounts) > 2 and any(abs(total - value) <= half for total in _running(amounts)):
         return True
-    return any(abs(total - value) <= half for total in _columns(given.numbers))
+    return _holds(reach.columns, value, half)
 
 
 def _results(first: tuple[float, str], second: tuple[float, str], unit: str, *, near: bool) -> Iterator[float]:
@@ -113,14 +151,13 @@ def _results(first: tuple[float, str], second: tuple[float, str], unit: str, *, 
             yield from (100.0 * share, abs(100.0 * share - 100.0)) if unit == "%" else (share,)
 
 
-def _clocks(numbers: Sequence[SeenNumber]) -> list[tuple[tuple[float, str], tuple[float, str]]]:
+def _clocks(numbers: Sequence[SeenNumber]) -> list[tuple[float, float]]:
     """Return pairs of times of the day that follow each other in one source, by the clock or in the text."""
     times: dict[int, list[float]] = {}
     for number in numbers:
         if number.unit == "clock":
             times.setdefault(number.seq, []).append(number.value)
-    pairs = [pair for found in times.values() for pair in (*pairwise(found), *pairwise(sorted({*found})))]
-    return [((one, "clock"), (two, "clock")) for one, two in dict.fromkeys(pairs)]
+    return [pair for found in times.values() for pair in (*pairwise(found), *pairwise(sorted({*found})))]
 
 
 def _neighbours(numbers: Sequence[SeenNumber]) -> Iterator[tuple[SeenNumber, SeenNumber]]:

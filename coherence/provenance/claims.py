@@ -7,6 +7,9 @@ from typing import TypeAlias
 
 import msgspec
 
+MOST_CLAIMS = 2_000
+"""Claims of one text that are looked at."""
+
 
 class Claim(msgspec.Struct, frozen=True):
     """One checkable value in a text."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, takewhile
 
-from coherence.provenance.claims import Claim
+from coherence.provenance.claims import MOST_CLAIMS, Claim
 from coherence.provenance.normal_values import (
     CURRENCIES,
     MONTHS,
@@ -20,7 +22,7 @@ from coherence.provenance.normal_values import (
 _URL = re.compile(r"(?:https?://|(?<![\w.@/-])www\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}", re.I)
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
 _PAPER = re.compile(
-    r"(?<![\w.])(?:10\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|(?P<arxiv>\d{4}\.\d{5}(?:v\d{1,3})?)(?!\w|\.\d))"
+    r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
 _ID = re.compile(
     r"(?<![\w.-])(?=[A-Za-z0-9])(?:"
@@ -54,6 +56,9 @@ _PATH = re.compile(
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}(?:[/\\][\w.+@-]{1,100}){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}(?:\.[\w-]{1,80}){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
+_CHUNK = re.compile(r"\S+")
+_SIGN = re.compile(r"[/\\]|\.\w")
+"""What every path has."""
 _NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
 _CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
@@ -71,12 +76,17 @@ _QUOTE = re.compile(r"\"([^\"\n]{8,400})\"|“([^”\n]{8,400})”|(?:(?<=\n)|\A
 _NAME = re.compile(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
 
 
+def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern until as many claims were found as are looked at."""
+    return takewhile(lambda _: len(found) < MOST_CLAIMS, pattern.finditer(text))
+
+
 def urls(text: str) -> list[Claim]:
     """Web addresses; the same with or without scheme, ``www.``, trailing slash, fragment and tracking."""
     if "://" not in text and "www." not in text.lower():
         return []
-    found = []
-    for match in _URL.finditer(text):
+    found: list[Claim] = []
+    for match in _matches(_URL, text, found):
         url = match[0].rstrip(".,;:!?*_")
         form = url_form(url)
         host = form.partition("/")[0]
@@ -94,14 +104,14 @@ def emails(text: str) -> list[Claim]:
         return []
     return [
         Claim("email", match[0].rstrip("."), match.start(), (f"email:{match[0].rstrip('.').lower()}",))
-        for match in _EMAIL.finditer(text)
+        for match in islice(_EMAIL.finditer(text), MOST_CLAIMS)
     ]
 
 
 def papers(text: str) -> list[Claim]:
     """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
-    found = []
-    for match in _PAPER.finditer(text):
+    found: list[Claim] = []
+    for match in _matches(_PAPER, text, found):
         plain = match[0].rstrip(".").lower()
         versioned = _VERSIONED.fullmatch(plain)
         also = (f"id:{versioned[1]}",) if versioned else ()
@@ -111,8 +121,8 @@ def papers(text: str) -> list[Claim]:
 
 def ids(text: str) -> list[Claim]:
     """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
-    found = []
-    for match in _ID.finditer(text):
+    found: list[Claim] = []
+    for match in _matches(_ID, text, found):
         plain = match[0].lower().replace(" ", "").lstrip("#")
         if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
             continue
@@ -134,7 +144,7 @@ def ids(text: str) -> list[Claim]:
 def dates(text: str) -> list[Claim]:
     """Dates in digits or with an English month; ``01/05/2024`` is either of two days. A day without a year counts."""
     found: list[Claim] = []
-    for match in _DATE.finditer(text):
+    for match in _matches(_DATE, text, found):
         if match["y"] or match["y3"]:
             year = int(match["y"] or match["y3"])
             days = [(int(match["m"] or match["m3"]), int(match["d"] or match["d3"]))]
@@ -143,7 +153,7 @@ def dates(text: str) -> list[Claim]:
             days = [(one, two), (two, one)]
         _add_date(found, match[0], match.start(), [(year, month, day) for month, day in days])
 
-    for match in _MONTHS.finditer(text):
+    for match in _matches(_MONTHS, text, found):
         start, end = match.span()
         found_day = _DAY_BEFORE.search(text, max(0, start - 40), start)
         if found_day is not None:
@@ -175,8 +185,8 @@ def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | 
 
 def times(text: str) -> list[Claim]:
     """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
-    found = []
-    for match in _TIME.finditer(text):
+    found: list[Claim] = []
+    for match in _matches(_TIME, text, found):
         hour, minute, half = int(match["h"]), int(match["m"] or 0), (match["half"] or match["half2"] or "").lower()
         if hour > (12 if half else 24) or minute > 59:
             found.append(Claim("time", match[0].strip(), match.start(), (f"t:{match[0].strip().lower()}",)))
@@ -193,8 +203,9 @@ def times(text: str) -> list[Claim]:
 
 def paths(text: str) -> list[Claim]:
     """Paths and names of files; the end of a path stands for the whole of it."""
-    found = []
-    for match in _PATH.finditer(text):
+    found: list[Claim] = []
+    chunks = (chunk.span() for chunk in _matches(_CHUNK, text, found) if _SIGN.search(chunk[0]))
+    for match in chain.from_iterable(_PATH.finditer(text, *span) for span in chunks):
         path = match[0].rstrip(".")
         name = path.replace("\\", "/").rpartition("/")[2]
         if "/" in path or "\\" in path:
@@ -211,9 +222,11 @@ def paths(text: str) -> list[Claim]:
 
 def functions(text: str) -> list[Claim]:
     """Names in code: ``foo()`` anywhere, and ```foo_bar```, ```Class.method``` between backticks."""
-    found = []
-    for pattern in (_CALL, _CODE):
-        for match in pattern.finditer(text):
+    found: list[Claim] = []
+    for pattern, sign in ((_CALL, "()"), (_CODE, "`")):
+        if sign not in text:
+            continue
+        for match in _matches(pattern, text, found):
             name = match[1]
             if (
                 pattern is _CALL
@@ -227,9 +240,9 @@ def functions(text: str) -> list[Claim]:
 
 def numbers(text: str) -> list[Claim]:
     """Numbers, amounts and durations; the numbers of list items do not count."""
-    found = []
+    found: list[Claim] = []
     numbering = {match.end() for match in _NUMBERING.finditer(text)}
-    for match in _NUMBER.finditer(text):
+    for match in _matches(_NUMBER, text, found):
         start, digits = match.start(), text[match.start() : match.start("after")]
         if match.start("after") + 1 in numbering:
             continue
@@ -263,8 +276,8 @@ def digits_form(digits: str) -> str:
 
 def quotes(text: str) -> list[Claim]:
     """Quoted words, three or more, and quoted lines."""
-    found = []
-    for match in _QUOTE.finditer(text):
+    found: list[Claim] = []
+    for match in _matches(_QUOTE, text, found):
         said = match[match.lastindex or 0]
         if len(words(said)) >= 3:
             found.append(Claim("quote", said, match.start(match.lastindex or 0), ("q:" + " ".join(words(said)),)))
@@ -275,5 +288,5 @@ def names(text: str) -> list[Claim]:
     """Names of two capitalised words, ``Jane Doe`` like ``Doe, Jane``; not used unless asked for."""
     return [
         Claim("name", match[0], match.start(), ("p:" + " ".join(sorted(words(match[0]))),))
-        for match in _NAME.finditer(text)
+        for match in islice(_NAME.finditer(text), MOST_CLAIMS)
     ]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from coherence.provenance import entities
-from coherence.provenance.claims import Claim, Extractor
-from coherence.provenance.normal_values import fold
+from coherence.provenance.claims import MOST_CLAIMS, Claim, Extractor
 
 BUILT_IN: Mapping[str, Extractor] = MappingProxyType(
     {
@@ -29,33 +28,37 @@ BUILT_IN: Mapping[str, Extractor] = MappingProxyType(
 DEFAULT = tuple(name for name in BUILT_IN if name != "names")
 """Those that are used where nothing else is said."""
 
-MOST_CLAIMS = 2_000
-"""Claims of one text that are looked at."""
-
 
 def extract(text: str, extractors: Sequence[Extractor]) -> list[Claim]:
     """Return the claims of a folded text, in order; where two overlap, that of the earlier extractor.
 
     Examples
     --------
+    >>> from coherence.provenance.normal_values import fold
     >>> chosen = [BUILT_IN[name] for name in DEFAULT]
     >>> [(claim.kind, *claim.forms) for claim in extract(fold("CVE-2021-44228 was found on May 1, 2024."), chosen)]
     [('id', 'id:cve-2021-44228'), ('date', 'd:2024-05-01')]
     """
+    return extract_some(text, extractors)[0]
+
+
+def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim], bool]:
+    """Return the claims of a folded text, and whether there are, or may be, more of them than are looked at."""
     taken = bytearray(len(text) + 1)
     kept: list[Claim] = []
+    cut = False
     for find in extractors:
-        for claim in find(text):
+        found = find(text)
+        cut = cut or len(found) >= MOST_CLAIMS
+        for claim in found[:MOST_CLAIMS]:
             end = min(claim.start + len(claim.text), len(text))
             if taken[claim.start] or taken[max(end - 1, claim.start)]:
                 continue
             if claim.kind != "quote":
                 taken[claim.start : end] = b"\1" * (end - claim.start)
             kept.append(claim)
-            if len(kept) >= MOST_CLAIMS:
-                break
     kept.sort(key=lambda claim: claim.start)
-    return kept[:MOST_CLAIMS]
+    return kept[:MOST_CLAIMS], cut or len(kept) > MOST_CLAIMS
 
 
-__all__ = ["BUILT_IN", "DEFAULT", "MOST_CLAIMS", "Claim", "Extractor", "extract", "fold"]
+__all__ = ["BUILT_IN", "DEFAULT", "Claim", "Extractor", "extract", "extract_some"]

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from coherence.provenance.arithmetic import derived, rounded
+from coherence.provenance.arithmetic import Reach, derived, rounded
 from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.extractors import extract
 from coherence.provenance.nearest import opened, other_title, other_version, similar, untitled
-from coherence.provenance.normal_values import fold, words
+from coherence.provenance.normal_values import ends, fold, words
 from coherence.provenance.sources import SMALL, Given, known_words, lookup
 
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
+
+MOST_JUDGED = 300
+"""Values of one answer that are judged; further ones count as unknown."""
 
 KEPT = 8
 """Ungrounded values of one answer that are named."""
@@ -33,7 +36,7 @@ QUOTED = 0.6
 """Share of a quotation's neighbouring words that must have stood next to each other in a source."""
 
 _ELLIPSIS = re.compile(r"\.{3}|…|\[[^\]\n]{0,40}\]")
-_THINKING = re.compile(r"<(think|thinking|scratchpad|function-thoughts)>.{0,20000}?</\1>", re.S)
+_THINKING = re.compile("<(?:think|thinking|scratchpad|function-thoughts)>")
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -91,15 +94,23 @@ def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up
     seq : int
         Number of the text's event.
     """
-    if len(text) > MAX_ANSWER:
-        text = f"{text[: MAX_ANSWER // 2]}\n\n{text[-(MAX_ANSWER // 2) :]}"
-    text = without_thinking(fold(text))
+    text = without_thinking(ends(fold(ends(text, MAX_ANSWER)), MAX_ANSWER))
     return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
 
 
 def without_thinking(text: str) -> str:
     """Return a text without what the agent says to itself between tags such as ``<thinking>``."""
-    return _THINKING.sub(" ", text) if "<" in text else text
+    parts, begin = [], 0
+    while (tag := _THINKING.search(text, begin)) is not None:
+        closing = f"</{tag[0][1:]}"
+        end = text.find(closing, tag.end())
+        if end < 0:  # a lone tag says nothing of what follows
+            parts.append(text[begin : tag.end()])
+            begin = tag.end()
+            continue
+        parts += [text[begin : tag.start()], " "]
+        begin = end + len(closing)
+    return "".join((*parts, text[begin:]))
 
 
 def judge_claims(
@@ -110,26 +121,28 @@ def judge_claims(
     With ``cited=False`` nobody has to have opened an address, or to name its title: a call is what opens it.
     """
     total = lost = 0.0
-    unknown = 0
-    flaws: list[tuple[float, Flaw]] = []
+    flaws: list[tuple[float, Claim, Flaw]] = []
     plain = [claim for claim in claims if claim.value is not None and lookup(given.values, claim.forms) is not None]
     distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
-    for claim in sorted(distinct.values(), key=lambda claim: claim.start):
-        flaw = _flaw(given, text, claim, plain, cited=cited)
+    stated = sorted(distinct.values(), key=lambda claim: claim.start)
+    unknown = max(len(stated) - MOST_JUDGED, 0)
+    reach = Reach(given)
+    for claim in stated[:MOST_JUDGED]:
+        flaw = _flaw(given, text, claim, plain, reach, cited=cited)
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
         weight = WEIGHTS.get(claim.kind, 3.0)
         forgot = given.lost_words if claim.kind in WORDED else given.lost
-        if flaw is not None and flaw.flaw in ("absent", "altered") and forgot:
+        if flaw is not None and flaw.flaw == "absent" and forgot:
             unknown += 1
             continue
         total += weight
         if flaw is not None:
             share = weight * FAINT.get(flaw.flaw, 1.0)
             lost += share
-            flaws.append((share, flaw))
-    flaws.sort(key=lambda pair: -pair[0])
-    named = tuple(flaw for _, flaw in flaws[:KEPT])
+            flaws.append((share, claim, flaw))
+    flaws.sort(key=lambda found: -found[0])
+    named = tuple(_near(given, claim) if flaw.flaw == "absent" else flaw for _, claim, flaw in flaws[:KEPT])
     judged = len(distinct) - unknown
     value = 1.0 - lost / total if total and (flaws or judged >= unknown) else None
     return Grounds(value, judged, unknown, named, lost, looked_up, seq)
@@ -142,27 +155,28 @@ def _is_trivial(given: Given, claim: Claim) -> bool:
     return claim.kind == "function" and not given.code
 
 
-def _flaw(given: Given, text: str, claim: Claim, plain: Sequence[Claim], *, cited: bool) -> Flaw | None:
+def _flaw(given: Given, text: str, claim: Claim, plain: Sequence[Claim], reach: Reach, *, cited: bool) -> Flaw | None:
     """Return what is wrong with a claim, ``None`` if it is grounded."""
     if claim.kind == "quote":
         parts = [words(part) for part in _ELLIPSIS.split(claim.text)]
         known = min((known_words(given, part) for part in parts if part), default=1.0)
         return None if known >= QUOTED else _made(claim, "absent")
     if claim.kind == "function":
-        return None if all(known_words(given, [part]) for part in words(claim.text)) else _near(given, claim)
+        return None if all(known_words(given, [part]) for part in words(claim.text)) else _made(claim, "absent")
     if claim.kind == "name":
         return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
     if lookup(given.values, claim.forms) is None:
-        if claim.value is not None and (rounded(given, text, claim) or derived(given, claim, plain)):
+        if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
             return None
         if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
             return None
-        return other_version_of(given, claim) or _near(given, claim)
+        found = other_version(given, claim)
+        return _made(claim, "version", found) if found is not None else _made(claim, "absent")
     if not cited:
         return None
     found = other_title(given, text, claim)
     if found is not None:
-        return Flaw(claim.kind, _short(claim.text), "title", *found)
+        return _made(claim, "title", found)
     if not opened(given, claim):
         return _made(claim, "unopened")
     return _made(claim, "untitled") if untitled(given, text, claim) else None
@@ -177,19 +191,14 @@ def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:
     return False
 
 
-def other_version_of(given: Given, claim: Claim) -> Flaw | None:
-    """Return the flaw of an id whose other versions came in."""
-    found = other_version(given, claim)
-    return Flaw(claim.kind, _short(claim.text), "version", *found) if found is not None else None
-
-
 def _near(given: Given, claim: Claim) -> Flaw:
+    """Return the flaw of a value that never came in, with what is like it."""
     found = similar(given, claim)
-    return Flaw(claim.kind, _short(claim.text), "altered", *found) if found is not None else _made(claim, "absent")
+    return _made(claim, "altered", found) if found is not None else _made(claim, "absent")
 
 
-def _made(claim: Claim, flaw: str) -> Flaw:
-    return Flaw(claim.kind, _short(claim.text), flaw)
+def _made(claim: Claim, flaw: str, near: tuple[str, int] = ("", 0)) -> Flaw:
+    return Flaw(claim.kind, _short(claim.text), flaw, *near)
 
 
 def _short(text: str) -> str:

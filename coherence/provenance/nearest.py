@@ -6,7 +6,7 @@ import re
 
 from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import digest, words
-from coherence.provenance.sources import Given, form_key, lookup
+from coherence.provenance.sources import Given, form_key
 
 LEAST_TITLE = 2
 """Words that make a title."""
@@ -16,6 +16,9 @@ SAME_TITLE = 0.5
 
 OTHER_TITLE = 0.75
 """Share of a title's words beside another id from which it is that one's title."""
+
+MOST_VERSIONS = 100
+"""Versions of an id that are told apart."""
 
 _VERSION = re.compile(r"(.*\d)v\d{1,3}\Z", re.S)
 _DOCUMENT = re.compile(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
@@ -45,9 +48,10 @@ def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
         versioned = _VERSION.fullmatch(form)
         if versioned is None or versioned[1] not in given.values:
             continue
-        for key, seq in reversed(given.values.items()):
-            if key.startswith(versioned[1] + "v"):
-                return key.partition(":")[2], seq
+        known = [form for number in range(1, MOST_VERSIONS) if (form := f"{versioned[1]}v{number}") in given.values]
+        if known:
+            newest = max(known, key=lambda form: given.values[form])
+            return newest.partition(":")[2], given.values[newest]
     return None
 
 
@@ -138,6 +142,3 @@ def untitled(given: Given, text: str, claim: Claim) -> bool:
     end = text.find("\n", claim.start)
     line = text[max(begin, claim.start - 250) : min(len(text) if end < 0 else end, claim.start + 250)]
     return not any(digest(word) in own for word in words(line) if word not in _STOP and word.isalpha())
-
-
-__all__ = ["lookup", "opened", "other_title", "other_version", "similar", "title_of", "untitled"]

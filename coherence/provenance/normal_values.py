@@ -120,7 +120,8 @@ UNITS = {name: (base, factor) for base, names in _UNITS.items() for name, factor
 
 _TRACKING = re.compile(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
 _WORD = re.compile(r"\w{1,80}")
-_FOLDED = str.maketrans({"’": "'", "‘": "'", "\u00ad": None, "\u200b": None, "\u2011": "-", "−": "-"})
+_FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-"}
+_ODD = re.compile(f"[{''.join(_FOLDED)}]")
 _SPLIT_ID = re.compile(r"(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d))")
 _WRAPPED = re.compile(r"\\\r?\n[ \t]{0,40}\\?")
 
@@ -144,10 +145,21 @@ def fold(text: str) -> str:
     'the “first” of 2310.06825'
     """
     if not text.isascii():
-        text = normalize("NFKC", text).translate(_FOLDED)
+        text = _ODD.sub(lambda odd: _FOLDED[odd[0]], normalize("NFKC", text))
     if "\n" in text:
         text = _SPLIT_ID.sub("", _WRAPPED.sub("", text))
     return text
+
+
+def ends(text: str, most: int) -> str:
+    r"""Return a text of at most so many characters as it is, of a longer one half of them from each end.
+
+    Examples
+    --------
+    >>> ends("abcdef", 6), ends("abcdefg", 4)
+    ('abcdef', 'ab\n\nfg')
+    """
+    return text if len(text) <= most else f"{text[: most // 2]}\n\n{text[-(most // 2) :]}"
 
 
 def words(text: str) -> list[str]:
@@ -161,6 +173,17 @@ def digest(*parts: str) -> int:
     Two different ones share it once in 4 billion, so that one in 400,000 is falsely known among 10,000.
     """
     return crc32("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+
+def digest_after(before: int, word: str) -> int:
+    """Return the digest of some words and one more, of theirs and that word.
+
+    Examples
+    --------
+    >>> digest_after(digest("red"), "lamp") == digest("red", "lamp")
+    True
+    """
+    return crc32(b"\0" + word.encode("utf-8", "surrogatepass"), before)
 
 
 def number_form(value: float, unit: str = "") -> str:

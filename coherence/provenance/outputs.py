@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from coherence.provenance.normal_values import digest
+from coherence.provenance.normal_values import digest, ends
 from coherence.provenance.tokens import tokens, weight
 
 MAX_CHARS = 4_000
@@ -36,29 +36,40 @@ class Outputs(msgspec.Struct):
     """The results of a task, and what the agent knew without them."""
 
     newest: list[Output] = []
-    known: dict[int, float] = {}
-    """Digests of what the goal, the user or the agent said."""
+    known: dict[int, None] = {}
+    """Digests of what the goal, the user or the agent said, the newest last."""
     said_seq: int = 0
     """The newest message of the agent."""
 
 
-def _marks(text: str) -> dict[int, float]:
-    if len(text) > MAX_CHARS:
-        text = f"{text[: MAX_CHARS // 2]} {text[-(MAX_CHARS // 2) :]}"
-    found = sorted(tokens(text), key=lambda token: (-weight(token), token))
-    return {digest(token): weight(token) for token in found}
+def _know(outputs: Outputs, text: str) -> dict[int, None]:
+    """Remember what was said, and return its digests."""
+    said = dict.fromkeys(map(digest, sorted(tokens(ends(text, MAX_CHARS)))))
+    known = outputs.known
+    for mark in said:
+        known.pop(mark, None)
+    known.update(said)
+    over = len(known) - MAX_KNOWN
+    if over > 0:
+        for mark in list(known)[: over + MAX_KNOWN // 20]:
+            del known[mark]
+    return said
 
 
 def note_asked(outputs: Outputs, text: str) -> None:
     """Take in what the user or the host said."""
-    outputs.known.update(_marks(text))
-    _shorten(outputs)
+    _know(outputs, text)
 
 
 def note_output(outputs: Outputs, seq: int, text: str) -> None:
     """Take in a tool result; what says nothing new is not counted."""
-    new = {mark: heavy for mark, heavy in _marks(text).items() if mark not in outputs.known}
-    kept = dict(list(new.items())[:MAX_MARKS])
+    kept: dict[int, float] = {}
+    for token in sorted(tokens(ends(text, MAX_CHARS)), key=lambda token: (-weight(token), token)):
+        mark = digest(token)
+        if mark not in outputs.known:
+            kept[mark] = weight(token)
+            if len(kept) == MAX_MARKS:
+                break
     if sum(kept.values()) >= USED:
         outputs.newest.append(Output(seq, kept))
         del outputs.newest[:-MAX_OUTPUTS]
@@ -78,15 +89,13 @@ def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> None:
     answer : bool
         Whether it is a message.
     """
-    said = _marks(text)
+    said = _know(outputs, text)
     for output in outputs.newest:
         if not output.used:
             shared = sum(heavy for mark, heavy in output.marks.items() if mark in said)
             output.used = shared >= USED
     if answer and text.strip():
         outputs.said_seq = seq
-    outputs.known.update(said)
-    _shorten(outputs)
 
 
 def unused_share(outputs: Outputs) -> float | None:
@@ -104,10 +113,3 @@ def unused_share(outputs: Outputs) -> float | None:
     """
     before = [output for output in outputs.newest if output.seq < outputs.said_seq]
     return sum(not output.used for output in before) / len(before) if before else None
-
-
-def _shorten(outputs: Outputs) -> None:
-    over = len(outputs.known) - MAX_KNOWN
-    if over > 0:
-        for mark in list(outputs.known)[: over + MAX_KNOWN // 20]:
-            del outputs.known[mark]

@@ -10,17 +10,23 @@ from itertools import pairwise
 import msgspec
 
 from coherence.provenance.claims import Claim, Extractor
-from coherence.provenance.extractors import extract
-from coherence.provenance.normal_values import digest, fold, number_form, words
+from coherence.provenance.extractors import extract_some
+from coherence.provenance.normal_values import digest, digest_after, ends, fold, number_form, words
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
+
+MOST_FOLDED = 2 * MAX_CHARS
+"""The same once it is folded: a ligature can become 18 letters."""
 
 MAX_VALUES = 5_000
 MAX_PAIRS = 10_000
 MAX_NUMBERS = 500
 MAX_OPENED = 1_000
 MAX_RECORDS = 100
+MOST_NAMED = 4 * MAX_RECORDS
+"""Mentions of ids in one source whose records are read, the last ones: earlier records would leave anyhow."""
+
 RECORD_WORDS = 32
 """Words that are kept of the record around an id."""
 
@@ -55,8 +61,8 @@ class Given(msgspec.Struct):
 
     values: dict[str, int] = {}
     """Form -> event that gave it last."""
-    pairs: dict[int, int] = {}
-    """Digests of words and of pairs of neighbouring words."""
+    pairs: dict[int, None] = {}
+    """Digests of words and of pairs of neighbouring words, the newest last."""
     numbers: list[SeenNumber] = []
     records: dict[str, list[int]] = {}
     """Form of an id -> digests of the words beside it."""
@@ -92,14 +98,15 @@ def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extracto
     extractors : sequence of Extractor
         What is looked for.
     """
-    if len(text) > MAX_CHARS:
-        text = f"{text[: MAX_CHARS // 2]}\n\n{text[-(MAX_CHARS // 2) :]}"
+    folded = fold(ends(text, MAX_CHARS))
+    if len(text) > MAX_CHARS or len(folded) > MOST_FOLDED:
         given.lost += 1
         given.lost_words += 1
-    text = fold(text)
-    claims = extract(text, extractors)
+    text = ends(folded, MOST_FOLDED)
+    claims, cut = extract_some(text, extractors)
+    given.lost += cut
     _take_values(given, seq, claims)
-    _take_words(given, seq, text)
+    know_words(given, words(text))
     _take_numbers(given, seq, text, claims)
     _take_records(given, text, claims)
     return claims
@@ -128,15 +135,16 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     _drop(given.opened, MAX_OPENED)
 
 
-def _take_words(given: Given, seq: int, text: str) -> None:
+def know_words(given: Given, said: Sequence[str]) -> None:
+    """Remember words, and which stood next to each other."""
     pairs = given.pairs
-    before = ""
-    for word in words(text):
-        one, two = digest(word), digest(before, word)
+    before = 0
+    for word in said:
+        one, two = digest(word), digest_after(before, word)
         pairs.pop(one, None)
         pairs.pop(two, None)
-        pairs[one] = pairs[two] = seq
-        before = word
+        pairs[one] = pairs[two] = None
+        before = one
     given.lost_words += _drop(pairs, MAX_PAIRS)
 
 
@@ -160,7 +168,7 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
 
 def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
     """Remember the words beside each id: of its item of a list, of its object, or of its line."""
-    found = [claim for claim in claims if claim.kind in ("id", "url")]
+    found = [claim for claim in claims if claim.kind in ("id", "url")][-MOST_NAMED:]
     if not found:
         return
     edges = _edges(text)
@@ -195,8 +203,8 @@ def _edges(text: str) -> list[int]:
     return sorted(starts)
 
 
-def _drop(table: dict[str, int] | dict[int, int] | dict[str, list[int]], most: int) -> int:
-    """Let the oldest entries of a table leave; return whether any did."""
+def _drop(table: dict[str, int] | dict[int, None] | dict[str, list[int]], most: int) -> int:
+    """Let the oldest entries of a table leave; return 1 if any did, else 0."""
     over = len(table) - most
     if over <= 0:
         return 0
