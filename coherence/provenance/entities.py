@@ -29,7 +29,7 @@ _ID = re.compile(
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
     r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"
-    r"|(?P<code>(?:[A-Za-z][A-Za-z_-]{0,40})?\d[\w-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}\d[\w-]?)(?![\w-])"
+    r"|(?P<code>(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[\w-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[\w-]?)(?![\w-])"
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
 )
 _VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
@@ -53,12 +53,11 @@ _TIME = re.compile(
     re.I,
 )
 _PATH = re.compile(
-    r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}(?:[/\\][\w.+@-]{1,100}){1,20}"
-    r"|(?<![\w./\\@-])[\w-]{1,80}(?:\.[\w-]{1,80}){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
+    r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
+    r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
-_CHUNK = re.compile(r"\S+")
-_SIGN = re.compile(r"[/\\]|\.\w")
-"""What every path has."""
+_WITH_SIGN = re.compile(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
+"""What stands between spaces and has a sign of a path: few words do."""
 _NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
 _CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
@@ -204,8 +203,8 @@ def times(text: str) -> list[Claim]:
 def paths(text: str) -> list[Claim]:
     """Paths and names of files; the end of a path stands for the whole of it."""
     found: list[Claim] = []
-    chunks = (chunk.span() for chunk in _matches(_CHUNK, text, found) if _SIGN.search(chunk[0]))
-    for match in chain.from_iterable(_PATH.finditer(text, *span) for span in chunks):
+    chunks = _matches(_WITH_SIGN, text, found)
+    for match in chain.from_iterable(_PATH.finditer(text, *chunk.span()) for chunk in chunks):
         path = match[0].rstrip(".")
         name = path.replace("\\", "/").rpartition("/")[2]
         if "/" in path or "\\" in path:
