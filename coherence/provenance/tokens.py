@@ -24,13 +24,13 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that say nothing of what a text is about."""
 
 _TOKEN = re.compile(
-    r"[\w.+%-]{1,80}@[\w-]{1,80}(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
+    r"[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
     r"|https?://[^\s\"'<>()\[\]{}|\\^`]{1,400}"
     r"|\d{4}-\d\d?-\d\d?"  # an ISO date
     r"|\d{1,30}(?:[.,]\d{1,30}){0,5}(?![\w])"  # a number, a version
-    r"|[\w~-]{0,60}(?:/[\w.~-]{1,60}){1,12}"  # a path
-    r"|\w{1,60}(?:\.\w{1,60}){1,6}"  # a file, a host, a dotted name
-    r"|\w{1,100}"
+    r"|[\w~-]{0,60}+(?:/[\w.~-]{1,60}){1,12}"  # a path
+    r"|\w{1,60}+(?:\.\w{1,60}+){1,6}"  # a file, a host, a dotted name
+    r"|\w{1,100}+"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ZEROS = re.compile(r"^(\d+)\.0+$")
