@@ -134,7 +134,8 @@ def grown(rounds: int) -> bytes:
         for at in range(rounds):
             m.message("user", f"request {at} " + "x" * 30_000)
             m.tool_call(f"tool{at}" * 200, {"path": f"/{at}/" + "p" * 5_000})
-            m.tool_result(f"error {at} " + "e" * 50_000, error=True)
+            values = " ".join(f"AB-{at}x{number}" for number in range(100))
+            m.tool_result(f"error {at} {values} " + "e" * 50_000, error=True)
             m.correction(f"not like {at}")
             m.memory(f"memory {at % 50}" + "y" * 100)
             m.usage(tokens_in=10**12, cost_usd=1e12, model=f"m{at}")
@@ -146,8 +147,8 @@ def grown(rounds: int) -> bytes:
 
 
 def test_a_long_life_has_no_longer_a_snapshot() -> None:
-    # by 900 rounds every table is full: of corrections, at most 200 topics; of files, 200; of sentences read, 600; of
-    # values given, 5,000
+    # by 900 rounds every table is full: of corrections, at most 200 topics; of files, 200; of sentences read, 600; and,
+    # by 100 new values a round, both of tokens seen, of 15,000 each, and that of values given, 5,000
     assert len(grown(1800)) < 1.02 * len(grown(900))
 
 

@@ -11,9 +11,6 @@ from unicodedata import normalize
 MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
 
-MAX_TOKEN = 100
-"""Characters of a token; longer runs of letters are no words."""
-
 _FUNCTION_WORDS = (
     "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
     "into is it its just let may me more most my no not of off on or our out over own she should so some such than "
