@@ -72,7 +72,11 @@ class Account(msgspec.Struct):
 
 
 def begin_task(account: Account) -> None:
-    """Begin a task: what was given stays, what was stated and looked up counts anew."""
+    """Begin a task: what was given stays, what was stated and looked up counts anew.
+
+    What an earlier task gave and nobody remembers is forgotten too, else one long file would blind the whole life.
+    """
+    account.given.lost = account.given.lost_words = 0
     account.results = 0
     account.ended = False
     account.answer = account.call = None

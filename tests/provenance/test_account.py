@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coherence.checks import HOSTILE_TEXTS
 from coherence.provenance import sources
-from coherence.provenance.account import Account, note_call, note_given, note_message, note_result
+from coherence.provenance.account import Account, begin_task, note_call, note_given, note_message, note_result
 from coherence.provenance.extractors import BUILT_IN, DEFAULT, extract
 from coherence.provenance.grounding import judge
 from coherence.provenance.normal_values import fold
@@ -115,6 +115,18 @@ def test_what_may_have_been_dropped_is_unknown_and_not_invented() -> None:
     late = judge(seen, "order 22BB22", CHOSEN)
     assert (late.value, late.unknown) == (None, 1)
     assert judge(seen, "order 59QX7Z", CHOSEN).value == 1.0
+
+
+def test_one_long_source_does_not_blind_the_tasks_after_it() -> None:
+    account = Account()
+    call(account, 1, "read")
+    result(account, 2, f"order A-1001 {'filler ' * 10_000} order A-1002")
+    assert flaws(account, 3, "The order is A-1777.") == []  # it may stand in the middle, which was not read
+    begin_task(account)
+    call(account, 4, "read")
+    result(account, 5, "order A-1003")
+    assert flaws(account, 6, "The order is A-1777.") != []
+    assert flaws(account, 7, "The order is A-1002.") == []  # what was read before is still known
 
 
 def test_of_a_huge_source_both_ends_are_read() -> None:
