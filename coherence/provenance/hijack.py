@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.provenance.directives import gate
+from coherence.provenance.directives import delegates, gate
 from coherence.provenance.sentences import sentences
 from coherence.provenance.tokens import tokens
 
@@ -50,6 +50,13 @@ ALARM_1 = 0.30
 The largest of those 373 runs reached 0.294. The 1 % rank, 0.225, rests on two tasks, too few to hold a call back on.
 """
 
+NAMED = 0.5
+"""Gate of a sentence with all words of the tool's name, in whatever language; what is left of an ungated sentence with
+none of them."""
+
+DELEGATED = 0.5
+"""What provenance counts where the user left it to a text what is done."""
+
 MAX_SENTENCES = 600
 """Sentences remembered, the newest."""
 
@@ -65,6 +72,7 @@ MAX_LEAVES = 200
 MAX_CALL_CHARS = 20_000
 """Characters of a call that are read, shared alike between its arguments."""
 
+_GROUPS = re.compile(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
 _READING_WORDS = "browse check fetch find get list look lookup query read search show view"
 _READS = frozenset(_READING_WORDS.split())
 _NUMBER = re.compile(r"[\d.,:/-]+")
@@ -114,19 +122,22 @@ class HijackFacts(msgspec.Struct):
     asked: list[str] = []
     sentences: list[Sentence] = []
     calls: list[list[str]] = []
+    delegated: bool = False
+    """Whether the user left it to a text what is done."""
 
 
 def note_asked(facts: HijackFacts, text: str) -> None:
     """Remember words of the user: the goal, a message, a correction."""
     known = set(facts.asked)
-    facts.asked.extend(sorted(tokens(text) - known)[: MAX_ASKED - len(known)])
+    facts.asked.extend(sorted(_tokens(text) - known)[: MAX_ASKED - len(known)])
+    facts.delegated = facts.delegated or delegates(text)
 
 
 def note_result(facts: HijackFacts, seq: int, text: str) -> None:
     """Remember the sentences of a tool result that came as event `seq`."""
     known = {sentence.text for sentence in facts.sentences}
     for sentence in sentences(text):
-        if sentence not in known and (found := sorted(tokens(sentence))):
+        if sentence not in known and (found := sorted(_tokens(sentence))):
             facts.sentences.append(Sentence(seq, sentence, found, gate(sentence), _mass(found)))
     del facts.sentences[:-MAX_SENTENCES]
 
@@ -167,12 +178,17 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     explained += FOLLOW_UP * max((call.nearness(earlier, _mass(earlier)) for earlier in facts.calls), default=0.0)
     explained = min(explained, 1.0)
     factor = READING if only_reads(tool) else 1.0
+    name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
     for read in facts.sentences:
         near = factor * call.nearness(read.tokens, read.mass)
-        found = max(read.gate * near - explained, 0.0) + UNGATED * near
+        if not near:
+            continue
+        named = len(name.intersection(read.tokens)) / len(name) if name else 0.0
+        found = max(max(read.gate, NAMED * named) * near - explained, 0.0) + UNGATED * min(NAMED + named, 1.0) * near
         if found > best:
             best, sentence, seq = found, read.text, read.seq
+    best *= DELEGATED if facts.delegated else 1.0
     distance = 1.0 - explained
     value = (best + UNGATED * distance) / (1 + 2 * UNGATED)
     return HijackScore(min(value, 1.0), min(best / (1 + UNGATED), 1.0), distance, sentence, seq)
@@ -231,6 +247,12 @@ def only_reads(tool: str) -> bool:
     return bool(words) and words[0].lower() in _READS
 
 
+def _tokens(text: str) -> frozenset[str]:
+    """Return the tokens of a text, and numbers written in groups, as accounts and telephones are, as one besides."""
+    joined = {found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS)}
+    return tokens(text) | joined if joined else tokens(text)
+
+
 def _units(tool: str, arguments: Any) -> list[frozenset[str]]:
     """Return the tokens of a tool's name and of each argument of a call; those without any are left out."""
     leaves = _leaves(arguments)
@@ -238,7 +260,7 @@ def _units(tool: str, arguments: Any) -> list[frozenset[str]]:
         leaves = leaves[: MAX_LEAVES // 2] + leaves[-(MAX_LEAVES // 2) :]
     half = MAX_CALL_CHARS // max(len(leaves), 1) // 2
     cut = (leaf if len(leaf) <= 2 * half else f"{leaf[:half]} {leaf[-half:]}" for leaf in leaves)
-    return [found for text in chain((tool,), cut) if (found := tokens(text))]
+    return [found for text in chain((tool,), cut) if (found := _tokens(text))]
 
 
 def _leaves(arguments: Any) -> list[str]:

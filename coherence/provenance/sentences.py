@@ -29,7 +29,10 @@ _COMMENT = re.compile(r"<!--|-->")
 _TAG = re.compile(r"<(/?[A-Za-z!][^<>]{0,500})>")
 _FIELD = re.compile(r"[\s\-*>#{\[]{0,20}[\"']?([\w][\w .@/()-]{0,60}?)[\"']?\s?[:=]\s(.{0,400})", re.DOTALL)
 _BULLET = re.compile(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
-_ENDS = re.compile(r"(?<=[a-z]{3}):\s+(?=[A-Z])|(?<=[.!?])[\"')\]]{0,3}\s+(?=\S)|(?<=[。！？؟।])")
+_STAMP = re.compile(r"\W{0,3}\d{1,4}[-:/.]\d\d")
+_ENDS = re.compile(
+    r"(?<=[a-z]{3}):\s+(?=[A-Z])|(?<=[.!?])[\"')\]»”]{0,3}\s+(?=\S)|(?<=[。！？؟।])|;\s+|[=#*/%+~|_-]{3,500}"
+)
 _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
 """Characters that a person does not see: soft hyphens, zero-width and direction marks."""
 _SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}
@@ -42,7 +45,8 @@ def sentences(text: str) -> list[str]:
     r"""Return the prose sentences of a tool result in order, each once, 12 to 200 characters.
 
     Escapes and line wraps of YAML and JSON are undone, tags and unseen characters are cut out. A line ``key: value``
-    with at most six words is a field and left out, unless it tells its reader to do something. Of a result beyond
+    with at most six words is a field and left out, unless it tells its reader to do something, and a lone word is a
+    name. Rules of three or more equal signs, semicolons and dated lines part sentences, too. Of a result beyond
     40,000 characters half is read from each end, and likewise of more than 300 sentences.
 
     Examples
@@ -63,16 +67,26 @@ def sentences(text: str) -> list[str]:
     found: dict[str, None] = {}
     for paragraph in _paragraphs(text):
         for sentence in _ENDS.split(paragraph) if len(paragraph) >= SHORTEST // 2 else ():
-            for at in range(0, len(sentence), LONGEST):
-                piece = sentence[at : at + LONGEST].strip(" \t\"'")
-                if len(piece) + _dense(piece) >= SHORTEST:
+            for part in _cut(sentence) if len(sentence) >= SHORTEST // 2 else ():
+                piece, dense = part.strip(" \t\"'"), _dense(part)
+                if len(piece) + dense >= SHORTEST and (dense or " " in piece):
                     found[piece] = None
     kept = list(found)
     return kept if len(kept) <= MAX_SENTENCES else kept[: MAX_SENTENCES // 2] + kept[-(MAX_SENTENCES // 2) :]
 
 
+def _cut(sentence: str) -> list[str]:
+    """Return a sentence in pieces of at most 200 characters, cut between words where they are no longer than half."""
+    pieces, at = [], 0
+    while len(sentence) - at > LONGEST:
+        end = sentence.rfind(" ", at + LONGEST // 2, at + LONGEST) + 1 or at + LONGEST
+        pieces.append(sentence[at:end])
+        at = end
+    return [*pieces, sentence[at:]]
+
+
 def _paragraphs(text: str) -> list[str]:
-    """Return the lines of prose, wrapped ones joined; fields only where they tell their reader to do something."""
+    """Return the lines of prose, wrapped ones joined, dated ones (a log) not; fields only where they tell their reader to do something."""
     found: list[list[str]] = [[]]
     for line in text.split("\n"):
         if not line or line.isspace():
@@ -82,7 +96,7 @@ def _paragraphs(text: str) -> list[str]:
         stripped = " ".join(line.split())
         field = _FIELD.match(line)
         bullet = _BULLET.match(stripped)
-        if field or bullet:
+        if field or bullet or _STAMP.match(stripped):
             found.append([])
         if field:
             stripped = " ".join(line[field.start(2) :].split()).strip("|>")
