@@ -46,6 +46,7 @@ class GoalHijack:
 
     state: AgentState
     name = "goal_hijack"
+    version = "2"
     inverted = True
     why_unknown = "nothing was asked, or no call was made since"
 

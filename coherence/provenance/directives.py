@@ -1,4 +1,4 @@
-"""How instruction-like a sentence is: whether it tells its reader to do something."""
+"""Whether a sentence tells its reader to do something, and whether a user leaves it to such sentences what is done."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STEPS = (
     r"|rules|recommendations?)"
 )
 _DELEGATES = re.compile(
-    rf"\b(?:what(?:ever)?|everything|as|way|things|points|{_STEPS}) (?:(?!following)[\w'#.-]{{1,40}} ){{1,5}}?{_SAYS}\b"
+    rf"\b(?:(?:do|follow) what|whatever|everything|as|way|{_STEPS}) (?:(?!following)[\w'#.-]{{1,40}} ){{1,5}}?{_SAYS}\b"
     r"|\b(?:follow|do|carry out|complete|finish|work through|go through|handle|take care of|execute|implement|act on)\b"
     rf"(?! the following)[^.?!:;]{{0,40}}?\b{_STEPS}\b"
     r"|\bfollow(?:ing)? [^.?!;]{0,60}\bstep by step\b"
@@ -55,9 +55,10 @@ def gate(sentence: str) -> float:
     """Return how instruction-like a sentence is, in [0, 1]: a sum of three cues of English.
 
     Begins with a bare action verb, after lead-ins such as "please" or "you must" (0.5; 0.25 if only an inner clause
-    does, as after a comma, "to" or "and"); speaks of a task, request or instruction (0.25); puts something first, as must, before, ignore and urgent do
-    (0.25). Words that single out a reader ("you", names of models) are no cue: ordinary mail is full of the former, and
-    the latter age. A sentence in another language has none of the cues: what rests on it must not rest on it alone.
+    does, as after a comma, "to" or "and"); speaks of a task, request or instruction (0.25); puts something first, as
+    must, before, ignore and urgent do (0.25). Words that single out a reader ("you", names of models) are no cue:
+    ordinary mail is full of the former, and the latter age. A sentence in another language has none of the cues: what
+    rests on it must not rest on it alone.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def _cut(sentence: str) -> list[str]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the lines of prose, wrapped ones joined, dated ones (a log) not; fields only where they tell their reader to do something."""
+    """Return the lines of prose, wrapped ones joined, dated ones (a log) not; fields only where they give commands."""
     found: list[list[str]] = [[]]
     for line in text.split("\n"):
         if not line or line.isspace():

@@ -47,7 +47,7 @@ def test_good_runs_set_thresholds_and_all_labelled_ones_weights(store: Store) ->
     assert threshold.value == good[-int((len(good) + 1) * 0.05)]
     assert found.combination.runs == 80 and dict(found.combination.start) == WEIGHTS
     assert found.threshold("n") is None, "n was not asked for"
-    assert dict(found.versions) == {"goal_hijack": "1", "m": "1", "n": "1"}
+    assert dict(found.versions) == {"goal_hijack": "2", "m": "1", "n": "1"}
 
 
 def test_runs_of_another_version_do_not_count(store: Store) -> None:

@@ -20,6 +20,7 @@ from reworded import RUNS
 from coherence.appraise.calibration import Watch, watch
 from coherence.appraise.combiner import Combiner, weighted
 from coherence.appraise.conformal import conformal_threshold
+from coherence.appraise.shipped import SHIPPED
 
 BUDGET = 0.05
 DRAWS = 200
@@ -72,7 +73,7 @@ def own_runs(data: list[Run], scores: Scores) -> None:
             for draw in range(DRAWS):
                 order = np.random.default_rng(draw).permutation(len(good))
                 own, rest = [good[at] for at in order[:count]], [good[at] for at in order[count:]]
-                kept = watch("goal_hijack", "1", BUDGET)
+                kept = watch("goal_hijack", SHIPPED["goal_hijack"].version, BUDGET)
                 for value in own:
                     kept.take(value, 0.5)
                 value = kept.value if kept.value is not None else 1.0
