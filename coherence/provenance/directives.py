@@ -28,7 +28,9 @@ _LEAD = (
     r" you to)[,:;!]? {0,3}){0,6}"
 )
 _IMPERATIVE = re.compile(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
-_CLAUSE = re.compile(rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}{_LEAD}([a-z]{{2,15}})\b")
+_CLAUSE = re.compile(
+    rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
+)
 _TASK = re.compile(r"\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
 _PRECEDENCE = re.compile(
     r"\b(?:before|first|instead|ignore|must|urgent|urgently|immediately|important|required|necessary)\b"

@@ -69,7 +69,7 @@ def sentences(text: str) -> list[str]:
         for sentence in _ENDS.split(paragraph) if len(paragraph) >= SHORTEST // 2 else ():
             for part in _cut(sentence) if len(sentence) >= SHORTEST // 2 else ():
                 piece, dense = part.strip(" \t\"'"), _dense(part)
-                if len(piece) + dense >= SHORTEST and (dense or " " in piece):
+                if len(piece) + dense >= SHORTEST and (dense or len(piece.split(None, 1)) > 1):
                     found[piece] = None
     kept = list(found)
     return kept if len(kept) <= MAX_SENTENCES else kept[: MAX_SENTENCES // 2] + kept[-(MAX_SENTENCES // 2) :]

@@ -191,6 +191,8 @@ ABLATIONS: dict[str, Callable[[], list[Any]]] = {
     "the gate (all sentences alike)": lambda: [patch.object(hijack, "gate", lambda text: 1.0)],
     "ungated part and distance": lambda: [patch.object(hijack, "UNGATED", 0.0)],
     "earlier calls": lambda: [patch.object(hijack, "FOLLOW_UP", 0.0)],
+    "words of the tool's name": lambda: [patch.object(hijack, "NAMED", 0.0)],
+    "goals that delegate": lambda: [patch.object(hijack, "DELEGATED", 1.0)],
     "reading calls count less": lambda: [patch.object(hijack, "READING", 1.0)],
     "what was asked": lambda: [patch.object(hijack, "note_asked", lambda facts, text: None)],
     "each argument counts alike": lambda: [patch.object(hijack, "_units", _pooled)],
