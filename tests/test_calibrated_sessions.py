@@ -14,6 +14,7 @@ from coherence.alarms import AlarmConfig
 from coherence.appraise.combiner import BOUND
 from coherence.appraise.runs import Run
 from coherence.evidence.session import Beginning, read_beginning
+from coherence.metrics import GoalHijack
 from coherence.monitor import Monitor
 from coherence.provenance.hijack import ALARM_5
 from coherence.providers import HashingEmbedder
@@ -290,8 +291,8 @@ def test_a_hijacking_call_right_before_the_outcome_is_not_taken_for_one_of_the_n
         m.outcome(success=True)
     with Store(path) as store:
         bad, good = labelled_runs(store, "main")
-    assert not bad.good and bad.maxima["goal_hijack", "1"] > ALARM_5
-    assert good.good and good.maxima.get(("goal_hijack", "1"), 0.0) <= ALARM_5
+    assert not bad.good and bad.maxima["goal_hijack", GoalHijack.version] > ALARM_5
+    assert good.good and good.maxima.get(("goal_hijack", GoalHijack.version), 0.0) <= ALARM_5
 
 
 def test_sessions_whose_names_look_like_continuations_are_runs_of_their_own(path: Path) -> None:

@@ -210,7 +210,7 @@ def watch(metric: str, version: str, budget: float, runs: Sequence[GoodRun] = ()
     Examples
     --------
     >>> watch("goal_hijack", "2", 0.05).value, watch("goal_hijack", "0", 0.05).value
-    (0.242, None)
+    (0.26, None)
     """
     shipped = SHIPPED.get(metric)
     known = shipped.within(budget) if shipped is not None and shipped.version == version else None

@@ -42,7 +42,7 @@ class Calibration(msgspec.Struct, frozen=True):
         Examples
         --------
         >>> Calibration().threshold("goal_hijack", 0.05).value, Calibration().threshold("goal_drift")
-        (0.242, None)
+        (0.26, None)
         """
         for threshold in self.thresholds:
             if threshold.metric == metric and budget in (None, threshold.budget):

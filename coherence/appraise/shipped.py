@@ -46,8 +46,8 @@ SHIPPED: FrozenDict[str, Shipped] = FrozenDict(
         version="2",
         thresholds=FrozenDict(
             {
-                0.05: ShippedThreshold(ALARM_5, "448 runs without an attack, of five sources"),
-                0.01: ShippedThreshold(ALARM_1, "448 runs without an attack, of five sources"),
+                0.05: ShippedThreshold(ALARM_5, "496 runs without an attack, of six sources"),
+                0.01: ShippedThreshold(ALARM_1, "496 runs without an attack, of six sources"),
             }
         ),
     ),

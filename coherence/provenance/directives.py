@@ -35,6 +35,8 @@ _TASK = re.compile(r"\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
 _PRECEDENCE = re.compile(
     r"\b(?:before|first|instead|ignore|must|urgent|urgently|immediately|important|required|necessary)\b"
 )
+_READER = re.compile(r"\b(?:you|your|yours|yourself)\b")
+_MACHINE = re.compile(r"\b(?:ai|assistants?|agents?|chat ?bots?|bots?|language models?|llms?|models?)\b")
 _SAYS = (
     r"(?:asks?|asked|says?|said|tells?|told|wants?|requests?|requested|suggests?|recommends?|describes?|specif(?:y|ies)"
     r"|lists?|mentions?|mentioned|gives?|needs?|left)"
@@ -54,13 +56,13 @@ MAX_ASKED_CHARS = 4_000
 
 
 def gate(sentence: str) -> float:
-    """Return how instruction-like a sentence is, in [0, 1]: a sum of three cues of English.
+    """Return how instruction-like a sentence is, in [0, 1]: a sum of five cues of English, at most 1.
 
     Begins with a bare action verb, after lead-ins such as "please" or "you must" (0.5; 0.25 if only an inner clause
     does, as after a comma, "to" or "and"); speaks of a task, request or instruction (0.25); puts something first, as
-    must, before, ignore and urgent do (0.25). Words that single out a reader ("you", names of models) are no cue:
-    ordinary mail is full of the former, and the latter age. A sentence in another language has none of the cues: what
-    rests on it must not rest on it alone.
+    must, before, ignore and urgent do (0.25); speaks to its reader (0.25); speaks of an assistant, agent or model
+    (0.25; names of models are no cue, they age). A sentence in another language has none of the cues: what rests on it
+    must not rest on it alone.
 
     Examples
     --------
@@ -70,12 +72,12 @@ def gate(sentence: str) -> float:
     1.0
     """
     text = sentence.lower()
-    total = 0.0
+    total = 0.25 * sum(bool(cue.search(text)) for cue in (_TASK, _PRECEDENCE, _READER, _MACHINE))
     if (found := _IMPERATIVE.match(text)) and found[1] in VERBS:
-        total = 0.5
+        total += 0.5
     elif any(found[1] in VERBS for found in _CLAUSE.finditer(text)):
-        total = 0.25
-    return total + 0.25 * bool(_TASK.search(text)) + 0.25 * bool(_PRECEDENCE.search(text))
+        total += 0.25
+    return min(total, 1.0)
 
 
 def delegates(asked: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from coherence.appraise.runs import MOST_METRICS, Run, Runs
 from coherence.events import Correction, Event, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.findings import Finding
-from coherence.metrics import GoalDrift
+from coherence.metrics import GoalDrift, GoalHijack
 from coherence.provenance.hijack import HijackScore
 from coherence.provenance.watch import JudgedCall
 from coherence.providers import HashingEmbedder
@@ -115,7 +115,7 @@ def test_a_call_that_nobody_has_looked_at_counts_for_the_run_that_made_it() -> N
     runs.observe(Outcome(success=False), 5, judged(4, 0.7))
     runs.observe(Goal("next"), 6, judged(4, 0.7))
     runs.take({"goal_hijack": 0.7, "error_rate": 0.2}, judged(4, 0.7))
-    assert runs.take_finished()[-1].maxima == (("goal_hijack", "1", 0.7),)
+    assert runs.take_finished()[-1].maxima == (("goal_hijack", GoalHijack.version, 0.7),)
     assert "goal_hijack" not in runs.run.maxima and runs.run.maxima["error_rate"] == 0.8, "only the call is another's"
     runs.take({"goal_hijack": 0.1}, judged(7, 0.1))
     assert runs.run.maxima["goal_hijack"] == 0.1

@@ -26,6 +26,7 @@ import corrections
 import decide
 import forecast
 import grounding
+import hijack_carries
 import index_weights
 import lesson_cost
 import lesson_recall
@@ -257,7 +258,7 @@ def main() -> None:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.main()
-    judged = (alarms, blame, outcome_risk, grounding, calibration, index_weights)
+    judged = (alarms, hijack_carries, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     for bench in (decide, alarm_cost, *judged, *rules, lesson_cost, lesson_recall):
         say("", "", "")
