@@ -69,7 +69,7 @@ class Column:
     budget, tree_budget : Budget, optional
         The agent's own, and the one it shares.
     metrics : sequence of MetricFn or ScalarMetricFn
-        Further ones, beside the four default metrics and the vitals.
+        Further ones, beside the four metrics of similarity, those of the settings' weights, and the vitals.
     rules : sequence of Rule
         Further ones, beside those of this package.
     policies : mapping

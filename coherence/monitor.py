@@ -65,7 +65,7 @@ class Monitor(Procedural):
         What the agent may use up.
     embedder : Embedder or EmbeddingCache, optional
         Default: the shipped MiniLM model. ``False``: nothing is embedded; then words alone are compared, and the index
-        is unknown.
+        is made of the detectors alone.
     config : MonitorConfig, mapping or path, optional
         Everything else; a path is that of a TOML file.
     session : str, optional
@@ -73,7 +73,7 @@ class Monitor(Procedural):
     source : {"api", "hook", "wrap", "replay", "test"}
         Written with every row; ``test`` never reaches statistics or baselines.
     metrics : sequence of MetricFn or ScalarMetricFn
-        Own metrics, beside the four default ones and the vitals.
+        Own metrics, beside those of the settings' weights and the vitals.
     rules : sequence of Rule
         Own rules, beside those of the package.
     dangers : sequence of Danger, optional

@@ -40,7 +40,7 @@ def _shared(command: F) -> F:
                 "metrics",
                 metavar="NAME",
                 multiple=True,
-                help="A further metric, beside the four default ones; see `coherence metrics`. Repeatable.",
+                help="A further metric, beside those of the weights; see `coherence metrics`. Repeatable.",
             ),
             click.option(
                 "--config",

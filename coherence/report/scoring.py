@@ -139,7 +139,7 @@ def score_transcript(
     window : int
         Messages of context.
     metrics : sequence of str
-        Names of registered metrics (scalar ones and vitals too) that count beside the four default ones.
+        Names of registered metrics (scalar ones and vitals too) that count beside those of the settings' weights.
     config : MonitorConfig, optional
         Everything else.
     store : Store, optional
