@@ -299,6 +299,17 @@ def _number(value: float | None) -> str:
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+def number_of(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is 1.
+
+    Examples
+    --------
+    >>> [number_of(count, "run") for count in (0, 1, 1200)]
+    ['0 runs', '1 run', '1,200 runs']
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_line(text: str) -> str:
     """Return a text without line breaks, terminal controls, changes of writing direction and lone surrogates."""
     return _CONTROL.sub(" ", text)

@@ -27,6 +27,8 @@ def print_evaluation(found: Evaluation) -> None:
         console.print()
         console.print(Text(section.title, style="bold"))
         console.print(Text(asked(section), style="dim"))
+        if section.note:
+            console.print(Text(section.note, style="yellow"))
         for table in (_figures(section), _where(section), _parts(section)):
             if table.row_count:
                 console.print()

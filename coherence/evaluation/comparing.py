@@ -18,6 +18,19 @@ Verdict: TypeAlias = Literal["better", "worse", "inside the noise", "not known"]
 """Of a paired difference: its 95 % interval lies on one side of 0, or holds it, or there is none."""
 
 
+HELPING: Mapping[str, Target] = {
+    "labels.hijacked": "hijack",
+    "labels.success": "failure",
+    "labels.error_step": "step",
+}
+"""Label -> the target that it answers."""
+
+LEAST_TASKS = 5
+"""Tasks of either class from which on there are intervals: to draw fewer again and again shows hardly anything else."""
+
+FEW_TASKS = "too few tasks for an interval"
+
+
 class Difference(msgspec.Struct, frozen=True):
     """The compared system's figure minus another's, on the same draws of tasks."""
 
@@ -61,6 +74,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     bad: int
     tasks: int
     runs: int
+    note: str
+    """:data:`FEW_TASKS` where no figure has an interval because of that, else empty."""
     compared: str
     """The system that is compared with the others: the first one that is about this, else the first."""
     rows: list[Row]
@@ -114,7 +129,8 @@ def evaluate(
     in_sample_too : bool
         Whether figures of runs that a system was fitted on may stand beside others; they are marked.
     draws : int
-        Resamplings of the tasks behind each interval.
+        Resamplings of the tasks behind each interval; there is none with fewer than :data:`LEAST_TASKS` tasks in a
+        class.
 
     Raises
     ------
@@ -173,11 +189,15 @@ def choose(runs: Sequence[LabelledRun], target: Target | None) -> list[tuple[Que
         if (question.key == "steps" and asked) or len(kinds) == 2:
             found.append((question, asked))
         elif asked:
-            lacking.append(f"{question.title}: all {len(asked)} cases are {'bad' if True in kinds else 'good'}")
+            kind = "bad" if True in kinds else "good"
+            all_are = "the only case is" if len(asked) == 1 else f"all {len(asked):,} cases are"
+            lacking.append(f"{question.title}: {all_are} {kind}")
     if not found:
         wanted = f" for the target {target}" if target is not None else ""
-        why = "; ".join(lacking) or "expected labels.hijacked, labels.success or labels.error_step"
-        raise EvaluationError(f"these {len(runs)} runs have no labels to judge by{wanted}: {why}")
+        helping = [label for label, answered in HELPING.items() if target in (None, answered)]
+        why = "; ".join(lacking) or f"expected {' or '.join(helping)}"
+        have = "this run has" if len(runs) == 1 else f"these {len(runs):,} runs have"
+        raise EvaluationError(f"{have} no labels to judge by{wanted}: {why}")
     return found
 
 
@@ -196,6 +216,8 @@ def judge(question: Question, asked: Sequence[Case], systems: Sequence[System], 
         Resamplings of the tasks behind each interval.
     """
     runs = list({case.run.id: case.run for case in asked}.values())
+    few = few_tasks(asked)
+    draws = 0 if few else draws
     tasks = Resamples([case.run.group for case in asked], draws=draws)
     estimates = [_estimates(question, asked, system, tasks) for system in systems]
     compared = next((at for at, system in enumerate(systems) if system.about == question.target), 0)
@@ -207,12 +229,21 @@ def judge(question: Question, asked: Sequence[Case], systems: Sequence[System], 
         bad=sum(case.bad for case in asked),
         tasks=tasks.tasks,
         runs=len(runs),
+        note=FEW_TASKS if few else "",
         compared=systems[compared].name,
         rows=[
             _row(question, asked, system, found, None if at == compared else estimates[compared], runs, draws)
             for at, (system, found) in enumerate(zip(systems, estimates, strict=True))
         ],
     )
+
+
+def few_tasks(asked: Sequence[Case]) -> bool:
+    """Tell whether one of the classes there are, bad or good, comes from fewer than :data:`LEAST_TASKS` tasks."""
+    tasks: dict[bool, set[str]] = {}
+    for case in asked:
+        tasks.setdefault(case.bad, set()).add(case.run.group)
+    return any(len(groups) < LEAST_TASKS for groups in tasks.values())
 
 
 def _estimates(question: Question, asked: Sequence[Case], system: System, tasks: Resamples) -> dict[str, Estimate]:
@@ -276,7 +307,7 @@ def _parts(question: Question, asked: Sequence[Case], system: System, draws: int
     for name in names:
         own = [case for case in asked if case.run.part == name]
         answer = answers(question, own, system).get(question.headline)
-        tasks = Resamples([case.run.group for case in own], draws=draws)
+        tasks = Resamples([case.run.group for case in own], draws=0 if few_tasks(own) else draws)
         figure = tasks.estimate(answer.groups, answer.compute).figure() if answer is not None else Figure(None)
         parts.append(Part(name, figure))
     return parts

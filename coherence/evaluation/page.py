@@ -69,9 +69,10 @@ def render_page(found: Evaluation, *, title: str = "coherence eval") -> str:
 
 
 def _section(section: Section) -> str:
+    note = f"; <strong>{escape(section.note)}</strong>" if section.note else ""
     return "\n".join(
         (
-            f"<section><h2>{escape(section.title)}</h2><p>{escape(asked(section))}</p>",
+            f"<section><h2>{escape(section.title)}</h2><p>{escape(asked(section))}{note}</p>",
             _figures(section),
             _where(section),
             _differences(section),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from coherence.evaluation.comparing import Evaluation, Section
+from coherence.evaluation.comparing import LEAST_TASKS, Evaluation, Section
 from coherence.evaluation.judging import QUESTIONS, Measure
 from coherence.evaluation.resampling import Figure
+from coherence.records import number_of
 
 QUESTION = {question.key: question for question in QUESTIONS}
 
@@ -50,15 +51,23 @@ def spread(figure: Figure, measure: Measure, *, signed: bool = False) -> str:
 
 def counted(found: Evaluation) -> str:
     """Return what was judged, in numbers."""
-    unused = f"; {found.unused} runs have no label that is asked about" if found.unused else ""
-    return f"{found.runs:,} labelled runs of {found.tasks:,} tasks, {found.steps:,} steps{unused}"
+    have = "has" if found.unused == 1 else "have"
+    unused = f"; {number_of(found.unused, 'run')} {have} no label that is asked about" if found.unused else ""
+    runs, tasks, steps = (found.runs, "labelled run"), (found.tasks, "task"), (found.steps, "step")
+    return f"{number_of(*runs)} of {number_of(*tasks)}, {number_of(*steps)}{unused}"
 
 
 def asked(section: Section) -> str:
     """Return what a section's figures were computed from."""
     question = QUESTION[section.question]
-    good = f" and {section.cases - section.bad:,} {question.good}" if question.good else ""
-    return f"{section.bad:,} {question.bad}{good}, of {section.tasks:,} tasks"
+    good = f" and {_cases(section.cases - section.bad, question.good)}" if question.good else ""
+    return f"{_cases(section.bad, question.bad)}{good}, of {number_of(section.tasks, 'task')}"
+
+
+def _cases(count: int, plural: str) -> str:
+    """Return a count with what a question calls its cases: some kind of runs or calls."""
+    words = plural if count != 1 else plural.replace("runs", "run", 1).replace("calls", "call", 1)
+    return f"{count:,} {words}"
 
 
 def notes(found: Evaluation) -> list[str]:
@@ -71,7 +80,8 @@ def notes(found: Evaluation) -> list[str]:
     return [
         *said.values(),
         "An alarm figure of 100: it says nothing of too many of the bad ones, and would have to alarm always.",
-        "Below a figure: 95 % interval over tasks, drawn again 1,000 times; differences are of the same draws. "
+        "Below a figure: 95 % interval over tasks, drawn again 1,000 times, none where a class has fewer than "
+        f"{LEAST_TASKS} tasks; differences are of the same draws. "
         "The verdict is on the system that the others are taken from.",
         NOT_SAID,
     ]
@@ -82,5 +92,5 @@ def in_sample_note(found: Evaluation) -> list[str]:
     fitted = [system for system in found.systems if system.in_sample]
     if not fitted:
         return []
-    names = ", ".join(f"{system.name} ({system.in_sample:,} runs)" for system in fitted)
+    names = ", ".join(f"{system.name} ({number_of(system.in_sample, 'run')})" for system in fitted)
     return [f"* in-sample, too good by an unknown amount: fitted or tuned on some of these runs: {names}."]

@@ -31,7 +31,7 @@ def write(path: Path, *runs: dict[str, Any]) -> Path:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    runs = [{"id": f"r{at}", "group": f"t{at // 2}", "labels": {"success": at % 3 > 0}} for at in range(12)]
+    runs = [{"id": f"r{at}", "group": f"t{at // 2}", "labels": {"success": at % 3 > 0}} for at in range(18)]
     return write(tmp_path / "data.jsonl", *runs)
 
 
@@ -39,7 +39,7 @@ def scores(path: Path, header: dict[str, Any] | None = None) -> Path:
     lines: list[dict[str, Any]] = [] if header is None else [header]
     lines += [
         {"id": f"r{at}", "score": float(at % 3 == 0), "step_scores": [None, 0, 0, float(at % 3 == 0)]}
-        for at in range(12)
+        for at in range(18)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
@@ -66,15 +66,26 @@ def test_the_tables_fit_80_columns_and_every_question_is_answered() -> None:
 def test_json_holds_every_figure(data: Path) -> None:
     result = evaluate(data, "--metric", "repetition", "--metric", "index", "--json")
     found = json.loads(result.stdout)
-    assert (found["runs"], found["tasks"], found["steps"], found["unused"]) == (12, 6, 48, 0)
+    assert (found["runs"], found["tasks"], found["steps"], found["unused"]) == (18, 9, 72, 0)
     names = ["repetition", "index", "random", "length", "position", "injection phrases", "words far from goal"]
     assert [system["name"] for system in found["systems"]] == names
     assert [system["reference"] for system in found["systems"]] == [False, False, *[True] * 5]
     (section,) = found["sections"]
-    assert (section["question"], section["cases"], section["bad"]) == ("failure", 12, 4)
+    assert (section["question"], section["cases"], section["bad"]) == ("failure", 18, 6)
     length = next(row for row in section["rows"] if row["system"] == "length")
     assert length["figures"]["auroc"] == {"value": 0.5, "low": 0.5, "high": 0.5}  # all runs have four steps
     assert length["differences"]["auroc"]["verdict"] == "inside the noise"
+
+
+def test_few_tasks_have_no_interval_and_that_is_said(tmp_path: Path) -> None:
+    runs = [{"id": f"r{at}", "labels": {"success": at > 0}} for at in range(3)]
+    few = write(tmp_path / "few.jsonl", *runs)
+    line = "too few tasks for an interval"
+    table = evaluate(few, "--metric", "repetition").stdout
+    assert line in table and "1 failed run and 2 runs that succeeded, of 3 tasks" in table
+    (section,) = json.loads(evaluate(few, "--metric", "repetition", "--json").stdout)["sections"]
+    length = next(row for row in section["rows"] if row["system"] == "length")
+    assert (section["note"], length["figures"]["auroc"]) == (line, {"value": 0.5, "low": None, "high": None})
 
 
 def test_scores_of_another_system_are_judged_alone_or_beside_a_metric(data: Path, tmp_path: Path) -> None:
@@ -88,7 +99,7 @@ def test_scores_of_another_system_are_judged_alone_or_beside_a_metric(data: Path
 
 
 def test_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:
-    runs: list[dict[str, Any]] = [{"id": f"r{at}", "labels": {"success": at % 3 > 0}} for at in range(12)]
+    runs: list[dict[str, Any]] = [{"id": f"r{at}", "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs, {"id": "unlabelled"})
     result = evaluate(data, "--scores", scores(tmp_path / "theirs.jsonl", {"system": "theirs"}), "--json")
     assert result.exit_code == 0, result.stderr
@@ -96,7 +107,7 @@ def test_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:
 
 
 def test_in_sample_beside_held_out_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
-    runs = [{"id": f"r{at}", "split": "dev", "labels": {"success": at % 3 > 0}} for at in range(12)]
+    runs = [{"id": f"r{at}", "split": "dev", "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs)
     theirs = scores(tmp_path / "theirs.jsonl", {"system": "theirs", "fitted_on": "none"})
     result = evaluate(data, "--scores", theirs, "--metric", "repetition")
@@ -107,7 +118,7 @@ def test_in_sample_beside_held_out_is_refused_unless_it_is_asked_for(tmp_path: P
     assert shown.exit_code == 0
     assert "repetition*" in shown.stdout and "* in-sample, too good" in shown.stdout
     # Scores fitted on the very same runs may stand beside.
-    alike = scores(tmp_path / "alike.jsonl", {"system": "alike", "fitted_on": [f"run r{at}" for at in range(12)]})
+    alike = scores(tmp_path / "alike.jsonl", {"system": "alike", "fitted_on": [f"run r{at}" for at in range(18)]})
     assert evaluate(data, "--scores", alike, "--metric", "repetition").exit_code == 0
 
 
@@ -183,7 +194,7 @@ def test_a_target_chooses_the_question() -> None:
     ("runs", "message"),
     [
         ([{"id": "a"}], "no labels to judge by"),
-        ([{"id": "a", "labels": {"success": True}}], "all 1 cases are good"),
+        ([{"id": "a", "labels": {"success": True}}], "the only case is good"),
         ([{"id": "a", "labels": {"success": 1}}], "data.jsonl:1: Expected `bool | null`"),
         ([{"id": "a"}, {"id": "a"}], "data.jsonl:2: the id 'a' is that of"),
         ([], "the file is empty"),
@@ -230,7 +241,7 @@ def test_an_output_that_cannot_be_written_is_named(data: Path, tmp_path: Path, m
 
 def test_hostile_names_cannot_reach_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b[2J[bold][/red]\u202e\ud800"
-    runs = [{"id": f"r{at}", "source": evil + str(at % 2), "labels": {"success": at % 3 > 0}} for at in range(12)]
+    runs = [{"id": f"r{at}", "source": evil + str(at % 2), "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs)
     theirs = scores(tmp_path / "theirs.jsonl", {"system": evil})
     result = evaluate(data, "--scores", theirs)

@@ -149,11 +149,13 @@ def test_each_run_is_asked_what_its_labels_tell() -> None:
 @pytest.mark.parametrize(
     ("runs", "target", "message"),
     [
-        ([run("a")], None, "these 1 runs have no labels to judge by: expected labels.hijacked, labels.success or"),
-        ([run("a", success=True)], None, "Runs: failed against succeeded: all 1 cases are good"),
-        ([run("a", success=False)], None, "Runs: failed against succeeded: all 1 cases are bad"),
+        ([run("a")], None, "this run has no labels to judge by: expected labels.hijacked or labels.success or"),
+        ([run("a", success=True)], None, "Runs: failed against succeeded: the only case is good"),
+        ([run("a", success=False)], None, "Runs: failed against succeeded: the only case is bad"),
         ([run("a", success=True), run("b", success=False)], "hijack", "for the target hijack"),
         ([], None, "these 0 runs have no labels"),
+        ([run("a")], "step", r"for the target step: expected labels\.error_step$"),
+        ([run("a")], "failure", r"for the target failure: expected labels\.success$"),
     ],
 )
 def test_labels_that_answer_nothing_are_refused(runs: list[LabelledRun], target: None, message: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from coherence.evaluation.baselines import baselines
 from coherence.evaluation.comparing import Evaluation, evaluate
 from coherence.evaluation.page import render_page, write_page
+from coherence.evaluation.resampling import Figure
 from coherence.evaluation.systems import of_steps
 from evaluation.making import run
 
@@ -75,3 +76,34 @@ def test_hostile_names_are_text() -> None:
 def test_the_same_page_for_the_same_evaluation(tmp_path: Path) -> None:
     write_page(tmp_path / "page.html", found())
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == render_page(found())
+
+
+def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None:
+    def of(count: int) -> Evaluation:
+        # Six succeeded, and as many as asked for failed: each a task of its own.
+        runs = [run(f"g{at}", success=True) for at in range(6)]
+        runs += [run(f"b{at}", success=False) for at in range(count)]
+        return evaluate(runs, [of_steps("mine", {one.id: [None, 0.5, float(one.id[0] == "b")] for one in runs})])
+
+    few, enough = of(4), of(5)
+    assert few.sections[0].rows[0].figures["auroc"] == Figure(1.0)
+    assert enough.sections[0].rows[0].figures["auroc"] == Figure(1.0, 1.0, 1.0)
+    assert "too few tasks for an interval" in checked(render_page(few)).text
+    assert "too few tasks for an interval" not in checked(render_page(enough)).text
+
+
+def test_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_that() -> None:
+    def noted(groups: int) -> str:
+        runs = [run(f"r{at}", "uaa", group=f"t{at % groups}", error_step=1) for at in range(20)]
+        return evaluate(runs, [of_steps("mine", {one.id: [None, 1.0, 0.0] for one in runs})]).sections[0].note
+
+    assert (noted(4), noted(5)) == ("too few tasks for an interval", "")
+
+
+def test_one_is_said_in_the_singular() -> None:
+    runs = [run("b", success=False), run("g", success=True), run("x", hijacked=True)]
+    text = checked(
+        render_page(evaluate(runs, [of_steps("mine", {one.id: [None, 0.5, 0.5] for one in runs})], target="failure"))
+    ).text
+    assert "1 failed run and 1 run that succeeded, of 2 tasks" in text
+    assert "; 1 run has no label that is asked about" in text
