@@ -34,6 +34,9 @@ SIGNALS = (
 """What pressure is made of: the vitals and one minus the index."""
 
 
+_WEIGHTS = "weights must be a table, 'default' or 'classic'"
+
+
 def disabled() -> bool:
     """Tell whether ``COHERENCE_DISABLED`` switches the package off (any value but empty, 0, false, no, off)."""
     return os.environ.get("COHERENCE_DISABLED", "").strip().lower() not in ("", "0", "false", "no", "off")
@@ -330,7 +333,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             for name, weight in self.weights.items():
                 check_number(f"weights[{name!r}]", weight, least=0.0)
         elif self.weights not in ("default", "classic", None):
-            raise ValueError(f"weights must be a table, 'default' or 'classic', not {self.weights!r}")
+            raise ValueError(f"{_WEIGHTS}, not {self.weights!r}")
         for table in ("weights", "min_std", "cold_mean"):
             for name in getattr(self.pressure, table):
                 if name not in SIGNALS:
@@ -369,6 +372,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             given = _read_toml(given)
         if not isinstance(given, Mapping):
             raise TypeError(f"config must be a MonitorConfig, a mapping or the path of a TOML file, not {given!r}")
+        weights = given.get("weights")
+        if not isinstance(weights, Mapping) and weights not in ("default", "classic", None):
+            # msgspec would not say what there is
+            raise ValueError(f"{where}: {_WEIGHTS}, not {weights!r}")
         try:
             return msgspec.convert(given, cls, strict=True, dec_hook=_read_table)
         except msgspec.ValidationError as error:

@@ -223,7 +223,8 @@ def lookup(group: Group, name: str) -> Any:
     """
     plugin = _find(group, name)
     if plugin is None:
-        known = ", ".join(plugin.name for plugin in available(group)) or "none"
+        own = BUILT_IN if group == "extractors" else ()
+        known = ", ".join((*own, *(plugin.name for plugin in available(group)))) or "none"
         raise PluginError(f"no {group[:-1]} is called {name!r}; known: {known}")
     return plugin.load()
 

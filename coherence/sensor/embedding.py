@@ -69,6 +69,11 @@ class EmbeddingCache:
     def __init__(self, embedder: Embedder, max_texts: int = MAX_TEXTS, *, book: VectorBook | None = None) -> None:
         if isinstance(embedder, type):
             raise TypeError(f"embedder: pass an instance, {embedder.__name__}(...), not the class")
+        if isinstance(embedder, str):
+            raise TypeError(
+                f"embedder: a name such as {embedder!r} is for the command line; pass an instance, such as "
+                "HashingEmbedder() of coherence.providers"
+            )
         if not callable(getattr(embedder, "embed", None)) or not callable(getattr(embedder, "embed_batch", None)):
             raise TypeError(f"embedder must have embed and embed_batch, {type(embedder).__name__} does not")
         if isinstance(max_texts, bool) or not isinstance(max_texts, int):
