@@ -21,6 +21,7 @@ import msgspec
 from coherence.appraise.betting import Wager
 from coherence.appraise.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
 from coherence.appraise.shipped import SHIPPED
+from coherence.records import number_of
 
 ALPHA = 0.05
 """The probability that a calibration that holds is ever found not to, however often one looks."""
@@ -191,7 +192,8 @@ class Watch(msgspec.Struct, kw_only=True):
         said += f"shipped (from {self.source})" if self.source else "shipped"
         if self.judged:
             low, high = clopper_pearson(self.alarmed, self.judged)
-            said += f"; of {self.judged} own good runs {self.alarmed} alarmed ({100 * low:.2g} to {100 * high:.2g} %)"
+            judged = number_of(self.judged, "own good run")
+            said += f"; of {judged} {self.alarmed} alarmed ({100 * low:.2g} to {100 * high:.2g} %)"
         if self.drift != "holds":
             return f"{said}; does not hold: {self._found()}, and own runs set it from {least_runs(self.budget)} on"
         return f"{said}; own runs set it from {needed_runs(self.budget)} on"

@@ -18,7 +18,7 @@ from coherence.config import disabled
 from coherence.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
-from coherence.records import excerpt, one_line
+from coherence.records import excerpt, number_of, one_line
 
 WIDTH = 80
 """Columns of the output where no terminal is narrower."""
@@ -103,7 +103,7 @@ def _lines(found: Blame, top: int) -> Iterator[str]:
         yield f"{line.ljust(indent)}{why.pop(0)}" if beside else line
         yield from (" " * indent + part for part in why)
     if len(found.steps) > top:
-        yield f"and {len(found.steps) - top} more steps (--top)"
+        yield f"and {number_of(len(found.steps) - top, 'more step')} (--top)"
     yield ""
     rows = [(_name(a.agent), str(a.step), f"{a.share:.0%}", str(a.steps)) for a in found.agents[:top]]
     yield from aligned([("agent", "likeliest step", "share", "of steps"), *rows])

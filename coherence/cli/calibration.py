@@ -36,8 +36,8 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
     from coherence.evidence.session import began_as
     from coherence.store.runs import UNCOUNTED, newest_run, write_label
 
-    with opened(store) as kept:
-        row = find_sessions(kept, target)[-1]
+    with opened(store, option=False) as kept:
+        row = find_sessions(kept, target, file=False)[-1]
         if row.source in UNCOUNTED:
             raise click.UsageError(
                 f"{row.agent}/{row.session} is of the source {row.source!r}, which counts for nothing"
@@ -66,9 +66,10 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
     is. After a reset, a session that goes on tells its newest run again. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import opened
+    from coherence.records import number_of
     from coherence.store.runs import forget_runs, run_agents
 
-    with opened(store) as kept:
+    with opened(store, option=False) as kept:
         agents = sorted({*run_agents(kept), *(row.agent for row in kept.sessions())})
         if agent is not None and agent not in agents:
             raise click.UsageError(f"no agent is called {agent!r}; there are: {', '.join(agents) or 'none'}")
@@ -79,7 +80,9 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
             if as_json:
                 sys.stdout.write(json.dumps(removed, indent=2) + "\n")
             for name, count in removed.items() if not as_json else ():
-                _write(f"{name}: {count} runs, their labels and what was learned from them are forgotten")
+                its = "its label" if count == 1 else "their labels"
+                it = "it" if count == 1 else "them"
+                _write(f"{name}: {number_of(count, 'run')}, {its} and what was learned from {it} are forgotten")
             return
         found = [_plain(kept, name) for name in chosen]
     if as_json:
@@ -138,9 +141,11 @@ def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
 def _print(one: dict[str, Any]) -> None:
     """Print how one agent stands, no line wider than a terminal."""
     from coherence.cli.columns import aligned
+    from coherence.records import number_of
 
     runs, risk = one["runs"], one["risk"]
-    _write(f"{one['agent']}: {runs['good']} good runs, {runs['bad']} bad, {runs['unlabelled']} without a label")
+    good = number_of(runs["good"], "good run")
+    _write(f"{one['agent']}: {good}, {runs['bad']} bad, {runs['unlabelled']} without a label")
     for each in one["thresholds"]:
         _write(f"{each['metric']}, budget {100 * each['budget']:g} %: {each['words']}", indent=2)
         if each["value"] is not None:
@@ -154,9 +159,10 @@ def _print(one: dict[str, Any]) -> None:
     _write(f"risk: {use}; e-value of a change {turn} {risk['e_value']:.1f} of {risk['limit']:.0f}", indent=2)
     if risk["blocks"]:
         fixed, learned = risk["fixed_loss"], risk["learned_loss"]
+        seen = f"{number_of(risk['runs'], 'run')} in {number_of(risk['blocks'], 'block')}"
         _write(
             f"pairs of good and bad runs ranked wrongly: {fixed:.0%} by the fixed weights, {learned:.0%} by the "
-            f"learned ones before they saw them ({risk['runs']} runs in {risk['blocks']} blocks)",
+            f"learned ones before they saw them ({seen})",
             indent=4,
         )
     table = [("metric", "fixed", "learned")]

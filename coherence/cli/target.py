@@ -34,10 +34,14 @@ def default_store() -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Store]:
-    """Open a store that must exist; anything wrong with it becomes a usage error, and nothing is changed."""
+def opened(path: Path, *, option: bool = True) -> Iterator[Store]:
+    """Open a store that must exist; anything wrong with it becomes a usage error, and nothing is changed.
+
+    ``option`` tells whether the command can be told another store by an option or the environment.
+    """
     if not path.is_file():
-        raise click.UsageError(f"{path}: no such file; name a store with --store or COHERENCE_STORE")
+        hint = "; name a store with --store or COHERENCE_STORE" if option else "; STORE is the file of a store"
+        raise click.UsageError(f"{path}: no such file{hint}")
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
     if not header.startswith(MAGIC):
@@ -63,8 +67,11 @@ def split_target(target: str | None, store: Path | None) -> tuple[Path, str | No
     return store or default_store(), target
 
 
-def find_sessions(store: Store, name: str | None) -> list[SessionRow]:
-    """Return the sessions that a name means: AGENT/SESSION, an agent's newest, or a session's; all without a name."""
+def find_sessions(store: Store, name: str | None, *, file: bool = True) -> list[SessionRow]:
+    """Return the sessions that a name means: AGENT/SESSION, an agent's newest, or a session's; all without a name.
+
+    ``file`` tells whether the name could have been that of a file.
+    """
     rows = store.sessions()
     if name is None:
         return rows
@@ -78,4 +85,5 @@ def find_sessions(store: Store, name: str | None) -> list[SessionRow]:
     if of_session:
         return of_session
     known = ", ".join(f"{row.agent}/{row.session}" for row in rows[-5:]) or "none"
-    raise click.UsageError(f"no file and no session is called {name!r}; the newest sessions are: {known}")
+    what = "no file, no agent and no session" if file else "no agent and no session"
+    raise click.UsageError(f"{what} is called {name!r}; the newest sessions are: {known}")

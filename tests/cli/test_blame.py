@@ -35,6 +35,8 @@ def test_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
     assert lines[lines.index("") + 1].split() == ["step", "share", "agent", "why"]
     assert "assumption" in result.stdout
     assert "and 3 more steps (--top)" in lines
+    four = blame(WHOWHEN, "--run", "whowhen/algorithm/114", "--top", 4)
+    assert "and 1 more step (--top)" in four.stdout.splitlines()
 
 
 def test_without_a_name_every_run_is_one_line() -> None:
