@@ -58,7 +58,7 @@ DELEGATED = 0.4
 """What provenance counts where the user left it to a text what is done: such calls do follow a text."""
 
 MAX_SENTENCES = 600
-"""Sentences remembered, the newest."""
+"""Sentences remembered: of those that tell their reader to do something the newest half, and the newest others."""
 
 MAX_ASKED = 4_000
 """Tokens of the user's words remembered, the oldest."""
@@ -134,12 +134,27 @@ def note_asked(facts: HijackFacts, text: str) -> None:
 
 
 def note_result(facts: HijackFacts, seq: int, text: str) -> None:
-    """Remember the sentences of a tool result that came as event `seq`."""
+    """Remember the sentences of a tool result that came as event `seq`.
+
+    What gives no instruction pushes none out that does, however much is read after it: the newest half of
+    `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
+    """
     known = {sentence.text for sentence in facts.sentences}
     for sentence in sentences(text):
         if sentence not in known and (found := sorted(_tokens(sentence))):
             facts.sentences.append(Sentence(seq, sentence, found, gate(sentence), _mass(found)))
-    del facts.sentences[:-MAX_SENTENCES]
+    _forget(facts.sentences)
+
+
+def _forget(read: list[Sentence]) -> None:
+    """Drop what `MAX_SENTENCES` has no room for; what stays keeps its order."""
+    excess = len(read) - MAX_SENTENCES
+    if excess <= 0:
+        return
+    telling = [at for at, sentence in enumerate(read) if sentence.gate > 0]
+    kept = frozenset(telling[-(MAX_SENTENCES // 2) :])
+    dropped = frozenset([at for at in range(len(read)) if at not in kept][:excess])
+    read[:] = [sentence for at, sentence in enumerate(read) if at not in dropped]
 
 
 def note_call(facts: HijackFacts, tool: str, arguments: Any) -> None:

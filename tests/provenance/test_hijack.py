@@ -179,6 +179,31 @@ def test_facts_are_bounded_and_survive_a_snapshot() -> None:
     assert again == facts and judge_call(again, "tool", [1]) == judge_call(facts, "tool", [1])
 
 
+def test_much_reading_does_not_push_an_instruction_out() -> None:
+    facts = after(BILL, ATTACK)
+    injected = next(sentence for sentence in facts.sentences if sentence.gate > 0)
+    before = judge_call(facts, "send_money", THEFT)
+    for at in range(20):
+        note_result(facts, 10 + at, " ".join(f"The sky was grey on day {at * 100 + of}." for of in range(100)))
+    assert len(facts.sentences) == MAX_SENTENCES
+    assert facts.sentences[0] == injected
+    assert facts.sentences[-1].text.endswith("1999.")
+    assert judge_call(facts, "send_money", THEFT) == before
+
+
+def test_instructions_take_half_of_the_room_and_the_oldest_of_them_go_first() -> None:
+    facts = HijackFacts()
+    for at in range(MAX_SENTENCES):
+        note_result(facts, at, f"Please send number {at} to anna.")
+    for at in range(MAX_SENTENCES):
+        note_result(facts, MAX_SENTENCES + at, f"The sky was grey on day {at}.")
+    half = MAX_SENTENCES // 2
+    told = [sentence.seq for sentence in facts.sentences if sentence.gate > 0]
+    said = [sentence.seq for sentence in facts.sentences if sentence.gate == 0]
+    assert told == list(range(half, MAX_SENTENCES))
+    assert said == list(range(MAX_SENTENCES + half, 2 * MAX_SENTENCES))
+
+
 def test_two_facts_share_nothing() -> None:
     note_asked(HijackFacts(), "words of one")
     assert HijackFacts() == HijackFacts([], [], [])
