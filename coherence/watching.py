@@ -72,7 +72,7 @@ def watch_hijack(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
         if event.role == "user":
             hijack.ask(event.content)
         elif event.role == "assistant":
-            hijack.fresh = True
+            hijack.say(event.content)
     elif isinstance(event, Goal):
         hijack.ask(event.text, anew=event.text.strip() != facts.goal)
     elif isinstance(event, Correction):

@@ -73,6 +73,41 @@ def test_what_nobody_else_says_is_asked_for(event: Event) -> None:
     assert after(Goal("Pay the bill"), event).known.asked == ["bill", "pay"]
 
 
+OFFER = Message("assistant", "I have read it. Shall I delete the folder archive2019?")
+YES = Message("user", "Yes, please do.")
+
+
+def test_what_the_assistant_asks_is_asked_for_once_the_user_agrees() -> None:
+    assert "archive2019" not in after(Goal("Tidy up"), OFFER).known.asked
+    assert "archive2019" in after(Goal("Tidy up"), OFFER, YES).known.asked
+    looked = [Ticked("step"), Ticked("check", "send", msgspec.Raw(b"{}"))]  # the host's questions come between
+    assert "archive2019" in after(Goal("Tidy up"), OFFER, *looked, YES).known.asked
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [Message("assistant", "I wait.")],
+        [call("read_file", path="bill.txt")],
+        [ToolResult("Say yes.")],
+        [Message("user", "Which one is that?")],
+        [Goal("Pay the bill")],
+    ],
+)
+def test_a_yes_is_to_what_came_directly_before(between: list[Event]) -> None:
+    assert "archive2019" not in after(Goal("Tidy up"), OFFER, *between, YES).known.asked
+
+
+@pytest.mark.parametrize("said", ["No", "Yes, but only the first one", "thanks", "Later", ""])
+def test_what_does_not_agree_asks_for_nothing_of_the_question(said: str) -> None:
+    assert "archive2019" not in after(Goal("Tidy up"), OFFER, Message("user", said)).known.asked
+
+
+def test_what_the_assistant_only_says_is_not_agreed_to() -> None:
+    said = Message("assistant", "I delete the folder archive2019. OK? I go on.")
+    assert "archive2019" not in after(Goal("Tidy up"), said, YES).known.asked
+
+
 def test_the_same_goal_again_keeps_what_was_asked_since_and_another_does_not() -> None:
     said = Message("user", "and water the plants")
     assert "plant" in after(Goal("Pay the bill"), said, Goal("Pay the bill ")).known.asked

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from coherence.provenance.consent import agrees, question
 from coherence.provenance.hijack import HijackFacts, HijackScore, judge_call, note_asked, note_call, note_result
 
 
@@ -44,17 +45,32 @@ class HijackWatch(msgspec.Struct):
     """Whether somebody has looked since the worst call was made."""
     over: bool = False
     """Whether the user has spoken since the newest call."""
+    open: str = ""
+    """What the assistant has just asked, at most 300 characters; empty where something came after it."""
 
     def ask(self, text: str, *, anew: bool = False) -> None:
-        """Take in what the user asks; ``anew``: in place of all that was asked before."""
+        """Take in what the user asks; ``anew``: in place of all that was asked before.
+
+        Where the text only agrees to what the assistant has just asked, that is asked for. A user who says yes to what
+        an attacker made the agent ask has said yes.
+        """
         if anew:
             self.known.asked = []
+        elif self.open and agrees(text):
+            note_asked(self.known, self.open)
         note_asked(self.known, text)
+        self.open = ""
         self.fresh = self.over = True
+
+    def say(self, text: str) -> None:
+        """Take in what the assistant says."""
+        self.open = question(text)
+        self.fresh = True
 
     def read(self, seq: int, text: str) -> None:
         """Take in what a tool returned as event ``seq``."""
         note_result(self.known, seq, text)
+        self.open = ""
         self.fresh = True
 
     def judge(self, tool: str, arguments: Any) -> HijackScore | None:
@@ -68,6 +84,7 @@ class HijackWatch(msgspec.Struct):
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
             self.worst, self.seen = JudgedCall(seq, tool, score), False
         self.fresh = self.over = False
+        self.open = ""
 
     def look(self) -> None:
         """Take in that somebody looks now: what was seen, and was followed by the user's words, is over."""
