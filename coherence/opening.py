@@ -173,7 +173,7 @@ def _rules(wanted: Wanted) -> list[Rule]:
     if taken:
         raise ValueError(f"rules: the name {taken[0]!r} is one of this package's own; call yours otherwise")
     named = [name for name in wanted.config.rules if name.partition(".")[0] not in OWN_RULES and name not in given]
-    return [*wanted.rules, *map(create_rule, named)]
+    return [*wanted.rules, *(create_rule(name, OWN_RULES | given) for name in named)]
 
 
 def _column(

@@ -213,8 +213,8 @@ def available(group: Group = "metrics") -> list[Plugin]:
     return [plugin for _, plugin in sorted({**found, **_registered[group]}.items())]
 
 
-def lookup(group: Group, name: str) -> Any:
-    """Return the class, instance or factory behind a name.
+def lookup(group: Group, name: str, besides: Iterable[str] = ()) -> Any:
+    """Return the class, instance or factory behind a name; ``besides``: names that need no plug-in, for the message.
 
     Raises
     ------
@@ -223,8 +223,8 @@ def lookup(group: Group, name: str) -> Any:
     """
     plugin = _find(group, name)
     if plugin is None:
-        own = BUILT_IN if group == "extractors" else ()
-        known = ", ".join((*own, *(plugin.name for plugin in available(group)))) or "none"
+        own = BUILT_IN if group == "extractors" else besides
+        known = ", ".join(sorted({*own, *(plugin.name for plugin in available(group))})) or "none"
         raise PluginError(f"no {group[:-1]} is called {name!r}; known: {known}")
     return plugin.load()
 
@@ -276,15 +276,15 @@ def check_rule(rule: object) -> None:
         raise TypeError(f"rule {name!r} cannot be called with state, reading and appraisal")
 
 
-def create_rule(name: str) -> Rule:
-    """Return a rule by name.
+def create_rule(name: str, besides: Iterable[str] = ()) -> Rule:
+    """Return a rule by name; ``besides``: names of rules that need no plug-in, for the message.
 
     Raises
     ------
     PluginError
         If nobody offers the name, or what is offered is no rule.
     """
-    target: Any = lookup("rules", name)
+    target: Any = lookup("rules", name, besides)
     try:
         made: Any = target() if inspect.isclass(target) else target
         check_rule(made)

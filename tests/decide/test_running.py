@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from coherence import Monitor, Store, register
+from coherence.decide.rules import OWN_RULES
+from coherence.errors import PluginError
 from coherence.findings import Appraisal, Finding
 from coherence.providers import HashingEmbedder
 from coherence.records import Reading
@@ -222,3 +224,12 @@ def test_two_foreign_rules_that_block_replay_in_any_order_of_their_scores(tmp_pa
         assert refused.kind == "block" and "until high, low calms down" in refused.message
     report = replayed(path)
     assert (report.equal, report.kept) == (report.ticks, 0)
+
+
+def test_an_unknown_rule_is_refused_and_all_that_are_known_are_named() -> None:
+    config: dict[str, Any] = {"rules": {"goal_hijak": {"most": "warn"}}}
+    with pytest.raises(PluginError, match="no rule is called 'goal_hijak'; known: ") as refused:
+        Monitor(embedder=False, rules=[Mine(lambda state: None)], config=config)
+    named = str(refused.value).partition("known: ")[2].split(", ")
+    assert set(named) >= OWN_RULES | {"mine"}
+    assert named == sorted(named)
