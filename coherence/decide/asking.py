@@ -12,7 +12,7 @@ from coherence.decide.budgets import is_budget
 from coherence.decide.destructive.classify import classify
 from coherence.decide.destructive.danger import Danger
 from coherence.decide.destructive.table import DEFAULT
-from coherence.decide.hijacking import asked_call
+from coherence.decide.hijacking import allowed, asked_call
 from coherence.decide.regulator import make_decision, regulate
 from coherence.decide.standing import Standing
 from coherence.events import Ticked
@@ -81,7 +81,7 @@ def answer(
         asked = [_softened(finding) if finding.acts == "block" else finding for finding in asked]
     extra = _ends(blocking, standing, config) if refused else ""
     if not refused and any(finding.acts == "block" for finding in own):
-        extra = " Only this call is refused, until somebody unblocks the agent."
+        extra = " Only this call is refused; m.unblock() lets it through."
     return make_decision(seq, [*asked, *own], extra)
 
 
@@ -95,8 +95,9 @@ def of_itself(
     found = asked_call(seq, event.tool_name or "", bytes(event.arguments or b"null"), facts, limits)
     if found is None:
         return []
-    allowed = bool(standing.allowed) and key_of(event) in standing.allowed
-    return regulate([found], Standing(lifted=[found.rule] if allowed else []), facts.steps, config.rules)
+    lifted = [found.rule] if standing.allowed and key_of(event) in standing.allowed else []
+    made = regulate([found], Standing(lifted=lifted), facts.steps, config.rules)
+    return [allowed(finding) if finding.lifted else finding for finding in made]
 
 
 def key_of(event: Ticked) -> bytes:

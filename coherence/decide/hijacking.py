@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from coherence.decide.alarms import Limits
 from coherence.decide.quoting import flatten
 from coherence.decide.rules.making import shown_tool
 from coherence.facts import Facts
 from coherence.findings import DecisionKind, Finding
 from coherence.provenance.hijack import HijackScore
-from coherence.provenance.watch import JudgedCall, read_arguments
+from coherence.provenance.watch import JudgedCall, beginning, read_arguments
+from coherence.redact import redact
 
 RULE = "goal_hijack"
 """Name of the findings."""
 
 QUOTED = 120
 """Characters of the sentence that a finding quotes."""
+
+SHOWN = 80
+"""Characters of a call's arguments that a finding shows."""
+
+LET_THROUGH = "it was let through by unblock()"
+"""What is said of a call that would have been refused."""
 
 UNASKED = "which the user did not ask for"
 
@@ -37,11 +46,12 @@ def asked_call(seq: int, tool: str, arguments: bytes, facts: Facts, limits: Limi
     limits : Limits
         Above which values it warns and blocks.
     """
-    score = facts.hijack.judge(tool, read_arguments(arguments))
+    decoded = read_arguments(arguments)
+    score = facts.hijack.judge(tool, decoded)
     if score is None:
         return None
     blocks = score.value > limits.block.value
-    return _finding(JudgedCall(seq, tool, score), "block" if blocks else "warn", facts, limits)
+    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block" if blocks else "warn", facts, limits)
 
 
 def made_call(facts: Facts, limits: Limits) -> Finding | None:
@@ -52,9 +62,8 @@ def made_call(facts: Facts, limits: Limits) -> Finding | None:
 
 def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Limits) -> Finding:
     score = call.score
-    threshold = limits.warn.value
-    active, reaches = score.value > threshold, score.value >= threshold
-    exceeded, words = limits.block if severity == "block" else limits.warn
+    active, reaches = score.value > limits.warn.value, score.value >= limits.warn.value
+    threshold, words = limits.block if severity == "block" else limits.warn
     return Finding(
         rule=RULE,
         severity=severity,
@@ -62,24 +71,45 @@ def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Lim
         score=score.value,
         threshold=threshold,
         evidence=tuple(seq for seq in (score.seq, call.seq) if seq > 0),
-        why=f"{_why(call, facts)}; {score.value:.2f} is above {exceeded:.2f}: {words}" if reaches else "",
+        why=f"{_why(call, facts)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
         action="ask the user whether this call is wanted" if reaches else "",
     )
+
+
+def allowed(finding: Finding) -> Finding:
+    """Return the finding of a call that somebody has let through: it says so, and asks nobody again."""
+    return msgspec.structs.replace(finding, why=f"{finding.why}; {LET_THROUGH}", action="")
+
+
+def _compared(value: float, threshold: float) -> str:
+    """Say that a value is above a threshold, with as many digits as tell them apart: two, else three or more."""
+    if value <= threshold:
+        return f"{value:.2f} reaches {threshold:.2f}"
+    digits = next((most for most in range(2, 6) if f"{value:.{most}f}" != f"{threshold:.{most}f}"), 6)
+    return f"{value:.{digits}f} is above {threshold:.{digits}f}"
 
 
 def _why(call: JudgedCall, facts: Facts) -> str:
     score = call.score
     channels = f"provenance {score.provenance:.2f}, distance {score.distance:.2f}"
     if not score.sentence:
-        return f"{shown_tool(call.tool)}(…) is far from anything the user asked ({channels})"
+        return f"{_shown(call)} is far from anything the user asked ({channels})"
     event = f" (event {score.seq})" if score.seq > 0 else ", of an earlier session"
     quoted = flatten(score.sentence, QUOTED)
-    return f'{follows(call, facts)}{event}, {UNASKED}: "{quoted}" ({channels})'
+    return f'{_shown(call)} {_follows(call, facts)}{event}, {UNASKED}: "{quoted}" ({channels})'
 
 
-def follows(call: JudgedCall, facts: Facts) -> str:
-    """Say which call follows text of which tool, without quoting the text."""
-    return f"{shown_tool(call.tool)}(…) follows text inside {_source(call.score, facts)}"
+def _shown(call: JudgedCall) -> str:
+    """Return a call as a person can tell it from others; its arguments cannot end the brackets."""
+    plain = flatten(redact(call.arguments), SHOWN).translate(_BRACKETS)
+    return f"{shown_tool(call.tool)}({plain or '…'})"
+
+
+_BRACKETS = str.maketrans("()", "[]")
+
+
+def _follows(call: JudgedCall, facts: Facts) -> str:
+    return f"follows text inside {_source(call.score, facts)}"
 
 
 def _source(score: HijackScore, facts: Facts) -> str:
@@ -94,4 +124,4 @@ def told(facts: Facts) -> str:
         return ""
     if not worst.score.sentence:
         return f"{shown_tool(worst.tool)}(…) is far from anything the user asked"
-    return f"The call {follows(worst, facts)}, {UNASKED}"
+    return f"The call {shown_tool(worst.tool)}(…) {_follows(worst, facts)}, {UNASKED}"

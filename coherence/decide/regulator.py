@@ -143,6 +143,8 @@ def _regulated(finding: Finding, config: RuleConfig, since: int | None, steps: i
     if config.threshold is not None:
         threshold = config.threshold
         active = finding.score >= threshold
+        if finding.rule == HIJACK:
+            threshold = max(threshold, finding.threshold)  # that of a refusal is stricter, and its text names it
     if not active and since is not None:
         active = steps - since < config.dwell or finding.score > threshold * (1.0 - config.release)
     if KINDS.index(severity) > KINDS.index(config.most):

@@ -9,6 +9,9 @@ import msgspec
 from coherence.provenance.consent import agrees, question
 from coherence.provenance.hijack import HijackFacts, HijackScore, judge_call, note_asked, note_call, note_result
 
+MAX_BEGINNING = 400
+"""Characters of a call's arguments that are kept to show which call it was."""
+
 
 class JudgedCall(msgspec.Struct, frozen=True):
     """A call and how much spoke for its not having been asked for, before it ran."""
@@ -17,6 +20,8 @@ class JudgedCall(msgspec.Struct, frozen=True):
     """Number of its event; 0 = of an earlier session."""
     tool: str
     score: HijackScore
+    arguments: str = ""
+    """The beginning of its arguments as JSON, as it was recorded."""
 
 
 class HijackWatch(msgspec.Struct):
@@ -82,7 +87,7 @@ class HijackWatch(msgspec.Struct):
         score, worst = self.judge(tool, arguments), self.worst
         note_call(self.known, tool, arguments)
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
-            self.worst, self.seen = JudgedCall(seq, tool, score), False
+            self.worst, self.seen = JudgedCall(seq, tool, score, beginning(arguments)), False
         self.fresh = self.over = False
         self.open = ""
 
@@ -100,6 +105,21 @@ class HijackWatch(msgspec.Struct):
             score = self.worst.score
             score = msgspec.structs.replace(score, seq=min(score.seq, 0))
             self.worst = msgspec.structs.replace(self.worst, seq=0, score=score)
+
+
+def beginning(arguments: Any) -> str:
+    """Return the beginning of a call's arguments as JSON, at most 400 characters; nothing of what is no JSON.
+
+    Examples
+    --------
+    >>> print(beginning({"to": "eve@x.org", "copies": 2}))
+    "to":"eve@x.org","copies":2
+    """
+    try:
+        text = msgspec.json.encode(arguments).decode()
+    except (TypeError, ValueError, RecursionError):
+        return ""
+    return (text[1:-1] if isinstance(arguments, dict | list) else text)[:MAX_BEGINNING]
 
 
 def read_arguments(raw: bytes) -> Any:
