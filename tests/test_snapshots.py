@@ -132,10 +132,10 @@ def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
 def grown(rounds: int) -> bytes:
     with Monitor(embedder=False, config={"guidance": {"cooldown": 0}, "tick": "manual"}) as m:
         for at in range(rounds):
-            m.message("user", f"request {at} " + "x" * 30_000)
-            m.tool_call(f"tool{at}" * 200, {"path": f"/{at}/" + "p" * 5_000})
+            m.message("user", f"request {at} " + "x" * 300)
+            m.tool_call(f"tool{at}" * 200, {"path": f"/{at}/" + "p" * 500})
             values = " ".join(f"AB-{at}x{number}" for number in range(100))
-            m.tool_result(f"error {at} {values} " + "e" * 50_000, error=True)
+            m.tool_result(f"error {at} {values} " + "e" * 500, error=True)
             m.correction(f"not like {at}")
             m.memory(f"memory {at % 50}" + "y" * 100)
             m.usage(tokens_in=10**12, cost_usd=1e12, model=f"m{at}")
