@@ -22,8 +22,8 @@ class Grounding:
     result, or the arguments of the agent's own successful calls; a number also if it is rounded from one, or one
     simple step from two that stand near each other. A right id under another id's title, or in another version,
     is not grounded. An address that no call opened counts a quarter as ungrounded, a document cited by its id alone
-    although its title is known a tenth. Of a call only ids and addresses are checked. What may have been dropped from
-    memory is left out, see :mod:`coherence.provenance.sources`.
+    although its title is known a fifth, one cited with a title of no source fully. Of a call only ids and addresses
+    are checked. What may have been dropped from memory is left out, see :mod:`coherence.provenance.sources`.
 
     Range [0, 1], not inverted: 1 = everything is grounded. ``None`` where there is nothing to check, and for a
     provider that is no monitor's state: it does not tell statements from results (see :func:`compute_grounding`).

@@ -10,9 +10,10 @@ import msgspec
 from coherence.provenance.arithmetic import Reach, derived, rounded
 from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.extractors import extract
-from coherence.provenance.nearest import opened, other_title, other_version, similar, untitled
+from coherence.provenance.nearest import invented_title, opened, other_title, other_version, similar, untitled
 from coherence.provenance.normal_values import ends, fold, words
-from coherence.provenance.sources import SMALL, Given, known_words, lookup
+from coherence.provenance.sources import SMALL, Given, form_key, known_words, lookup
+from coherence.provenance.titles import title_of
 
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
@@ -26,7 +27,7 @@ KEPT = 8
 WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0}
 """Kind -> how much a value of it counts; 3 for all others: ids, addresses, paths, quotes. As tokens are weighed."""
 
-FAINT = {"unopened": 0.25, "untitled": 0.1}
+FAINT = {"unopened": 0.25, "untitled": 0.2}
 """Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
 
 WORDED = frozenset({"quote", "function", "name"})
@@ -47,7 +48,8 @@ class Flaw(msgspec.Struct, frozen=True):
     text: str
     """As stated, at most 80 characters."""
     flaw: str
-    """``absent``, ``altered`` (something like it came in), ``version``, ``title``, ``unopened`` or ``untitled``."""
+    """``absent``, ``altered`` (something like it came in), ``version``, ``title`` (it stands under that of another),
+    ``invented title`` (it stands under one that no source has), ``unopened`` or ``untitled``."""
     near: str = ""
     """What the sources have instead."""
     seq: int = 0
@@ -128,7 +130,7 @@ def judge_claims(
     unknown = max(len(stated) - MOST_JUDGED, 0)
     reach = Reach(given)
     for claim in stated[:MOST_JUDGED]:
-        flaw = _flaw(given, text, claim, plain, reach, cited=cited)
+        flaw = _flaw(given, text, claim, claims, plain, reach, cited=cited)
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
         weight = WEIGHTS.get(claim.kind, 3.0)
@@ -155,7 +157,16 @@ def _is_trivial(given: Given, claim: Claim) -> bool:
     return claim.kind == "function" and not given.code
 
 
-def _flaw(given: Given, text: str, claim: Claim, plain: Sequence[Claim], reach: Reach, *, cited: bool) -> Flaw | None:
+def _flaw(
+    given: Given,
+    text: str,
+    claim: Claim,
+    claims: Sequence[Claim],
+    plain: Sequence[Claim],
+    reach: Reach,
+    *,
+    cited: bool,
+) -> Flaw | None:
     """Return what is wrong with a claim, ``None`` if it is grounded."""
     if claim.kind == "quote":
         parts = [words(part) for part in _ELLIPSIS.split(claim.text)]
@@ -174,9 +185,13 @@ def _flaw(given: Given, text: str, claim: Claim, plain: Sequence[Claim], reach: 
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")
     if not cited:
         return None
-    found = other_title(given, text, claim)
-    if found is not None:
-        return _made(claim, "title", found)
+    if claim.kind in ("id", "url") and any(form_key(form) in given.records for form in claim.forms):
+        title = title_of(text, claim, claims)
+        found = other_title(given, claim, title)
+        if found is not None:
+            return _made(claim, "title", found)
+        if invented_title(given, claim, title):
+            return _made(claim, "invented title")
     if not opened(given, claim):
         return _made(claim, "unopened")
     return _made(claim, "untitled") if untitled(given, text, claim) else None

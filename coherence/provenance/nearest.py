@@ -6,10 +6,8 @@ import re
 
 from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import digest, words
-from coherence.provenance.sources import Given, form_key
-
-LEAST_TITLE = 2
-"""Words that make a title."""
+from coherence.provenance.sources import Given, form_key, known_words
+from coherence.provenance.titles import AROUND, LEAST_TITLE, STOP, Title, is_document
 
 SAME_TITLE = 0.5
 """Share of a title's words that stand beside the id where it is the right one."""
@@ -17,22 +15,13 @@ SAME_TITLE = 0.5
 OTHER_TITLE = 0.75
 """Share of a title's words beside another id from which it is that one's title."""
 
+KNOWN_TITLE = 0.5
+"""Share of a title's neighbouring words that stood so in a source where a source has it."""
+
 MOST_VERSIONS = 100
 """Versions of an id that are told apart."""
 
 _VERSION = re.compile(r"(.*\d)v\d{1,3}\Z", re.S)
-_DOCUMENT = re.compile(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
-_LINKED = re.compile(r"\[([^\]\n]{4,200})\]\(\s{0,4}\Z")
-_MARKED = re.compile(
-    r"\"([^\"\n]{4,200})\"|“([^”\n]{4,200})”|\*\*([^*\n]{4,200})\*\*|(?<![\w*])[*_]([^*_\n]{4,200})[*_](?![\w*])"
-)
-_BEFORE = re.compile(
-    r"(?:\A|[\n.;:!?)\]]|\s[-*•–—]\s)\s*((?:[^\n.;:!?()]|\.(?=\w)){4,120}?)\s*[(\[,–—-]\s*(?:arxiv:|doi:|id:?|cve:)?\s*\Z",
-    re.I,
-)
-_AFTER = re.compile(r"[)\]]?\s*(?:[:–—(-]|,\s)\s*([^\n.;()\[\]]{4,120})")
-_STOPS = "the a an of in on for and or to by with at from is are was as it its this that arxiv doi id cve"
-_STOP = frozenset(_STOPS.split())
 
 
 def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
@@ -76,50 +65,19 @@ def opened(given: Given, claim: Claim) -> bool:
 
     A list of results names an address; only a successful call that names it opens it.
     """
-    if claim.kind != "url" and not (claim.kind == "id" and _DOCUMENT.match(claim.forms[0])):
+    if claim.kind != "url" and not is_document(claim):
         return True
     return any(form_key(form) in given.opened for form in (*claim.forms, *claim.also))
 
 
-def title_of(text: str, claim: Claim) -> list[str]:
-    """Return the words of the title that an id or address is stated with; empty if there is none.
-
-    Examples
-    --------
-    >>> text = "See [Mistral 7B](https://arxiv.org/abs/2310.06825) and Attention Is All You Need (1706.03762)."
-    >>> title_of(text, Claim("url", "https://arxiv.org/abs/2310.06825", 17, ()))
-    ['mistral', '7b']
-    >>> title_of(text, Claim("id", "1706.03762", text.index("1706"), ()))
-    ['attention', 'all', 'you', 'need']
-    """
-    begin = text.rfind("\n", 0, claim.start) + 1
-    end = text.find("\n", claim.start)
-    end = len(text) if end < 0 else end
-    begin, end = max(begin, claim.start - 250), min(end, claim.start + len(claim.text) + 250)
-    before, after = text[begin : claim.start], text[claim.start + len(claim.text) : end]
-    found = _LINKED.search(before)
-    title = found[1] if found else ""
-    if not title and (marked := list(_MARKED.finditer(before))):
-        title = next(group for group in marked[-1].groups() if group)
-    if not title and (marked := list(_MARKED.finditer(after[:120]))):
-        title = next(group for group in marked[0].groups() if group)
-    if not title and (found := _BEFORE.search(before)):
-        title = re.split(r"\b(?:and|see|in|from|of|is|are)\b ", found[1])[-1] if len(found[1].split()) > 8 else found[1]
-    if not title and (found := _AFTER.match(after)):
-        title = found[1]
-    return [word for word in words(title) if word not in _STOP]
-
-
-def other_title(given: Given, text: str, claim: Claim) -> tuple[str, int] | None:
+def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | None:
     """Return the id that a stated title belongs to, and its event, if it is not the one it is stated with."""
     if claim.kind not in ("id", "url") or len(given.records) < 2:
         return None
-    own = next((given.records[key] for form in claim.forms if (key := form_key(form)) in given.records), None)
-    title = title_of(text, claim) if own is not None else []
-    title = [word for word in title if digest(word) in given.pairs]
-    if own is None or len(title) < LEAST_TITLE:
+    own = _record(given, claim)
+    wanted = [each for word in dict.fromkeys(title.words) if (each := digest(word)) in given.pairs]
+    if own is None or len(wanted) < LEAST_TITLE:
         return None
-    wanted = [digest(word) for word in dict.fromkeys(title)]
     share = sum(word in own for word in wanted) / len(wanted)
     if share >= SAME_TITLE:
         return None
@@ -131,14 +89,23 @@ def other_title(given: Given, text: str, claim: Claim) -> tuple[str, int] | None
     return None
 
 
+def invented_title(given: Given, claim: Claim, title: Title) -> bool:
+    """Tell whether a document is cited with a title that no source has although one names the document."""
+    own = _record(given, claim) or []
+    said = list(dict.fromkeys(title.words))
+    if given.lost_words or not is_document(claim) or not title.named or min(len(own), len(said)) < LEAST_TITLE:
+        return False
+    return not any(digest(word) in own for word in said) and known_words(given, said) < KNOWN_TITLE
+
+
+def _record(given: Given, claim: Claim) -> list[int] | None:
+    return next((given.records[key] for form in claim.forms if (key := form_key(form)) in given.records), None)
+
+
 def untitled(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a document is cited by its id alone although the sources name it."""
-    if claim.kind != "id" or not _DOCUMENT.match(claim.forms[0]):
+    """Tell whether a document is cited by its id alone, no word of its title near, although the sources name it."""
+    own = _record(given, claim) or []
+    if not is_document(claim) or len(own) < LEAST_TITLE:
         return False
-    own = next((given.records[key] for form in claim.forms if (key := form_key(form)) in given.records), [])
-    if len(own) < LEAST_TITLE:
-        return False
-    begin = text.rfind("\n", 0, claim.start) + 1
-    end = text.find("\n", claim.start)
-    line = text[max(begin, claim.start - 250) : min(len(text) if end < 0 else end, claim.start + 250)]
-    return not any(digest(word) in own for word in words(line) if word not in _STOP and word.isalpha())
+    near = text[max(0, claim.start - AROUND) : claim.start + AROUND]
+    return not any(digest(word) in own for word in words(near) if word not in STOP and word.isalpha())

@@ -30,6 +30,8 @@ def told(flaw: Flaw) -> str:
             return f"the sources have {_plain(flaw.near)}{where}"
         case "title":
             return f"stands under the title of {_plain(flaw.near)}{where}"
+        case "invented title":
+            return "stands under a title that the sources do not have"
         case "unopened":
             return "is cited, but no call opened it"
         case "untitled":

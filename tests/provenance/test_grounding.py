@@ -112,7 +112,7 @@ def test_a_document_cited_by_its_id_alone_is_flagged_weakly() -> None:
     alone = judged("The answer is in 1706.03762v7.")
     assert [flaw.flaw for flaw in alone.flaws] == ["untitled"]
     assert alone.grave == ()
-    assert alone.value == pytest.approx(0.9)  # one id; a tenth of it counts
+    assert alone.value == pytest.approx(0.8)  # a fifth of the one id: below a gate of 0.9
     assert judged("The answer is in Attention Is All You Need (1706.03762v7).").flaws == ()
     assert judged("The answer is in 1706.03762v7.", "1706.03762v7").flaws == ()  # nobody knows its title
 
