@@ -48,7 +48,7 @@ _DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th)?(?:\s{1,30}|-|\so
 _DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?![\d:])", re.I)
 _YEAR_AFTER = re.compile(r"(?:,?\sof|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = re.compile(
-    r"(?<![\d:.])(?P<h>\d\d?)(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?"
+    r"(?<![\d:.])(?P<h>\d\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
     re.I,
 )
@@ -63,12 +63,18 @@ _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){
 _CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _UNIT = "|".join(sorted({*UNITS, *(name for name in CURRENCIES if len(name) > 1)}, key=len, reverse=True))
+_MONEY = "|".join(sorted((name for name in CURRENCIES if len(name) > 1), key=len, reverse=True))
+_SPACED = r"\d{1,3}(?: \d{3}){1,8}(?:[.,]\d{1,2})?(?!\d)"
 _NUMBER = re.compile(
-    r"(?<![\w./])(?:\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}|\d{1,30}(?:\.\d{1,20})?)(?:e[+-]?\d{1,3})?"
-    rf"(?P<after>(?:[ -]?(?:thousand|million|billion|trillion|[km]|mn|bn)\b)?(?:[ -]?(?:%|(?:percent|{_UNIT})\b))?)"
+    rf"(?<![\w./])(?:(?<![\d ] ){_SPACED}(?= ?(?:€|(?:{_MONEY})\b))|\d{{1,3}}(?:'\d{{3}}){{1,8}}(?:\.\d{{1,20}})?"
+    r"|\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}|\d{1,3}(?:\.\d{3}){2,8}"
+    r"|\d{1,30}(?:\.\d{1,20})?)(?:e[+-]?\d{1,3})?(?P<after>"
+    rf"(?:(?:[ -]?(?:thousand|million|billion|trillion|[km]|mn|bn)|b)\b)?(?:[ -]?(?:%|€|(?:percent|{_UNIT})\b))?)"
     r"(?!\w|[.,/]\d)",
     re.I,
 )
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
+_PRICED = re.compile(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
 _HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
 _NUMBERING = re.compile(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
 _QUOTE = re.compile(r"\"([^\"\n]{8,400})\"|“([^”\n]{8,400})”|(?:(?<=\n)|\A)> ?([^\n]{8,400})")
@@ -127,6 +133,12 @@ def ids(text: str) -> list[Claim]:
             continue
         if match["version"]:
             plain = plain.removeprefix("v")
+        forms: tuple[str, ...] = (f"id:{plain}",)
+        if match["version"] and _GROUPED.fullmatch(match[0]):
+            before = _BEFORE.search(text, max(0, match.start() - 5), match.start())
+            if _PRICED.match(text, match.end()) or (before and (before[1] or before[2].lower() in CURRENCIES)):
+                continue  # a price in groups of three
+            forms += (digits_form(plain),)
         also: tuple[str, ...] = ()
         if match["code"] and 12 <= len(plain) <= 40:  # a short sha of a long one
             also += tuple(f"id:{plain[:size]}" for size in (7, 8, 10) if re.fullmatch("[0-9a-f]+", plain))
@@ -136,7 +148,7 @@ def ids(text: str) -> list[Claim]:
             also += (f"n:{int(plain)}",) if int(plain) > 12 else ()
             found.append(Claim("id", plain, match.end() - len(plain), (f"id:{plain}",), also))
             continue
-        found.append(Claim("id", match[0], match.start(), (f"id:{plain}",), also))
+        found.append(Claim("id", match[0], match.start(), forms, also))
     return found
 
 
@@ -186,7 +198,11 @@ def times(text: str) -> list[Claim]:
     """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
     found: list[Claim] = []
     for match in _matches(_TIME, text, found):
-        hour, minute, half = int(match["h"]), int(match["m"] or 0), (match["half"] or match["half2"] or "").lower()
+        hour, minute, half = (
+            int(match["h"]),
+            int(match["m"] or match["m2"] or 0),
+            (match["half"] or match["half2"] or "").lower(),
+        )
         if hour > (12 if half else 24) or minute > 59:
             found.append(Claim("time", match[0].strip(), match.start(), (f"t:{match[0].strip().lower()}",)))
             continue

@@ -32,7 +32,8 @@ MONTHS = {
 """English names of months -> 1 to 12."""
 
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
-"""Words behind a number that multiply it; ``m`` only with a currency before the number."""
+SCALES["b"] = 1e9
+"""Words behind a number that multiply it; ``m`` and ``b`` only in capitals or with a currency."""
 
 CURRENCIES = {
     **dict(zip("$€£¥₹", ("usd", "eur", "gbp", "jpy", "inr"), strict=True)),
@@ -204,16 +205,20 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
     Parameters
     ----------
     digits : str
-        As written: ``1,234.50``, ``1.234,50``, ``-3``, ``2e-5``.
+        As written: ``1,234.50``, ``1.234,50``, ``1'234.50``, ``1 234,50``, ``-3``, ``2e-5``.
     before, after : str
-        A currency, a scale (``million``), a unit or ``%``; in any case.
+        A currency, a scale (``million``), a unit or ``%``; in any case, but ``M`` is a million and ``m`` a metre.
 
     Examples
     --------
     >>> quantity("1,200.00", "$").value, quantity("1.23", "", "million").grain, quantity("1.5", "", "km")
     (1200.0, 10000.0, Quantity(value=1500.0, grain=100.0, unit='m'))
     """
-    plain = digits.replace("−", "-")
+    plain = digits.replace("−", "-").replace("'", "")
+    if " " in plain:  # groups, so that a comma begins the fraction
+        plain = plain.replace(" ", "").replace(",", ".")
+    if plain.count(".") > 1 and "," not in plain:
+        plain = plain.replace(".", "")
     if "," in plain and ("." not in plain or plain.rindex(",") < plain.index(".")):
         plain = plain.replace(",", "")
     elif "," in plain:
@@ -226,10 +231,13 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
         return None
     mantissa, _, exponent = plain.lower().partition("e")
     grain = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-    before, after = before.strip().lower(), after.strip().lower()
-    unit = CURRENCIES.get(before, "")
-    first, _, second = after.partition(" ")
-    if first in SCALES and (first != "m" or unit):
+    unit = CURRENCIES.get(before.strip().lower(), "")
+    short, _, second = after.strip().partition(" ")
+    first, second = short.lower(), second.lower()
+    scaled = first not in ("m", "b") or short.isupper() or bool(unit) or second in CURRENCIES
+    if first == "b" and not (unit or second in CURRENCIES or (scaled and "." in plain)):  # a house, the size of a model
+        return None
+    if first in SCALES and scaled:
         value, grain = value * SCALES[first], grain * SCALES[first]
         first = second
     if first in CURRENCIES:
