@@ -87,8 +87,8 @@ def outcome_finding(facts: Facts, config: MonitorConfig) -> Finding | None:
         rule=OUTCOME_RULE,
         severity="warn",
         active=failed,
-        score=1.0 - grounds.value,
-        threshold=1.0 - gate,
+        score=round(1.0 - grounds.value, 9),
+        threshold=round(1.0 - gate, 9),
         evidence=(grounds.seq,) if grounds.seq > 0 else (),
         why=f"the run counts as failed: grounding {grounds.value:.2f} is below {gate:g}; {sentence(grounds)}"
         if failed

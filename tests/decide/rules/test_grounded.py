@@ -77,6 +77,7 @@ def test_the_outcome_asks_for_the_last_answer(answer: str, failed: bool, tmp_pat
         found = finding(told, "ungrounded_outcome")
         assert found is not None
         assert found.active is failed
+        assert repr(found.threshold) == "0.1"  # 1 - 0.9
         assert found.why.startswith("the run counts as failed: grounding 0.00") is failed
         assert m.verdict is not None
         assert finding(m.verdict.decision, "ungrounded_outcome") == found
