@@ -98,12 +98,28 @@ def compute_grounding(
         Its ``value`` is in [0, 1], 1 = all of it, ``None`` = nothing to check; ``flaws`` name what is not grounded,
         with the number of the source (1 = the first) that has something like it.
 
+    Raises
+    ------
+    TypeError
+        For an answer that is no text, or sources, memories, goals or extractors that are no sequence of texts.
+    ValueError
+        For an extractor that does not exist.
+
     Examples
     --------
     >>> found = compute_grounding("It costs $1,290.00 and weighs 1.5 kg.", ["price: 1200 USD, weight 1500 g"])
     >>> found.value, [(flaw.text, flaw.near) for flaw in found.flaws]
     (0.5, [('$1,290.00', '1200usd')])
     """
+    if not isinstance(answer, str):
+        raise TypeError(f"answer must be a str, got {type(answer).__name__}")
+    given_texts = {"sources": sources, "memories": memories, "goals": goals, "extractors": extractors}
+    for label, each in given_texts.items():
+        if isinstance(each, str) or not isinstance(each, Sequence) or not all(isinstance(text, str) for text in each):
+            raise TypeError(f"{label} must be a sequence of str, got {each!r:.60}")
+    unknown = [name for name in extractors if name not in BUILT_IN]
+    if unknown:
+        raise ValueError(f"no extractor is named {unknown[0]!r}; there are {', '.join(BUILT_IN)}")
     chosen = [BUILT_IN[name] for name in extractors]
     given = Given()
     for texts, first in ((goals, False), (memories, False), (sources, True)):

@@ -60,6 +60,10 @@ _WITH_SIGN = re.compile(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
 """What stands between spaces and has a sign of a path: few words do."""
 _NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
+_ARGUED = re.compile(r"\((?!\))")
+_USED = re.compile(
+    r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\Z"
+)
 _CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _UNIT = "|".join(sorted({*UNITS, *(name for name in CURRENCIES if len(name) > 1)}, key=len, reverse=True))
@@ -236,7 +240,7 @@ def paths(text: str) -> list[Claim]:
 
 
 def functions(text: str) -> list[Claim]:
-    """Names in code: ``foo()`` anywhere, and ```foo_bar```, ```Class.method``` between backticks."""
+    """Names in code: ``foo()``, ``def foo(x)``, ``foo_bar(x)`` and ``foo.bar(x)``; ```foo_bar``` between backticks."""
     found: list[Claim] = []
     for pattern, sign in ((_CALL, "()"), (_CODE, "`")):
         if sign not in text:
@@ -249,8 +253,17 @@ def functions(text: str) -> list[Claim]:
                 or "_" in name
                 or not (name.islower() or name.isupper() or name.istitle())
             ):
-                found.append(Claim("function", name, match.start(), (f"f:{name.lower()}",)))
+                found.append(_function(match))
+    for bracket in _matches(_ARGUED, text, found):
+        used = _USED.search(text, max(0, bracket.start() - 120), bracket.start())
+        if used is not None and (" " in used[0] or "." in used[1] or "_" in used[1]):
+            found.append(_function(used))
     return found
+
+
+def _function(match: re.Match[str]) -> Claim:
+    form = match[1].lower()
+    return Claim("function", match[1], match.start(1), (f"f:{form}",), (f"path:{form}",))
 
 
 def numbers(text: str) -> list[Claim]:

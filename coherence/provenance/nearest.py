@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import digest, words
@@ -17,6 +18,12 @@ OTHER_TITLE = 0.75
 
 KNOWN_TITLE = 0.5
 """Share of a title's neighbouring words that stood so in a source where a source has it."""
+
+LIKE_NAME = 0.8
+"""Share of the characters of two names in code from which one may be meant for the other."""
+
+MOST_NAMES = 500
+"""Names in code that are compared, the newest."""
 
 MOST_VERSIONS = 100
 """Versions of an id that are told apart."""
@@ -45,7 +52,11 @@ def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
 
 
 def similar(given: Given, claim: Claim) -> tuple[str, int] | None:
-    """Return a value of the same kind that came in and differs in one character, and its event."""
+    """Return a value of the same kind that came in and differs in one character, and its event; a name in a few."""
+    if claim.kind == "function":
+        names = [key for key in reversed(given.values) if key.startswith("f:")][:MOST_NAMES]
+        found = get_close_matches(claim.forms[0], names, n=1, cutoff=LIKE_NAME)
+        return (found[0].partition(":")[2], given.values[found[0]]) if found else None
     for form in claim.forms[:1]:
         kind, _, body = form.partition(":")
         if len(body) < 3:

@@ -88,3 +88,23 @@ def test_the_function_and_the_metric_agree() -> None:
     m.tool_result(source, tool="get")
     m.message("assistant", answer)
     assert latest(m).metrics["grounding"] == compute_grounding(answer, [source]).value == 0.75  # 3 of 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ((None, ["a"]), TypeError, "answer must be a str"),
+        (("a", None), TypeError, "sources must be a sequence"),
+        (("a", "one text"), TypeError, "sources must be a sequence"),
+        (("a", [None]), TypeError, "sources must be a sequence"),
+    ],
+)
+def test_wrong_arguments_are_told(arguments: tuple[object, object], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        compute_grounding(*arguments)  # type: ignore[arg-type]
+
+
+def test_an_unknown_extractor_is_told_with_those_that_exist() -> None:
+    with pytest.raises(ValueError, match="no extractor is named 'nope'; there are urls"):
+        compute_grounding("a", [], extractors=("nope",))
+    assert compute_grounding("a", (), extractors=("urls",)).value is None

@@ -145,3 +145,17 @@ def test_names_in_code_count_where_a_source_has_some() -> None:
     assert compute_grounding("Call `parse_line` or `Parser.read_all`.", [code]).value == 1.0
     assert compute_grounding("Call `parse_lines` first.", [code]).value == 0.0
     assert compute_grounding("I can use `send_money` for that.", [BILL]).value is None  # a tool, maybe
+
+
+@pytest.mark.parametrize("said", ["Call `load_wights(path)`.", "Call load_wights(path) first."])
+def test_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str) -> None:
+    code = "import torch\n\ndef load_weights(path):\n    return torch.load(path)"
+    [flaw] = compute_grounding(said, [code]).flaws
+    assert (flaw.text, flaw.flaw, flaw.near, flaw.seq) == ("load_wights", "altered", "load_weights", 1)
+    assert compute_grounding(said.replace("wights", "weights"), [code]).flaws == ()
+    assert compute_grounding("It calls torch.load(path), see torch.load", [code]).flaws == ()
+
+
+def test_brackets_behind_a_word_are_no_call() -> None:
+    code = "def load_weights(path): ..."
+    assert compute_grounding("Check the file(s), the model (old) and others(2).", [code]).value is None
