@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 
@@ -14,6 +13,7 @@ from coherence.alarms import AlarmConfig
 from coherence.plain import check_count, check_number
 from coherence.provenance.settings import GroundingConfig
 from coherence.records import FrozenDict, freeze
+from coherence.tables import read_table, read_toml
 
 TickPolicy: TypeAlias = Literal["step", "event", "manual"] | float
 """When a monitor measures by itself: after each tool result or assistant message, after each event, only when
@@ -369,7 +369,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         where = "config"
         if isinstance(given, str | Path):
             where = str(given)
-            given = _read_toml(given)
+            given = read_toml(given)
         if not isinstance(given, Mapping):
             raise TypeError(f"config must be a MonitorConfig, a mapping or the path of a TOML file, not {given!r}")
         weights = given.get("weights")
@@ -377,31 +377,6 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             # msgspec would not say what there is
             raise ValueError(f"{where}: {_WEIGHTS}, not {weights!r}")
         try:
-            return msgspec.convert(given, cls, strict=True, dec_hook=_read_table)
+            return msgspec.convert(given, cls, strict=True, dec_hook=read_table)
         except msgspec.ValidationError as error:
             raise ValueError(f"{where}: {error}") from error
-
-
-def _read_table(kind: Any, value: Any) -> Any:
-    """Decode a table; a bad entry is named, which msgspec does not do."""
-    if get_origin(kind) is not FrozenDict:
-        raise TypeError(f"cannot decode {kind}")
-    if not isinstance(value, Mapping):
-        raise TypeError(f"expected a table, not {value!r}")
-    table = {}
-    for key, item in value.items():
-        try:
-            table[key] = msgspec.convert(item, get_args(kind)[1], strict=True)
-        except msgspec.ValidationError as error:
-            raise ValueError(f"{key!r}: {error}") from error
-    return FrozenDict(table)
-
-
-def _read_toml(path: str | Path) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise ValueError(f"config {path}: {error.strerror or error}; expected the path of a TOML file") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"config {path}: not TOML: {error}") from error

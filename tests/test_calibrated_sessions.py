@@ -16,7 +16,7 @@ from coherence.appraise.runs import Run
 from coherence.evidence.session import Beginning, read_beginning
 from coherence.metrics import GoalHijack
 from coherence.monitor import Monitor
-from coherence.provenance.hijack import ALARM_5
+from coherence.provenance.hijack import ALARM_1, ALARM_5
 from coherence.providers import HashingEmbedder
 from coherence.replay import Replay
 from coherence.snapshots import pack, unpack
@@ -244,7 +244,7 @@ def test_a_call_is_judged_by_the_agents_own_thresholds_and_says_so(path: Path) -
     Store(path).close()
     with Store(path) as store, store.transaction() as transaction:
         write_runs(transaction, "main", "earlier", rows)
-    for learn, least in ((True, 0.58), (False, ALARM_5)):
+    for learn, least in ((True, 0.58), (False, ALARM_1)):  # it blocks: the stricter one is named
         config = {"alarms": {"learn": learn}}
         with Monitor(store=path, embedder=False, session=f"now {learn}", config=config) as m:
             m.goal("Pay the bill in bill.txt")

@@ -70,7 +70,7 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("unknown setting", "config.*windows", {"config": {"windows": 5}}),
     ("weights of no name", "weights must be .*'default' or 'classic', not 'clasic'", {"config": {"weights": "clasic"}}),
     ("weights of an int", "weights must be .*'default' or 'classic', not 3", {"config": {"weights": 3}}),
-    ("unknown extractor", "'orders'; known: urls, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
+    ("unknown extractor", "'orders'; known: dates, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
     ("window of 0", "config.*window", {"config": {"window": 0}}),
     ("window of a bool", "config", {"config": {"window": True}}),
     ("unknown tick policy", "config.*tick", {"config": {"tick": "often"}}),
