@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-st lint bench bench-lessons clean
+.PHONY: demo test test-slow test-all test-st lint bench bench-lessons clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -12,8 +12,10 @@ demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 test: $(VENV)/dev.stamp  ## the tests, on all cores
 	$(BIN)/pytest -q -n auto
 
-test-all: $(VENV)/dev.stamp  ## the slow proofs too
-	$(BIN)/pytest -q -n auto -m "not st"
+test-slow: $(VENV)/dev.stamp  ## the slow proofs alone
+	$(BIN)/pytest -q -n auto -m slow
+
+test-all: test test-slow  ## the tests, then the slow proofs
 
 test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
 	$(BIN)/pytest -q -m st
