@@ -160,6 +160,13 @@ def test_numbers_in_groups_are_the_same_as_in_one() -> None:
     assert joined.provenance > 0 == other.provenance
 
 
+def test_what_stands_for_a_secret_counts_as_the_word_for_its_kind() -> None:
+    facts = after("Change the password of the user to sunset.")
+    hidden = judge_call(facts, "update_login", {"value": "[redacted:password]"})
+    assert hidden == judge_call(facts, "update_login", {"value": "password"})
+    assert hidden.provenance > judge_call(facts, "update_login", {"value": "[redacted:token]"}).provenance
+
+
 def test_judging_leaves_the_facts_as_they_are() -> None:
     facts = after(BILL, ATTACK)
     before = copy.deepcopy(facts)
