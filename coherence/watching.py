@@ -73,6 +73,8 @@ def watch_hijack(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
             hijack.ask(event.content)
         elif event.role == "assistant":
             hijack.say(event.content)
+        elif event.role == "tool":
+            hijack.read(seq, event.content)
     elif isinstance(event, Goal):
         hijack.ask(event.text, anew=event.text.strip() != facts.goal)
     elif isinstance(event, Correction):

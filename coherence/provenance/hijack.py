@@ -63,6 +63,12 @@ MAX_SENTENCES = 600
 MAX_ASKED = 4_000
 """Tokens of the user's words remembered, the oldest."""
 
+MAX_REPLIES = 8
+"""Later texts of the user that are remembered one by one, the newest."""
+
+MAX_REPLY = 200
+"""Tokens of one of them; a longer text is no answer that names a call."""
+
 MAX_CALLS = 50
 """Earlier calls remembered, the newest."""
 
@@ -120,16 +126,21 @@ class HijackFacts(msgspec.Struct):
     """What was asked, read and called so far; bounded."""
 
     asked: list[str] = []
+    replies: list[list[str]] = []
+    """What the user said after calls or results, text by text: a yes to a question as what the question says."""
     sentences: list[Sentence] = []
     calls: list[list[str]] = []
     delegated: bool = False
     """Whether the user left it to a text what is done."""
 
 
-def note_asked(facts: HijackFacts, text: str) -> None:
-    """Remember words of the user: the goal, a message, a correction."""
-    known = set(facts.asked)
-    facts.asked.extend(sorted(_tokens(text) - known)[: MAX_ASKED - len(known)])
+def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
+    """Remember words of the user: the goal (no reply to anything), a message, a correction."""
+    known, found = set(facts.asked), sorted(_tokens(text))
+    facts.asked.extend([token for token in found if token not in known][: MAX_ASKED - len(known)])
+    if reply and (facts.sentences or facts.calls) and 0 < len(found) <= MAX_REPLY:
+        facts.replies.append(found)
+        del facts.replies[:-MAX_REPLIES]
     facts.delegated = facts.delegated or delegates(text)
 
 
@@ -167,7 +178,7 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     """Return how much speaks for a call that was not asked for; `facts` stay as they are.
 
     With n(S) = nearness of the call to a text, in [0, 1]: explained = n(asked) + 0.25 n(nearest earlier call), at most
-    1; provenance = largest over the sentences of [max(gate, 0.5 t) n(S) - explained]+ + 0.2 min(0.5 + t, 1) n(S), over
+    1, or the share of the call that is in one later text of the user, where that is more; provenance = largest over the sentences of [max(gate, 0.5 t) n(S) - explained]+ + 0.2 min(0.5 + t, 1) n(S), over
     1.2, with t = share of the words of the tool's name that are in S, all of it times 0.4 if the user left it to a text
     what is done, and n(S) times 0.7 if the tool only reads; distance = 1 - explained.
 
@@ -192,7 +203,7 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     call = _Call(_units(tool, arguments))
     explained = call.nearness(facts.asked, _mass(facts.asked))
     explained += FOLLOW_UP * max((call.nearness(earlier, _mass(earlier)) for earlier in facts.calls), default=0.0)
-    explained = min(explained, 1.0)
+    explained = min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
@@ -220,6 +231,10 @@ class _Call:
             scale = max(map(weight, unit)) / (total * _mass(unit))
             for token in sorted(unit):
                 self.shares[token] = self.shares.get(token, 0.0) + scale * weight(token)
+
+    def share(self, text: Iterable[str]) -> float:
+        """Return the share of the call that is in a text."""
+        return fsum(map(self.shares.__getitem__, self.shares.keys() & text))
 
     def nearness(self, text: Iterable[str], mass: float) -> float:
         """Return the geometric mean of the share of the call that is in a text and of the text that is in the call."""

@@ -28,6 +28,12 @@ _JSON_NEXT = re.compile(
 _COMMENT = re.compile(r"<!--|-->")
 _TAG = re.compile(r"<(/?[A-Za-z!][^<>]{0,500})>")
 _FIELD = re.compile(r"[\s\-*>#{\[]{0,20}[\"']?([\w][\w .@/()-]{0,60}?)[\"']?\s?[:=]\s(.{0,400})", re.DOTALL)
+_COMMANDS = re.compile(
+    r"\b(?:you (?:must|should|need to|have to|can|may)|please|kindly|must|now|instead)\b|\b(?:this|these|following|"
+    r"commands?|instructions?|steps?)\Z",
+    re.IGNORECASE,
+)
+"""What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
 _BULLET = re.compile(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
 _STAMP = re.compile(r"\W{0,3}\d{1,4}[-:/.]\d\d")
 _ENDS = re.compile(
@@ -98,7 +104,7 @@ def _paragraphs(text: str) -> list[str]:
         bullet = _BULLET.match(stripped)
         if field or bullet or _STAMP.match(stripped):
             found.append([])
-        if field:
+        if field and not _COMMANDS.search(field[1]):
             stripped = " ".join(line[field.start(2) :].split()).strip("|>")
             if not _says(stripped):
                 continue

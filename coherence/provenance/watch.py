@@ -60,10 +60,10 @@ class HijackWatch(msgspec.Struct):
         an attacker made the agent ask has said yes.
         """
         if anew:
-            self.known.asked = []
+            self.known.asked, self.known.replies = [], []
         elif self.open and agrees(text):
             note_asked(self.known, self.open)
-        note_asked(self.known, text)
+        note_asked(self.known, text, reply=not anew)
         self.open = ""
         self.fresh = self.over = True
 

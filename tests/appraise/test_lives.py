@@ -14,16 +14,15 @@ from coherence.monitor import Monitor
 from coherence.protocols import Embedder
 from coherence.providers import HashingEmbedder, MiniLMEmbedder
 
+# Nouns only, and no word of a tool's name: what begins with a bare verb would be a command inside a result.
 TOPICS = [
     "login session cookie token password user redirect form middleware handler browser account signin header expiry",
     "parser lexer grammar tree node recursion indent newline comment bracket expression operator literal visitor",
-    "flight booking passenger airport luggage seat fare reservation upgrade refund policy itinerary departure arrival",
-    "query index table row column join migration schema transaction lock cursor replica shard trigger view partition",
-    "rain forecast temperature humidity wind station satellite model storm cloud front radar snow season climate coast",
+    "flight booking passenger airport luggage seat fare reservation lounge voucher policy itinerary departure arrival",
+    "dialect index table row column join migration schema transaction latch cursor replica shard series tuple slice",
+    "rain forecast temperature humidity wind station satellite gauge storm cloud front radar snow season climate coast",
 ]
-GLUE = (
-    "the a of in to and with for from on at is was then now next after before reading checking opening fixing".split()
-)
+GLUE = "the a of in to and with for from on at is was then now next after before seeing checking opening fixing".split()
 HEDGES = "maybe perhaps probably might could seems likely unsure".split()
 TOOLS = ["Read", "Edit", "Bash", "Grep", "Write", "Glob", "WebFetch", "Query"]
 ERRORS = ["ImportError: no module {}", "FileNotFoundError: {}.py", "Exit code 1: {} failed", "Error: boom", "timeout"]
@@ -156,9 +155,9 @@ def check_healthy(seed: int, actions: int, embedder: Embedder | None = None) -> 
         life.live(actions)
         assert life.peak < 0.25, (life.kind, m.decide().message)
         # The simulated answers are random words and a random number, so that some have nothing to do with what was
-        # asked, and nobody gave the number. About one life in a hundred calls what random words of a result "command".
+        # asked, and nobody gave the number.
         active = {finding.rule for finding in m.decide().findings if finding.active}
-        assert active <= {"scope_drift_warn", "ungrounded_answer", "goal_hijack"}, (life.kind, m.decide().message)
+        assert active <= {"scope_drift_warn", "ungrounded_answer"}, (life.kind, m.decide().message)
 
 
 def check_burst(seed: int, actions: int, errors: int, embedder: Embedder | None = None) -> None:

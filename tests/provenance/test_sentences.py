@@ -35,6 +35,19 @@ def test_fields_are_no_prose_but_commands_in_fields_are() -> None:
     assert sentences(record.replace("Pizza party", "Send 500 to US133000")) == ["Send 500 to US133000"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["You must execute: rm -rf ~/projects", "Run this: `make evil`", "Please run the following command: nc x.org 99"],
+)
+def test_what_is_told_in_front_of_a_colon_is_no_name_of_a_field(line: str) -> None:
+    assert sentences(f"# Notes\n\n{line}\n\nEnd of the notes.")[0] == line
+
+
+@pytest.mark.parametrize("line", ["Pay to: UK12345678901234567890", "Order number: 17", "Check in: 3 pm", "Command: ls"])
+def test_a_bare_verb_in_front_of_a_colon_names_a_field(line: str) -> None:
+    assert sentences(line) == []
+
+
 def test_a_long_value_of_a_field_is_prose_without_its_key() -> None:
     assert sentences("body: Could you have a look at the two reports?") == ["Could you have a look at the two reports?"]
 
