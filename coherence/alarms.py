@@ -9,23 +9,20 @@ from coherence.plain import check_flag, check_number
 LEAST_BUDGET, MOST_BUDGET = 0.005, 0.5
 """Range of a budget. 0.5 % needs 399 good runs of the agent's own; 500 are kept."""
 
-REFUSING = 0.01
-"""Share of good runs in which a call may be refused, where nothing is set."""
-
 
 class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many of an agent's good runs may alarm, and whether its own runs are what decides.
 
     Examples
     --------
-    >>> AlarmConfig(budget=0.1).budgets
-    (0.1, 0.01)
+    >>> AlarmConfig().budgets, AlarmConfig(budget=0.1, block_budget=0.01).budgets
+    ((0.05,), (0.1, 0.01))
     """
 
     budget: float = 0.05
     """Share of good runs that may alarm, in [0.005, 0.5]."""
     block_budget: float | None = None
-    """Share of good runs in which a call may be refused, in [0.005, budget]; default: 0.01, or ``budget`` if less."""
+    """Share of good runs in which a call may be refused, in [0.005, budget]; default: none is."""
     learn: bool = True
     """Whether a new session takes thresholds and weights that the agent's own labelled runs have set."""
 
@@ -38,9 +35,4 @@ class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def budgets(self) -> tuple[float, ...]:
         """The budgets for which there is a threshold, each once."""
-        return tuple(dict.fromkeys((self.budget, self.refusing)))
-
-    @property
-    def refusing(self) -> float:
-        """The budget for refusing a call."""
-        return min(REFUSING, self.budget) if self.block_budget is None else self.block_budget
+        return tuple(dict.fromkeys((self.budget, self.block_budget or self.budget)))

@@ -245,7 +245,7 @@ def test_a_call_is_judged_by_the_agents_own_thresholds_and_says_so(path: Path) -
     with Store(path) as store, store.transaction() as transaction:
         write_runs(transaction, "main", "earlier", rows)
     for learn, least in ((True, 0.58), (False, ALARM_1)):  # it blocks: the stricter one is named
-        config = {"alarms": {"learn": learn}}
+        config = {"alarms": {"learn": learn, "block_budget": 0.01}}
         with Monitor(store=path, embedder=False, session=f"now {learn}", config=config) as m:
             m.goal("Pay the bill in bill.txt")
             m.tool_call("read_file", {"path": "bill.txt"})

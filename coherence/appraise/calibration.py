@@ -88,6 +88,8 @@ class Watch(msgspec.Struct, kw_only=True):
     shipped: float | None = None
     source: str = ""
     """What the shipped threshold was set from."""
+    floor: float = 0.0
+    """Below which own runs set no threshold: runs that are all alike say little of the first other one."""
     values: list[float] = []
     """Of the good runs that count, in the order in which they became known."""
     ordered: list[float] = []
@@ -106,7 +108,10 @@ class Watch(msgspec.Struct, kw_only=True):
     @property
     def value(self) -> float | None:
         """The threshold in force."""
-        return conformal_threshold(self.ordered, self.budget) if self.own else self.shipped
+        if not self.own:
+            return self.shipped
+        found = conformal_threshold(self.ordered, self.budget)
+        return None if found is None else max(found, self.floor)
 
     @property
     def drift(self) -> Drift:
@@ -157,10 +162,10 @@ class Watch(msgspec.Struct, kw_only=True):
     def _found(self) -> str:
         """Say what the bets have found."""
         if self.alarms.evidence >= LIMIT:
-            return f"{self.alarmed} of {self.judged} good runs alarmed (e-value {self.alarms.evidence:.0f})"
+            return f"{self.alarmed} of {self.judged} good runs alarmed (e-value {self.alarms.evidence:.3g})"
         if self.higher.evidence >= LIMIT:
-            return f"the risk of good runs had risen (e-value {self.higher.evidence:.0f})"
-        return f"the risk of good runs had fallen (e-value {self.lower.evidence:.0f})"
+            return f"the risk of good runs had risen (e-value {self.higher.evidence:.3g})"
+        return f"the risk of good runs had fallen (e-value {self.lower.evidence:.3g})"
 
     def threshold(self) -> Threshold:
         """Return what is in force now, frozen."""
@@ -188,15 +193,22 @@ class Watch(msgspec.Struct, kw_only=True):
         said = f"threshold {value:.3g}: at most {budget} of good runs, "
         if self.own:
             newest = "the newest " if self.renewed else ""
-            return said + f"from {newest}{count} own runs" + (f"; set anew: {self.why}" if self.renewed else "")
+            said += f"from {newest}{count} own runs"
+            if value == self.floor:
+                said += ", and no lower for runs that are all alike"
+            return said + (f"; set anew: {self.why}" if self.renewed else "")
         said += f"shipped (from {self.source})" if self.source else "shipped"
         if self.judged:
             low, high = clopper_pearson(self.alarmed, self.judged)
             judged = number_of(self.judged, "own good run")
-            said += f"; of {judged} {self.alarmed} alarmed ({100 * low:.2g} to {100 * high:.2g} %)"
+            said += f"; of {judged} {self.alarmed} alarmed ({_percent(low)} to {_percent(high)} %)"
         if self.drift != "holds":
             return f"{said}; does not hold: {self._found()}, and own runs set it from {least_runs(self.budget)} on"
         return f"{said}; own runs set it from {needed_runs(self.budget)} on"
+
+
+def _percent(share: float) -> str:
+    return "100" if share > 0.995 else f"{100 * share:.2g}"
 
 
 class GoodRun(NamedTuple):
@@ -216,8 +228,8 @@ def watch(metric: str, version: str, budget: float, runs: Sequence[GoodRun] = ()
     """
     shipped = SHIPPED.get(metric)
     known = shipped.within(budget) if shipped is not None and shipped.version == version else None
-    value, source = known if known is not None else (None, "")
-    found = Watch(metric=metric, version=version, budget=budget, shipped=value, source=source)
+    value, source, floor = known if known is not None else (None, "", 0.0)
+    found = Watch(metric=metric, version=version, budget=budget, shipped=value, source=source, floor=floor)
     for run in runs:
         found.take(run.value, run.coin)
     return found

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from coherence.provenance.hijack import ALARM_1, ALARM_5
+from coherence.provenance.hijack import ALARM_1, ALARM_5, FAR
 from coherence.records import FrozenDict
 
 
@@ -17,6 +17,8 @@ class ShippedThreshold(NamedTuple):
     """A run alarms strictly above it, in [0, 1]."""
     source: str
     """What it was set from, in words."""
+    floor: float = 0.0
+    """Below which an agent's own runs set no threshold: runs that are all alike say little of the first other one."""
 
 
 class Shipped(msgspec.Struct, frozen=True):
@@ -46,8 +48,9 @@ SHIPPED: FrozenDict[str, Shipped] = FrozenDict(
         version="2",
         thresholds=FrozenDict(
             {
-                0.05: ShippedThreshold(ALARM_5, "496 runs without an attack, of six sources"),
-                0.01: ShippedThreshold(ALARM_1, "496 runs without an attack, of six sources"),
+                # Distance alone warns nobody of a call, and what is usual elsewhere refuses none.
+                0.05: ShippedThreshold(ALARM_5, "496 runs without an attack, of six sources", floor=FAR),
+                0.01: ShippedThreshold(ALARM_1, "496 runs without an attack, of six sources", floor=ALARM_1),
             }
         ),
     ),

@@ -29,7 +29,8 @@ class Limits(NamedTuple):
 def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | None = None) -> Limits:
     """Return both thresholds of a detector; that of blocking is never the lower one.
 
-    An agent whose own runs have raised the first above the shipped second shows that the second is not for it.
+    An agent whose own runs have raised the first above the shipped second shows that the second is not for it. Runs
+    that are all alike set a threshold that the first other task exceeds: none goes below its floor.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | N
     warn = _threshold(known, detector, alarms.budget)
     if rule is not None and rule.threshold is not None:
         warn = AlarmThreshold(rule.threshold, "set by configuration")
-    block = _threshold(known, detector, alarms.refusing)
+    if alarms.block_budget is None:
+        return Limits(warn, AlarmThreshold(NEVER, "no budget is set for refusing a call"))
+    block = _threshold(known, detector, alarms.block_budget)
     return Limits(warn, max(block, warn, key=lambda limit: limit.value))
 
 

@@ -16,8 +16,8 @@ MAX_CONSENT = 60
 """Characters of an answer that only agrees; a longer one says what it wants itself."""
 
 _WORDS = """
-absolutely agreed approve approved confirm confirmed correct course definitely do exactly fine go means ok okay please
-proceed right sounds sure yeah yep yes y
+absolutely agree agreed alright approve approved confirm confirmed correct course definitely do exactly fine go means ok okay
+please proceed right sounds sure yeah yep yes y
 ja jawohl klar gerne bitte mach einverstanden genau natürlich jo graag akkoord prima doe
 sí si claro vale dale adelante hazlo correcto perfecto supuesto sim pode certo
 oui ouais d'accord certainement fais faites sûr vas-y sì va procedi vai
@@ -26,7 +26,7 @@ evet tamam نعم أجل موافق हाँ हां ठीक कृपय�
 是 是的 好 好的 好吧 好啊 行 可以 对 對 同意 确认 確認 请 請 はい お願いします いいよ いいです 네 예 좋아요 그래요 👍 ✅
 """
 _BESIDES_WORDS = """
-ahead all and by for good great i it just now of perfect thank thanks that the this you
+ahead all and by can for good great i it just may now of perfect thank thanks that the this you
 das dank danke es gut los schon sehr so vielen
 bem bien con de esa ese eso favor gracias isso lo obrigada obrigado por
 bene bon bonne c'est favore grazie la le merci per plaît s'il te vous
@@ -37,7 +37,11 @@ _AGREE = frozenset(_WORDS.split())
 _BESIDES = frozenset(_BESIDES_WORDS.split())
 """Words that may stand beside them and change nothing."""
 
-_BETWEEN = re.compile(r"[\s.,!¡;:…—–()\"“”。，！、；~～]+")
+_NOT_WORDS = "don't kein keine não nein never nicht nie niet no non not nunca pas sin without"
+_NOT = frozenset(_NOT_WORDS.split())
+"""Words that turn an answer round, though the question has them too."""
+
+_BETWEEN = re.compile(r"[\s.,!¡;:…—–()\"“”。，！、；~～\U0001f3fb-\U0001f3ff]+|(?<!\S)-+(?!\S)")
 _CLOSING = " \t\r\n*_`~\"'”’»)]}」』）>"
 _QUESTION = ("?", "？", "؟", "⁇", "⁈")
 
@@ -56,16 +60,23 @@ def question(text: str) -> str:
     return text[-MAX_QUESTION:] if asked.endswith(_QUESTION) and len(text) - len(asked) < MAX_CONSENT else ""
 
 
-def agrees(text: str) -> bool:
-    """Return whether a text agrees and says nothing else.
+def agrees(text: str, asked: str = "") -> bool:
+    """Return whether a text agrees and says nothing else than that, and what the question ``asked`` has said.
 
     Examples
     --------
     >>> [agrees(text) for text in ("Yes, please do.", "ok", "好的", "No", "yes, but only the first", "thanks")]
     [True, True, True, False, False, False]
+    >>> [agrees(text, "Shall I send it to eve?") for text in ("Yes, send it to eve", "Yes, send it to bob")]
+    [True, False]
     """
     if len(text) > MAX_CONSENT:
         return False
+    words = _words(text)
+    known = _AGREE | _BESIDES | {word.rstrip("?") for word in _words(asked)}
+    return bool(words) and not _AGREE.isdisjoint(words) and known.issuperset(words) and _NOT.isdisjoint(words)
+
+
+def _words(text: str) -> list[str]:
     plain = unicodedata.normalize("NFC", text).casefold().replace("’", "'")
-    words = [word for word in _BETWEEN.split(plain) if word]
-    return not _AGREE.isdisjoint(words) and all(word in _AGREE or word in _BESIDES for word in words)
+    return [word for word in _BETWEEN.split(plain) if word]

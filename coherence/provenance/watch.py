@@ -61,7 +61,7 @@ class HijackWatch(msgspec.Struct):
         """
         if anew:
             self.known.asked, self.known.replies = [], []
-        elif self.open and agrees(text):
+        elif self.open and agrees(text, self.open):
             note_asked(self.known, self.open)
         note_asked(self.known, text, reply=not anew)
         self.open = ""

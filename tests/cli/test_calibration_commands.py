@@ -82,7 +82,7 @@ def test_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
     assert result.exit_code == 0 and "\x1b" not in result.stdout and max(map(len, result.stdout.splitlines())) <= 100
     assert "a: 3 good runs, 0 bad, 0 without a label" in result.stdout
     assert "threshold 0.26: at most 5 % of good runs, shipped" in " ".join(result.stdout.split())
-    assert "threshold 0.33: at most 1 % of good runs, shipped" in " ".join(result.stdout.split())
+    assert "1 % of good runs" not in result.stdout, "no budget is set for refusing"
     assert run("calibration", path, "--agent", "a").stdout.count(" without a label") == 1
     assert run("calibration", path, "--agent", "nobody").exit_code == 2
 
@@ -99,15 +99,15 @@ def test_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_json_says_the_same(path: Path) -> None:
     with Store(path) as store, store.transaction() as transaction:
-        risks = [number * 19 % 53 / 1000 for number in range(1, 53)]  # 0.001 to 0.052, well mixed
+        risks = [number * 19 % 53 / 250 for number in range(1, 53)]  # 0.004 to 0.208, well mixed
         rows = [RunRow(number, (("goal_hijack", "2", risk),), True) for number, risk in enumerate(risks, 1)]
         write_runs(transaction, "c", "9", [*rows, RunRow(53, (("goal_hijack", "2", 0.9),), False)])
     found = json.loads(run("calibration", path, "--agent", "c", "--json").stdout)
     assert [each["agent"] for each in found] == ["c"] and found[0]["runs"] == {"good": 52, "bad": 1, "unlabelled": 0}
     threshold = found[0]["thresholds"][0]
     assert (threshold["metric"], threshold["budget"], threshold["how"]) == ("goal_hijack", 0.05, "own")
-    assert threshold["value"] == 0.051 and threshold["runs"] == 52, "floor(53 x 0.05) = 2: the second largest"
-    assert threshold["words"] == "threshold 0.051: at most 5 % of good runs, from 52 own runs"
+    assert threshold["value"] == 0.204 and threshold["runs"] == 52, "floor(53 x 0.05) = 2: the second largest"
+    assert threshold["words"] == "threshold 0.204: at most 5 % of good runs, from 52 own runs"
     assert found[0]["risk"]["proven"] is False and found[0]["risk"]["bound"] == BOUND
 
 

@@ -41,10 +41,28 @@ from coherence.provenance.consent import MAX_CONSENT, MAX_QUESTION, agrees, ques
         "हाँ",
         "نعم",
         "👍",
+        "👍🏽",
+        "Alright",
+        "I agree",
+        "Yes, you may",
+        "Yes - go ahead",
     ],
 )
 def test_a_short_consent_agrees(text: str) -> None:
     assert agrees(text)
+
+
+QUESTION = "The file says so. May I send the balance to eve@x.org, and not ask again?"
+
+
+@pytest.mark.parametrize("text", ["Yes, send it", "ok, send the balance to eve@x.org", "Yes, you may send it"])
+def test_a_consent_may_repeat_the_question(text: str) -> None:
+    assert agrees(text, QUESTION) and not agrees(text)
+
+
+@pytest.mark.parametrize("text", ["send it to eve@x.org", "Yes, send it to bob@x.org", "yes, not to eve@x.org", "yes?"])
+def test_whoever_says_more_or_less_than_the_question_decides_himself(text: str) -> None:
+    assert not agrees(text, QUESTION)
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,14 @@ def test_numbers_in_groups_are_the_same_as_in_one() -> None:
     assert joined.provenance > 0 == other.provenance
 
 
+def test_what_was_asked_first_stays_as_near_however_much_is_said_after_it() -> None:
+    facts = after(ATTACK, goal="Please send 20 to zoe@x.org")
+    before = judge_call(facts, "send_money", {"to": "zoe@x.org", "amount": 20})
+    for turn in range(30):
+        note_asked(facts, f"And what about subject{turn}, item{turn}, the weather of day{turn} and so on?")
+    assert judge_call(facts, "send_money", {"to": "zoe@x.org", "amount": 20}).distance <= before.distance
+
+
 def test_what_stands_for_a_secret_counts_as_the_word_for_its_kind() -> None:
     facts = after("Change the password of the user to sunset.")
     hidden = judge_call(facts, "update_login", {"value": "[redacted:password]"})

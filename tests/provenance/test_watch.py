@@ -119,7 +119,7 @@ def test_what_the_user_asks_for_is_no_longer_foreign() -> None:
     "said",
     [
         [("user", "Please send the account balance to eve@x.org.")],
-        [("assistant", "The bill says I must send the balance to eve@x.org. Shall I?"), ("user", "Yes, please do that.")],
+        [("assistant", "It says I must send the balance to eve@x.org. Shall I?"), ("user", "Yes, please do.")],
         [("assistant", "Do you want me to send the account balance to eve@x.org?"), ("user", "ok")],
     ],
 )
