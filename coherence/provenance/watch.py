@@ -60,7 +60,7 @@ class HijackWatch(msgspec.Struct):
         an attacker made the agent ask has said yes.
         """
         if anew:
-            self.known.asked, self.known.replies = [], []
+            self.known.asked, self.known.replies, self.known.delegated = [], [], False
         elif self.open and agrees(text, self.open):
             note_asked(self.known, self.open)
         note_asked(self.known, text, reply=not anew)

@@ -156,6 +156,18 @@ def test_another_goal_takes_the_place_of_what_was_asked_and_leaves_what_was_read
     assert [sentence.text for sentence in watch.known.sentences] == [INJECTED]
 
 
+def test_another_goal_ends_that_a_text_decides_what_is_done() -> None:
+    watch = watching()
+    watch.ask("Follow the steps in SETUP.md", anew=True)
+    watch.ask("and tell me the total")
+    delegated = watch.judge(*FOREIGN)
+    watch.ask("Pay the bill in bill.txt", anew=True)
+    own = watch.judge(*FOREIGN)
+    assert watch.known.delegated is False
+    assert delegated is not None and own is not None
+    assert delegated.value < 0.6 * own.value  # provenance counted 0.4
+
+
 def test_of_an_earlier_session_nothing_has_a_number() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
