@@ -70,7 +70,8 @@ class Blame(msgspec.Struct, frozen=True):
     why: str
     """The verdict in one sentence."""
     right: float | None
-    """Share of labelled runs with a verdict like this in which the first step was right; ``None`` if not failed."""
+    """Share of labelled runs with a verdict like this in which the first step was right; ``None`` if not failed, or
+    without a step."""
     steps: tuple[BlamedStep, ...]
     """Every step of the agents, the most likely first."""
     agents: tuple[BlamedAgent, ...]
@@ -216,7 +217,7 @@ def _verdict(
         return "not failed", "the run is marked as a success, not as failed; the steps are those that assume most", None
     unknown = "" if success is False else " (the run is not marked as failed; it is taken for that)"
     if not steps:
-        return "undecided", f"no step of an agent in the run{unknown}", RIGHT_BELOW
+        return "undecided", f"no step of an agent in the run{unknown}", None
     foreign = sum(not step.english for step in judged.values())
     if 2 * foreign > len(judged):
         return (
