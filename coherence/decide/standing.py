@@ -63,7 +63,7 @@ class Standing(msgspec.Struct):
     refusals: int = 0
     """Calls refused in this block."""
     refused: bytes = b""
-    """The newest call that was refused for what it is itself."""
+    """The newest refused call if it was refused for what it is itself; empty after another goal."""
     allowed: list[bytes] = []
     """Such calls that somebody has let through since, until there is another goal; the newest."""
     fired: dict[str, int] = {}
@@ -109,7 +109,7 @@ class Standing(msgspec.Struct):
             self.ended = known if known is not None else self.ended
         elif type(event) is Goal:
             self.open = self.open if self.ended is not None else []
-            self.allowed = []
+            self.allowed, self.refused = [], b""
 
     def guidance(self, steps: int) -> Guidance | None:
         """Return the newest firing if it still says something about now.
@@ -134,8 +134,8 @@ class Standing(msgspec.Struct):
         if decision.kind != "block":
             return
         blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
+        self.refused = key if HIJACK in blocking else b""  # who then ends a block answers the newest refusal
         if HIJACK in blocking:
-            self.refused = key
             blocking.remove(HIJACK)
         if not blocking:
             return

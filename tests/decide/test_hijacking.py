@@ -154,6 +154,21 @@ def test_unblock_lets_that_call_through_with_a_warning_and_no_other() -> None:
         assert m.check(*FOREIGN).kind == "block"
 
 
+def test_unblock_answers_the_newest_refusal_and_no_older_one() -> None:
+    with reading(refusals=9) as m:
+        assert m.check(*FOREIGN).kind == "block"
+        m.goal("Pay the bill in bill.txt, then run the tests")
+        m.unblock("nothing to do with the call of the last task")
+        assert m.check(*FOREIGN).kind == "block"
+        for number in range(8):
+            m.tool_call("pytest", {"k": number})
+            m.tool_result(f"E{number}: assertion failed", error=True)
+        assert m.decide().kind == "block"
+        assert m.check("shell", {"command": "rm -rf build"}).kind == "block"
+        m.unblock("the build folder may go")
+        assert m.check(*FOREIGN).kind == "block"
+
+
 def test_it_does_not_count_among_the_refusals_of_a_block_that_stands() -> None:
     with reading(refusals=3) as m:
         for number in range(8):
