@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import click
@@ -56,7 +56,7 @@ def evaluate_files(
     try:
         runs = read_labelled(paths)
         judged = judged_runs(runs, target)
-        others = _read_scores(scores, judged)
+        others = _read_scores(scores, judged, {run.id for run in runs})
         if not in_sample_too:  # before anything is computed
             own = [(name, fitted_on(name)) for name in names]
             check_comparable([*own, *((other.name, other.fitted_on) for other in others)], judged)
@@ -72,10 +72,10 @@ def evaluate_files(
     return 0 if html is None or _write(html, found) else 2
 
 
-def _read_scores(paths: Sequence[Path], runs: Sequence[LabelledRun]) -> list[System]:
+def _read_scores(paths: Sequence[Path], runs: Sequence[LabelledRun], others: Set[str]) -> list[System]:
     systems = []
     for path in paths:
-        system, warnings = read_scores(path, runs)
+        system, warnings = read_scores(path, runs, others)
         for warning in warnings:
             click.echo(f"warning: {one_line(warning)}", err=True)
         systems.append(system)

@@ -12,7 +12,7 @@ from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.judging import QUESTIONS, Case, Measure, Question, answers, cases
 from coherence.evaluation.resampling import DRAWS, Estimate, Figure, Resamples, folds_of
 from coherence.evaluation.runs import LabelledRun, Target
-from coherence.evaluation.systems import FittedOn, System, check_comparable, in_sample
+from coherence.evaluation.systems import NAMED, FittedOn, System, check_comparable, in_sample
 
 Verdict: TypeAlias = Literal["better", "worse", "inside the noise", "not known"]
 """Of a paired difference: its 95 % interval lies on one side of 0, or holds it, or there is none."""
@@ -26,9 +26,9 @@ HELPING: Mapping[str, Target] = {
 """Label -> the target that it answers."""
 
 LEAST_TASKS = 5
-"""Tasks of either class from which on there are intervals: to draw fewer again and again shows hardly anything else."""
+"""Tasks of either class from which on there are intervals and folds: to draw fewer again and again shows hardly anything else."""
 
-FEW_TASKS = "too few tasks for an interval"
+FEW_TASKS = "too few tasks for an interval, and for folds"
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -56,7 +56,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, Figure]
     """Measure -> figure; a measure that the labels or scores do not allow has no value."""
     folds: tuple[float, float] | None
-    """Lowest and highest headline figure of five folds of tasks."""
+    """Lowest and highest headline figure of five folds of tasks; ``None`` with fewer than :data:`LEAST_TASKS` tasks in a
+    class, or where a fold has no figure: a range over the others would look too narrow."""
     parts: list[Part]
     """One a source or suite, where there is more than one."""
     worst: Part | None
@@ -75,7 +76,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int
     runs: int
     note: str
-    """:data:`FEW_TASKS` where no figure has an interval because of that, else empty."""
+    """:data:`FEW_TASKS` where no figure has an interval or a range because of that, else empty."""
     compared: str
     """The system that is compared with the others: the first one that is about this, else the first."""
     rows: list[Row]
@@ -89,6 +90,9 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     in_sample: int
     """How many of the runs it was fitted or tuned on."""
     reference: bool
+    strangers: int
+    """Ids in its file that no run has; what is said of them counts for nothing."""
+    first_strangers: tuple[str, ...]
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +105,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     sections: list[Section]
     unused: int
     """Runs whose labels answer no question."""
+    draws: int
+    """Resamplings of the tasks behind each interval."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
@@ -155,11 +161,14 @@ def evaluate(
                 fitted_on=system.fitted_on,
                 in_sample=in_sample(system.fitted_on, judged),
                 reference=system.reference,
+                strangers=len(system.strangers),
+                first_strangers=system.strangers[:NAMED],
             )
             for system in systems
         ],
         sections=[judge(question, asked, systems, draws=draws) for question, asked in chosen],
         unused=len(runs) - len(judged),
+        draws=draws,
     )
 
 
@@ -314,12 +323,14 @@ def _parts(question: Question, asked: Sequence[Case], system: System, draws: int
 
 
 def _folds(question: Question, asked: Sequence[Case], system: System) -> tuple[float, float] | None:
+    if few_tasks(asked):
+        return None
     folds = folds_of([case.run.group for case in asked])
     values = []
     for fold in sorted(set(folds)):
         own = [case for case, at in zip(asked, folds, strict=True) if at == fold]
         answer = answers(question, own, system).get(question.headline)
-        if answer is not None:
-            values.append(Resamples(answer.groups, draws=0).estimate(answer.groups, answer.compute).value)
-    known = [value for value in values if not np.isnan(value)]
-    return (min(known), max(known)) if known else None
+        if answer is None:
+            return None
+        values.append(Resamples(answer.groups, draws=0).estimate(answer.groups, answer.compute).value)
+    return None if np.isnan(values).any() else (min(values), max(values))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 from coherence.evaluation.comparing import Evaluation, Row, Section
 from coherence.evaluation.judging import Measure
 from coherence.evaluation.resampling import Figure
 from coherence.evaluation.wording import QUESTION, asked, counted, in_sample_note, notes, spread, valued
+from coherence.report.document import asset, begin_page
 from coherence.report.files import write_atomically
-from coherence.report.text import escape, isolated, undirected
+from coherence.report.text import escape, isolated
 
 
 def write_page(path: str | Path, found: Evaluation, *, title: str = "coherence eval") -> None:
@@ -46,19 +44,10 @@ def render_page(found: Evaluation, *, title: str = "coherence eval") -> str:
     str
         The page; the same for the same evaluation.
     """
-    style = "".join(
-        files(package).joinpath("page.css").read_text(encoding="utf-8")
-        for package in ("coherence.report", "coherence.evaluation")
-    )
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    style = "".join(asset(package, "page.css") for package in ("coherence.report", "coherence.evaluation"))
     return "\n".join(
         (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{undirected(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>",
+            begin_page(title, style),
             f'<header><h1>{isolated(title)}</h1>\n<p class="count">{escape(counted(found))}</p></header>',
             *(_section(section) for section in found.sections),
             '<section><h2>How to read this</h2><p></p><ul class="notes">',

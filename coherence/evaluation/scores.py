@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.runs import LabelledRun
-from coherence.evaluation.systems import NOTHING, FittedOn, Scores, System, highest
+from coherence.evaluation.systems import NAMED, NOTHING, FittedOn, Scores, System, highest
 from coherence.providers.readers.source import Document, read_source
+from coherence.records import excerpt, number_of
 
 EXPECTED = "{id, score, step_scores}, one run a line, higher = worse"
 
@@ -19,27 +20,37 @@ SHOWN = 5
 """Runs named in a message."""
 
 
-def read_scores(path: str | Path, runs: Sequence[LabelledRun]) -> tuple[System, list[str]]:
+def read_scores(
+    path: str | Path, runs: Sequence[LabelledRun], others: Set[str] = frozenset()
+) -> tuple[System, list[str]]:
     """Read the scores of some runs from JSON lines, plain or gzipped.
 
     A line is ``{"id": ..., "score": number or null, "step_scores": [number or null, ...] or null}``: higher = worse,
     ``step_scores[i]`` may use steps 0 to ``i`` only, ``null`` = says nothing. Without ``score`` a run's score is its
-    highest step's; lines of other runs are passed over. The first line may be
-    ``{"system": name, "fitted_on": "none" or a split or [groups]}``.
+    highest step's. The first line may be ``{"system": name, "fitted_on": "none" or a split or [groups]}``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    runs : sequence of LabelledRun
+        Those that are judged; each must have a line.
+    others : set of str
+        Ids of runs that are not judged, which may have one. Lines of any other id are passed over, and told.
 
     Returns
     -------
     System
         Named by the first line, else by the file.
     list of str
-        What should be known about the file: that it says nothing about fitting.
+        What should be known about the file: that it says nothing about fitting, or scores runs that there are not.
 
     Raises
     ------
     TranscriptError
         The file cannot be read as JSON lines.
     EvaluationError
-        A run is missing or comes twice, a list has the wrong length, or a score is no finite number; the message says
+        No run is known, one is missing or comes twice, a list has the wrong length, or a score is no finite number; the message says
         where.
     """
     source = read_source(path)
@@ -56,21 +67,43 @@ def read_scores(path: str | Path, runs: Sequence[LabelledRun]) -> tuple[System, 
     wanted = {run.id: run for run in runs}
     step_scores: dict[str, Scores | None] = {}
     run_scores: dict[str, float | None] = {}
+    strangers: dict[str, None] = {}  # as an ordered set
     for document in documents:
         where = _where(path, document)
         id, line = _line(where, document.value)
         if id in run_scores:
             raise EvaluationError(f"{where}: a second line for run {id!r}")
         run = wanted.get(id)
-        if run is not None:
+        if run is None:
+            if id not in others:
+                strangers[id] = None
+        else:
             step_scores[id] = _step_scores(where, line, run)
             run_scores[id] = _run_score(where, line, step_scores[id])
+    if not run_scores and strangers:
+        raise EvaluationError(
+            f"{path}: no run has one of its ids: {_some(list(strangers))}; there are {_some(list(wanted))}"
+        )
     missing = [run.id for run in runs if run.id not in run_scores]
     if missing:
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        named = ", ".join(map(repr, missing[:SHOWN]))
-        raise EvaluationError(f"{path}: no scores for {len(missing)} of {len(runs)} runs: {named}{more}")
-    return System(name=name, fitted_on=fitted_on, step_scores=step_scores, run_scores=run_scores), warnings
+        some = _some(missing, SHOWN)
+        raise EvaluationError(f"{path}: no scores for {len(missing)} of {len(runs)} runs: {some}")
+    if strangers:
+        count = number_of(len(strangers), "id")
+        warnings.append(f"{path}: {count} that no run has, passed over: {_some(list(strangers))}")
+    system = System(
+        name=name,
+        fitted_on=fitted_on,
+        step_scores=step_scores,
+        run_scores=run_scores,
+        strangers=tuple(strangers),
+    )
+    return system, warnings
+
+
+def _some(ids: Sequence[str], most: int = NAMED) -> str:
+    more = f" and {len(ids) - most:,} more" if len(ids) > most else ""
+    return ", ".join(repr(excerpt(id)) for id in ids[:most]) + more
 
 
 def scores_lines(system: System) -> Iterator[str]:

@@ -17,6 +17,9 @@ FittedOn: TypeAlias = str | tuple[str, ...]
 
 NOTHING = "none"
 
+NAMED = 3
+"""Ids that no run has, of those that are shown."""
+
 SILENT = -np.inf
 """What counts for a step or run about which a system says nothing: below every score."""
 
@@ -35,6 +38,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     step_scores: Mapping[str, Scores | None]
     """Run -> one score a step, of what was known after it; ``None`` in place of a score: says nothing."""
     run_scores: Mapping[str, float | None]
+    strangers: tuple[str, ...] = ()
+    """Ids that were scored and that no run has."""
 
     def run(self, run: LabelledRun) -> float:
         """Return the score of a run."""

@@ -80,8 +80,9 @@ def notes(found: Evaluation) -> list[str]:
     return [
         *said.values(),
         "An alarm figure of 100: it says nothing of too many of the bad ones, and would have to alarm always.",
-        "Below a figure: 95 % interval over tasks, drawn again 1,000 times, none where a class has fewer than "
-        f"{LEAST_TASKS} tasks; differences are of the same draws. "
+        f"Below a figure: 95 % interval over tasks, drawn again {number_of(found.draws, 'time')}, none where a class "
+        f"has fewer than {LEAST_TASKS} tasks; differences are of the same draws. Folds: the lowest and the highest of "
+        "five, none with so few tasks, or where a fold has no figure. "
         "The verdict is on the system that the others are taken from.",
         NOT_SAID,
     ]

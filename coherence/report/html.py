@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
-from coherence.records import Band
+from coherence.records import Band, number_of
+from coherence.report.document import asset, begin_page
 from coherence.report.files import write_atomically
 from coherence.report.scoring import ScoredRun
 from coherence.report.sections import anchor, badge, section, why
 from coherence.report.svg import strip
-from coherence.report.text import isolated, number, undirected
+from coherence.report.text import isolated, number
 
 MEANING = """\
 <p>The <b>index</b> tells how well what an agent says and does hangs together: 1 = coherent, 0 = not at all. It is the
@@ -41,21 +39,14 @@ def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -
     str
         The page; the same for the same runs.
     """
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
+    script = asset("coherence.report", "page.js")
     steps = sum(len(run.readings) for run in runs)
     legend = " ".join(f"{badge(band)}" for band in Band)
     return "\n".join(
         (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{undirected(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>",
+            begin_page(title, asset("coherence.report", "page.css"), script),
             f"<header><h1>{isolated(title)}</h1>",
-            f'<p class="count">{_count(len(runs), "run")}, {_count(steps, "step")}</p>',
+            f'<p class="count">{number_of(len(runs), "run")}, {number_of(steps, "step")}</p>',
             f'<div class="meaning">{MEANING}</div>',
             f'<p class="legend">Bands, best to worst: {legend} Steps are counted from 0.</p></header>',
             _overview(runs),
@@ -118,15 +109,3 @@ def _overview(runs: Sequence[ScoredRun]) -> str:
         '<table class="overview" id="overview" role="table"><thead role="rowgroup">'
         f'<tr role="row">{heads}</tr></thead>\n<tbody role="rowgroup">{chr(10).join(rows)}</tbody></table>'
     )
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _asset(name: str) -> str:
-    return files("coherence.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

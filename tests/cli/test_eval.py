@@ -80,10 +80,11 @@ def test_json_holds_every_figure(data: Path) -> None:
 def test_few_tasks_have_no_interval_and_that_is_said(tmp_path: Path) -> None:
     runs = [{"id": f"r{at}", "labels": {"success": at > 0}} for at in range(3)]
     few = write(tmp_path / "few.jsonl", *runs)
-    line = "too few tasks for an interval"
+    line = "too few tasks for an interval, and for folds"
     table = evaluate(few, "--metric", "repetition").stdout
     assert line in table and "1 failed run and 2 runs that succeeded, of 3 tasks" in table
     (section,) = json.loads(evaluate(few, "--metric", "repetition", "--json").stdout)["sections"]
+    assert {row["system"]: row["folds"] for row in section["rows"]}["length"] is None
     length = next(row for row in section["rows"] if row["system"] == "length")
     assert (section["note"], length["figures"]["auroc"]) == (line, {"value": 0.5, "low": None, "high": None})
 
@@ -96,6 +97,21 @@ def test_scores_of_another_system_are_judged_alone_or_beside_a_metric(data: Path
     beside = json.loads(evaluate(data, "--scores", theirs, "--metric", "repetition", "--json").stdout)
     assert [system["name"] for system in beside["systems"]][:2] == ["repetition", "theirs"]
     assert beside["sections"][0]["rows"][1]["differences"]["auroc"]["verdict"] == "worse"
+
+
+def test_scores_of_runs_that_are_not_there_are_told(data: Path, tmp_path: Path) -> None:
+    theirs = scores(tmp_path / "theirs.jsonl", {"system": "theirs"})
+    with theirs.open("a") as file:
+        file.writelines(json.dumps({"id": f"other {at}", "score": 1}) + "\n" for at in range(5))
+    result = evaluate(data, "--scores", theirs, "--json")
+    assert result.exit_code == 0
+    assert "5 ids that no run has, passed over: 'other 0', 'other 1', 'other 2' and 2 more" in result.stderr
+    judged = json.loads(result.stdout)["systems"]
+    assert (judged[0]["strangers"], judged[0]["first_strangers"]) == (5, ["other 0", "other 1", "other 2"])
+    assert (judged[1]["strangers"], judged[1]["first_strangers"]) == (0, [])
+    foreign = write(tmp_path / "foreign.jsonl", {"id": "else", "labels": {"success": True}})
+    refused = evaluate(foreign, data, "--scores", write(tmp_path / "none.jsonl", {"id": "nobody", "score": 1}))
+    assert refused.exit_code == 2 and "no run has one of its ids: 'nobody'" in refused.stderr
 
 
 def test_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:

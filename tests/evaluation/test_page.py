@@ -88,6 +88,7 @@ def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None
     few, enough = of(4), of(5)
     assert few.sections[0].rows[0].figures["auroc"] == Figure(1.0)
     assert enough.sections[0].rows[0].figures["auroc"] == Figure(1.0, 1.0, 1.0)
+    assert few.sections[0].rows[0].folds is None
     assert "too few tasks for an interval" in checked(render_page(few)).text
     assert "too few tasks for an interval" not in checked(render_page(enough)).text
 
@@ -97,7 +98,22 @@ def test_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_th
         runs = [run(f"r{at}", "uaa", group=f"t{at % groups}", error_step=1) for at in range(20)]
         return evaluate(runs, [of_steps("mine", {one.id: [None, 1.0, 0.0] for one in runs})]).sections[0].note
 
-    assert (noted(4), noted(5)) == ("too few tasks for an interval", "")
+    assert (noted(4), noted(5)) == ("too few tasks for an interval, and for folds", "")
+
+
+def test_there_is_a_range_only_over_all_five_folds() -> None:
+    """The five bad tasks lie in fewer than five folds, or the good ones do; with 60 of each every fold has both."""
+
+    def folds(count: int) -> tuple[float, float] | None:
+        runs = [run(f"{kind}{at}", success=kind == "g") for kind in "bg" for at in range(count)]
+        mine = of_steps("mine", {one.id: [None, 0.5, float(one.id[0] == "b")] for one in runs})
+        return evaluate(runs, [mine], draws=10).sections[0].rows[0].folds
+
+    assert (folds(5), folds(60)) == (None, (1.0, 1.0))
+
+
+def test_the_number_of_draws_is_the_one_that_was_made() -> None:
+    assert "drawn again 50 times" in checked(render_page(found())).text
 
 
 def test_one_is_said_in_the_singular() -> None:

@@ -55,8 +55,22 @@ def test_without_a_score_the_highest_step_is_the_runs(tmp_path: Path) -> None:
 
 def test_runs_that_are_not_evaluated_are_passed_over(tmp_path: Path) -> None:
     lines = [{"system": "x"}, A, B, {"id": "c", "score": 1}, {"id": "d", "score": 1}]
-    found, warnings = read_scores(write(tmp_path, *lines), RUNS)
-    assert list(found.run_scores) == ["a", "b"] and warnings == []
+    found, warnings = read_scores(write(tmp_path, *lines), RUNS, {"a", "b", "c", "d"})
+    assert list(found.run_scores) == ["a", "b"] and warnings == [] and found.strangers == ()
+
+
+def test_ids_that_no_run_has_are_counted_and_three_named(tmp_path: Path) -> None:
+    strangers = [{"id": f"x{at}", "score": 1} for at in (1, 2, 2, 3, 4)]
+    found, (warning,) = read_scores(write(tmp_path, {"system": "x"}, A, B, *strangers), RUNS, {"a", "b"})
+    assert list(found.run_scores) == ["a", "b"] and found.strangers == ("x1", "x2", "x3", "x4")
+    assert warning.endswith("other.jsonl: 4 ids that no run has, passed over: 'x1', 'x2', 'x3' and 1 more")
+
+
+def test_a_file_about_other_runs_altogether_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match=r"no run has one of its ids: 'x'; there are 'a', 'b'$"):
+        read_scores(write(tmp_path, {"id": "x", "score": 1}), RUNS)
+    with pytest.raises(EvaluationError, match="no scores for 2 of 2 runs"):  # which there is, but nothing to judge by
+        read_scores(write(tmp_path, {"id": "x", "score": 1}), RUNS, {"x"})
 
 
 def test_a_gzipped_file_is_read(tmp_path: Path) -> None:
