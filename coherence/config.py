@@ -364,12 +364,18 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """
         if given is None:
             return cls()
-        if isinstance(given, cls):
-            return given
-        where = "config"
-        if isinstance(given, str | Path):
-            where = str(given)
-            given = read_toml(given)
+        where = str(given) if isinstance(given, str | Path) else "config"
+        if not isinstance(given, cls):
+            given = cls._read(where, read_toml(given) if isinstance(given, str | Path) else given)
+        if isinstance(given.weights, Mapping) and not any(given.weights.values()):  # which an old recording may hold
+            raise ValueError(
+                f"{where}: weights: no metric has a weight above 0, so the index would always be 1 and green; "
+                "name one, or leave the table out for the default weights"
+            )
+        return given
+
+    @classmethod
+    def _read(cls, where: str, given: object) -> Self:
         if not isinstance(given, Mapping):
             raise TypeError(f"config must be a MonitorConfig, a mapping or the path of a TOML file, not {given!r}")
         weights = given.get("weights")

@@ -68,13 +68,13 @@ def test_own_good_runs_take_over_from_the_39th_on_and_a_session_keeps_what_it_be
     rng = random.Random(1)
     highest = []
     with monitor(path, odd) as m:
-        assert m.session == "1" and m.calibration.threshold("odd", 0.05).value is None  # type: ignore[union-attr]
+        assert m.session == "1" and m.calibration.threshold("odd", 0.05).value is None
         for task in range(44):
             values = [rng.random() * 0.5, rng.random() * 0.5]
             good = task % 11 != 10  # 4 of 44 are bad
             highest += [max(values)] if good else []
             live(m, odd, values, success=good)
-        assert m.calibration.threshold("odd", 0.05).value is None, "frozen"  # type: ignore[union-attr]
+        assert m.calibration.threshold("odd", 0.05).value is None, "frozen"
     with monitor(path, odd) as m:
         assert m.session == "1~2", "it goes on under a new name, as with any change of settings"
         threshold = m.calibration.threshold("odd")
@@ -121,7 +121,7 @@ def test_sessions_recorded_before_there_were_thresholds_still_load(path: Path) -
         del old["calibration"], old["effective"]["alarms"], old["settings"]["config"]["alarms"]
         older = msgspec.structs.replace(row, config=msgspec.json.encode(old).decode())
         assert isinstance(read_beginning(older), Beginning)
-        assert read_beginning(older).calibration.threshold("goal_hijack").value == ALARM_5  # type: ignore[union-attr]
+        assert read_beginning(older).calibration.threshold("goal_hijack").value == ALARM_5
         assert read_beginning(older).settings == read_beginning(row).settings
 
 
@@ -227,8 +227,8 @@ def test_alarms_may_be_left_as_shipped(path: Path) -> None:
         for value in MIXED:
             live(m, odd, [value])
     with monitor(path, odd, session="next", config={"alarms": {"learn": False}}) as m:
-        assert m.calibration.threshold("odd") is None
-        assert m.calibration.threshold("goal_hijack").how == "shipped"  # type: ignore[union-attr]
+        assert m.calibration.find("odd") is None
+        assert m.calibration.threshold("goal_hijack").how == "shipped"
     with monitor(path, odd, session="tenth", config={"alarms": {"budget": 0.1}}) as m:
         found = m.calibration.threshold("odd")
         assert found is not None and found.value == 0.36, "floor(41 x 0.1) = 4: the fourth largest of 0.00 to 0.39"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from coherence import Budget, Monitor, Store
+from coherence.config import MonitorConfig
 from coherence.events import Ticked
 from coherence.findings import Decision, Mode
 from coherence.monitor import Durability
@@ -69,6 +70,8 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("config of an int", "config", {"config": 5}),
     ("unknown setting", "config.*windows", {"config": {"windows": 5}}),
     ("weights of no name", "weights must be .*'default' or 'classic', not 'clasic'", {"config": {"weights": "clasic"}}),
+    ("no weights", "config: weights: no metric has a weight above 0.*default weights", {"config": {"weights": {}}}),
+    ("weights of 0", "no metric has a weight above 0", {"config": MonitorConfig(weights={"goal_drift": 0.0})}),
     ("weights of an int", "weights must be .*'default' or 'classic', not 3", {"config": {"weights": 3}}),
     ("unknown extractor", "'orders'; known: dates, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
     ("window of 0", "config.*window", {"config": {"window": 0}}),

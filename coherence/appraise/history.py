@@ -36,14 +36,35 @@ class Calibration(msgspec.Struct, frozen=True):
     versions: FrozenDict[str, str] = FrozenDict()
     """Metric -> version of its values, of those that have a threshold or a weight."""
 
-    def threshold(self, metric: str, budget: float | None = None) -> Threshold | None:
-        """Return the threshold of a metric for a budget, by default that of warnings; ``None`` if it has none.
+    def threshold(self, metric: str, budget: float | None = None) -> Threshold:
+        """Return the threshold of a metric for a budget, by default that of warnings.
+
+        Raises
+        ------
+        ValueError
+            If there is none; the message names the metrics and budgets that have one.
 
         Examples
         --------
-        >>> Calibration().threshold("goal_hijack", 0.05).value, Calibration().threshold("goal_drift")
-        (0.26, None)
+        >>> Calibration().threshold("goal_hijack", 0.05).value
+        0.26
+        >>> Calibration().threshold("goal_drift")
+        Traceback (most recent call last):
+            ...
+        ValueError: no threshold is set for the metric 'goal_drift'; there are: goal_hijack
         """
+        found = self.find(metric, budget)
+        if found is not None:
+            return found
+        budgets = [f"{threshold.budget:g}" for threshold in self.thresholds if threshold.metric == metric]
+        if budgets:
+            known = ", ".join(budgets)
+            raise ValueError(f"metric {metric!r} has no threshold for the budget {budget!r}; there are: {known}")
+        known = ", ".join(sorted({*SHIPPED, *(threshold.metric for threshold in self.thresholds)}))
+        raise ValueError(f"no threshold is set for the metric {metric!r}; there are: {known}")
+
+    def find(self, metric: str, budget: float | None = None) -> Threshold | None:
+        """Return what :meth:`threshold` does, ``None`` where there is none."""
         for threshold in self.thresholds:
             if threshold.metric == metric and budget in (None, threshold.budget):
                 return threshold
@@ -59,7 +80,7 @@ class Calibration(msgspec.Struct, frozen=True):
         take over, when it was set anew, or when there are a quarter more runs.
         """
         for new in newer.thresholds:
-            old = self.threshold(new.metric, new.budget)
+            old = self.find(new.metric, new.budget)
             if old is None:
                 if new.how == "own":
                     return True

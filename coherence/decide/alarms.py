@@ -61,7 +61,7 @@ def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | N
 
 
 def _threshold(calibration: Calibration, detector: str, budget: float) -> AlarmThreshold:
-    found = calibration.threshold(detector, budget)
+    found = calibration.find(detector, budget)
     if found is None:
         return AlarmThreshold(NEVER, "no threshold is known")
     words = found.words.partition(": ")[2]

@@ -26,7 +26,8 @@ HELPING: Mapping[str, Target] = {
 """Label -> the target that it answers."""
 
 LEAST_TASKS = 5
-"""Tasks of either class from which on there are intervals and folds: to draw fewer again and again shows hardly anything else."""
+"""Tasks of either class from which on there are intervals and folds: to draw fewer again and again shows hardly
+anything else."""
 
 FEW_TASKS = "too few tasks for an interval, and for folds"
 
@@ -56,8 +57,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, Figure]
     """Measure -> figure; a measure that the labels or scores do not allow has no value."""
     folds: tuple[float, float] | None
-    """Lowest and highest headline figure of five folds of tasks; ``None`` with fewer than :data:`LEAST_TASKS` tasks in a
-    class, or where a fold has no figure: a range over the others would look too narrow."""
+    """Lowest and highest headline figure of five folds of tasks; ``None`` with fewer than :data:`LEAST_TASKS` tasks in
+    a class, or where a fold has no figure: a range over the others would look too narrow."""
     parts: list[Part]
     """One a source or suite, where there is more than one."""
     worst: Part | None

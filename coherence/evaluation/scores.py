@@ -50,8 +50,8 @@ def read_scores(
     TranscriptError
         The file cannot be read as JSON lines.
     EvaluationError
-        No run is known, one is missing or comes twice, a list has the wrong length, or a score is no finite number; the message says
-        where.
+        No run is known, one is missing or comes twice, a list has the wrong length, or a score is no finite number;
+        the message says where.
     """
     source = read_source(path)
     if source.torn is not None:

@@ -43,10 +43,10 @@ def test_good_runs_set_thresholds_and_all_labelled_ones_weights(store: Store) ->
     found = read(store).calibration()
     threshold = found.threshold("m", 0.05)
     good = sorted(run.maxima["m", "1"] for run in labelled_runs(store, "a") if run.good)
-    assert threshold is not None and threshold.runs == len(good) and 39 <= len(good) < 80
+    assert threshold.runs == len(good) and 39 <= len(good) < 80
     assert threshold.value == good[-int((len(good) + 1) * 0.05)]
     assert found.combination.runs == 80 and dict(found.combination.start) == WEIGHTS
-    assert found.threshold("n") is None, "n was not asked for"
+    assert found.find("n") is None, "n was not asked for"
     assert dict(found.versions) == {"goal_hijack": "2", "m": "1", "n": "1"}
 
 
@@ -55,7 +55,7 @@ def test_runs_of_another_version_do_not_count(store: Store) -> None:
     fill(store, 10, first=81)
     found = read(store).calibration()
     threshold = found.threshold("m", 0.05)
-    assert threshold is not None and threshold.how == "none" and threshold.runs <= 10
+    assert threshold.how == "none" and threshold.runs <= 10
     assert found.combination.runs == 10
 
 
@@ -67,7 +67,7 @@ def test_a_label_that_is_changed_changes_all_that_followed(store: Store) -> None
         write_label(transaction, "a", "s", worst.run, False)
     without = read(store).calibration()
     one, other = before.threshold("m"), without.threshold("m")
-    assert one is not None and other is not None and other.runs == one.runs - 1
+    assert other.runs == one.runs - 1
     with store.transaction() as transaction:
         write_label(transaction, "a", "s", worst.run, True)
     assert read(store).calibration() == before
@@ -95,7 +95,7 @@ def test_other_budgets_learn_the_runs_that_have_left_too(store: Store, monkeypat
     monkeypatch.setattr(history, "MOST_LABELLED", 20)
     now = read(store).calibration().threshold("m")
     other = read(store, AlarmConfig(budget=0.2)).calibration().threshold("m", 0.2)
-    assert now is not None and other is not None and other.how == "own" and other.runs == now.runs
+    assert other.how == "own" and other.runs == now.runs
     assert other.value is not None and now.value is not None and other.value < now.value
 
 
@@ -118,11 +118,21 @@ def test_sessions_change_over_only_when_it_matters(store: Store) -> None:
     fill(store, 40, seed=6, first=74, shift=0.05)
     later = read(store).calibration()
     threshold, before = later.threshold("m"), own.threshold("m")
-    assert threshold is not None and before is not None and threshold.value != before.value
+    assert before is not None and threshold.value != before.value
     assert own.outdated(later)
 
 
 def test_a_default_calibration_knows_what_is_shipped() -> None:
     shipped = Calibration().threshold("goal_hijack")
-    assert shipped is not None and shipped.how == "shipped" and shipped.budget == 0.05
-    assert Calibration().threshold("goal_drift") is None
+    assert shipped.how == "shipped" and shipped.budget == 0.05
+
+
+def test_a_threshold_that_there_is_not_is_refused_by_name_and_says_which_there_are(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"for the metric 'nope'; there are: goal_hijack$"):
+        Calibration().threshold("nope")
+    found = read(store).calibration()
+    with pytest.raises(ValueError, match=r"for the metric 'nope'; there are: goal_hijack, m$"):
+        found.threshold("nope")
+    with pytest.raises(ValueError, match=r"metric 'm' has no threshold for the budget 0.3; there are: 0.05, 0.01$"):
+        found.threshold("m", 0.3)
+    assert found.find("nope") is None and found.threshold("m").how == "none"
