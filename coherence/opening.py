@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from coherence.appraise.history import Calibration, read_calibrator
+from coherence.appraise.history import Calibration
+from coherence.appraise.kept import read_calibrator
 from coherence.appraise.learning import learn_pressure
 from coherence.appraise.vitals import VITALS
 from coherence.column import Column
@@ -27,19 +28,18 @@ from coherence.evidence.session import (
     Settings,
     add_session,
     find_place,
-    installed,
     make_beginning,
     read_beginning,
 )
 from coherence.findings import Appraisal, Policy
 from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.providers.minilm import default_embedder
-from coherence.registry import create_metric, create_rule, is_scalar
+from coherence.registry import create_metric, create_rule, installed, is_scalar
 from coherence.sensor.embedding import EmbeddingCache
 from coherence.snapshots import Legacy, pack, unpack
 from coherence.state import AgentState
 from coherence.store.rows import SessionRow
-from coherence.store.runs import UNCOUNTED
+from coherence.store.runs import UNCOUNTED, relabelled
 from coherence.store.store import Store
 
 HISTORY = 5_000
@@ -110,7 +110,7 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
             beginning is None
             or beginning.settings != settings
             or (row is not None and row.source != wanted.source)
-            or beginning.calibration.outdated(calibration)
+            or _outdated(store, wanted.agent, beginning.calibration, calibration)
         ):
             beginning, row = _begin(wanted, store, cache, settings, row, name, calibration)
         if row is not None:  # else another process has just begun a session of this name
@@ -244,6 +244,10 @@ def _calibration(wanted: Wanted, store: Store, cache: EmbeddingCache | None) -> 
     return read_calibrator(
         store, wanted.agent, alarms, column.runs.versions, column.sensor.weights, watched
     ).calibration()
+
+
+def _outdated(store: Store, agent: str, old: Calibration, new: Calibration) -> bool:
+    return old.outdated(new, relabelled=relabelled(store, agent, old.through, old.relabels))
 
 
 def _learned(wanted: Wanted, store: Store) -> MonitorConfig:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -313,3 +314,12 @@ def _identity(target: Any) -> object:
         return target.value.replace(":", ".")
     thing = target if hasattr(target, "__qualname__") else type(target)
     return f"{thing.__module__}.{thing.__qualname__}"
+
+
+@cache
+def installed(package: str) -> str:
+    """Return the version of an installed package, empty if there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -21,7 +21,7 @@ from coherence.providers import HashingEmbedder
 from coherence.replay import Replay
 from coherence.snapshots import pack, unpack
 from coherence.store.errors import StoreError
-from coherence.store.runs import RunRow, count_runs, labelled_runs, write_runs
+from coherence.store.runs import RunRow, count_runs, labelled_runs, write_label, write_runs
 from coherence.store.store import Store
 
 MIXED = [number * 17 % 40 / 100 for number in range(40)]
@@ -90,6 +90,24 @@ def test_own_good_runs_take_over_from_the_39th_on_and_a_session_keeps_what_it_be
         assert [run.run for run in labelled_runs(store, "main")] == list(range(1, 46))
 
 
+def test_a_label_given_later_moves_the_threshold_at_the_next_opening(path: Path) -> None:
+    odd = Odd()
+    with monitor(path, odd) as m:
+        for value in [*MIXED[:39], 0.9]:
+            live(m, odd, [value])
+    with monitor(path, odd) as m:
+        assert m.session == "1~2" and m.calibration.threshold("odd").value == 0.39, "0.9 lies above it: 2 of 41 may"
+    with monitor(path, odd) as m:
+        assert m.session == "1~2", "nothing has changed"
+    with Store(path) as store, store.transaction() as transaction:
+        write_label(transaction, "main", "1", 40, False)
+    with monitor(path, odd) as m:
+        threshold = m.calibration.threshold("odd")
+        assert (m.session, threshold.value, threshold.runs) == ("1~3", 0.38, 39), "the second largest of 0.00 to 0.39"
+    with monitor(path, odd) as m:
+        assert m.session == "1~3" and m.calibration.threshold("odd") == threshold
+
+
 def test_a_replay_takes_the_thresholds_of_the_recording_whatever_has_come_since(path: Path) -> None:
     odd = Odd()
     with monitor(path, odd, session="first") as m:
@@ -132,7 +150,7 @@ def test_tests_and_recorded_runs_count_for_nothing(path: Path, source: str) -> N
         live(m, odd, [0.2])
         m.label_run("good")
     with Store(path) as store:
-        assert count_runs(store, "main") == (0, 0, 0)
+        assert count_runs(store, "main") == (0, 0, 0, 0)
 
 
 def test_labels_count_more_than_outcomes_and_are_given_to_the_run_that_has_just_ended(path: Path) -> None:

@@ -1,14 +1,13 @@
-"""What an agent's labelled runs have taught: thresholds and weights, from the store.
+"""What an agent's labelled runs have taught: thresholds and weights.
 
 Everything is computed from the runs themselves, in the order in which they became known, so a label that is changed
-changes all that followed from it, and many processes need not agree on anything. Only what the oldest runs have taught
-is kept as such, when they leave.
+changes all that followed from it, and many processes need not agree on anything.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -18,11 +17,11 @@ from coherence.appraise.combiner import Combination, Combiner
 from coherence.appraise.conformal import draw_coin
 from coherence.appraise.shipped import SHIPPED
 from coherence.records import FrozenDict
-from coherence.store.runs import LabelledRun, labelled_runs, read_learned, replace_runs
-from coherence.store.store import Store
+from coherence.registry import installed
+from coherence.store.runs import LabelledRun
 
-MOST_LABELLED, SPARE = 500, 50
-"""Labelled runs from which everything is computed; when there are ``SPARE`` more, the oldest are learned for good."""
+MOST_COMBINERS, MOST_WATCHES = 8, 64
+"""Of settings that are not in use, of which is kept what runs that have left the store taught; those in use count."""
 
 GROWTH = 1.25
 """A session goes on with the thresholds it began with until there are so many times as many runs."""
@@ -35,6 +34,10 @@ class Calibration(msgspec.Struct, frozen=True):
     combination: Combination = Combination()
     versions: FrozenDict[str, str] = FrozenDict()
     """Metric -> version of its values, of those that have a threshold or a weight."""
+    through: int = 0
+    """Place of the newest run that was learned, in the order in which they became known."""
+    relabels: int = 0
+    """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
 
     def threshold(self, metric: str, budget: float | None = None) -> Threshold:
         """Return the threshold of a metric for a budget, by default that of warnings.
@@ -73,11 +76,18 @@ class Calibration(msgspec.Struct, frozen=True):
             return None
         return watch(metric, shipped.version, AlarmConfig().budget if budget is None else budget).threshold()
 
-    def outdated(self, newer: Calibration) -> bool:
+    def outdated(self, newer: Calibration, *, relabelled: bool = False) -> bool:
         """Tell whether a newer one is different enough to be taken instead.
 
         A threshold that moves a little with each run would mean new settings each time; so it is taken when own runs
-        take over, when it was set anew, or when there are a quarter more runs.
+        take over, when it was set anew, when there are a quarter more runs, or when it moved and was wrong.
+
+        Parameters
+        ----------
+        newer : Calibration
+            What the agent's runs teach now.
+        relabelled : bool
+            Whether a run that this one was learned from has got another label since.
         """
         for new in newer.thresholds:
             old = self.find(new.metric, new.budget)
@@ -85,19 +95,33 @@ class Calibration(msgspec.Struct, frozen=True):
                 if new.how == "own":
                     return True
             elif old.value != new.value and (
-                (old.how, old.renewed, old.version) != (new.how, new.renewed, new.version)
+                relabelled
+                or (old.how, old.renewed, old.version) != (new.how, new.renewed, new.version)
                 or new.runs >= GROWTH * old.runs
             ):
                 return True
         old_sum, new_sum = self.combination, newer.combination
-        return new_sum.proven != old_sum.proven or (new_sum.proven and new_sum.runs >= GROWTH * old_sum.runs)
+        if new_sum.proven != old_sum.proven:
+            return True
+        grown = relabelled or new_sum.runs >= GROWTH * old_sum.runs
+        return new_sum.proven and grown and new_sum.learned != old_sum.learned
+
+
+class Kept(msgspec.Struct):
+    """What runs have taught about some weights."""
+
+    combiner: Combiner
+    versions: dict[str, str] = {}
+    """Metric -> version of its values, of those with a weight that have one."""
 
 
 class Learned(msgspec.Struct):
-    """What runs that have left the store have taught."""
+    """What runs that have left the store have taught, with whichever settings there were; the newest settings first."""
 
     watches: list[Watch] = []
     combiner: Combiner | None = None
+    """Of a store that an older version has written, in place of ``combiners``."""
+    combiners: list[Kept] = []
 
 
 class Calibrator:
@@ -134,27 +158,78 @@ class Calibrator:
             for budget in config.budgets
         ]
         start = {name: float(weight) for name, weight in weights.items() if weight > 0.0}
-        kept = learned.combiner
-        self.combiner = kept if kept is not None and kept.start == start else Combiner(start=start)
+        own = {name: versions[name] for name in sorted(start) if name in versions}
+        known = list(learned.combiners)
+        if learned.combiner is not None:
+            known.append(Kept(learned.combiner, own))
+        same = [kept for kept in known if kept.combiner.start == start and kept.versions == own]
+        self._kept = same[0] if same else Kept(Combiner(start=start), own)
+        self.new = not same or any(not any(each is kept for kept in learned.watches) for each in self.watches)
+        """Whether something is learned here of which nothing was kept."""
+        used = {(each.metric, each.version, each.budget) for each in self.watches}
+        self._resting = Learned(
+            [each for each in learned.watches if (each.metric, each.version, each.budget) not in used],
+            combiners=[kept for kept in known if kept not in same],
+        )
+        self.through = 0
+        """Place of the newest run that was learned."""
+        self.relabels = 0
+        """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
+
+    @property
+    def key(self) -> str:
+        """What decides what the same runs teach, as a short text; another version of this package counts as well."""
+        watches = [(each.metric, each.version, each.budget, each.shipped, each.source) for each in self.watches]
+        kept = self._kept
+        said = repr((installed("coherence-sensor"), watches, list(kept.combiner.start.items()), kept.versions))
+        return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    @property
+    def combiner(self) -> Combiner:
+        """What labelled runs have taught about the weights."""
+        return self._kept.combiner
 
     def take(self, agent: str, run: LabelledRun) -> None:
         """Learn a run."""
-        risks = {metric: risk for (metric, version), risk in run.maxima.items() if self.versions.get(metric) == version}
-        for each in self.watches:
-            if run.good and each.metric in risks:
-                each.take(risks[each.metric], draw_coin(agent, run.session, str(run.run), each.metric))
-        self.combiner.take(risks, good=run.good)
+        _learn(agent, run, self.watches, [self._kept])
+        self.through = run.known
+
+    def take_leaving(self, agent: str, run: LabelledRun) -> None:
+        """Learn a run that leaves for good: also what other settings, if they come back, would have learned of it."""
+        _learn(agent, run, [*self.watches, *self._resting.watches], [self._kept, *self._resting.combiners])
+        self.through = run.known
 
     def calibration(self) -> Calibration:
         """Return what is in force now, frozen."""
         thresholds = tuple(each.threshold() for each in self.watches)
         names = {*self.combiner.start, *(each.metric for each in self.watches)}
         versions = {name: self.versions[name] for name in sorted(names) if name in self.versions}
-        return Calibration(thresholds, self.combiner.combination(), FrozenDict(versions))
+        return Calibration(
+            thresholds, self.combiner.combination(), FrozenDict(versions), through=self.through, relabels=self.relabels
+        )
+
+    def in_use(self) -> Learned:
+        """Return what was learned so far with these settings, to be kept."""
+        return Learned(self.watches, combiners=[self._kept])
 
     def learned(self) -> Learned:
-        """Return what was learned so far, to be kept."""
-        return Learned(self.watches, self.combiner)
+        """Return what was learned so far with these and with earlier settings, to be kept."""
+        resting = self._resting
+        room = max(MOST_WATCHES - len(self.watches), 0)
+        return Learned(
+            [*self.watches, *resting.watches[:room]], combiners=[self._kept, *resting.combiners][:MOST_COMBINERS]
+        )
+
+
+def _learn(agent: str, run: LabelledRun, watches: Iterable[Watch], combiners: Iterable[Kept]) -> None:
+    for each in watches:
+        risk = run.maxima.get((each.metric, each.version))
+        if run.good and risk is not None:
+            each.take(risk, draw_coin(agent, run.session, str(run.run), each.metric))
+    for kept in combiners:
+        versions = kept.versions
+        risks = {metric: risk for (metric, version), risk in run.maxima.items() if versions.get(metric) == version}
+        kept.combiner.take(risks, good=run.good)
 
 
 def _taken_up(fresh: Watch, kept: Sequence[Watch]) -> Watch:
@@ -167,52 +242,3 @@ def _taken_up(fresh: Watch, kept: Sequence[Watch]) -> Watch:
     for value in same[0].values if same else ():  # of another budget, or another threshold is shipped now
         fresh.take(value, 0.5)
     return fresh
-
-
-def read_calibrator(
-    store: Store,
-    agent: str,
-    config: AlarmConfig,
-    versions: Mapping[str, str],
-    weights: Mapping[str, float],
-    metrics: Sequence[str] = (),
-    *,
-    settle: bool = True,
-) -> Calibrator:
-    """Return what an agent's labelled runs in a store have taught; parameters as those of :class:`Calibrator`.
-
-    Of very many runs the oldest are learned for good here, with these weights and metrics, and leave the store; not so
-    with ``settle=False``, which only looks.
-    """
-    runs = labelled_runs(store, agent)  # before what was learned: a run that leaves meanwhile is in both, and told
-    if settle and len(runs) > MOST_LABELLED + SPARE:
-        with store.transaction() as transaction:
-            runs = labelled_runs(transaction, agent)
-            old, calibrator = _begun(read_learned(transaction, agent), runs, config, versions, weights, metrics)
-            old = old[: max(len(old) - MOST_LABELLED, 0)]
-            for run in old:
-                calibrator.take(agent, run)
-            if old:
-                replace_runs(transaction, agent, old[-1].known, msgspec.msgpack.encode(calibrator.learned()))
-    left, calibrator = _begun(read_learned(store, agent), runs, config, versions, weights, metrics)
-    for run in left:
-        calibrator.take(agent, run)
-    return calibrator
-
-
-def _begun(
-    kept: tuple[int, bytes] | None,
-    runs: list[LabelledRun],
-    config: AlarmConfig,
-    versions: Mapping[str, str],
-    weights: Mapping[str, float],
-    metrics: Sequence[str],
-) -> tuple[list[LabelledRun], Calibrator]:
-    """Return the runs that have not been learned for good, and a calibrator that has learned the others."""
-    through, learned = 0, None
-    if kept is not None:
-        through = kept[0]
-        with suppress(msgspec.DecodeError, ValueError):  # of another version of this package: its runs are gone
-            learned = msgspec.msgpack.decode(kept[1], type=Learned)
-    calibrator = Calibrator(config, versions, weights, metrics, learned)
-    return [run for run in runs if run.known > through], calibrator

@@ -37,8 +37,9 @@ class Run(msgspec.Struct):
     >>> run.take({"goal_hijack": 0.25}, frozenset({"goal_hijack"}))
     >>> run.take({"goal_hijack": 0.125}, frozenset({"goal_hijack"}))
     >>> run.observe(Outcome(success=True))
-    >>> run.row({"goal_hijack": "1"})
-    RunRow(run=1, maxima=(('goal_hijack', '1', 0.25),), success=True)
+    >>> row = run.row({"goal_hijack": "1"})
+    >>> row.run, row.maxima, row.success
+    (1, (('goal_hijack', '1', 0.25),), True)
     """
 
     number: int = 1

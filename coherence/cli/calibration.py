@@ -124,7 +124,8 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
     from coherence.alarms import AlarmConfig
-    from coherence.appraise.history import Calibration, read_calibrator
+    from coherence.appraise.history import Calibration
+    from coherence.appraise.kept import read_calibrator
     from coherence.evidence.session import read_beginning
 
     config, known = AlarmConfig(), Calibration()
@@ -145,7 +146,8 @@ def _print(one: dict[str, Any]) -> None:
 
     runs, risk = one["runs"], one["risk"]
     good = number_of(runs["good"], "good run")
-    _write(f"{one['agent']}: {good}, {runs['bad']} bad, {runs['unlabelled']} without a label")
+    mixed = f", {runs['mixed']} told by several processes at once, which count for nothing" if runs["mixed"] else ""
+    _write(f"{one['agent']}: {good}, {runs['bad']} bad, {runs['unlabelled']} without a label{mixed}")
     for each in one["thresholds"]:
         _write(f"{each['metric']}, budget {100 * each['budget']:g} %: {each['words']}", indent=2)
         if each["value"] is not None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +15,7 @@ from coherence.config import Budget, MonitorConfig
 from coherence.events import Source
 from coherence.findings import Policy
 from coherence.records import frozen_hook
+from coherence.registry import installed
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
@@ -112,15 +111,6 @@ def make_beginning(
         policies=dict(policies or {}),
         calibration=calibration or Calibration(),
     )
-
-
-@cache
-def installed(package: str) -> str:
-    """Return the version of an installed package, empty if there is none."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 class Place(NamedTuple):

@@ -8,7 +8,7 @@ known, and stays.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,9 +40,16 @@ _FORGET = (
 )
 _LABELLED = (
     "SELECT r.known, r.session, r.run, coalesce(r.label, r.outcome), m.metric, m.version, m.risk FROM runs AS r "
-    "JOIN run_maxima AS m ON m.run_id = r.id WHERE r.agent = ? AND r.known IS NOT NULL "
+    "JOIN run_maxima AS m ON m.run_id = r.id WHERE r.agent = ? AND r.known > ? AND NOT r.mixed "
     "AND coalesce(r.label, r.outcome) IS NOT NULL ORDER BY r.known, m.metric, m.version"
 )
+_COUNTED = (
+    "SELECT count(*) FROM runs WHERE agent = ? AND known IS NOT NULL AND NOT mixed "
+    "AND coalesce(label, outcome) IS NOT NULL"
+)
+
+MOST_CACHES = 4
+"""Settings of an agent for which what was learned is kept, the newest."""
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -54,6 +61,8 @@ class RunRow(msgspec.Struct, frozen=True):
     """(metric, version, highest risk in [0, 1]), each metric once."""
     success: bool | None = None
     """What its newest outcome says, if it says anything."""
+    mixed: bool = False
+    """Whether several processes told tasks of their own as this one run: nothing can be learned from it."""
 
 
 class LabelledRun(msgspec.Struct, frozen=True):
@@ -75,6 +84,8 @@ class Counted(NamedTuple):
     good: int
     bad: int
     unlabelled: int
+    mixed: int = 0
+    """Told by several processes at once, which count for nothing."""
 
 
 def write_runs(transaction: Transaction, agent: str, session: str, rows: Iterable[RunRow]) -> None:
@@ -84,6 +95,8 @@ def write_runs(transaction: Transaction, agent: str, session: str, rows: Iterabl
         transaction.execute_many(_RAISE, [(number, *each) for each in row.maxima])
         if row.success is not None:
             transaction.execute("UPDATE runs SET outcome = ? WHERE id = ?", (int(row.success), number))
+        if row.mixed:
+            transaction.execute("UPDATE runs SET mixed = 1 WHERE id = ?", (number,))
         transaction.execute(_PLACE, {"agent": agent, "id": number})
     transaction.execute(_FORGET, {"agent": agent, "most": MOST_RUNS})
 
@@ -100,14 +113,41 @@ def _ensure(transaction: Transaction, agent: str, session: str, run: int) -> int
     return int(transaction.execute(_ID, (agent, session, run))[0][0])
 
 
-def labelled_runs(source: Store | Transaction, agent: str) -> list[LabelledRun]:
-    """Return an agent's runs with a label or an outcome, in the order in which they became known."""
-    fetch = source.execute if isinstance(source, Transaction) else source.fetch
+def labelled_runs(source: Store | Transaction, agent: str, after: int = 0) -> list[LabelledRun]:
+    """Return an agent's runs with a label or an outcome that became known after one, in the order in which they did."""
     found: dict[int, LabelledRun] = {}
-    for known, session, run, good, metric, version, risk in fetch(_LABELLED, (agent,)):
-        labelled = found.setdefault(known, LabelledRun(known, session, run, bool(good), {}))
+    for known, session, run, good, metric, version, risk in _fetch(source, _LABELLED, (agent, after)):
+        labelled = found.get(known)
+        if labelled is None:
+            labelled = found[known] = LabelledRun(known, session, run, bool(good), {})
         labelled.maxima[metric, version] = risk
     return list(found.values())
+
+
+def count_learnable(store: Store, agent: str) -> int:
+    """Return how many runs :func:`labelled_runs` would return."""
+    return int(store.fetch(_COUNTED, (agent,))[0][0])
+
+
+def newest_relabel(source: Store | Transaction) -> int:
+    """Return a number that grows with every label or outcome that takes the place of another one; 0 = none has."""
+    return int(_fetch(source, "SELECT coalesce(max(id), 0) FROM relabels", ())[0][0])
+
+
+def relabelled(store: Store, agent: str, through: int, since: int) -> bool:
+    """Tell whether a run that became known as number ``through`` or before was told to be other than it was.
+
+    ``since`` is what :func:`newest_relabel` returned then.
+    """
+    sql = (
+        "SELECT 1 FROM relabels AS c JOIN runs AS r ON r.id = c.run_id "
+        "WHERE c.id > ? AND r.agent = ? AND r.known <= ? LIMIT 1"
+    )
+    return bool(store.fetch(sql, (since, agent, through)))
+
+
+def _fetch(source: Store | Transaction, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    return source.execute(sql, values) if isinstance(source, Transaction) else source.fetch(sql, values)
 
 
 def newest_run(store: Store, agent: str, session: str) -> int | None:
@@ -118,9 +158,11 @@ def newest_run(store: Store, agent: str, session: str) -> int | None:
 
 def count_runs(store: Store, agent: str) -> Counted:
     """Return how many runs of an agent are kept."""
-    sql = "SELECT coalesce(label, outcome), count(*) FROM runs WHERE agent = ? GROUP BY 1"
+    sql = (
+        "SELECT CASE WHEN mixed THEN 2 ELSE coalesce(label, outcome) END, count(*) FROM runs WHERE agent = ? GROUP BY 1"
+    )
     found = dict(store.fetch(sql, (agent,)))
-    return Counted(found.get(1, 0), found.get(0, 0), found.get(None, 0))
+    return Counted(found.get(1, 0), found.get(0, 0), found.get(None, 0), found.get(2, 0))
 
 
 def run_agents(store: Store) -> list[str]:
@@ -131,9 +173,32 @@ def run_agents(store: Store) -> list[str]:
 
 def read_learned(source: Store | Transaction, agent: str) -> tuple[int, bytes] | None:
     """Return what was learned from runs that have left: (place of the last of them, data)."""
-    fetch = source.execute if isinstance(source, Transaction) else source.fetch
-    rows = fetch("SELECT through, data FROM calibrations WHERE agent = ?", (agent,))
+    rows = _fetch(source, "SELECT through, data FROM calibrations WHERE agent = ?", (agent,))
     return (int(rows[0][0]), bytes(rows[0][1])) if rows else None
+
+
+def left_through(source: Store | Transaction, agent: str) -> int:
+    """Return the place of the last run that has left, 0 = none has."""
+    rows = _fetch(source, "SELECT through FROM calibrations WHERE agent = ?", (agent,))
+    return int(rows[0][0]) if rows else 0
+
+
+def read_cache(source: Store | Transaction, agent: str, key: str) -> tuple[int, bytes] | None:
+    """Return what was learned from all runs up to one: (its place, data); ``None`` if that does not hold any more."""
+    sql = "SELECT through, data FROM calibration_caches WHERE agent = ? AND key = ?"
+    rows = _fetch(source, sql, (agent, key))
+    return (int(rows[0][0]), bytes(rows[0][1])) if rows else None
+
+
+def write_cache(transaction: Transaction, agent: str, key: str, through: int, data: bytes) -> None:
+    """Keep what was learned from all runs up to one, until one of them changes."""
+    sql = "INSERT OR REPLACE INTO calibration_caches (agent, key, through, data) VALUES (?, ?, ?, ?)"
+    transaction.execute(sql, (agent, key, through, data))
+    transaction.execute(
+        "DELETE FROM calibration_caches WHERE agent = :agent AND id NOT IN "
+        "(SELECT id FROM calibration_caches WHERE agent = :agent ORDER BY id DESC LIMIT :most)",
+        {"agent": agent, "most": MOST_CACHES},
+    )
 
 
 def replace_runs(transaction: Transaction, agent: str, through: int, data: bytes) -> None:
@@ -146,4 +211,5 @@ def forget_runs(transaction: Transaction, agent: str) -> int:
     """Remove an agent's runs, their labels and what was learned from them; return how many runs."""
     removed = transaction.execute("DELETE FROM runs WHERE agent = ? RETURNING id", (agent,))
     transaction.execute("DELETE FROM calibrations WHERE agent = ?", (agent,))
+    transaction.execute("DELETE FROM calibration_caches WHERE agent = ?", (agent,))
     return len(removed)

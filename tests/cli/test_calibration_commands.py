@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from coherence.appraise import history
+from coherence.appraise import kept
 from coherence.appraise.combiner import BOUND
 from coherence.cli.main import main
 from coherence.monitor import Monitor
@@ -88,8 +88,8 @@ def test_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
 
 
 def test_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_LABELLED", 1)
-    monkeypatch.setattr(history, "SPARE", 0)
+    monkeypatch.setattr(kept, "MOST_LABELLED", 1)
+    monkeypatch.setattr(kept, "SPARE", 0)
     before = labels(path)
     assert run("calibration", path).exit_code == 0
     assert labels(path) == before and len(before) == 3, "a session does, with weights of its own"
@@ -103,7 +103,8 @@ def test_json_says_the_same(path: Path) -> None:
         rows = [RunRow(number, (("goal_hijack", "2", risk),), True) for number, risk in enumerate(risks, 1)]
         write_runs(transaction, "c", "9", [*rows, RunRow(53, (("goal_hijack", "2", 0.9),), False)])
     found = json.loads(run("calibration", path, "--agent", "c", "--json").stdout)
-    assert [each["agent"] for each in found] == ["c"] and found[0]["runs"] == {"good": 52, "bad": 1, "unlabelled": 0}
+    assert [each["agent"] for each in found] == ["c"]
+    assert found[0]["runs"] == {"good": 52, "bad": 1, "unlabelled": 0, "mixed": 0}
     threshold = found[0]["thresholds"][0]
     assert (threshold["metric"], threshold["budget"], threshold["how"]) == ("goal_hijack", 0.05, "own")
     assert threshold["value"] == 0.204 and threshold["runs"] == 52, "floor(53 x 0.05) = 2: the second largest"
