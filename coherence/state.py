@@ -291,6 +291,7 @@ class AgentState:
 
     def _outcome(self, seq: int, ts: float, event: Outcome) -> None:
         self.facts.outcome = event.success
+        self.facts.joinable = False
         self._end_turn()
         self._end_task()
 

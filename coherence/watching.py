@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coherence.accounting import Accountant
-from coherence.events import Correction, Event, Goal, Memory, Message, Ticked, ToolCall, ToolResult
+from coherence.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
 from coherence.facts import Facts
 from coherence.plain import call_text
 from coherence.provenance.watch import read_arguments
@@ -54,6 +54,8 @@ def watch_assumption(facts: Facts, seq: int, event: Event, arguments: Any) -> No
             assumption.read(event.content)
     elif isinstance(event, Goal):
         assumption.ask(event.text)
+    elif isinstance(event, Outcome):
+        assumption.open = False
     elif isinstance(event, Correction | Memory) and not event.removed:
         assumption.read(event.text)
 
@@ -77,6 +79,8 @@ def watch_hijack(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
             hijack.read(seq, event.content)
     elif isinstance(event, Goal):
         hijack.ask(event.text, anew=event.text.strip() != facts.goal)
+    elif isinstance(event, Outcome):
+        hijack.finish()
     elif isinstance(event, Correction):
         if not event.removed:
             hijack.ask(event.text)

@@ -61,6 +61,10 @@ class RecentErrorRate:
 
     def compute(self) -> float | None:
         """Return the rate, ``None`` before the first result."""
+        return self.compute_since(0)
+
+    def compute_since(self, seq: int) -> float | None:
+        """Return the rate over the results from event number ``seq`` on, ``None`` if there is none."""
         window = self.state.config.pressure.error_window
-        recent = self.state.facts.actions[-window:]
+        recent = [action for action in self.state.facts.actions[-window:] if action.seq >= seq]
         return sum(action.error for action in recent) / window if recent else None

@@ -32,8 +32,12 @@ class Repetition:
 
     def compute(self) -> float | None:
         """Return the share."""
-        actions = self.state.facts.actions[-RECENT:]
-        said = self.state.facts.said[-RECENT:]
+        return self.compute_since(0)
+
+    def compute_since(self, seq: int) -> float | None:
+        """Return the share over what happened from event number ``seq`` on."""
+        actions = [action for action in self.state.facts.actions[-RECENT:] if action.seq >= seq]
+        said = [message for message in self.state.facts.said[-RECENT:] if message.seq >= seq]
         shares = []
         if len(actions) > 1:
             shares.append((len(actions) - len({(action.made.exact, action.came.exact) for action in actions})) / RECENT)

@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 SHARES = np.array([0.05, 0.15, 0.3, 0.6, 0.95])
 """Bets, as shares of the stake that the worst number would lose altogether: small ones find small effects."""
 
+_SHARES = tuple(map(float, SHARES))
+
 STEPS = 20
 """Halvings of [-1, 1] in search of a bound: it is exact to 2e-6, and off to the cautious side."""
 
@@ -69,7 +71,7 @@ class Wager(msgspec.Struct):
         new = 1.0 / (self.count * (self.count + 1) * len(self.stakes))
         self.stakes = [
             min((stake + new) * (1.0 + share * gain), LARGEST)
-            for stake, share in zip(self.stakes, SHARES.tolist(), strict=True)
+            for stake, share in zip(self.stakes, _SHARES, strict=True)
         ]
         self.highest = max(self.highest, 1.0 / (self.count + 1) + sum(self.stakes))
 

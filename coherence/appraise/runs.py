@@ -5,7 +5,7 @@ A run is a task. A session begins with one; after an outcome the next goal, user
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from coherence.appraise.combiner import risks_of
 from coherence.appraise.shipped import SHIPPED
 from coherence.events import Event, Goal, Message, Outcome, ToolCall, is_success
 from coherence.findings import Finding
+from coherence.metrics import RecentErrorRate, Repetition
 from coherence.protocols import MetricFn, ScalarMetricFn
 from coherence.provenance.watch import JudgedCall
 from coherence.sensor.embedding import EmbeddingCache
@@ -124,6 +125,10 @@ class Runs:
         """How runs stood when they were told to have ended, or another began, until somebody takes them."""
         together: list[MetricFn | ScalarMetricFn] = [*vectors, *scalars]
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
+        self._windowed: dict[str, Callable[[int], float | None]] = {
+            metric.name: metric.compute_since for metric in scalars if isinstance(metric, RecentErrorRate | Repetition)
+        }
+        """Metrics that look back over the run before, and what they are without it."""
         self.versions = {name: shipped.version for name, shipped in SHIPPED.items()}
         """Metric -> version of its values."""
         self.versions.update((metric.name, _version(metric)) for metric in scalars)
@@ -152,7 +157,11 @@ class Runs:
 
     def take(self, metrics: Mapping[str, float | None], worst: JudgedCall | None = None) -> None:
         """Take in the metrics of a reading, and ``worst``, the call that stands out."""
-        own = metrics if worst is None or self.run.made(worst) else {**metrics, CALLS: None}
+        own = dict(metrics)
+        if worst is not None and not self.run.made(worst):
+            own[CALLS] = None
+        if self.run.since:
+            own.update((name, since(self.run.since)) for name, since in self._windowed.items() if name in own)
         self.run.take(own, self.inverted)
         self.run.take_call(worst)
 

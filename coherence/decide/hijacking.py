@@ -55,9 +55,17 @@ def asked_call(seq: int, tool: str, arguments: bytes, facts: Facts, limits: Limi
 
 
 def made_call(facts: Facts, limits: Limits) -> Finding | None:
-    """Return what is found of the call that stands out now, ``None`` if none was made: it asks to warn, no more."""
-    worst = facts.hijack.worst
+    """Return what is found of the call that stands out now, ``None`` if none was made: it asks to warn, no more.
+
+    One of the task before that nobody has seen is told once, if it is the worse one.
+    """
+    worst = _standing(facts)
     return _finding(worst, "warn", facts, limits) if worst is not None else None
+
+
+def _standing(facts: Facts) -> JudgedCall | None:
+    calls = (call for call in (facts.hijack.worst, facts.hijack.missed) if call is not None)
+    return max(calls, key=lambda call: call.score.value, default=None)
 
 
 def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Limits) -> Finding:
@@ -119,7 +127,7 @@ def _source(score: HijackScore, facts: Facts) -> str:
 
 def told(facts: Facts) -> str:
     """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
-    worst = facts.hijack.worst
+    worst = _standing(facts)
     if worst is None:
         return ""
     if not worst.score.sentence:

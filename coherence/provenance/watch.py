@@ -28,7 +28,8 @@ class HijackWatch(msgspec.Struct):
     """One agent under watch; plain data, bounded, changed by its methods only.
 
     A *step* is the calls between two results or messages. What stands out is the worst call of the newest step, or of
-    all steps since anybody looked: a call that a slow clock passes over is not lost. The user's next words end it.
+    all steps since anybody looked: a call that a slow clock passes over is not lost. The user's next words end it, and
+    so does an outcome: what the next task does is judged by itself.
 
     Examples
     --------
@@ -50,6 +51,12 @@ class HijackWatch(msgspec.Struct):
     """Whether somebody has looked since the worst call was made."""
     over: bool = False
     """Whether the user has spoken since the newest call."""
+    ended: bool = False
+    """Whether an outcome has been told, and nothing has been asked or called since."""
+    missed: JudgedCall | None = None
+    """The call that stood out in the task before, where nobody looked in time: to be told once."""
+    told: bool = False
+    """Whether it has been."""
     open: str = ""
     """What the assistant has just asked, at most 300 characters; empty where something came after it."""
 
@@ -59,6 +66,7 @@ class HijackWatch(msgspec.Struct):
         Where the text only agrees to what the assistant has just asked, that is asked for. A user who says yes to what
         an attacker made the agent ask has said yes.
         """
+        self._begin()
         if anew:
             self.known.asked, self.known.replies, self.known.delegated = [], [], False
         elif self.open and agrees(text, self.open):
@@ -84,6 +92,7 @@ class HijackWatch(msgspec.Struct):
 
     def call(self, seq: int, tool: str, arguments: Any) -> None:
         """Judge a call by what came before it, then remember it."""
+        self._begin()
         score, worst = self.judge(tool, arguments), self.worst
         note_call(self.known, tool, arguments)
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
@@ -91,8 +100,22 @@ class HijackWatch(msgspec.Struct):
         self.fresh = self.over = False
         self.open = ""
 
+    def finish(self) -> None:
+        """Take in that a task has ended."""
+        self.ended = True
+
+    def _begin(self) -> None:
+        """Take in the first event of another task."""
+        if self.ended:
+            if not self.seen and self.worst is not None:
+                self.missed, self.told = self.worst, False
+            self.worst, self.ended = None, False
+
     def look(self) -> None:
         """Take in that somebody looks now: what was seen, and was followed by the user's words, is over."""
+        if self.told:
+            self.missed = None
+        self.told = self.missed is not None
         if self.over and self.seen:
             self.worst = None
         self.seen = True
@@ -101,10 +124,14 @@ class HijackWatch(msgspec.Struct):
         """Let the next event be number 1: what was read and called before has the number 0."""
         for sentence in self.known.sentences:
             sentence.seq = 0
-        if self.worst is not None:
-            score = self.worst.score
-            score = msgspec.structs.replace(score, seq=min(score.seq, 0))
-            self.worst = msgspec.structs.replace(self.worst, seq=0, score=score)
+        self.worst, self.missed = _unnumbered(self.worst), _unnumbered(self.missed)
+
+
+def _unnumbered(call: JudgedCall | None) -> JudgedCall | None:
+    if call is None:
+        return None
+    score = msgspec.structs.replace(call.score, seq=min(call.score.seq, 0))
+    return msgspec.structs.replace(call, seq=0, score=score)
 
 
 def beginning(arguments: Any) -> str:

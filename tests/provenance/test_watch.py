@@ -103,6 +103,23 @@ def test_the_user_s_words_end_it_once_it_was_seen() -> None:
     assert standing(watch) == 6
 
 
+@pytest.mark.parametrize("looked", [True, False])
+def test_an_outcome_ends_it_and_what_nobody_saw_is_told_once(looked: bool) -> None:
+    watch = watching()
+    watch.call(4, *FOREIGN)
+    if looked:
+        watch.look()
+    watch.finish()
+    assert standing(watch) == 4, "until another task begins"
+    watch.call(6, *ASKED)
+    assert standing(watch) == 6
+    assert (watch.missed is None) == looked
+    watch.look()
+    assert (watch.missed is None) == looked
+    watch.look()
+    assert watch.missed is None
+
+
 def test_what_the_user_asks_for_is_no_longer_foreign() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
