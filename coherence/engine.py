@@ -237,6 +237,7 @@ class Engine:
         if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.Around(event.tree, event.received)
         if self.recorder is not None:
+            self.recorder.run = self.column.runs.run.number
             self.recorder.add(record)
             self.recorder.add_runs(self.column.runs.take_finished())
             if seq % SNAPSHOT_EVERY == 0:
@@ -279,8 +280,10 @@ class Engine:
             if not recorder.save(baselines=learned, wait_s=wait_s):
                 self._store_down = True  # until that write has ended, nobody waits for it again
                 return
-            if recorder.moved and not self.closed:
+            if recorder.behind:
                 self._rejoin(recorder)
+                if self.closed:
+                    recorder.save(wait_s=wait_s)
         except Exception as error:  # what this package could not write must not stop the host
             if self.closed and not last:  # another thread writes, or has written, the rest
                 return
@@ -308,10 +311,10 @@ class Engine:
     def _rejoin(self, recorder: Recorder) -> None:
         """Fold anew what the store holds: another process wrote to this session."""
         with self._lock, recorder.writing:
-            if not recorder.moved or self._reopen is None:
+            if not recorder.behind or self._reopen is None:
                 return
             column, seq = self._reopen()
-            waiting = recorder.rejoin()
+            waiting = recorder.rejoin(seq)
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
                 recorder.add_snapshot(seq, pack(column.snapshot()))
             for record in waiting:
@@ -319,6 +322,8 @@ class Engine:
                 column.note(record.verdict)
                 seq = record.seq
             self.column, self._seq = column, seq
+            recorder.run = column.runs.run.number
+            recorder.add_runs([*column.runs.take_finished(), column.runs.row()])
 
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""

@@ -157,6 +157,7 @@ def _opened(
         return column, load(column, store, row)
 
     column, seq = reopen()
+    column.runs.take_finished()  # which are in the store
     return Opened(column, row.session, seq, Recorder(store, row, book, seq), reopen)
 
 
@@ -224,7 +225,6 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
         measured = event if event.reading is not None else measured
     if measured is not None:
         column.measured = decode_verdict(measured)
-    column.runs.take_finished()  # which are in the store
     return seq
 
 

@@ -10,9 +10,11 @@ from threading import Lock, RLock
 from coherence.evidence.book import StoreBook
 from coherence.evidence.rows import Record, encode_record
 from coherence.evidence.session import began_as
+from coherence.evidence.telling import Telling
 from coherence.store.rows import SessionRow
 from coherence.store.runs import MOST_RUNS, UNCOUNTED, RunRow, write_runs
 from coherence.store.store import Store
+from coherence.store.transaction import Transaction
 
 BATCH = 50
 """Events that are written at once, as soon as there are so many."""
@@ -57,6 +59,11 @@ class Recorder:
         """By how much records had to move up since the state was last read from the store."""
         self._fork = 0
         """The newest event that was known before they had to."""
+        self.behind = False
+        """Whether runs could not be written, because what they were made from does not know of all events."""
+        self.run = 1
+        """Number of the run in which the newest record is."""
+        self._telling = Telling(session, saved)
         self._pending: deque[Record] = deque()
         self._since = 0.0
         self._snapshots: list[tuple[int, bytes]] = []
@@ -134,6 +141,7 @@ class Recorder:
     def _save(self, baselines: bytes | None) -> None:
         with self._queue:
             records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
+            run = self.run
         vectors = self.book.take()
         if not records and not baselines and not snapshots and not runs:
             return
@@ -142,6 +150,8 @@ class Recorder:
             expected = records[0].seq - 1 if records else last
             newest = records[-1].seq if records else 0
             by = last - expected
+            stale = by != 0 or self.moved != 0 or last != self.saved
+            self._telling.look(transaction, last)
             if by:
                 records = [record.moved(by, expected) for record in records]
             transaction.add_events(self.session, [encode_record(record) for record in records])
@@ -150,9 +160,11 @@ class Recorder:
             for seq, data in snapshots:
                 if not (by or self.moved) or seq <= min(last, expected, self._fork if self.moved else expected):
                     transaction.add_snapshot(self.session.id, seq, data)
-            if runs:
+            tells = not stale and self.session.source not in UNCOUNTED
+            told = self._told(transaction, runs, run, records) if tells else []
+            if told:
                 agent = self.session.agent
-                write_runs(transaction, agent, began_as(transaction, agent, self.session.session), runs)
+                write_runs(transaction, agent, began_as(transaction, agent, self.session.session), told)
             if baselines is not None:
                 transaction.set_baselines(self.session.agent, time.time(), baselines)
         self.book.written(vectors)
@@ -170,15 +182,25 @@ class Recorder:
                 self._pending = deque(record.moved(by, expected) for record in self._pending)
                 self._fork = self._fork if self.moved else expected
                 self.moved += by
+            self.behind = stale
+        self._telling.wrote(records, last + len(records), run, told=tells)
         self.saved = last + len(records)
 
-    def rejoin(self) -> list[Record]:
+    def _told(
+        self, transaction: Transaction, runs: Sequence[RunRow], run: int, records: Sequence[Record]
+    ) -> list[RunRow]:
+        """Return what is to be written of runs."""
+        left_behind = self._telling.left_behind(transaction, runs, records)
+        return left_behind if left_behind is not None else self._telling.marked(runs, run)
+
+    def rejoin(self, seq: int) -> list[Record]:
         """Return what waits, in its new numbers; from now on what is added is numbered with the others' in mind.
 
-        The caller has read the state anew from the store, and holds the lock under which records are folded.
+        The caller has read the state anew from the store, up to event number ``seq``, and holds the lock under which
+        records are folded.
         """
         with self._queue:
-            self.moved = 0
+            self.moved, self.behind, self.saved = 0, False, seq
             self._snapshots.clear()
             return list(self._pending)
 
