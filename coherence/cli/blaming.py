@@ -82,10 +82,10 @@ def _width() -> int:
 
 def _lines(found: Blame, top: int) -> Iterator[str]:
     width = _width()
-    yield excerpt(found.run, width - 1)
-    yield from textwrap.wrap(f"{found.verdict}: {one_line(found.why)}.", width)
+    yield from _wrapped(excerpt(found.run, NAMED), width)
+    yield from _wrapped(f"{found.verdict}: {one_line(found.why)}.", width)
     if found.right is not None:
-        yield from textwrap.wrap(
+        yield from _wrapped(
             f"Of such verdicts, about {found.right:.0%} named the step that people had named, on labelled runs.", width
         )
     shown = found.steps[:top]
@@ -99,7 +99,7 @@ def _lines(found: Blame, top: int) -> Iterator[str]:
         indent = 6
     yield f"{table[0].ljust(indent)}why" if beside else table[0]
     for line, step in zip(table[1:], shown, strict=True):
-        why = textwrap.wrap(_reasons(step), width - indent)
+        why = _wrapped(_reasons(step), width - indent)
         yield f"{line.ljust(indent)}{why.pop(0)}" if beside else line
         yield from (" " * indent + part for part in why)
     if len(found.steps) > top:
@@ -107,6 +107,11 @@ def _lines(found: Blame, top: int) -> Iterator[str]:
     yield ""
     rows = [(_name(a.agent), str(a.step), f"{a.share:.0%}", str(a.steps)) for a in found.agents[:top]]
     yield from aligned([("agent", "likeliest step", "share", "of steps"), *rows])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return lines that fit; a path with a hyphen stays in one piece where it fits."""
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _name(agent: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +29,11 @@ ORDER: list[Band | None] = [None, *Band]
 STRIP = 30
 """Most cells of a strip."""
 
+REASONS = 40
+"""Columns below which reasons do not stand in the table but under it."""
+
+WORST = "worst step and why"
+
 
 def print_runs(runs: Sequence[ScoredRun]) -> None:
     """Print one line a run: a coloured table on a terminal, plain columns with band words elsewhere."""
@@ -40,27 +46,24 @@ def print_runs(runs: Sequence[ScoredRun]) -> None:
 
 
 def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False, expand=True)
     room = max(console.width // 4, 9)
     names = [_short(run.transcript.id, room) for run in runs]
-    table.add_column("run", no_wrap=True, width=max(map(len, [*names, "run"])))
+    column = max(map(len, [*names, "run"]))
+    left = console.width - column - len("  steps   now   low  press  decision  ")
+    width = max(min(STRIP, console.width // 5, left), 5)
+    beside = left - width - 2 >= REASONS
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), expand=beside)
+    table.add_column("run", no_wrap=True, width=column)
     for name in ("steps", "now", "low", "press"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("decision", no_wrap=True)
     table.add_column("bands", no_wrap=True, max_width=STRIP)
-    table.add_column("worst step and why", no_wrap=True, overflow="ellipsis", ratio=1)
-    width = max(min(STRIP, console.width // 5), 5)
+    if beside:
+        table.add_column(WORST, ratio=1, overflow="fold")
     for name, run in zip(names, runs, strict=True):
         now, low, worst = _cells(run)
-        table.add_row(
-            Text(name),
-            str(len(run.readings)),
-            now,
-            low,
-            *_judged(run),
-            strip(run.bands, width),
-            worst,
-        )
+        cells = (Text(name), str(len(run.readings)), now, low, *_judged(run), strip(run.bands, width))
+        table.add_row(*cells, *([worst] if beside else []))
     console.print(table)
     legend = Text()
     for band in ORDER[1:]:
@@ -68,6 +71,19 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
         legend.append(f"{cell} {band}   ", style=style)
     legend.append("· nothing to measure yet", style=CELLS[None][1])
     console.print(legend)
+    if not beside or any(name != one_line(run.transcript.id) for name, run in zip(names, runs, strict=True)):
+        _print_below(console, runs, reasons=not beside)
+
+
+def _print_below(console: Console, runs: Sequence[ScoredRun], *, reasons: bool) -> None:
+    """Print what the table has no room for: whole names, and why."""
+    console.print(Text(f"\n{WORST}" if reasons else "\nthe runs' whole names", style="bold"))
+    for run in runs:
+        console.print(Text(one_line(run.transcript.id), overflow="fold"))
+        if reasons:
+            worst = _cells(run)[2]
+            worst.overflow = "fold"
+            console.print(Padding(worst, (0, 0, 0, 2)))
 
 
 def _short(name: str, width: int) -> str:
@@ -112,7 +128,7 @@ def strip(bands: Sequence[Band | None], width: int) -> Text:
 
 def plain_lines(runs: Sequence[ScoredRun]) -> list[str]:
     """Return a header and one line a run, columns aligned, bands in words."""
-    rows = [("run", "steps", "now", "low", "press", "decision", "bands", "worst step and why")]
+    rows = [("run", "steps", "now", "low", "press", "decision", "bands", WORST)]
     for run in runs:
         now, low, worst = _cells(run)
         pressure, decision = (cell.plain for cell in _judged(run))

@@ -20,6 +20,9 @@ TOTAL = FALLBACK_WEIGHT + NEW_WEIGHT + CODE_WEIGHT
 MAX_ENTITIES = 5
 """New names, numbers and addresses of a step that are kept to be shown."""
 
+NAMED = 120
+"""Characters of one of them that are shown, of a longer one from both ends: a path tells most at its end."""
+
 RESTATED = 400
 """Characters of the task that a step must quote to restate it; all, of a shorter task."""
 
@@ -91,7 +94,7 @@ class AssumedStep(msgspec.Struct):
         if self.works_around:
             told.append("works around what could not be done")
         if self.entities:
-            told.append(f"nowhere before: {excerpt(', '.join(self.entities), 100)}")
+            told.append(f"nowhere before: {', '.join(map(_named, self.entities))}")
         elif self.new:
             told.append("new words, but no new name or number")
         if self.code:
@@ -164,6 +167,13 @@ class AssumptionFacts(msgspec.Struct):
         step.new += mass(new)
         named = sorted(token for token in new if weight(token) >= 2.0)
         step.entities = [*step.entities, *named][:MAX_ENTITIES]
+
+
+def _named(entity: str) -> str:
+    if len(entity) <= NAMED:
+        return excerpt(entity, NAMED)
+    half = NAMED // 2
+    return f"{excerpt(entity[: half - 1], half)}…{excerpt(entity[-half:], half)}"
 
 
 def _words(text: str, most: int = RESTATED) -> str:

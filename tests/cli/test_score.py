@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -251,6 +252,25 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
     os.close(master)
     assert process.wait(60) == 0, shown.decode()
     return shown.decode()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_on_a_terminal_of_any_width_nothing_that_tells_is_cut(tmp_path: Path, columns: int) -> None:
+    name = "suite/a-very-long-model-name/user_task_0/important_instructions/injection_task_0"
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**RUN, "id": name}), encoding="utf-8")
+    shown = re.sub(
+        r"\x1b\[[0-9;?]*[a-zA-Z]",
+        "",
+        on_a_terminal("score", str(path), "--embedder", "hashing", COLUMNS=str(columns)),
+    )
+    lines = [line.rstrip() for line in shown.replace("\r", "\n").split("\n")]
+    table = next(line for line in lines if line.startswith(("run ", "run")) and "steps" in line)
+    assert table.split()[:7] == ["run", "steps", "now", "low", "press", "decision", "bands"]
+    assert max(map(len, lines)) <= columns
+    flat = "".join("".join(lines).split())
+    why = json.loads(score(path, "--json").stdout)["runs"][0]["why"]
+    assert name in flat and "".join(why.split()) in flat
 
 
 def test_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path) -> None:
