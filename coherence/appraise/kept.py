@@ -64,9 +64,11 @@ def read_calibrator(
     so with ``settle=False``, which only looks.
     """
     make: Make = partial(Calibrator, config, versions, weights, metrics)
-    if settle and _unsettled(store, agent, make):
+    count = count_learnable(store, agent) if settle else 0
+    many = count > MOST_LABELLED + SPARE
+    if many or (count and make(_decoded(read_learned(store, agent)).learned).new):
         with store.transaction() as transaction:
-            _settle(transaction, agent, make)
+            _settle(transaction, agent, make, leaving=many)
     key = make(None).key
     relabels = newest_relabel(store)  # before the runs: one that is changed meanwhile counts as changed later
     while True:
@@ -87,22 +89,16 @@ def read_calibrator(
     return calibrator
 
 
-def _unsettled(store: Store, agent: str, make: Make) -> bool:
-    count = count_learnable(store, agent)
-    return count > MOST_LABELLED + SPARE or (count > 0 and make(_decoded(read_learned(store, agent)).learned).new)
-
-
-def _settle(transaction: Transaction, agent: str, make: Make) -> None:
+def _settle(transaction: Transaction, agent: str, make: Make, *, leaving: bool) -> None:
     """Learn the oldest runs for good, if there are too many, and remove them.
 
     Settings that are new here are noted, so that later runs teach them as well when they leave while others are in use.
     """
     begun = _decoded(read_learned(transaction, agent))
     calibrator = _begun_calibrator(make, begun)
-    runs = labelled_runs(transaction, agent, begun.through)
-    if len(runs) > MOST_LABELLED + SPARE:
-        for run in runs[:-MOST_LABELLED]:
-            calibrator.take_leaving(agent, run)
+    runs = labelled_runs(transaction, agent, begun.through) if leaving else []
+    for run in runs[: max(len(runs) - MOST_LABELLED, 0)]:
+        calibrator.take_leaving(agent, run)
     replace_runs(transaction, agent, calibrator.through, msgspec.msgpack.encode(calibrator.learned()))
 
 
