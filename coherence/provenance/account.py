@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -159,14 +160,17 @@ def note_message(account: Account, seq: int, text: str, extractors: Sequence[Ext
 
 def _leaves(value: Any, room: int, name: str = "") -> Iterator[str]:
     """Yield the texts and numbers within arguments, each behind its name."""
-    waiting = [(name, value)]
+    waiting: list[Iterator[tuple[str, Any]]] = [iter([(name, value)])]
     while waiting and room > 0:
-        name, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [(str(key), item) for key, item in reversed(value.items())]
+        name, value = next(waiting[-1], ("", waiting))
+        if value is waiting:
+            waiting.pop()
+        elif isinstance(value, dict):
+            waiting.append((str(key), item) for key, item in value.items())
         elif isinstance(value, list):
-            waiting += [(name, item) for item in reversed(value)]
+            waiting.append(zip(repeat(name), value))
         elif value is not None and not isinstance(value, bool):
-            line = f"{name}: {value}"
+            line = f"{name}: {value[:room] if isinstance(value, str) else value}"
             room -= len(line)
             yield line
+        room -= 1

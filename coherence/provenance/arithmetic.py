@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 from coherence.provenance.claims import Claim
+from coherence.provenance.normal_values import NARROW, UNITS, quantity
 from coherence.provenance.sources import Given, SeenNumber
 
 NEIGHBOURS = 2
@@ -29,12 +30,15 @@ _ABOUT = re.compile(
     r"|~|≈)\s?[$€£]?\Z",
     re.I,
 )
+_UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
+_WRITTEN = re.compile(rf"(\d[\d.,'{NARROW} ]{{0,40}}?)[ -]?(?:{_UNIT})", re.I)
 
 
 def rounded(given: Given, text: str, claim: Claim) -> bool:
     """Tell whether a number is a given one, rounded to the digits that are stated; after "about" to two digits.
 
-    A whole number counts as rounded only where the given one has a fraction: 1,234 is not 1,235.
+    A whole number counts as rounded only where the given one has a fraction: 1,234 is not 1,235. Where a source gives
+    no unit, only the digits are compared: 45 is 45 minutes.
     """
     if claim.value is None:
         return False
@@ -45,13 +49,23 @@ def rounded(given: Given, text: str, claim: Claim) -> bool:
     half *= 1.0 + 1e-9
     if unit == "clock":
         return False
+    bare = _digits(claim, value) if unit else value
     for number in given.numbers:
+        if not number.unit and abs(abs(number.value) - bare) * value <= half * bare:
+            return True
         same_unit = number.unit == unit or not unit or not number.unit
         if same_unit and abs(abs(number.value) - value) <= half:
             return True
         if unit == "%" and not number.unit and abs(100.0 * abs(number.value) - value) <= half:
             return True
     return False
+
+
+def _digits(claim: Claim, value: float) -> float:
+    """Return the number of an amount as it is written, 45 of 45 minutes; its value where that says more."""
+    written = _WRITTEN.fullmatch(claim.text)
+    got = quantity(written[1]) if written is not None else None
+    return got.value if got is not None else value
 
 
 class Reach:

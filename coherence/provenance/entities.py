@@ -9,8 +9,11 @@ from itertools import chain, islice, takewhile
 from coherence.provenance.claims import MOST_CLAIMS, Claim
 from coherence.provenance.normal_values import (
     CURRENCIES,
+    FIELD_UNITS,
     MONTHS,
+    NARROW,
     UNITS,
+    UNSURE,
     date_form,
     number_form,
     path_forms,
@@ -19,22 +22,29 @@ from coherence.provenance.normal_values import (
     words,
 )
 
+_NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
+_UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
+_MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
+_LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
+"""What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
 _URL = re.compile(r"(?:https?://|(?<![\w.@/-])www\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}", re.I)
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
 _PAPER = re.compile(
     r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
 _ID = re.compile(
-    r"(?<![\w.-])(?=[A-Za-z0-9])(?:"
+    rf"(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?:"
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
     r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"
-    r"|(?P<code>(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[\w-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[\w-]?)(?![\w-])"
+    r"|(?P<code>(?=\d*+[A-Za-z_-])(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[A-Za-z\d_-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[A-Za-z\d_-]?)"
+    rf"(?!{_LETTER}|-)"
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
 )
 _VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
 _ORDINAL = re.compile(
-    r"\d{1,4}(?:st|nd|rd|th|s)|\d+(?:[xdkhmsb]|am|pm|mm|cm|km|ms|kb|mb|gb|mi|ft|kg|mg)|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}",
+    rf"\d{{1,4}}(?:st|nd|rd|th|s)|\d+(?:[xdkb]|am|pm|h\d{{1,2}}(?:m|min)?|{_UNIT})"
+    r"|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}",
     re.I,
 )
 
@@ -45,7 +55,7 @@ _DATE = re.compile(
 )
 _MONTHS = re.compile(r"\b(?=[jfmasond])(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
 _DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th)?(?:\s{1,30}|-|\sof\s)\Z", re.I)
-_DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?![\d:])", re.I)
+_DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
 _YEAR_AFTER = re.compile(r"(?:,?\sof|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = re.compile(
     r"(?<![\d:.])(?P<h>\d\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
@@ -60,28 +70,37 @@ _WITH_SIGN = re.compile(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
 """What stands between spaces and has a sign of a path: few words do."""
 _NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
-_ARGUED = re.compile(r"\((?!\))")
-_USED = re.compile(
-    r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\Z"
+_ARGUED = re.compile(
+    r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?"
+    r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
 )
 _CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
-_UNIT = "|".join(sorted({*UNITS, *(name for name in CURRENCIES if len(name) > 1)}, key=len, reverse=True))
-_MONEY = "|".join(sorted((name for name in CURRENCIES if len(name) > 1), key=len, reverse=True))
-_SPACED = r"\d{1,3}(?: \d{3}){1,8}(?:[.,]\d{1,2})?(?!\d)"
 _NUMBER = re.compile(
-    rf"(?<![\w./])(?:(?<![\d ] ){_SPACED}(?= ?(?:€|(?:{_MONEY})\b))|\d{{1,3}}(?:'\d{{3}}){{1,8}}(?:\.\d{{1,20}})?"
-    r"|\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}|\d{1,3}(?:\.\d{3}){2,8}"
-    r"|\d{1,30}(?:\.\d{1,20})?)(?:e[+-]?\d{1,3})?(?P<after>"
-    rf"(?:(?:[ -]?(?:thousand|million|billion|trillion|[km]|mn|bn)|b)\b)?(?:[ -]?(?:%|€|(?:percent|{_UNIT})\b))?)"
-    r"(?!\w|[.,/]\d)",
+    rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:"
+    rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"
+    r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"
+    r"|\d?(?:,\d\d(?=,)){1,5}+,\d{3}(?!,?\d)(?:\.\d{1,20}+)?"
+    r"|\d{0,2}(?:\.\d{3}){1,8}+,\d{1,2}+(?!,)|\d{0,2}(?:\.\d{3}){2,8}+|(?<!\d,\d)\d{0,14}+,\d{1,2}+(?!,?\d)"
+    r"|\d{0,29}+(?:\.\d{1,20}+)?)(?:e[+-]?\d{1,3})?(?P<after>(?=[^\W\d]|[ %€-])"
+    r"(?:(?:[ -]?(?:thousand|million|billion|trillion|lakh|crore|[km]|mn|bn)|b)\b|[万億亿])?"
+    rf"(?:[ -]?(?:%|€|[円元원]|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
     re.I,
 )
+_CJK_SCALE = re.compile("([万億亿])")
+_DIGITS = re.compile(r"\d+")
+_SEPARATED = re.compile(rf"(?<=\d)[ ,{NARROW}](?=\d)")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_FIELD = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,30})[)\]]?[\"']?\s?[:=]\s?[\"']?[-−]?\Z")
+_CAMEL = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*\Z")
+_IS_FIELD = re.compile(r"[:=]\s?[\"']?[-−]?\Z")
 _GROUPED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _PRICED = re.compile(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
 _HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
 _NUMBERING = re.compile(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
-_QUOTE = re.compile(r"\"([^\"\n]{8,400})\"|“([^”\n]{8,400})”|(?:(?<=\n)|\A)> ?([^\n]{8,400})")
+_QUOTE = re.compile(
+    r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|(?:(?<=\n)|\A)> ?([^\n]{8,400})"
+)
 _NAME = re.compile(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
 
 
@@ -254,10 +273,9 @@ def functions(text: str) -> list[Claim]:
                 or not (name.islower() or name.isupper() or name.istitle())
             ):
                 found.append(_function(match))
-    for bracket in _matches(_ARGUED, text, found):
-        used = _USED.search(text, max(0, bracket.start() - 120), bracket.start())
-        if used is not None and (" " in used[0] or "." in used[1] or "_" in used[1]):
-            found.append(_function(used))
+    for used in _matches(_ARGUED, text, found) if "(" in text else ():
+        if " " in used[0] or "." in used[1] or "_" in used[1]:
+            found.append(_function(used))  # noqa: PERF401  # how many there are is asked meanwhile
     return found
 
 
@@ -267,7 +285,10 @@ def _function(match: re.Match[str]) -> Claim:
 
 
 def numbers(text: str) -> list[Claim]:
-    """Numbers, amounts and durations; the numbers of list items do not count."""
+    """Numbers, amounts and durations, also with the unit of their field (``price_usd: 5``); no numbers of list items.
+
+    Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
+    """
     found: list[Claim] = []
     numbering = {match.end() for match in _NUMBERING.finditer(text)}
     for match in _matches(_NUMBER, text, found):
@@ -276,24 +297,63 @@ def numbers(text: str) -> list[Claim]:
             continue
         before = _BEFORE.search(text, max(0, start - 5), start)
         currency = (before[1] or before[2]) if before else ""
-        negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
-        got = quantity(digits, currency, match["after"].replace("-", " "))
+        after = match["after"].replace("-", " ")
+        after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
+        named, sure = ("", False) if after or currency in CURRENCIES else _unit_of_field(text, start)
+        got = quantity(digits, currency, named if sure else after)
         if got is None:
             continue
+        negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
         value, unit = -got.value if negative else got.value, got.unit
         end = match.end()
         if unit == "s" and value % 3600 == 0 and (minutes := _HOURS.match(text, end)) is not None:
             value, end = value + 60.0 * int(minutes[1]), minutes.end()
         forms = [number_form(value, unit)]
+        if "." in digits and _THOUSANDS.fullmatch(digits):  # 1.234 may be a thousand
+            forms.append(number_form(1000.0 * value, unit))
         also = [number_form(abs(value), unit)] if value < 0 else []
-        if unit:
+        if unit or named:
             also += [number_form(abs(value)), digits_form(digits)]
+        if named and not sure and (meant := quantity(digits, "", named)) is not None:
+            also.append(number_form(meant.value, meant.unit))
         if unit == "%":
             forms.append(number_form(value / 100.0))
         kind = "amount" if unit else "number"
         begin = before.start() if before and unit and unit == CURRENCIES.get(currency.lower()) else start
+        if not digits.isdigit():
+            also += [number_form(float(part)) for part in row(digits)]
         found.append(Claim(kind, text[begin:end].strip(), begin, tuple(forms), tuple(also), value, got.grain, unit))
+        if " " in digits or NARROW in digits:
+            found += [_part(part, start) for part in _DIGITS.finditer(digits)]
     return found
+
+
+def _part(part: re.Match[str], start: int) -> Claim:
+    value = float(part[0])
+    return Claim("number", part[0], start + part.start(), (number_form(value),), (), value, 1.0)
+
+
+def _unit_of_field(text: str, start: int) -> tuple[str, bool]:
+    """Return the unit in the name of the field whose value begins at a place, and whether it can be nothing else."""
+    if _IS_FIELD.search(text, max(0, start - 4), start) is None:
+        return "", False
+    field = _FIELD.search(text, max(0, start - 40), start)
+    name = field[1] if field is not None else ""
+    name = (camel[0] if (camel := _CAMEL.search(name)) is not None else name).lower()
+    name = FIELD_UNITS.get(name, name)
+    return (name, name not in UNSURE) if name in UNITS or name in CURRENCIES or name == "percent" else ("", False)
+
+
+def row(digits: str) -> list[str]:
+    """Return the numbers that one with separators may be in a row; none where it has none, or a part begins with 0.
+
+    Examples
+    --------
+    >>> row("12 500"), row("3,14"), row("1 200 000"), row("12.5")
+    (['12', '500'], ['3', '14'], [], [])
+    """
+    parts = _SEPARATED.split(digits) if "." not in digits or "," not in digits else []
+    return parts if len(parts) > 1 and not any(part[0] == "0" for part in parts) else []
 
 
 def digits_form(digits: str) -> str:

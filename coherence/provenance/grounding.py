@@ -9,6 +9,7 @@ import msgspec
 
 from coherence.provenance.arithmetic import Reach, derived, rounded
 from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract
 from coherence.provenance.nearest import invented_title, opened, other_title, other_version, similar, untitled
 from coherence.provenance.normal_values import ends, fold, words
@@ -37,6 +38,7 @@ QUOTED = 0.6
 """Share of a quotation's neighbouring words that must have stood next to each other in a source."""
 
 _ELLIPSIS = re.compile(r"\.{3}|…|\[[^\]\n]{0,40}\]")
+_COMMA_GROUP = re.compile(r",\d{3}")
 _THINKING = re.compile("<(?:think|thinking|scratchpad|function-thoughts)>")
 
 
@@ -102,11 +104,12 @@ def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up
 
 def without_thinking(text: str) -> str:
     """Return a text without what the agent says to itself between tags such as ``<thinking>``."""
-    parts, begin = [], 0
+    parts, begin, open_ended = [], 0, set()
     while (tag := _THINKING.search(text, begin)) is not None:
         closing = f"</{tag[0][1:]}"
-        end = text.find(closing, tag.end())
+        end = text.find(closing, tag.end()) if closing not in open_ended else -1
         if end < 0:  # a lone tag says nothing of what follows
+            open_ended.add(closing)
             parts.append(text[begin : tag.end()])
             begin = tag.end()
             continue
@@ -179,6 +182,8 @@ def _flaw(
     if lookup(given.values, claim.forms) is None:
         if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
             return None
+        if claim.kind in ("number", "amount") and _is_row(given, claim):
+            return None
         if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
             return None
         found = other_version(given, claim)
@@ -204,6 +209,19 @@ def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:
         if f"anyyear:{day}" in given.values and f"n:{year}" in given.values:
             return True
     return False
+
+
+def _is_row(given: Given, claim: Claim) -> bool:
+    """Tell whether what looks like one number is several given ones in a row: room 12, 500 people.
+
+    A comma before three digits parts groups more often than rows: there, small numbers must be given too.
+    """
+    strict = _COMMA_GROUP.search(claim.text) is not None
+    parts = [part for text in row(claim.text) for part in numbers(text)]
+    return bool(parts) and all(
+        (part.value in SMALL and not strict and not part.unit) or lookup(given.values, part.forms) is not None
+        for part in parts
+    )
 
 
 def _near(given: Given, claim: Claim) -> Flaw:

@@ -32,12 +32,13 @@ MONTHS = {
 """English names of months -> 1 to 12."""
 
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
-SCALES["b"] = 1e9
+SCALES.update({"b": 1e9, "lakh": 1e5, "crore": 1e7, "万": 1e4, "億": 1e8, "亿": 1e8})
 """Words behind a number that multiply it; ``m`` and ``b`` only in capitals or with a currency."""
 
 CURRENCIES = {
     **dict(zip("$€£¥₹", ("usd", "eur", "gbp", "jpy", "inr"), strict=True)),
-    **{name: name for name in ["usd", "eur", "gbp", "jpy", "inr", "chf", "cad", "aud", "cny"]},
+    **dict(zip("円元원", ("jpy", "cny", "krw"), strict=True)),
+    **{name: name for name in ["usd", "eur", "gbp", "jpy", "inr", "chf", "cad", "aud", "cny", "krw"]},
     "dollars": "usd",
     "dollar": "usd",
     "euros": "eur",
@@ -115,13 +116,25 @@ _UNITS: dict[str, dict[str, float]] = {
         "gib": 1024.0**3,
         "tib": 1024.0**4,
     },
+    "": {"cent": 0.01, "cents": 0.01},
 }
 UNITS = {name: (base, factor) for base, names in _UNITS.items() for name, factor in names.items()}
 """Unit -> its base unit, and how many of those it is."""
 
+FIELD_UNITS = {"pct": "percent", "pounds": "", "hrs": "hours"}
+"""How names of fields shorten units; pounds are money or weight."""
+
+UNSURE = frozenset(["m", "s", "h", "g", "mi", "min", "day", "week", "hour", "minute", "second", "sec", "foot"])
+"""Units that mean something else in many names of fields: ``temp_min``, ``day``."""
+
+NARROW = "\u202f"
+"""What parts groups of digits in a folded text where a space does that stands nowhere else."""
+
 _TRACKING = re.compile(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
 _WORD = re.compile(r"\w{1,80}")
 _FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-"}
+_GROUPING = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
+_DECIMAL_COMMA = re.compile(r"[-−]?\d{1,15},\d{1,2}")
 _ODD = re.compile(f"[{''.join(_FOLDED)}]")
 _SPLIT_ID = re.compile(r"(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d))")
 _WRAPPED = re.compile(r"\\\r?\n[ \t]{0,40}\\?")
@@ -146,7 +159,9 @@ def fold(text: str) -> str:
     'the “first” of 2310.06825'
     """
     if not text.isascii():
-        text = _ODD.sub(lambda odd: _FOLDED[odd[0]], normalize("NFKC", text))
+        text = text.replace("\ufdfa", " ")  # a blessing, of 18 letters if it were spelt out
+        text = NARROW.join(normalize("NFKC", part) for part in _GROUPING.split(text))
+        text = _ODD.sub(lambda odd: _FOLDED[odd[0]], text)
     if "\n" in text:
         text = _SPLIT_ID.sub("", _WRAPPED.sub("", text))
     return text
@@ -205,7 +220,7 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
     Parameters
     ----------
     digits : str
-        As written: ``1,234.50``, ``1.234,50``, ``1'234.50``, ``1 234,50``, ``-3``, ``2e-5``.
+        As written: ``1,234.50``, ``1.234,50``, ``1'234.50``, ``1 234,50``, ``1,23,456``, ``3,14``, ``-3``, ``2e-5``.
     before, after : str
         A currency, a scale (``million``), a unit or ``%``; in any case, but ``M`` is a million and ``m`` a metre.
 
@@ -214,8 +229,8 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
     >>> quantity("1,200.00", "$").value, quantity("1.23", "", "million").grain, quantity("1.5", "", "km")
     (1200.0, 10000.0, Quantity(value=1500.0, grain=100.0, unit='m'))
     """
-    plain = digits.replace("−", "-").replace("'", "")
-    if " " in plain:  # groups, so that a comma begins the fraction
+    plain = digits.replace("−", "-").replace("'", "").replace(NARROW, " ")
+    if " " in plain or _DECIMAL_COMMA.fullmatch(plain):  # no groups with commas: one begins the fraction
         plain = plain.replace(" ", "").replace(",", ".")
     if plain.count(".") > 1 and "," not in plain:
         plain = plain.replace(".", "")

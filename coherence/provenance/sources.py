@@ -10,21 +10,22 @@ from itertools import pairwise
 import msgspec
 
 from coherence.provenance.claims import Claim, Extractor
+from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract_some
-from coherence.provenance.normal_values import digest, digest_after, ends, fold, number_form, words
+from coherence.provenance.normal_values import NARROW, digest, digest_after, ends, fold, number_form, words
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
 
-MOST_FOLDED = 2 * MAX_CHARS
-"""The same once it is folded: a ligature can become 18 letters."""
+MOST_FOLDED = MAX_CHARS + MAX_CHARS // 5
+"""The same once it is folded: a ligature can become 8 letters."""
 
 MAX_VALUES = 5_000
 MAX_PAIRS = 10_000
 MAX_NUMBERS = 500
 MAX_OPENED = 1_000
 MAX_RECORDS = 100
-MOST_NAMED = 4 * MAX_RECORDS
+MOST_NAMED = 2 * MAX_RECORDS
 """Mentions of ids in one source whose records are read, the last ones: earlier records would leave anyhow."""
 
 RECORD_WORDS = 32
@@ -41,6 +42,7 @@ LONGEST = 64
 
 _ITEM = re.compile(r"^([ \t]{0,40})[-*•] ", re.M)
 _OBJECT = re.compile(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
+_MAYBE_ROW = re.compile(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
 _LABEL = re.compile(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
 
 
@@ -149,16 +151,22 @@ def know_words(given: Given, said: Sequence[str]) -> None:
 
 
 def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
-    place = 0
+    place, joined = 0, list[SeenNumber]()
     given.code = given.code or any(claim.kind == "function" for claim in claims)
     for claim in claims:
         if claim.value is None:
             continue
-        place += 1
         label = _LABEL.search(text, max(0, claim.start - 48), claim.start)
         if label is not None and claim.kind == "number":
             given.values[claim.forms[0]] = seq  # a small one too
-        given.numbers.append(SeenNumber(claim.value, claim.unit, seq, place, digest(label[1].lower()) if label else 0))
+        column = digest(label[1].lower()) if label else 0
+        parts = row(claim.text) if _MAYBE_ROW.search(claim.text) is not None else []
+        told = [each for part in parts for each in numbers(part)]
+        for each in told or [claim]:
+            place += 1
+            given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column))
+        joined += [SeenNumber(claim.value, claim.unit, seq, 0, column)] if told else []
+    given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
     items = len(_ITEM.findall(text))
     if items:
         given.values[number_form(items)] = seq
@@ -171,9 +179,17 @@ def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
     found = [claim for claim in claims if claim.kind in ("id", "url")][-MOST_NAMED:]
     if not found:
         return
+    newest = set(list(dict.fromkeys(claim.forms for claim in reversed(found)))[:MAX_RECORDS])
     edges = _edges(text)
     at = 0
     for number, claim in enumerate(found):
+        if claim.forms not in newest:
+            continue  # its record would leave anyhow
+        ids = (form for form in claim.also if form.startswith("id:"))
+        keys = list(dict.fromkeys(form_key(form) for form in (*claim.forms, *ids)))
+        if all(len(given.records.get(key, ())) == RECORD_WORDS for key in keys):
+            given.records.update({key: given.records.pop(key) for key in keys})
+            continue
         while at + 1 < len(edges) and edges[at + 1] <= claim.start:
             at += 1
         begin, end = edges[at], edges[at + 1] if at + 1 < len(edges) else len(text)
@@ -186,8 +202,7 @@ def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
         before = words(text[begin : claim.start])[-RECORD_WORDS // 2 :]
         after = words(text[claim.start + len(claim.text) : end])[: RECORD_WORDS // 2]
         beside = [digest(word) for word in (*before, *after)]
-        for form in (*claim.forms, *(form for form in claim.also if form.startswith("id:"))):
-            key = form_key(form)
+        for key in keys:
             known = given.records.pop(key, [])
             new = [word for word in dict.fromkeys(beside) if word not in known]
             given.records[key] = (known + new)[:RECORD_WORDS]

@@ -137,7 +137,11 @@ def test_of_a_huge_source_both_ends_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [*HOSTILE_TEXTS, "1,1" * 50_000, "a/" * 50_000, "[" * 50_000, "May " * 20_000, '"x' * 50_000]
+    "text",
+    [
+        *HOSTILE_TEXTS,
+        *(piece * 20_000 for piece in ("1,1", "111,", "1 ", "(", "f(", "“", '"x', "a/", "[", "May ", "<think>")),
+    ],
 )
 def test_hostile_texts_are_only_texts(text: str) -> None:
     account = Account()

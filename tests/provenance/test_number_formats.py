@@ -49,5 +49,62 @@ def test_a_letter_behind_a_number_is_no_billion() -> None:
     assert compute_grounding("He lives at 221b and runs Mistral 7B.", SOURCES).value is None
 
 
-def test_numbers_that_merely_stand_in_a_row_are_several() -> None:
-    assert compute_grounding("Rows: 310 284 500", ["284, 310, 500"]).checked == 3
+@pytest.mark.parametrize(
+    ("answer", "source"),
+    [
+        ("Rows: 310 284 500", "284, 310, 500"),
+        ("They are 310, 284 and 500", "310 284 500"),
+        ("In room 12 500 people", "500 people, room 12"),
+        ("500 people in room 12", "room 12 500 people"),
+        ("| 2 100 |", "cells: 2 and 100"),
+        ("On May 12 500 people came", "May 12: 500 people"),
+        ("PROJ-12 500 times", "500 times PROJ-12"),
+        ("Call 555 123 456", "tel. 555-123-456"),
+        ("Call 800 123 4567", "800 123 4567"),
+        ("It is 22 12 34 56", "22 12 34 56"),
+        ("at 10,20", "[10,20]"),
+        ("1300 of them", "[1200,1300,1400]"),
+        ("205 of them", "[101,205,333]"),
+        ("Oslo: 709037", "city,people,rank\nOslo,709037,5"),
+        ("1300 on May 1, 2024", "2024-05-01,1300,7"),
+        ("2,100 in all", "2 100 in all"),
+        ("250 in all", "2 100\n3 150"),
+    ],
+)
+def test_numbers_that_merely_stand_in_a_row_are_several(answer: str, source: str) -> None:
+    found = compute_grounding(answer, [source])
+    assert (found.grave, found.checked > 0) == ((), True)
+
+
+@pytest.mark.parametrize("answer", ["Rows: 310 284 501", "In room 12 501 people", "1 200 000", "12,51 kg", "1,284"])
+def test_a_row_of_which_one_was_not_given_is_found(answer: str) -> None:
+    found = compute_grounding(answer, ["284, 310, 500 people, room 12; 200; 12 kg; 1"])
+    assert len(found.flaws) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "source"),
+    [
+        ("1 200 000 people", "1200000 people"),
+        ("12 500 people", "12,500 people"),
+        ("12\u202f500,75 kg", "12500.75 kg"),
+        ("12\u00a0500 kg", "12500 kg"),
+        ("12,5 kg", "12.5 kg"),
+        ("17,35 Prozent", "17.35"),
+        ("1.234 €", "1234 EUR"),
+        ("1.234,56 €", "1234.56 EUR"),
+        ("1'234.50 CHF", "CHF 1234.50"),
+        ("₹1,23,456", "123456 INR"),
+        ("1.5 lakh", "150000"),
+        ("1200円です", "JPY 1200"),
+        ("1200 yen", "价格1200円"),
+        ("120万円", "1200000 JPY"),
+        ("単価AB-1200は", "AB-1200"),
+        ("45min", "45 minutes"),
+    ],
+)
+def test_numbers_of_other_languages_pass_and_with_another_digit_do_not(answer: str, source: str) -> None:
+    found = compute_grounding(answer, [source])
+    assert (found.value, found.checked) == (1.0, 1)
+    at = max(at for at, char in enumerate(answer) if char in "123456789")
+    assert len(compute_grounding(f"{answer[:at]}8{answer[at + 1 :]}", [source]).flaws) == 1
