@@ -109,7 +109,7 @@ def compute_grounding(
     --------
     >>> found = compute_grounding("It costs $1,290.00 and weighs 1.5 kg.", ["price: 1200 USD, weight 1500 g"])
     >>> found.value, [(flaw.text, flaw.near) for flaw in found.flaws]
-    (0.5, [('$1,290.00', '1200usd')])
+    (0.5, [('$1,290.00', '1200 USD')])
     """
     if not isinstance(answer, str):
         raise TypeError(f"answer must be a str, got {type(answer).__name__}")

@@ -77,7 +77,7 @@ def begin_task(account: Account) -> None:
 
     What an earlier task gave and nobody remembers is forgotten too, else one long file would blind the whole life.
     """
-    account.given.lost = account.given.lost_words = 0
+    account.given.lost = account.given.lost_words = account.given.lost_numbers = 0
     account.results = 0
     account.ended = False
     account.answer = account.call = None

@@ -127,7 +127,7 @@ def judge_claims(
     """
     total = lost = 0.0
     flaws: list[tuple[float, Claim, Flaw]] = []
-    plain = [claim for claim in claims if claim.value is not None and lookup(given.values, claim.forms) is not None]
+    plain = [claim for claim in claims if claim.value is not None and lookup(given, claim.forms) is not None]
     distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
     unknown = max(len(stated) - MOST_JUDGED, 0)
@@ -138,6 +138,7 @@ def judge_claims(
             plain.append(claim)  # a total may be used further
         weight = WEIGHTS.get(claim.kind, 3.0)
         forgot = given.lost_words if claim.kind in WORDED else given.lost
+        forgot += given.lost_numbers if claim.value is not None and claim.grain != 1.0 else 0
         if flaw is not None and flaw.flaw == "absent" and forgot:
             unknown += 1
             continue
@@ -179,7 +180,7 @@ def _flaw(
         return None if all(known_words(given, [part]) for part in words(claim.text)) else _made(claim, "absent")
     if claim.kind == "name":
         return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
-    if lookup(given.values, claim.forms) is None:
+    if lookup(given, claim.forms) is None:
         if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
             return None
         if claim.kind in ("number", "amount") and _is_row(given, claim):
@@ -206,7 +207,7 @@ def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:
     """Tell whether a source names the day without a year, and one the year."""
     for form in claim.forms:
         year, _, day = form.removeprefix("d:").partition("-")
-        if f"anyyear:{day}" in given.values and f"n:{year}" in given.values:
+        if lookup(given, [f"anyyear:{day}"]) is not None and lookup(given, [f"n:{year}"]) is not None:
             return True
     return False
 
@@ -219,7 +220,7 @@ def _is_row(given: Given, claim: Claim) -> bool:
     strict = _COMMA_GROUP.search(claim.text) is not None
     parts = [part for text in row(claim.text) for part in numbers(text)]
     return bool(parts) and all(
-        (part.value in SMALL and not strict and not part.unit) or lookup(given.values, part.forms) is not None
+        (part.value in SMALL and not strict and not part.unit) or lookup(given, part.forms) is not None
         for part in parts
     )
 

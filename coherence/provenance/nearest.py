@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import digest, words
-from coherence.provenance.sources import Given, form_key, known_words
+from coherence.provenance.sources import Given, as_written, form_key, known_words
 from coherence.provenance.titles import AROUND, LEAST_TITLE, STOP, Title, is_document
 
 SAME_TITLE = 0.5
@@ -47,7 +47,7 @@ def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
         known = [form for number in range(1, MOST_VERSIONS) if (form := f"{versioned[1]}v{number}") in given.values]
         if known:
             newest = max(known, key=lambda form: given.values[form])
-            return newest.partition(":")[2], given.values[newest]
+            return as_written(given, newest), given.values[newest]
     return None
 
 
@@ -56,14 +56,14 @@ def similar(given: Given, claim: Claim) -> tuple[str, int] | None:
     if claim.kind == "function":
         names = [key for key in reversed(given.values) if key.startswith("f:")][:MOST_NAMES]
         found = get_close_matches(claim.forms[0], names, n=1, cutoff=LIKE_NAME)
-        return (found[0].partition(":")[2], given.values[found[0]]) if found else None
+        return (as_written(given, found[0]), given.values[found[0]]) if found else None
     for form in claim.forms[:1]:
         kind, _, body = form.partition(":")
         if len(body) < 3:
             continue
         for key, seq in reversed(given.values.items()):
             if len(key) == len(form) and key.startswith(kind) and _differ(key, form) == 1:
-                return key.partition(":")[2], seq
+                return as_written(given, key), seq
     return None
 
 
@@ -96,7 +96,7 @@ def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | N
     for key, beside in given.records.items():
         other = sum(word in beside for word in wanted) / len(wanted)
         if key not in mine and other >= OTHER_TITLE and beside != own:
-            return key.partition(":")[2], given.values.get(key, 0)
+            return as_written(given, key), given.values.get(key, 0)
     return None
 
 

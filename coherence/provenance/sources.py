@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import msgspec
 
 from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract_some
+from coherence.provenance.faded import Faded
 from coherence.provenance.normal_values import NARROW, digest, digest_after, ends, fold, number_form, words
 
 MAX_CHARS = 30_000
@@ -24,6 +26,11 @@ MAX_VALUES = 5_000
 MAX_PAIRS = 10_000
 MAX_NUMBERS = 500
 MAX_OPENED = 1_000
+MAX_WRITTEN = 1_000
+MAX_FADED = 25_000
+"""Forms that left and of which it is still known that they were there."""
+MAX_FADED_WORDS = 50_000
+"""The same of words and pairs of them."""
 MAX_RECORDS = 100
 MOST_NAMED = 2 * MAX_RECORDS
 """Mentions of ids in one source whose records are read, the last ones: earlier records would leave anyhow."""
@@ -39,6 +46,8 @@ SMALL = frozenset(map(float, range(13)))
 
 LONGEST = 64
 """Characters of a form that are kept as they are; longer ones become a digest."""
+
+Key = TypeVar("Key", str, int)
 
 _ITEM = re.compile(r"^([ \t]{0,40})[-*•] ", re.M)
 _OBJECT = re.compile(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
@@ -72,10 +81,18 @@ class Given(msgspec.Struct):
     """Form of an address, path or id -> successful call that named it."""
     code: bool = False
     """Whether a source named functions; tools that were never shown have names too."""
+    written: dict[str, str] = {}
+    """Form -> how its newest source wrote it, where that is not the form itself; of the newest 1,000."""
+    faded: Faded = msgspec.field(default_factory=Faded)
+    """The forms that left ``values``."""
+    faded_words: Faded = msgspec.field(default_factory=Faded)
+    """The digests that left ``pairs``."""
     lost: int = 0
-    """Sources of which a part was not read, and times that values left: what is absent may have been there."""
+    """Sources of which a part was not read, and times that values were forgotten: one may have been there."""
     lost_words: int = 0
     """The same of words."""
+    lost_numbers: int = 0
+    """Times that numbers left: another one may be rounded from theirs."""
 
 
 def form_key(form: str) -> str:
@@ -123,7 +140,34 @@ def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
             key = form_key(form)
             values.pop(key, None)
             values[key] = seq
-    given.lost += _drop(values, MAX_VALUES)
+    left = _drop(values, MAX_VALUES)
+    given.lost += bool(left) and not given.faded.add([digest(key) for key in left], most=MAX_FADED)
+    _take_written(given, claims)
+
+
+def _take_written(given: Given, claims: Sequence[Claim]) -> None:
+    written = given.written
+    for claim in claims[-MAX_WRITTEN:]:
+        text = claim.text if len(claim.text) <= LONGEST else claim.text[: LONGEST - 1] + "…"
+        for form in (*claim.forms, *claim.also) if claim.kind != "quote" else ():
+            key = form_key(form)
+            written.pop(key, None)
+            if key.partition(":")[2] != text:
+                written[key] = text
+    _drop(written, MAX_WRITTEN)
+
+
+def as_written(given: Given, key: str) -> str:
+    """Return a given value as its source wrote it, or else its normal form.
+
+    Examples
+    --------
+    >>> given = Given()
+    >>> claims = take_source(given, 1, "It costs $1,200.", [numbers])
+    >>> as_written(given, "n:1200usd"), as_written(given, "id:x-17")
+    ('$1,200', 'x-17')
+    """
+    return given.written.get(key, key.partition(":")[2])
 
 
 def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
@@ -147,7 +191,8 @@ def know_words(given: Given, said: Sequence[str]) -> None:
         pairs.pop(two, None)
         pairs[one] = pairs[two] = None
         before = one
-    given.lost_words += _drop(pairs, MAX_PAIRS)
+    left = _drop(pairs, MAX_PAIRS)
+    given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
 
 
 def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
@@ -171,6 +216,7 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
     if items:
         given.values[number_form(items)] = seq
     if len(given.numbers) > MAX_NUMBERS:
+        given.lost_numbers += 1
         del given.numbers[: len(given.numbers) - MAX_NUMBERS]
 
 
@@ -218,14 +264,13 @@ def _edges(text: str) -> list[int]:
     return sorted(starts)
 
 
-def _drop(table: dict[str, int] | dict[int, None] | dict[str, list[int]], most: int) -> int:
-    """Let the oldest entries of a table leave; return 1 if any did, else 0."""
+def _drop(table: dict[Key, Any], most: int) -> list[Key]:
+    """Let the oldest entries of a table leave, and return them."""
     over = len(table) - most
-    if over <= 0:
-        return 0
-    for key in list(table)[: over + most // 20]:
-        del table[key]  # type: ignore[arg-type]  # a key of the same table
-    return 1
+    left = list(table)[: over + most // 20] if over > 0 else []
+    for key in left:
+        del table[key]
+    return left
 
 
 def known_words(given: Given, said: Sequence[str]) -> float:
@@ -239,11 +284,18 @@ def known_words(given: Given, said: Sequence[str]) -> float:
     (1.0, 0.6666666666666666)
     """
     if len(said) < 2:
-        return float(all(digest(word) in given.pairs for word in said))
+        return float(all(_is_known(given, digest(word)) for word in said))
     pairs = list(pairwise(said))
-    return sum(digest(one, two) in given.pairs or digest(two, one) in given.pairs for one, two in pairs) / len(pairs)
+    known = [_is_known(given, digest(one, two)) or _is_known(given, digest(two, one)) for one, two in pairs]
+    return sum(known) / len(pairs)
 
 
-def lookup(values: Mapping[str, int], forms: Sequence[str]) -> int | None:
-    """Return the newest event that gave one of some forms, ``None`` if none did."""
-    return max((seq for form in forms if (seq := values.get(form_key(form))) is not None), default=None)
+def _is_known(given: Given, code: int) -> bool:
+    return code in given.pairs or code in given.faded_words
+
+
+def lookup(given: Given, forms: Sequence[str]) -> int | None:
+    """Return the newest event that gave one of some forms, ``None`` if none did; 0 if nobody knows any more which."""
+    keys = [form_key(form) for form in forms]
+    newest = max((seq for key in keys if (seq := given.values.get(key)) is not None), default=None)
+    return 0 if newest is None and any(digest(key) in given.faded for key in keys) else newest

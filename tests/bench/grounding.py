@@ -92,7 +92,7 @@ def changed(claim: Claim, rng: random.Random) -> str | None:
 
 def is_given(account: Account, text: str, claim: Claim) -> bool:
     """Tell whether a changed value happens to be another given one: nobody could see that."""
-    return lookup(account.given.values, claim.forms) is not None or rounded(account.given, text, claim)
+    return lookup(account.given, claim.forms) is not None or rounded(account.given, text, claim)
 
 
 def figures(name: str, *, last: bool) -> None:

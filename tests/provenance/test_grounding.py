@@ -31,22 +31,22 @@ def judged(answer: str, *sources: str, goals: tuple[str, ...] = ()) -> Grounds:
     ("answer", "flaw", "near"),
     [
         ("Mistral 7B is arXiv 2401.99999.", "absent", ""),  # invented
-        ("The hole is CVE-2021-44229.", "altered", "cve-2021-44228"),
-        ("I closed PROJ-124.", "altered", "proj-123"),
+        ("The hole is CVE-2021-44229.", "altered", "CVE-2021-44228"),
+        ("I closed PROJ-124.", "altered", "PROJ-123"),
         ("Mistral 7B is arXiv 2310.06825v3.", "version", "2310.06825v2"),
         ("Attention Is All You Need (arXiv:2310.06825v2)", "title", "1706.03762v7"),
         ("[Mistral 7B](https://arxiv.org/abs/1706.03762v7)", "title", "2310.06825v2"),
         ("The file quarterly-report.docx (ID: 7) is shared.", "title", "25"),
-        ("It costs 1,300 dollars.", "altered", "1200usd"),
+        ("It costs 1,300 dollars.", "altered", "1200 USD"),
         ("It costs $1,317.00.", "absent", ""),
-        ("Oslo has 1,234,568 inhabitants.", "altered", "1234567"),
+        ("Oslo has 1,234,568 inhabitants.", "altered", "1,234,567"),
         ("The order is of 2024-05-02.", "altered", "2024-05-01"),
         ("The order is of May 2, 2024, at 17:30.", "altered", "2024-05-01"),
         ("It was placed at 5:40 PM.", "altered", "17:30"),
         ("Pi is 3.15.", "absent", ""),
-        ("The tax is 13.5 %.", "altered", "12.5%"),
+        ("The tax is 13.5 %.", "altered", "12.5 %"),
         ("It took 4 h.", "absent", ""),
-        ("Order 59XX6V", "altered", "59xx6w"),
+        ("Order 59XX6V", "altered", "59XX6W"),
         ("See https://example.org/snow.", "absent", ""),
         ("See src/parser/lexer.py.", "absent", ""),
         ("Ask jane.doe@example.org.", "absent", ""),
@@ -100,7 +100,7 @@ def test_the_evidence_names_the_event_that_has_something_like_it() -> None:
     [flaw] = judged("arXiv 1706.03762v5").grave
     assert (flaw.near, flaw.seq) == ("1706.03762v7", 1)
     [flaw] = judged("Order 59XX6V").grave
-    assert (flaw.near, flaw.seq) == ("59xx6w", 3)
+    assert (flaw.near, flaw.seq) == ("59XX6W", 3)
 
 
 def test_values_weigh_by_kind() -> None:

@@ -37,7 +37,7 @@ def test_an_ungrounded_answer_is_told_with_its_evidence() -> None:
     assert found is not None
     assert (found.active, found.severity) == (True, "warn")
     assert found.score == 1 - 2.0**-4  # an id weighs 3, an amount 1
-    assert "“59XX6V” - the sources have 59xx6w (event 3)" in found.why
+    assert "“59XX6V” - the sources have 59XX6W (event 3)" in found.why
     assert "2 of 3 values" in found.why
     assert 3 in found.evidence
 

@@ -1,0 +1,65 @@
+"""What left a memory, as bits: known to have been there, without place or time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+HASHES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
+"""Odd factors of multiplicative hashing, modulo 2**64; the highest bits of a product are a place in the table."""
+
+BITS_EACH = 10
+"""Bits of the table for each digest it is for, at least: 0.8 % of others are taken for known ones when it is full."""
+
+
+class Faded(msgspec.Struct):
+    """The digests that left a table, as a Bloom filter; empty until one does, constant in size from then on.
+
+    References
+    ----------
+    B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors", CACM 13(7), 1970.
+
+    Examples
+    --------
+    >>> faded = Faded()
+    >>> faded.add([17, 2**32 - 1], most=25_000)
+    True
+    >>> 17 in faded, 18 in faded, len(faded.table)
+    (True, False, 32768)
+    """
+
+    table: bytearray = msgspec.field(default_factory=bytearray)
+    count: int = 0
+    """Digests that were added; one that was added twice counts twice."""
+
+    def add(self, digests: Sequence[int], *, most: int) -> bool:
+        """Take in digests (in [0, 2**32)), and return whether there was room: a full table begins anew without them.
+
+        Parameters
+        ----------
+        digests : sequence of int
+            What has left.
+        most : int
+            How many the table is for; always the same for one table.
+        """
+        if self.count + len(digests) > most:
+            self.table, self.count = bytearray(), 0
+            return False
+        bits = (BITS_EACH * most - 1).bit_length()
+        self.table = self.table or bytearray(1 << bits - 3)
+        codes = np.array(digests, dtype=np.uint64)
+        cells = np.frombuffer(self.table, dtype=np.uint8)
+        for factor in HASHES:
+            places = (codes * np.uint64(factor)) >> np.uint64(64 - bits)
+            np.bitwise_or.at(cells, places >> np.uint64(3), np.uint8(1) << (places & np.uint64(7)).astype(np.uint8))
+        self.count += len(digests)
+        return True
+
+    def __contains__(self, digest: int) -> bool:
+        """Tell whether a digest was added, or looks as if."""
+        table = self.table
+        shift = 64 - (8 * len(table) - 1).bit_length()
+        places = ((digest * factor & 0xFFFF_FFFF_FFFF_FFFF) >> shift for factor in HASHES)
+        return bool(table) and all(table[place >> 3] >> (place & 7) & 1 for place in places)
