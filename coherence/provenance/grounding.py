@@ -11,10 +11,18 @@ from coherence.provenance.arithmetic import Reach, derived, rounded
 from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract
-from coherence.provenance.nearest import invented_title, opened, other_title, other_version, similar, untitled
+from coherence.provenance.nearest import (
+    invented_title,
+    opened,
+    other_name,
+    other_title,
+    other_version,
+    similar,
+    untitled,
+)
 from coherence.provenance.normal_values import ends, fold, words
 from coherence.provenance.sources import SMALL, Given, form_key, known_words, lookup
-from coherence.provenance.titles import title_of
+from coherence.provenance.titles import name_of, title_of
 
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
@@ -193,7 +201,7 @@ def _flaw(
         return None
     if claim.kind in ("id", "url") and any(form_key(form) in given.records for form in claim.forms):
         title = title_of(text, claim, claims)
-        found = other_title(given, claim, title)
+        found = other_title(given, claim, title) or other_name(given, claim, name_of(text, claim))
         if found is not None:
             return _made(claim, "title", found)
         if invented_title(given, claim, title):

@@ -100,6 +100,18 @@ def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | N
     return None
 
 
+def other_name(given: Given, claim: Claim, name: str) -> tuple[str, int] | None:
+    """Return the one id that a single word stands beside, and its event, if it is not the one it is stated with."""
+    own, word = _record(given, claim), digest(name)
+    if not name or own is None or word in own:
+        return None
+    mine = {form_key(form) for form in (*claim.forms, *claim.also)}
+    found = [key for key, beside in given.records.items() if word in beside and key not in mine]
+    if not found or any(given.records[key] != given.records[found[0]] for key in found):
+        return None
+    return as_written(given, found[0]), given.values.get(found[0], 0)
+
+
 def invented_title(given: Given, claim: Claim, title: Title) -> bool:
     """Tell whether a document is cited with a title that no source has although one names the document."""
     own = _record(given, claim) or []

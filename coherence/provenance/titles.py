@@ -34,6 +34,16 @@ _AFTER = re.compile(r"(?:[)\]]?\s*(?:[:–—(-]|,\s)|\])\s*([^\n.;()\[\]]{4,120
 _BARE = re.compile(r"\s+(?:is )?([A-Z][^\n.;()\[\]]{3,120})")
 _FIELD = re.compile(r"[\"'](?:title|name|filename|subject|paper)[\"']\s?:\s?(?:\"([^\"\n]{4,200})\"|'([^'\n]{4,200})')")
 _NO_TITLE = re.compile(r"[\s>*•\d.)(\[\]-]*(?:arxiv|doi|id)?:?\s*\Z", re.I)
+_ONE = r"([A-Z][\w'-]{2,40})"
+_ONE_BEFORE = re.compile(
+    rf"(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|(?:\A|[\n.;:!?]\s{{0,3}}|[-*•]\s){_ONE}(?=\s?[(\[]))\s?[:,–—(\[-]?\s?\Z"
+)
+_ONE_AFTER = re.compile(rf"(?:\s?[,:–—-])?\s?(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|\({_ONE}\)|\[{_ONE}\])")
+_STATES = """open opened closed done new draft final pending active inactive resolved fixed rejected approved accepted
+merged critical high medium low urgent severe paid unpaid shipped delivered cancelled canceled confirmed completed failed
+passed available unavailable deprecated removed updated unknown optional required public private internal external"""
+STATES = frozenset(_STATES.split())
+"""Single words at an id that tell its state, not its name."""
 _STOPS = "the a an of in on for and or to by with at from is are was as it its this that arxiv doi id cve see"
 STOP = frozenset(_STOPS.split())
 """Words that say nothing of a title."""
@@ -91,6 +101,21 @@ def title_of(text: str, claim: Claim, others: Sequence[Claim] = ()) -> Title:
     before = ("", False) if leads and low > begin else _before(text[low : claim.start], said)
     found, marked = before if before[0] else _after(text[stop:high], bare=leads)
     return Title(_telling(found), named=marked or _is_name(found))
+
+
+def name_of(text: str, claim: Claim) -> str:
+    """Return the single word that names an id, directly beside it in quotation marks, brackets or bold; else nothing.
+
+    Examples
+    --------
+    >>> hole = Claim("id", "CVE-2014-0160", 0, ())
+    >>> [name_of(f"CVE-2014-0160 {said}", hole) for said in ('"Heartbleed"', "(PDF)", "(Open)")]
+    ['heartbleed', '', '']
+    """
+    found = _ONE_AFTER.match(text, claim.start + len(claim.text))
+    found = found or _ONE_BEFORE.search(text, max(0, claim.start - 60), claim.start)
+    name = next((group for group in found.groups() if group), "") if found is not None else ""
+    return "" if name.isupper() or name.lower() in STATES | STOP else name.lower()
 
 
 def _rivals(claim: Claim, other: Claim) -> bool:

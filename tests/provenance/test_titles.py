@@ -74,3 +74,35 @@ def test_a_description_is_no_invented_title(answer: str) -> None:
 def test_a_sentence_that_leads_to_an_address_is_no_title() -> None:
     mails = ("- id: 29\n  subject: Your reset link\n  by: TechServices", "- id: 30\n  body: https://example.org/r/8")
     assert compute_grounding("Your TechServices reset link is: https://example.org/r/8", mails).grave == ()
+
+
+HOLES = """CVE-2014-0160: Heartbleed, a read beyond a buffer in OpenSSL, high
+CVE-2014-6271: Shellshock, commands in variables of Bash, critical
+CVE-2015-0235: Ghost, a heap overflow in glibc, Closed"""
+NAMED = ['{x} "{a}"', "{x} “{a}”", "{x} ({a})", "{x}: **{a}**", "{a} ({x})", "“{a}” ({x})", "- {a} [{x}]", '"{a}", {x}']
+
+
+@pytest.mark.parametrize("style", NAMED)
+def test_a_name_of_one_word_over_another_id_is_found_and_the_right_one_passes(style: str) -> None:
+    assert compute_grounding(style.format(x="CVE-2014-0160", a="Heartbleed"), [HOLES]).flaws == ()
+    [flaw] = compute_grounding(style.format(x="CVE-2014-0160", a="Shellshock"), [HOLES]).flaws
+    assert (flaw.text, flaw.flaw, flaw.near) == ("CVE-2014-0160", "title", "CVE-2014-6271")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "CVE-2014-0160 (critical)",
+        "CVE-2014-0160 (draft)",
+        "CVE-2014-0160 (PDF)",
+        'CVE-2014-0160 "Closed"',  # a state may have changed since
+        "CVE-2014-0160 (Critical)",
+        "CVE-2014-0160 (Reported)",  # nobody's name
+        "CVE-2014-0160 is not Shellshock.",
+        "Unlike Shellshock, CVE-2014-0160 leaks memory.",
+        "Shellshock was worse than “Heartbleed” (CVE-2014-0160).",
+        "CVE-2014-0160 and Shellshock (CVE-2014-6271)",
+    ],
+)
+def test_another_word_at_an_id_is_no_name(answer: str) -> None:
+    assert compute_grounding(answer, [HOLES]).grave == ()
