@@ -149,7 +149,10 @@ def _results(first: tuple[float, str], second: tuple[float, str], unit: str, *, 
         if unit == "clock" and of_one != of_two:
             yield one + two
         return
-    if of_one == of_two or (not (of_one and of_two) and min(one, two) > 12.0):
+    small = min(one, two) <= 12.0
+    if near and small and not (of_one or of_two) and 1900.0 <= max(one, two) <= 2100.0:
+        return  # a year, and a number that stands there by chance
+    if of_one == of_two or (not (of_one and of_two) and not small):
         yield one + two
         yield abs(one - two)
     if "%" in (of_one, of_two):

@@ -40,6 +40,7 @@ _ID = re.compile(
     r"|(?P<code>(?=\d*+[A-Za-z_-])(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[A-Za-z\d_-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[A-Za-z\d_-]?)"
     rf"(?!{_LETTER}|-)"
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
+    r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d)"
 )
 _VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
 _ORDINAL = re.compile(
@@ -51,12 +52,13 @@ _ORDINAL = re.compile(
 _DATE = re.compile(
     r"(?<![\w./])(?=\d)(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
-    r"|(?P<y3>(?:19|20)\d\d)/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/]))"
+    r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
+    r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
-_MONTHS = re.compile(r"\b(?=[jfmasond])(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
-_DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th)?(?:\s{1,30}|-|\sof\s)\Z", re.I)
+_MONTHS = re.compile(r"\b(?=[jfmasonde])(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
+_DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
 _DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
-_YEAR_AFTER = re.compile(r"(?:,?\sof|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
+_YEAR_AFTER = re.compile(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = re.compile(
     r"(?<![\d:.])(?P<h>\d\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
@@ -154,6 +156,12 @@ def ids(text: str) -> list[Claim]:
         plain = match[0].lower().replace(" ", "").lstrip("#")
         if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
             continue
+        if match["phone"]:
+            parts = _DIGITS.findall(match[0])
+            if 8 <= sum(map(len, parts)) <= 15:
+                also = tuple(number_form(float(part)) for part in parts)
+                found.append(Claim("id", match[0], match.start(), (f"id:+{''.join(parts)}",), also))
+            continue
         if match["version"]:
             plain = plain.removeprefix("v")
         forms: tuple[str, ...] = (f"id:{plain}",)
@@ -162,7 +170,7 @@ def ids(text: str) -> list[Claim]:
             if _PRICED.match(text, match.end()) or (before and (before[1] or before[2].lower() in CURRENCIES)):
                 continue  # a price in groups of three
             forms += (digits_form(plain),)
-        also: tuple[str, ...] = ()
+        also = ()
         if match["code"] and 12 <= len(plain) <= 40:  # a short sha of a long one
             also += tuple(f"id:{plain[:size]}" for size in (7, 8, 10) if re.fullmatch("[0-9a-f]+", plain))
         plain_number = match["number"] or match["labelled"]
@@ -176,14 +184,15 @@ def ids(text: str) -> list[Claim]:
 
 
 def dates(text: str) -> list[Claim]:
-    """Dates in digits or with an English month; ``01/05/2024`` is either of two days. A day without a year counts."""
+    """Dates in digits or with the name of a month; ``01/05/2024`` is either of two days. Days without a year count."""
     found: list[Claim] = []
     for match in _matches(_DATE, text, found):
         if match["y"] or match["y3"]:
             year = int(match["y"] or match["y3"])
-            days = [(int(match["m"] or match["m3"]), int(match["d"] or match["d3"]))]
+            days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
         else:
-            year, one, two = int(match["y2"]), int(match["a"]), int(match["b"])
+            year = int(match["y2"] or f"20{match['y4']}")
+            one, two = int(match["a"] or match["a2"]), int(match["b"] or match["b2"])
             days = [(one, two), (two, one)]
         _add_date(found, match[0], match.start(), [(year, month, day) for month, day in days])
 
@@ -280,8 +289,9 @@ def functions(text: str) -> list[Claim]:
 
 
 def _function(match: re.Match[str]) -> Claim:
-    form = match[1].lower()
-    return Claim("function", match[1], match.start(1), (f"f:{form}",), (f"path:{form}",))
+    name = match[1].removeprefix("self.").removeprefix("this.").removeprefix("cls.")
+    form = name.lower()
+    return Claim("function", name, match.end(1) - len(name), (f"f:{form}",), (f"path:{form}",))
 
 
 def numbers(text: str) -> list[Claim]:

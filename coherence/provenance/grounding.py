@@ -45,6 +45,11 @@ WORDED = frozenset({"quote", "function", "name"})
 QUOTED = 0.6
 """Share of a quotation's neighbouring words that must have stood next to each other in a source."""
 
+_COMMON = """utf-8 utf-16 utf-32 utf8 sha-1 sha1 sha-256 sha256 sha512 md5 mp3 mp4 h264 base64 ipv4 ipv6 x86 x86_64
+win32 win64 covid-19 http2 oauth2 python3 es6 s3 ec2 i18n k8s 2fa b2b b2c iso-8859-1 bm25 fp16 fp32 int32 int64"""
+COMMON = frozenset(_COMMON.split())
+"""Words of letters and digits that are the id of nothing in particular."""
+
 _ELLIPSIS = re.compile(r"\.{3}|…|\[[^\]\n]{0,40}\]")
 _COMMA_GROUP = re.compile(r",\d{3}")
 _THINKING = re.compile("<(?:think|thinking|scratchpad|function-thoughts)>")
@@ -163,7 +168,9 @@ def judge_claims(
 
 
 def _is_trivial(given: Given, claim: Claim) -> bool:
-    """Tell whether a value says nothing: a small whole number, or a function where no source names any."""
+    """Tell whether a value says nothing: a small whole number, a common term, a function where no source names any."""
+    if claim.kind == "id":
+        return claim.text.lower() in COMMON
     if claim.kind == "number" and claim.value is not None:
         return claim.value in SMALL
     return claim.kind == "function" and not given.code
@@ -195,6 +202,8 @@ def _flaw(
             return None
         if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
             return None
+        if claim.kind == "id" and len(said := words(claim.text)) > 1 and known_words(given, said) == 1.0:
+            return None  # Mistral-7B is Mistral 7B
         found = other_version(given, claim)
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")
     if not cited:

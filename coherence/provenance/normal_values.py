@@ -12,24 +12,24 @@ MONTHS = {
     name: at
     for at, names in enumerate(
         [
-            "jan january",
-            "feb february",
-            "mar march",
-            "apr april",
-            "may",
-            "jun june",
-            "jul july",
-            "aug august",
-            "sep sept september",
-            "oct october",
-            "nov november",
-            "dec december",
+            "jan january januar janvier enero",
+            "feb february februar février febrero",
+            "mar march märz mars marzo",
+            "apr april avril abril",
+            "may mai mayo",
+            "jun june juni juin junio",
+            "jul july juli juillet julio",
+            "aug august août agosto",
+            "sep sept september septembre septiembre",
+            "oct october oktober octobre octubre",
+            "nov november novembre noviembre",
+            "dec december dezember décembre diciembre",
         ],
         1,
     )
     for name in names.split()
 }
-"""English names of months -> 1 to 12."""
+"""Names of months in English, German, French and Spanish -> 1 to 12."""
 
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 SCALES.update({"b": 1e9, "lakh": 1e5, "crore": 1e7, "万": 1e4, "億": 1e8, "亿": 1e8})
@@ -134,6 +134,8 @@ _TRACKING = re.compile(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{
 _WORD = re.compile(r"\w{1,80}")
 _FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-"}
 _GROUPING = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
+_FRACTIONS = {"¼": ".25", "½": ".5", "¾": ".75"}
+_FRACTION = re.compile(r"(?<=\d)[¼½¾]")
 _DECIMAL_COMMA = re.compile(r"[-−]?\d{1,15},\d{1,2}")
 _ODD = re.compile(f"[{''.join(_FOLDED)}]")
 _SPLIT_ID = re.compile(r"(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d))")
@@ -159,6 +161,7 @@ def fold(text: str) -> str:
     'the “first” of 2310.06825'
     """
     if not text.isascii():
+        text = _FRACTION.sub(lambda part: _FRACTIONS[part[0]], text)
         text = text.replace("\ufdfa", " ")  # a blessing, of 18 letters if it were spelt out
         text = NARROW.join(normalize("NFKC", part) for part in _GROUPING.split(text))
         text = _ODD.sub(lambda odd: _FOLDED[odd[0]], text)

@@ -40,8 +40,8 @@ _ONE_BEFORE = re.compile(
 )
 _ONE_AFTER = re.compile(rf"(?:\s?[,:–—-])?\s?(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|\({_ONE}\)|\[{_ONE}\])")
 _STATES = """open opened closed done new draft final pending active inactive resolved fixed rejected approved accepted
-merged critical high medium low urgent severe paid unpaid shipped delivered cancelled canceled confirmed completed failed
-passed available unavailable deprecated removed updated unknown optional required public private internal external"""
+merged critical high medium low urgent severe paid unpaid shipped delivered cancelled canceled confirmed completed
+failed passed available unavailable deprecated removed updated unknown optional required public private internal"""
 STATES = frozenset(_STATES.split())
 """Single words at an id that tell its state, not its name."""
 _STOPS = "the a an of in on for and or to by with at from is are was as it its this that arxiv doi id cve see"

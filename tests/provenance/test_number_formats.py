@@ -108,3 +108,36 @@ def test_numbers_of_other_languages_pass_and_with_another_digit_do_not(answer: s
     assert (found.value, found.checked) == (1.0, 1)
     at = max(at for at, char in enumerate(answer) if char in "123456789")
     assert len(compute_grounding(f"{answer[:at]}8{answer[at + 1 :]}", [source]).flaws) == 1
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("7. März 2024", "8. März 2024"),
+        ("7 mars 2024", "8 mars 2024"),
+        ("7 de marzo de 2024", "8 de marzo de 2024"),
+        ("2024年3月7日", "2024年3月8日"),
+        ("07/03/24", "07/04/24"),
+        ("March 7: all day", "March 8: all day"),
+        ("in 2024", "in 2023"),  # 2024 and 1 stand near each other, by chance
+        ("Call +4722123456", "Call +4722123457"),
+        ("Call (+47) 22-12-34-56", "Call (+47) 22-12-34-57"),
+        ("It is 12½ %", "It is 13½ %"),
+        ("It runs Mistral-7B", "It runs Mistral-8B"),
+    ],
+)
+def test_dates_and_names_in_other_ways(right: str, wrong: str) -> None:
+    source = "On 2024-03-07, page 1: Mistral 7B takes 12.5 %; ask +47 22 12 34 56"
+    assert compute_grounding(right, [source]).value == 1.0
+    assert len(compute_grounding(wrong, [source]).flaws) == 1
+
+
+def test_common_terms_are_the_id_of_nothing() -> None:
+    assert compute_grounding("A UTF-8 file with its SHA-256, on Win32, since COVID-19", ["x"]).value is None
+    assert compute_grounding("A UTF-9 file", ["x"]).value == 0.0
+
+
+def test_a_method_of_oneself_is_the_method() -> None:
+    code = ["def load_weights(path): ..."]
+    assert compute_grounding("Call self.load_weights(path).", code).value == 1.0
+    assert compute_grounding("Call self.load_wights(path).", code).value == 0.0
