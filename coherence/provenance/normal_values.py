@@ -132,7 +132,7 @@ NARROW = "\u202f"
 
 _TRACKING = re.compile(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
 _WORD = re.compile(r"\w{1,80}")
-_FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-"}
+_FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-", "٬": ",", "٫": "."}
 _GROUPING = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 _FRACTIONS = {"¼": ".25", "½": ".5", "¾": ".75"}
 _FRACTION = re.compile(r"(?<=\d)[¼½¾]")

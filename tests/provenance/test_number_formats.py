@@ -31,6 +31,8 @@ SOURCES = (
         ("8.412.000 users", "8.413.000 users"),
         ("07.03.2024 at 2.30 p.m.", "07.03.2024 at 2.40 p.m."),
         ("1.3 km", "1.4 km"),
+        ("1 284 500 $", "1 284 500 £"),
+        ("1284500$, $8,412,000", "1284500£, $8,412,000"),
     ],
 )
 def test_a_format_passes_with_its_number_and_no_other(right: str, wrong: str) -> None:
@@ -89,6 +91,7 @@ def test_a_row_of_which_one_was_not_given_is_found(answer: str) -> None:
         ("12 500 people", "12,500 people"),
         ("12\u202f500,75 kg", "12500.75 kg"),
         ("12\u00a0500 kg", "12500 kg"),
+        ("1٬200", "1200"),
         ("12,5 kg", "12.5 kg"),
         ("17,35 Prozent", "17.35"),
         ("1.234 €", "1234 EUR"),
