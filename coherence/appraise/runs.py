@@ -83,11 +83,13 @@ class Run(msgspec.Struct):
     def take_findings(self, findings: Iterable[Finding]) -> None:
         """Take in what rules found of a metric with a shipped threshold.
 
-        A call that was asked about may never run, and so be in no reading; and the metric need not be measured.
+        A call that was asked about may never run, and so be in no reading; and the metric need not be measured. It
+        counts up to the threshold: a good run that heeded an alarm does not teach that the alarm was false. A call that
+        is made counts in full.
         """
         for finding in findings:
             if finding.rule in SHIPPED:
-                self._raise(finding.rule, min(max(finding.score, 0.0), 1.0))
+                self._raise(finding.rule, min(max(finding.score, 0.0), finding.threshold))
 
     def _raise(self, name: str, risk: float) -> None:
         if name in self.maxima or len(self.maxima) < MOST_METRICS:

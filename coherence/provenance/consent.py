@@ -16,8 +16,8 @@ MAX_CONSENT = 60
 """Characters of an answer that only agrees; a longer one says what it wants itself."""
 
 _WORDS = """
-absolutely agree agreed alright approve approved confirm confirmed correct course definitely do exactly fine go means ok okay
-please proceed right sounds sure yeah yep yes y
+absolutely agree agreed alright approve approved confirm confirmed correct course definitely do exactly fine go means ok
+okay please proceed right sounds sure yeah yep yes y
 ja jawohl klar gerne bitte mach einverstanden genau natürlich jo graag akkoord prima doe
 sí si claro vale dale adelante hazlo correcto perfecto supuesto sim pode certo
 oui ouais d'accord certainement fais faites sûr vas-y sì va procedi vai

@@ -83,7 +83,7 @@ def test_what_a_store_would_refuse_is_left_out(name: str, version: str) -> None:
     assert [metric for metric, _, _ in runs.row().maxima] == ["goal_hijack"]
 
 
-def test_what_was_found_about_a_call_counts_though_it_never_ran() -> None:
+def test_what_was_found_about_a_call_that_never_ran_counts_up_to_its_threshold() -> None:
     run = Run()
     run.take_findings(
         [
@@ -91,7 +91,11 @@ def test_what_was_found_about_a_call_counts_though_it_never_ran() -> None:
             Finding(rule="loop", severity="warn", score=1.0, threshold=0.5),
         ]
     )
-    assert run.maxima == {"goal_hijack": 0.9}
+    assert run.maxima == {"goal_hijack": 0.1}
+    run.take_findings([Finding(rule="goal_hijack", severity="warn", score=0.05, threshold=0.26)])
+    assert run.maxima == {"goal_hijack": 0.1}
+    run.take_call(JudgedCall(4, "send", HijackScore(0.9, 0.9, 1.0, "", -1)))
+    assert run.maxima == {"goal_hijack": 0.9}, "one that was made counts in full"
 
 
 def test_it_is_bounded() -> None:
