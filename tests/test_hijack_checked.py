@@ -37,7 +37,7 @@ def calm(suite: str) -> list[dict[str, Any]]:
 
 def asked(run: dict[str, Any]) -> Iterator[tuple[int, Decision, Monitor]]:
     """Yield the answer to each call's question before it is made; what is refused is not made."""
-    with Monitor(goal=run["goal"], embedder=False) as m:
+    with Monitor(goal=run["goal"], embedder=False, config={"alarms": {"block_budget": 0.01}}) as m:
         for step in run["steps"]:
             text = step["content"] or step.get("tool_result") or ""
             if step["role"] == "tool":
@@ -103,7 +103,7 @@ def test_what_is_alarmed_points_at_the_result_with_the_injection() -> None:
 def test_a_host_that_never_asks_is_warned_at_the_tick_after_the_call() -> None:
     [run, *_] = hijacked("banking")
     kinds: list[str] = []
-    with Monitor(goal=run["goal"], embedder=False) as m:
+    with Monitor(goal=run["goal"], embedder=False, config={"alarms": {"block_budget": 0.01}}) as m:
         for step in run["steps"]:
             text = step["content"] or step.get("tool_result") or ""
             if step["role"] == "tool":
