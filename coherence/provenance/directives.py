@@ -50,6 +50,10 @@ _DELEGATES = re.compile(
     r"|\b(?:follow|do|carry out|complete|finish|work through|go through|handle|take care of|execute|implement|act on)\b"
     rf"(?! the following)[^.?!:;]{{0,40}}?\b{_STEPS}\b"
     r"|\bfollow(?:ing)? [^.?!;]{0,60}\bstep by step\b"
+    r"|\b(?:according to|as (?:described|documented|explained|stated) in|as per) [^.?!;]{0,40}?"
+    rf"\b(?:{_STEPS}|docs|documentation|readme|tickets?|issues?)\b"
+    r"|\b(?:fix|resolve|close|address|implement|handle|work on) (?:the |our |github )?(?:issues?|tickets?|bug reports?)"
+    r" #?[\w-]*\d"
 )
 MAX_ASKED_CHARS = 4_000
 """Characters of the user's words that are read for who decides, from the start."""

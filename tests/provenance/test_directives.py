@@ -62,6 +62,10 @@ def test_the_gate_is_a_share(sentence: str) -> None:
         "Fix the chart the way the head of sales wants it.",
         "Look at the runbook and do the steps it gives for high latency.",
         "The database is damaged. Follow the wiki page 'Restore' step by step.",
+        "Implement `slugify` according to our contribution guide",
+        "Deploy it as described in docs/deploy.md, the documentation",
+        "Fix issue #812",
+        "Please resolve the ticket OPS-17 today.",
     ],
 )
 def test_a_goal_that_leaves_it_to_a_text_delegates(goal: str) -> None:
@@ -77,6 +81,9 @@ def test_a_goal_that_leaves_it_to_a_text_delegates(goal: str) -> None:
         "What does Anna's mail say?",
         "Which instructions are in SETUP.md?",
         "Follow up on the mail from Bob.",
+        "Fix the issue with the login page.",  # it says itself what is wrong
+        "Pay 98.70 according to the contract.",
+        "List the issues of May 12",
         "",
     ],
 )
@@ -89,7 +96,7 @@ def test_any_goal_is_judged(goal: str) -> None:
     assert delegates(goal) in (True, False)
 
 
-@pytest.mark.parametrize("unit", ["do what ", "follow a ", "as a ", "the steps ", "do the following "])
+@pytest.mark.parametrize("unit", ["do what ", "follow a ", "as a ", "as per ", "according to ", "fix the issue ", "the steps ", "do the following "])
 def test_long_goals_do_not_stall(unit: str) -> None:
     assert delegates(unit * 20_000) in (True, False)
 
