@@ -57,7 +57,7 @@ def gathered() -> dict[str, list[LabelledRun]]:
         for name in ("tau_airline", "swebench_mini"):
             found[name] = read_labelled([DATA / "runs" / f"{name}.jsonl.gz"])
         found["scenarios"] = read_labelled([made])
-    for name in ("outsider", "fresh"):
+    for name in ("outsider", "fresh", "hints"):
         found[name] = read_labelled([DATA / "written" / f"{name}.jsonl.gz"])
     return found
 
