@@ -79,6 +79,15 @@ class Reach:
 
     def __init__(self, given: Given) -> None:
         self._numbers = given.numbers
+        self._between: dict[tuple[tuple[tuple[float, str], ...], str], list[float]] = {}
+
+    def between(self, stated: tuple[tuple[float, str], ...], unit: str) -> list[float]:
+        """Return what one step makes of stated numbers, for one of a unit; ``""`` where it changes nothing."""
+        key = stated, unit
+        if key not in self._between:
+            pairs = combinations(stated, 2)
+            self._between[key] = sorted(each for one, two in pairs for each in _results(one, two, unit, near=False))
+        return self._between[key]
 
     @cached_property
     def near(self) -> list[float]:
@@ -122,10 +131,9 @@ def derived(reach: Reach, claim: Claim, plain: Sequence[Claim]) -> bool:
         return False
     value, unit = abs(claim.value), claim.unit
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
-    stated = [(abs(each.value), each.unit) for each in plain if each.value is not None][:STATED]
-    for one, two in combinations(stated, 2):
-        if any(abs(result - value) <= half for result in _results(one, two, unit, near=False)):
-            return True
+    stated = tuple([(abs(each.value), each.unit) for each in plain if each.value is not None][:STATED])
+    if _holds(reach.between(stated, unit if unit in ("%", "clock", "s") else ""), value, half):
+        return True
     if _holds(reach.near, value, half) or (unit in ("clock", "s") and _holds(reach.spans, value, half)):
         return True
     if unit == "clock":

@@ -137,7 +137,7 @@ class AssumptionFacts(msgspec.Struct):
         """Begin a step with a message of the agent."""
         text = shortened(text)
         step = self.step = AssumedStep(seq, english=is_english(text), code=bool(CODE.search(text)))
-        step.restates = len(self.task) >= LEAST_TASK and self.task in _words(text, len(text))
+        step.restates = len(self.task) >= LEAST_TASK and self._is_quoted(text)
         self.open = True
         self._judge(step, text)
 
@@ -153,6 +153,11 @@ class AssumptionFacts(msgspec.Struct):
         """Let the next event be number 1."""
         if self.step is not None:
             self.step.seq = 0
+
+    def _is_quoted(self, text: str) -> bool:
+        """Tell whether a text holds the whole task."""
+        rarest = max(self.task.split(), key=len)  # most texts lack it
+        return rarest in text.lower() and self.task in _words(text, len(text))
 
     def _judge(self, step: AssumedStep, text: str) -> None:
         found = list(FALLBACK.finditer(text))

@@ -31,12 +31,12 @@ _IMPERATIVE = re.compile(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
 _CLAUSE = re.compile(
     rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
 )
-_TASK = re.compile(r"\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
+_TASK = re.compile(r"(?=[itrpc])\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
 _PRECEDENCE = re.compile(
-    r"\b(?:before|first|instead|ignore|must|urgent|urgently|immediately|important|required|necessary)\b"
+    r"(?=[bfimunr])\b(?:before|first|instead|ignore|must|urgent|urgently|immediately|important|required|necessary)\b"
 )
-_READER = re.compile(r"\b(?:you|your|yours|yourself)\b")
-_MACHINE = re.compile(r"\b(?:ai|assistants?|agents?|chat ?bots?|bots?|language models?|llms?|models?)\b")
+_READER = re.compile(r"(?=y)\b(?:you|your|yours|yourself)\b")
+_MACHINE = re.compile(r"(?=[acblm])\b(?:ai|assistants?|agents?|chat ?bots?|bots?|language models?|llms?|models?)\b")
 _SAYS = (
     r"(?:asks?|asked|says?|said|tells?|told|wants?|requests?|requested|suggests?|recommends?|describes?|specif(?:y|ies)"
     r"|lists?|mentions?|mentioned|gives?|needs?|left)"

@@ -27,20 +27,23 @@ _UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
 _MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
 """What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
-_URL = re.compile(r"(?:https?://|(?<![\w.@/-])www\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}", re.I)
-_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
+_DIGIT = re.compile(r"\d")
+"""A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
+here look back *behind* their first character."""
+_URL = re.compile(r"[hHwW](?i:(?<=h)ttps?://|(?<=w)(?<![\w.@/-]w)ww\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}")
+_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
 _PAPER = re.compile(
     r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
 _ID = re.compile(
-    rf"(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?:"
+    rf"(?=[A-Za-z0-9#+])(?:(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?=[A-Za-z_-]{{0,41}}+\d|(?i:id))(?:"
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
     r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"
     r"|(?P<code>(?=\d*+[A-Za-z_-])(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[A-Za-z\d_-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[A-Za-z\d_-]?)"
     rf"(?!{_LETTER}|-)"
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
-    r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d)"
+    r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d))"
 )
 _VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
 _ORDINAL = re.compile(
@@ -50,17 +53,18 @@ _ORDINAL = re.compile(
 )
 
 _DATE = re.compile(
-    r"(?<![\w./])(?=\d)(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
+    r"(?=\d{1,4}[-./年])(?<![\w./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
-_MONTHS = re.compile(r"\b(?=[jfmasonde])(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?", re.I)
+_AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
+_MONTHS = re.compile(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
 _DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
 _YEAR_AFTER = re.compile(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = re.compile(
-    r"(?<![\d:.])(?P<h>\d\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
+    r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
     re.I,
 )
@@ -101,7 +105,7 @@ _PRICED = re.compile(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
 _HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
 _NUMBERING = re.compile(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
 _QUOTE = re.compile(
-    r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|(?:(?<=\n)|\A)> ?([^\n]{8,400})"
+    r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|>(?<![^\n]>) ?([^\n]{8,400})"
 )
 _NAME = re.compile(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
 
@@ -152,6 +156,8 @@ def papers(text: str) -> list[Claim]:
 def ids(text: str) -> list[Claim]:
     """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
     found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
     for match in _matches(_ID, text, found):
         plain = match[0].lower().replace(" ", "").lstrip("#")
         if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
@@ -186,6 +192,8 @@ def ids(text: str) -> list[Claim]:
 def dates(text: str) -> list[Claim]:
     """Dates in digits or with the name of a month; ``01/05/2024`` is either of two days. Days without a year count."""
     found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
     for match in _matches(_DATE, text, found):
         if match["y"] or match["y3"]:
             year = int(match["y"] or match["y3"])
@@ -300,11 +308,12 @@ def numbers(text: str) -> list[Claim]:
     Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
     """
     found: list[Claim] = []
-    numbering = {match.end() for match in _NUMBERING.finditer(text)}
     for match in _matches(_NUMBER, text, found):
         start, digits = match.start(), text[match.start() : match.start("after")]
-        if match.start("after") + 1 in numbering:
-            continue
+        if text.startswith((".", ")", ":"), match.start("after")):
+            numbering = _NUMBERING.match(text, text.rfind("\n", max(0, start - 30), start) + 1)
+            if numbering is not None and numbering.end() == match.start("after") + 1:
+                continue
         before = _BEFORE.search(text, max(0, start - 5), start)
         currency = (before[1] or before[2]) if before else ""
         after = match["after"].replace("-", " ")
@@ -377,8 +386,8 @@ def quotes(text: str) -> list[Claim]:
     found: list[Claim] = []
     for match in _matches(_QUOTE, text, found):
         said = match[match.lastindex or 0]
-        if len(words(said)) >= 3:
-            found.append(Claim("quote", said, match.start(match.lastindex or 0), ("q:" + " ".join(words(said)),)))
+        if len(heard := words(said)) >= 3:
+            found.append(Claim("quote", said, match.start(match.lastindex or 0), ("q:" + " ".join(heard),)))
     return found
 
 

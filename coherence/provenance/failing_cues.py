@@ -12,7 +12,7 @@ from math import log
 import msgspec
 
 from coherence.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
-from coherence.provenance.english import are_english, english_weight
+from coherence.provenance.english import are_english, english_words
 from coherence.records import excerpt
 
 MAX_CHARS = 4_000
@@ -25,12 +25,11 @@ HALF_SEARCH = 4
 """Calls of the tool called just before that count half."""
 
 _UNABLE = re.compile(
-    r"\b(?:unable to|cannot|can[’']t|can not|could not|couldn[’']t|(?:not|isn[’']t) (?:able|possible|allowed|permitted"
-    r"|eligible|available)|unfortunately|won[’']t be able|don[’']t have the ability)\b",
-    re.IGNORECASE,
+    r"(?=[cdinuwCDINUW])\b(?i:(?:unable to|cannot|can[’']t|can not|could not|couldn[’']t|unfortunately"
+    r"|(?:not|isn[’']t) (?:able|possible|allowed|permitted|eligible|available)|won[’']t be able"
+    r"|don[’']t have the ability)\b)"
 )
 _IDENTIFIER = re.compile(r"\b(?=[A-Za-z_-]{0,30}\d)(?=[\d_-]{0,30}[A-Za-z])[A-Za-z\d_-]{5,40}\b")
-_WORD = re.compile(r"[^\W\d_]{1,40}")
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _RECORD_VERBS = (
@@ -125,9 +124,9 @@ class ServiceCues(msgspec.Struct):
         self.waiting = self.replied = False
         if event.role not in ("user", "assistant") or not text.strip():
             return
-        words = _WORD.findall(text.lower())
-        self.words += len(words)
-        self.english += english_weight(words)
+        words, english = english_words(text)
+        self.words += words
+        self.english += english
         if event.role == "user":
             self.turns += 1
             self.longest = max(self.longest, len(text.split()))

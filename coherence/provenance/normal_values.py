@@ -138,7 +138,9 @@ _FRACTIONS = {"¼": ".25", "½": ".5", "¾": ".75"}
 _FRACTION = re.compile(r"(?<=\d)[¼½¾]")
 _DECIMAL_COMMA = re.compile(r"[-−]?\d{1,15},\d{1,2}")
 _ODD = re.compile(f"[{''.join(_FOLDED)}]")
-_SPLIT_ID = re.compile(r"(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d))")
+_SPLIT_ID = re.compile(
+    r"([-_/.])(?:(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d)))"
+)
 _WRAPPED = re.compile(r"\\\r?\n[ \t]{0,40}\\?")
 
 
@@ -166,7 +168,7 @@ def fold(text: str) -> str:
         text = NARROW.join(normalize("NFKC", part) for part in _GROUPING.split(text))
         text = _ODD.sub(lambda odd: _FOLDED[odd[0]], text)
     if "\n" in text:
-        text = _SPLIT_ID.sub("", _WRAPPED.sub("", text))
+        text = _SPLIT_ID.sub(r"\1", _WRAPPED.sub("", text))
     return text
 
 
@@ -186,6 +188,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+@lru_cache(maxsize=20_000)
 def digest(*parts: str) -> int:
     """Return a short number for some words next to each other.
 

@@ -64,7 +64,7 @@ def note_asked(outputs: Outputs, text: str) -> None:
 def note_output(outputs: Outputs, seq: int, text: str) -> None:
     """Take in a tool result; what says nothing new is not counted."""
     kept: dict[int, float] = {}
-    for token in sorted(tokens(ends(text, MAX_CHARS)), key=lambda token: (-weight(token), token)):
+    for token in sorted(sorted(tokens(ends(text, MAX_CHARS))), key=weight, reverse=True):
         mark = digest(token)
         if mark not in outputs.known:
             kept[mark] = weight(token)

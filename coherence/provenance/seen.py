@@ -14,6 +14,9 @@ CAPACITY = 15_000
 """Tokens of a table; a further one begins the next. A full table takes 4 % of unknown tokens for known ones."""
 
 
+_EMPTY = bytes(BITS // 8)
+
+
 class Seen(msgspec.Struct):
     """The 15,000 to 30,000 different tokens that came last, as two tables of bits (Bloom filters with two hashes).
 
@@ -40,22 +43,20 @@ class Seen(msgspec.Struct):
         """Take in tokens and return those that were new."""
         if not self.now:
             self.now = bytearray(BITS // 8)
-        new = {token for token in tokens if self._put(token)}
+        now, before, new = self.now, self.before or _EMPTY, set()
+        places: list[int] = []
+        for token in frozenset(tokens):
+            code = crc32(token.encode("utf-8", "surrogatepass"))
+            first, second = code % BITS, (code * 2_654_435_761 >> 15) % BITS  # Knuth's multiplicative hash
+            one, two = 1 << (first & 7), 1 << (second & 7)
+            if now[first >> 3] & one and now[second >> 3] & two:
+                continue
+            places += (first, second)  # set once all are looked up: in whatever order they come
+            if not (before[first >> 3] & one and before[second >> 3] & two):
+                new.add(token)
+        for place in places:
+            now[place >> 3] |= 1 << (place & 7)
+        self.count += len(places) // 2
         if self.count > CAPACITY:
-            self.before, self.now, self.count = self.now, bytearray(), 0
+            self.before, self.now, self.count = now, bytearray(), 0
         return new
-
-    def _put(self, token: str) -> bool:
-        """Take in a token, one of the older table anew, and tell whether it was in neither."""
-        code = crc32(token.encode("utf-8", "surrogatepass"))
-        first, second = code % BITS, (code * 2_654_435_761 >> 15) % BITS  # Knuth's multiplicative hash
-        if self._has(self.now, first, second):
-            return False
-        self.now[first >> 3] |= 1 << (first & 7)
-        self.now[second >> 3] |= 1 << (second & 7)
-        self.count += 1
-        return not self._has(self.before, first, second)
-
-    @staticmethod
-    def _has(table: bytearray, first: int, second: int) -> bool:
-        return bool(table and table[first >> 3] & 1 << (first & 7) and table[second >> 3] & 1 << (second & 7))

@@ -23,8 +23,10 @@ _WRAPPED = re.compile(r"\\\n[ \t]{0,40}\\?")  # YAML wraps a double-quoted scala
 _ESCAPES = re.compile(r"\\[nrt]")
 _QUOTES = re.compile(r"\\([\"'])")
 _JSON_NEXT = re.compile(
-    r"(?<=[\"'\]}\d el]),\s{0,20}(?=[\"'{])|(?<=[{\[])\s{0,20}(?=[\"'{])|(?<=[\"'\]}])\s{0,20}(?=[}\]])"
+    r"[,{\[\"'\]}](?:(?<=[\"'\]}\d el],)\s{0,20}(?=[\"'{])|(?<=[{\[])\s{0,20}(?=[\"'{])|(?<=[\"'\]}])\s{0,20}(?=[}\]]))"
 )
+_SCRAP = re.compile(r"\n(?<=\n\n)[^\n]{1,5}(?=\n\n)")
+"""A line between empty ones that is too short for a sentence: JSON leaves many behind."""
 _COMMENT = re.compile(r"<!--|-->")
 _TAG = re.compile(r"<(/?[A-Za-z!][^<>]{0,500})>")
 _FIELD = re.compile(r"[\s\-*>#{\[]{0,20}[\"']?([\w][\w .@/()-]{0,60}?)[\"']?\s?[:=]\s(.{0,400})", re.DOTALL)
@@ -68,10 +70,10 @@ def sentences(text: str) -> list[str]:
         text = text.translate(_UNSEEN | _SMUGGLED)
     text = _WRAPPED.sub(" ", text)
     text = _QUOTES.sub(r"\1", _ESCAPES.sub("\n", text))
-    text = _COMMENT.sub("\n\n", _JSON_NEXT.sub("\n\n", text))
+    text = _COMMENT.sub("\n\n", _JSON_NEXT.sub(lambda sign: sign[0][0].strip(",") + "\n\n", text))
     text = _TAG.sub(lambda tag: f"\n\n{tag[1]}\n\n" if _says(tag[1]) else "\n\n", text)
     found: dict[str, None] = {}
-    for paragraph in _paragraphs(text):
+    for paragraph in _paragraphs(_SCRAP.sub("", text)):
         for sentence in _ENDS.split(paragraph) if len(paragraph) >= SHORTEST // 2 else ():
             for part in _cut(sentence) if len(sentence) >= SHORTEST // 2 else ():
                 piece, dense = part.strip(" \t\"'"), _dense(part)
@@ -99,18 +101,16 @@ def _paragraphs(text: str) -> list[str]:
             if found[-1]:
                 found.append([])
             continue
-        stripped = " ".join(line.split())
         field = _FIELD.match(line)
+        if field and not _COMMANDS.search(field[1]):
+            stripped = " ".join(line[field.start(2) :].split()).strip("|>")
+            found.append([stripped] if _says(stripped) else [])
+            continue
+        stripped = " ".join(line.split())
         bullet = _BULLET.match(stripped)
         if field or bullet or _STAMP.match(stripped):
             found.append([])
-        if field and not _COMMANDS.search(field[1]):
-            stripped = " ".join(line[field.start(2) :].split()).strip("|>")
-            if not _says(stripped):
-                continue
-        elif bullet:
-            stripped = stripped[bullet.end() :]
-        found[-1].append(stripped)
+        found[-1].append(stripped[bullet.end() :] if bullet else stripped)
     return [" ".join(lines) for lines in found if lines]
 
 

@@ -51,6 +51,7 @@ Key = TypeVar("Key", str, int)
 
 _ITEM = re.compile(r"^([ \t]{0,40})[-*•] ", re.M)
 _OBJECT = re.compile(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
+_LABELS = re.compile("[:=|]")
 _MAYBE_ROW = re.compile(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
 _LABEL = re.compile(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
 
@@ -201,7 +202,8 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
     for claim in claims:
         if claim.value is None:
             continue
-        label = _LABEL.search(text, max(0, claim.start - 48), claim.start)
+        labelled = _LABELS.search(text, max(0, claim.start - 4), claim.start)
+        label = _LABEL.search(text, max(0, claim.start - 48), claim.start) if labelled else None
         if label is not None and claim.kind == "number":
             given.values[claim.forms[0]] = seq  # a small one too
         column = digest(label[1].lower()) if label else 0

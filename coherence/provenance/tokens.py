@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 from functools import lru_cache
+from itertools import chain
 from math import sqrt
 from unicodedata import normalize
 
@@ -21,13 +22,15 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that say nothing of what a text is about."""
 
 _TOKEN = re.compile(
-    r"[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
+    r"(?=[\w.+%~/-])(?:"  # what a token may begin with
+    r"[^\W\d]\w{0,99}+(?![\w+%~/@-]|[.:](?!\s|\Z))"  # most words: nothing below but the last line can be there
+    r"|[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
     r"|https?://[^\s\"'<>()\[\]{}|\\^`]{1,400}"
     r"|\d{4}-\d\d?-\d\d?"  # an ISO date
     r"|\d{1,30}(?:[.,]\d{1,30}){0,5}(?![\w])"  # a number, a version
     r"|[\w~-]{0,60}+(?:/[\w.~-]{1,60}){1,12}"  # a path
     r"|\w{1,60}+(?:\.\w{1,60}+){1,6}"  # a file, a host, a dotted name
-    r"|\w{1,100}+"
+    r"|\w{1,100}+)"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ZEROS = re.compile(r"^(\d+)\.0+$")
@@ -53,10 +56,15 @@ def tokens(text: str) -> frozenset[str]:
         text = f"{text[: MAX_CHARS // 2]} {text[-(MAX_CHARS // 2) :]}"
     if not text.isascii():
         text = normalize("NFKC", text)
-    return frozenset().union(*map(_parts, _TOKEN.findall(text)))
+    return _tokens(text)
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=8)  # one event is looked at by several detectors
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(chain.from_iterable(map(_parts, set(_TOKEN.findall(text)))))
+
+
+@lru_cache(maxsize=20_000)
 def _parts(raw: str) -> tuple[str, ...]:
     """Return the tokens that a run of characters is made of, each once."""
     if not raw.isascii() and (dense := _DENSE.findall(raw)):
@@ -69,7 +77,7 @@ def _parts(raw: str) -> tuple[str, ...]:
         return (token,) if token else ()
     found: dict[str, None] = {}
     for part in raw.split("_"):
-        words = (part,) if part.islower() or part.isupper() else _CAMEL.split(part)
+        words = (part,) if part[1:].islower() or part.isupper() else _CAMEL.split(part)
         found.update((stem, None) for word in words if (stem := _stem(word.lower())))
     return tuple(found)
 
