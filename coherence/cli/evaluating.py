@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coherence.cli.embedders import make_embedder
 from coherence.cli.evaluation_tables import print_evaluation
+from coherence.cli.outputs import check_outputs
 from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
 from coherence.errors import TranscriptError
@@ -44,6 +45,7 @@ def evaluate_files(
     """Judge metrics and files of scores by labelled runs, print and write the result, and return the exit status."""
     if disabled():
         raise click.UsageError("COHERENCE_DISABLED is set; unset it to evaluate")
+    check_outputs({"--html": html}, [*paths, *scores, config])
     if html is not None and not os.access(html.resolve().parent, os.W_OK):
         raise click.UsageError(f"cannot write {html}: its folder does not exist or is not writable")
     names = list(dict.fromkeys(metrics)) or ([] if scores else default_names())

@@ -22,6 +22,7 @@ from coherence.cli.lesson_files import (
     write_whole,
 )
 from coherence.cli.lesson_tables import plain, print_found, print_lesson, print_lessons, print_stats
+from coherence.cli.outputs import check_outputs
 from coherence.cli.target import opened, split_target
 from coherence.lessons.entries import Refusal, read_entries
 from coherence.lessons.errors import EmbedderMismatchError
@@ -109,6 +110,7 @@ def show_lesson(id: int, *, store: Path | None, as_json: bool) -> None:
 
 def export_to(file: Path | None, store: Path | None) -> None:
     """Write all lessons to a file, or to standard output."""
+    check_outputs({"FILE": file}, [], store=split_target(None, store)[0])
     with opened_lessons(store, None) as lessons:
         if file is None:
             write_out(export_lessons(lessons))

@@ -13,10 +13,11 @@ import click
 import msgspec
 
 from coherence.cli.columns import print_columns
+from coherence.cli.outputs import check_outputs
 from coherence.cli.target import find_sessions, opened, split_target
 from coherence.events import BLOCK
 from coherence.records import excerpt, one_line
-from coherence.store.jsonl import export_jsonl, read_trail
+from coherence.store.jsonl import export_jsonl, read_trail, trail_path
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.store import Store
 
@@ -170,6 +171,7 @@ def _is_sqlite(path: Path) -> bool:
 
 def export_audit(path: Path, folder: Path, *, max_bytes: int, keep: int) -> None:
     """Append what is new to the rotating JSON lines of the audit trail."""
+    check_outputs({"the trail's file": trail_path(folder)}, [], store=path)
     with opened(path) as kept:
         export_jsonl(kept, folder, max_bytes=max_bytes, keep=keep)
     click.echo(f"audit trail: {folder}", err=True)

@@ -97,7 +97,8 @@ def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     """Score recorded agent runs, one reading a step.
 
     Reads OpenAI and Anthropic messages, Claude Code sessions and the run format of this project, as JSON or JSON Lines,
-    gzipped or not. Exit status: 0 ok, 1 a threshold was crossed, 2 bad usage or an input that could not be read (the
+    gzipped or not. What --jsonl, --step-scores and --html name is written over, unless that is an input, a store or
+    another output. Exit status: 0 ok, 1 a threshold was crossed, 2 bad usage or an input that could not be read (the
     others are scored all the same).
     """
     from coherence.cli.score import score_files
@@ -149,8 +150,9 @@ def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
     """Judge metrics, or any scores, by labelled runs: whether their alarms mean anything.
 
     DATA are files of this project's run format with labels, gzipped or not. The metric made for a question, else the
-    first one (or file of scores), is compared with the others and with trivial scores. Exit status: 0 ok, 2 bad usage,
-    an input that could not be read, no labels, or figures that must not be compared.
+    first one (or file of scores), is compared with the others and with trivial scores. What --html names is written
+    over, unless that is an input or a store. Exit status: 0 ok, 2 bad usage, an input that could not be read, no
+    labels, or figures that must not be compared.
     """
     from coherence.cli.evaluating import evaluate_files
 
@@ -167,7 +169,10 @@ def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
     help="Where the report is written.",
 )
 def demo(**options: Any) -> None:
-    """Score the 12 real agent runs that come with the package, and write a report."""
+    """Score the 12 real agent runs that come with the package, and write a report.
+
+    An older report is written over, a store is not.
+    """
     from coherence.cli.score import score_files
 
     with as_file(files("coherence.demo_data")) as folder:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.embedders import make_embedder
+from coherence.cli.outputs import check_outputs
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
@@ -51,7 +52,9 @@ def score_files(
     """Score every run of every file, print and write what was asked for, and return the exit status."""
     if disabled():
         raise click.UsageError("COHERENCE_DISABLED is set; unset it to score")
-    for path in (jsonl, html, step_scores):
+    outputs = {"--jsonl": jsonl, "--step-scores": step_scores, "--html": html}
+    check_outputs(outputs, [*paths, config], store=store)
+    for path in outputs.values():
         if path is not None and not os.access(path.resolve().parent, os.W_OK):
             raise click.UsageError(f"cannot write {path}: its folder does not exist or is not writable")
     if step_scores is not None and len(metrics) > 1:

@@ -8,8 +8,14 @@ from pathlib import Path
 
 
 def write_atomically(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8 to a temporary file beside ``path``, then put it in its place."""
+    """Write a text as UTF-8 to a temporary file beside ``path``, then put it in its place.
+
+    A device or a pipe cannot be replaced; it is written to.
+    """
     target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8", newline="\n")
+        return
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:

@@ -51,14 +51,19 @@ def export_jsonl(store: Store, folder_or_path: str | Path, *, max_bytes: int = 1
     """
     if max_bytes < 1 or keep < 0:
         raise ValueError(f"max_bytes must be 1 or more and keep 0 or more, not {max_bytes} and {keep}")
-    target = Path(folder_or_path)
-    path = target if target.suffix == ".jsonl" else target / "audit.jsonl"
+    path = trail_path(folder_or_path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with alone(path.parent):
             return _append(store, path, max_bytes, keep)
     except OSError as error:
         raise StoreError(path, f"the audit trail cannot be written ({error.strerror or error})") from error
+
+
+def trail_path(folder_or_path: str | Path) -> Path:
+    """Return the file that is appended to: ``audit.jsonl`` in a folder, or a path that ends in ``.jsonl`` itself."""
+    target = Path(folder_or_path)
+    return target if target.suffix == ".jsonl" else target / "audit.jsonl"
 
 
 class Trail(NamedTuple):
