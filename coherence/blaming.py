@@ -11,9 +11,10 @@ import msgspec
 
 from coherence.plain import call_text
 from coherence.provenance.assumption import TOTAL, AssumedStep, AssumptionFacts
+from coherence.provenance.cues import is_english
 from coherence.provenance.tokens import mass, tokens
 from coherence.providers.transcript import Step, Transcript
-from coherence.records import excerpt
+from coherence.records import excerpt, number_of
 from coherence.redact import redact, redact_value
 
 ORIGIN_WEIGHT = 0.5 / TOTAL
@@ -23,10 +24,14 @@ TEMPERATURE = 0.2
 """How fast shares fall with the score; the one number that was fitted, by likelihood of the labelled steps."""
 
 DECIDED = 0.35
-"""Share from which on the first step is named."""
+"""Least share of a first step that is named."""
+
+STANDS_OUT = 2.0
+"""How many times as likely as the other steps are on average, or as an empty step would be where there is no other, a
+first step that is named is at least. In a short run every step has a large share."""
 
 RIGHT, RIGHT_BELOW = 0.5, 0.25
-"""Share of labelled runs in which the first step was the labelled one, from :data:`DECIDED` on and below it."""
+"""Share of labelled runs in which the first step was the labelled one: where it was decided, and where not."""
 
 Verdict: TypeAlias = Literal["decided", "undecided", "not failed"]
 """``decided``: one step stands out. ``undecided``: the evidence is thin. ``not failed``: there is nothing to blame."""
@@ -131,7 +136,8 @@ def blame(transcript: Transcript, *, success: bool | None = None) -> Blame:
         for at, step in judged.items()
     ]
     steps.sort(key=lambda step: (-step.score, step.step))
-    verdict, why, right = _verdict(steps, judged, transcript.success if success is None else success)
+    english = is_english("\n".join(texts[at][0] for at in judged))
+    verdict, why, right = _verdict(steps, judged, english, transcript.success if success is None else success)
     return Blame(transcript.id, verdict, why, right, tuple(steps), _agents(steps))
 
 
@@ -211,7 +217,7 @@ def _agents(steps: Sequence[BlamedStep]) -> tuple[BlamedAgent, ...]:
 
 
 def _verdict(
-    steps: Sequence[BlamedStep], judged: dict[int, AssumedStep], success: bool | None
+    steps: Sequence[BlamedStep], judged: dict[int, AssumedStep], english: bool, success: bool | None
 ) -> tuple[Verdict, str, float | None]:
     if success:
         return "not failed", "the run is marked as a success, not as failed; the steps are those that assume most", None
@@ -219,15 +225,22 @@ def _verdict(
     if not steps:
         return "undecided", f"no step of an agent in the run{unknown}", None
     foreign = sum(not step.english for step in judged.values())
-    if 2 * foreign > len(judged):
-        return (
-            "undecided",
-            f"{foreign} of {len(judged)} steps are not in English, as the cues are{unknown}",
-            RIGHT_BELOW,
-        )
+    if english and 2 * foreign <= len(judged) and judged[steps[0].step].english:
+        return _standing(steps, judged, unknown)
+    told = f"{foreign} of {number_of(len(judged), 'step')}" if foreign else "the steps taken together"
+    verb = "is" if foreign == 1 else "are"
+    return "undecided", f"{told} {verb} not in English, as the cues are{unknown}", RIGHT_BELOW
+
+
+def _standing(
+    steps: Sequence[BlamedStep], judged: dict[int, AssumedStep], unknown: str
+) -> tuple[Verdict, str, float | None]:
+    """Tell whether the first step stands out: by what it shows, and from the others."""
     first = steps[0]
-    if len(steps) > 1 and first.share < DECIDED:
-        return "undecided", f"no step stands out: the first has a share of {first.share:.0%}{unknown}", RIGHT_BELOW
-    if not first.score:
+    if not any(judged[step.step].shows_cue for step in steps):
         return "undecided", f"no step shows a cue{unknown}", RIGHT_BELOW
+    likely = [math.exp(step.score / TEMPERATURE) for step in steps[1:]] or [1.0]
+    times = math.exp(first.score / TEMPERATURE) * len(likely) / math.fsum(likely)
+    if first.share < DECIDED or times < STANDS_OUT or not judged[first.step].shows_cue:
+        return "undecided", f"no step stands out: the first has a share of {first.share:.0%}{unknown}", RIGHT_BELOW
     return "decided", f"step {first.step} of {excerpt(first.agent, 40)} stands out{unknown}", RIGHT

@@ -78,7 +78,11 @@ def test_an_answer_that_a_tool_gave_is_nobodys() -> None:
     [
         ((), "no step of an agent"),
         ((FAILS,), "no step of an agent"),
-        (tuple(Step(role="assistant", content=f"I look at page {name}.") for name in "abcdef"), "no step stands out"),
+        (
+            tuple(Step(role="assistant", content=f"I look at page {at}.") for at in range(101, 107)),
+            "no step stands out",
+        ),
+        (tuple(Step(role="assistant", content=f"I look at page {name}.") for name in "abcdef"), "no step shows a cue"),
         ((Step(role="assistant", content=""),), "no step shows a cue"),
     ],
 )
@@ -87,6 +91,58 @@ def test_thin_evidence_is_undecided_and_the_candidates_are_listed(steps: tuple[S
     assert (found.verdict, found.right) == ("undecided", RIGHT_BELOW if found.steps else None)  # no step, no share
     assert found.why.startswith(why)
     assert len(found.steps) == sum(step.role == "assistant" for step in steps)
+
+
+PLAIN = (
+    Step(
+        role="assistant", content="Let me look at what the museum says about its prices, opening hours and discounts."
+    ),
+    Step(role="assistant", content="I will read it."),
+    Step(role="assistant", content="That is all."),
+)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_short_run_with_nothing_in_it_is_undecided(count: int) -> None:
+    found = blame(run(*PLAIN[:count]), success=False)
+    assert found.steps[0].share > DECIDED  # by new words alone
+    assert (found.verdict, found.why) == ("undecided", "no step shows a cue")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
+    """One new number is a cue, and lifts a step from 1 / count to hardly more."""
+    found = blame(
+        run(*(Step(role="assistant", content=f"It is {at}.") for at in range(208, 208 + count))), success=False
+    )
+    assert (found.verdict, found.why[:19]) == ("undecided", "no step stands out:")
+
+
+@pytest.mark.parametrize("others", [(), PLAIN[1:2], PLAIN[1:]])
+def test_a_short_run_with_an_assumption_is_decided(others: tuple[Step, ...]) -> None:
+    assert blame(run(*others, ASSUMES), success=False).verdict == "decided"
+
+
+def test_a_run_of_short_steps_in_another_language_is_undecided() -> None:
+    """Each step is too short to tell a language; the run is not, and its first step has a number of its own."""
+    said = (
+        "Ich sehe in der Preisliste nach.",
+        "Die Seite fehlt leider.",
+        "Also nehme ich den Preis vom Vorjahr: 129 Euro.",
+    )
+    found = blame(run(*(Step(role="assistant", content=text) for text in said)), success=False)
+    assert (found.verdict, found.why) == ("undecided", "the steps taken together are not in English, as the cues are")
+
+
+def test_a_first_step_in_another_language_is_not_named() -> None:
+    german = Step(
+        role="assistant",
+        content="Die Datei fehlt, deshalb nehme ich an, dass der Preis 1290 Euro war, wie es der Katalog 2023 auf Seite "
+        "118 für Familien mit 2 Kindern nennt; dazu kommen 118,50 Euro für die Sonderausstellung in Halle 77b.",
+    )
+    found = blame(run(LOOKS, Step(role="assistant", content="It is on the page that you have."), german), success=False)
+    assert found.steps[0].step == 2
+    assert (found.verdict, found.why) == ("undecided", "1 of 3 steps is not in English, as the cues are")
 
 
 def test_a_run_in_another_language_is_undecided() -> None:

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from coherence.provenance.cues import CODE, FALLBACK, INABILITY, is_english, quoted, shortened
+from coherence.provenance.cues import CODE, INABILITY, fallbacks, is_english, quoted, shortened
 from coherence.provenance.seen import Seen
 from coherence.provenance.tokens import mass, tokens, weight
 from coherence.records import excerpt
@@ -44,7 +44,7 @@ class AssumedStep(msgspec.Struct):
     new: float = 0.0
     """Weight of its tokens that occur nowhere before."""
     entities: list[str] = []
-    """The first new names, numbers and addresses, in alphabetical order."""
+    """The first new names, numbers and addresses, in alphabetical order, numbers of one or two digits last."""
     code: bool = False
     """Whether it holds a code block."""
     called: bool = False
@@ -63,6 +63,11 @@ class AssumedStep(msgspec.Struct):
     def works_around(self) -> bool:
         """Whether it says that something could not be done, and goes on with code or a call."""
         return self.unable and (self.code or self.called)
+
+    @property
+    def shows_cue(self) -> bool:
+        """Whether there is more to it than new words."""
+        return not self.briefs and bool(self.fallbacks or self.works_around or self.entities or self.code)
 
     @property
     def value(self) -> float:
@@ -96,7 +101,7 @@ class AssumedStep(msgspec.Struct):
         if self.entities:
             told.append(f"nowhere before: {', '.join(map(_named, self.entities))}")
         elif self.new:
-            told.append("new words, but no new name or number")
+            told.append("new words, but no new number or address")
         if self.code:
             told.append("holds code")
         return told or ["nothing new"]
@@ -160,7 +165,7 @@ class AssumptionFacts(msgspec.Struct):
         return rarest in text.lower() and self.task in _words(text, len(text))
 
     def _judge(self, step: AssumedStep, text: str) -> None:
-        found = list(FALLBACK.finditer(text))
+        found = fallbacks(text)
         unable = INABILITY.search(text)
         if found and not step.fallbacks:
             step.phrase = quoted(text, found[0])
@@ -170,7 +175,7 @@ class AssumptionFacts(msgspec.Struct):
         step.unable = step.unable or unable is not None
         new = self.seen.add(tokens(text))
         step.new += mass(new)
-        named = sorted(token for token in new if weight(token) >= 2.0)
+        named = sorted((token for token in new if weight(token) != 1.0), key=lambda token: (weight(token) < 1.0, token))
         step.entities = [*step.entities, *named][:MAX_ENTITIES]
 
 

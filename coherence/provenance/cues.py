@@ -19,6 +19,15 @@ FALLBACK = re.compile(
 )
 """Something is put in the place of evidence. The letters in front are those that a phrase may begin with, for speed."""
 
+_NEGATED = re.compile(
+    r"(?:(?<!\bwhy )(?<!\bif )\bnot|\b(?:no|nor|never|neither|cannot|without|avoid(?:s|ed|ing)?)|n['’]t)\s{1,3}"
+    r"(?:(?:a|an|any|the|be|been|being|to|do|have|need|make|making|made|use|using|used)\s{1,3}){0,3}\Z",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"(?:,\s?|\s)(?:(?:or|nor)\s)?(?:(?:a|an|any|to|use|make)\s)?", re.IGNORECASE)
+_BEFORE = 60
+"""Characters before a phrase in which a word that denies it stands."""
+
 INABILITY = re.compile(
     r"(?=[cdinuCDINU])\b(?i:(?:unable|inaccessible|unavailable|unfortunately|can(?:no|')t|could(?: not|n't)"
     r"|not (?:able|possible|available|accessible)|do(?: not|n't) have access)\b)"
@@ -68,6 +77,25 @@ def is_english(text: str) -> bool:
         if letters >= ENOUGH_LETTERS and sum(len(word) for word in words if not word.isascii()) > letters / 2:
             return False
     return are_english(*english_words(text))
+
+
+def fallbacks(text: str) -> list[re.Match[str]]:
+    """Return the phrases that put something in the place of evidence, without those that are denied.
+
+    Examples
+    --------
+    >>> [found[0] for found in fallbacks("I will not assume or estimate it, so I use placeholder data.")]
+    ['placeholder']
+    """
+    found: list[re.Match[str]] = []
+    denied, end = False, 0
+    for phrase in FALLBACK.finditer(text):
+        before = text[max(phrase.start() - _BEFORE, end) : phrase.start()]
+        denied = bool(_NEGATED.search(before) or (denied and _JOINED.fullmatch(before)))
+        end = phrase.end()
+        if not denied:
+            found.append(phrase)
+    return found
 
 
 def quoted(text: str, found: re.Match[str]) -> str:

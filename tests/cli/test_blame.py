@@ -44,7 +44,7 @@ def test_without_a_name_every_run_is_one_line() -> None:
     lines = result.stdout.splitlines()
     assert len(lines) == 1 + 93 + 2
     assert lines[1].split() == ["decided", "0", "69%", "Excel_Expert", "whowhen/algorithm/1"]
-    assert sum(line.startswith("undecided ") for line in lines) == 43
+    assert sum(line.startswith("undecided ") for line in lines) == 44
 
 
 @pytest.mark.parametrize("columns", ["200", "80", "50", "20"])

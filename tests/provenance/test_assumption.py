@@ -51,6 +51,18 @@ def test_what_was_told_or_shown_before_is_not_new() -> None:
     assert told < after("Adults pay $1290; write to family@museum.org.").new
 
 
+def test_a_short_number_is_named_after_what_weighs_more() -> None:
+    step = after("Adults pay $79 at museum.org.")
+    assert step.entities == ["museum.org", "79"]
+    assert "nowhere before: museum.org, 79" in step.reasons()
+    assert after("Adults pay a little.").reasons() == ["new words, but no new number or address"]
+
+
+def test_a_denied_assumption_is_none() -> None:
+    assert after("I will not assume or estimate the price.").fallbacks == 0
+    assert after("I do not know it, so I assume the price.").fallbacks == 1
+
+
 def test_a_repeated_step_brings_nothing_new() -> None:
     assert after("Adults pay $1290.", "Adults pay $1290.").new == 0
 

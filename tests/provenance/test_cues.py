@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.provenance.cues import CODE, FALLBACK, INABILITY, MAX_CHARS, is_english, quoted, shortened
+from coherence.provenance.cues import CODE, FALLBACK, INABILITY, MAX_CHARS, fallbacks, is_english, quoted, shortened
 
 FALLBACKS = [
     "Let's assume the price is 100.",
@@ -43,6 +43,50 @@ def test_something_in_the_place_of_evidence_is_found(text: str) -> None:
 @pytest.mark.parametrize("text", NO_FALLBACKS)
 def test_words_that_only_look_like_it_are_not(text: str) -> None:
     assert not FALLBACK.search(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I will not assume or estimate anything.",
+        "I won't assume, estimate or simulate it.",
+        "There is no placeholder data in it.",
+        "It is not an estimate.",
+        "We go on without assuming anything.",
+        "Never make an assumption.",
+        "There’s no need to assume: it isn’t an estimated price.",
+        "NEITHER SIMULATED NOR MOCKED",
+        "We avoid using sample data.",
+    ],
+)
+def test_what_is_denied_is_no_fallback(text: str) -> None:
+    assert FALLBACK.search(text)
+    assert fallbacks(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("I cannot open the page, so I assume it.", ["assume"]),
+        ("It is not there. Assume 5.", ["Assume"]),
+        ("This is not only an estimate, I assume.", ["estimate", "assume"]),
+        ("There is no alternative but to assume it.", ["assume"]),
+        ("No, I estimate it.", ["estimate"]),
+        ("Why not assume that it is 5?", ["assume"]),
+        ("I do not assume it; this is a mock.", ["mock"]),
+        ("I know nothing, assume 5", ["assume"]),
+        ("I will not assume it but estimate it.", ["estimate"]),
+    ],
+)
+def test_a_denial_elsewhere_denies_nothing(text: str, left: list[str]) -> None:
+    assert [found[0] for found in fallbacks(text)] == left
+
+
+@given(
+    st.text() | st.lists(st.sampled_from(["not ", "assume ", "or ", "n't ", "to ", ", "]), max_size=400).map("".join)
+)
+def test_denials_in_any_text_are_told(text: str) -> None:
+    assert {found.span() for found in fallbacks(text)} <= {found.span() for found in FALLBACK.finditer(text)}
 
 
 @pytest.mark.parametrize(
