@@ -265,7 +265,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         values = "  ".join(f"{name} {_number(value)}" for name, value in self.metrics.items())
         trouble = f"  {len(self.errors)} error{'s'[: len(self.errors) > 1]}" if self.errors else ""
         return (
-            f"tick {self.tick_seq}  {self.coherence_index:.2f} {self.band}  coverage {self.coverage:.0%}"
+            f"tick {self.tick_seq}  {self._index('{}')}  coverage {self.coverage:.0%}"
             f"{'  ' if values else ''}{values}{trouble}"
         )
 
@@ -276,7 +276,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     def explain(self) -> str:
         """Say in words what lowers the index, what caused it, what is unknown and what failed; one line each."""
-        lines = [f"index {self.coherence_index:.2f} ({self.band}), {self.coverage:.0%} of the weight is known"]
+        lines = [f"index {self._index('({})')}, {self.coverage:.0%} of the weight is known"]
         for name in sorted(self.losses, key=lambda key: -self.losses[key]):
             evidence = f": {self.evidence[name]}" if name in self.evidence and self.losses[name] > 0 else ""
             lines.append(f"  {name} {_number(self.metrics[name])} takes {self.losses[name]:.2f}{evidence}")
@@ -285,6 +285,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         lines += [f"  {name} is unknown: {reason}" for name, reason in self.unknown.items()]
         lines += [f"  error in {failure}" for failure in self.errors]
         return "\n".join(lines)
+
+    def _index(self, form: str) -> str:
+        known = self.coverage > 0 or self.losses  # an unknown value that counts as 0 loses something, or nothing
+        return f"{self.coherence_index:.2f} {form.format(self.band)}" if known else "unknown"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and strings, ready for JSON."""

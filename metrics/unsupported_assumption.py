@@ -21,9 +21,9 @@ class UnsupportedAssumption:
     agent and its calls. One that only quotes the whole task hands it on and counts 0.
 
     Range [0, 1], inverted: 0 = nothing new, nothing assumed. Compare steps of one run: a long first answer or a program
-    reaches 0.5 without any assumption. ``None`` before the first step, and for a step that is not in English: the
-    phrases are English, see :func:`~coherence.provenance.cues.is_english`. ``None`` too for a provider that is no
-    monitor's state: it does not tell who said what.
+    reaches 0.5 without any assumption. ``None`` before the first step, for one without a word or a call, and for one
+    that is not in English: the phrases are English, see :func:`~coherence.provenance.cues.is_english`. ``None`` too for
+    a provider that is no monitor's state: it does not tell who said what.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ class UnsupportedAssumption:
     def compute(self) -> float | None:
         """Return the value of the newest step."""
         step = self._step()
+        if step is not None and step.silent:
+            raise UnknownSourceError("the newest step has neither a word nor a call")
         if step is not None and not step.english:
             raise UnknownSourceError("the newest step is not in English, as the phrases are that are looked for")
         return None if step is None else step.value

@@ -91,7 +91,7 @@ def main() -> None:
     "--fail-below",
     metavar="X",
     type=click.FloatRange(0, 1),
-    help="Exit with 1 if the lowest index of any run is below X.",
+    help="Exit with 1 if the lowest index of any run is below X, or was unknown after every step.",
 )
 def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     """Score recorded agent runs, one reading a step.

@@ -83,8 +83,18 @@ def score_files(
     ]
     if errors or not all(written):
         return 2
-    lowest = [run.lowest.coherence_index for run in runs if run.lowest is not None]
-    return int(fail_below is not None and any(index < fail_below for index in lowest))
+    failed = [run for run in runs if fail_below is not None and not _reaches(run, fail_below)]
+    return int(bool(failed))
+
+
+def _reaches(run: ScoredRun, least: float) -> bool:
+    """Tell whether a run's lowest index is high enough; one that is unknown at every step is not, and is named."""
+    if run.lowest is not None:
+        return run.lowest.coherence_index >= least
+    if least > 0:
+        name = one_line(run.transcript.id)
+        click.echo(f"error: {name}: nothing was known after any step, so that --fail-below cannot pass it", err=True)
+    return least == 0
 
 
 def _write(what: str, path: Path, write: Callable[[Path], object]) -> bool:
@@ -207,6 +217,8 @@ def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
             plain = reading.to_dict()
             keys = ("metrics", "coherence_index", "band", "coverage", "errors", "unknown")
             line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
+            if not reading.coverage and not reading.losses:  # the index of nothing is 1, and says nothing
+                line |= {"coherence_index": None, "band": None}
             line |= {"risk": risk, "pressure": appraisal.pressure, "mode": appraisal.mode}
             line |= {"decision": decision.kind, "message": decision.message}
             yield json.dumps(line) + "\n"

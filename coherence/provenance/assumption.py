@@ -53,6 +53,8 @@ class AssumedStep(msgspec.Struct):
     restates: bool = False
     """Whether it quotes the whole task."""
     english: bool = True
+    silent: bool = False
+    """Whether it has neither a word nor a call."""
 
     @property
     def briefs(self) -> bool:
@@ -142,6 +144,7 @@ class AssumptionFacts(msgspec.Struct):
         """Begin a step with a message of the agent."""
         text = shortened(text)
         step = self.step = AssumedStep(seq, english=is_english(text), code=bool(CODE.search(text)))
+        step.silent = not text.strip()
         step.restates = len(self.task) >= LEAST_TASK and self._is_quoted(text)
         self.open = True
         self._judge(step, text)
@@ -151,7 +154,7 @@ class AssumptionFacts(msgspec.Struct):
         if self.step is None or not self.open:
             self.step = AssumedStep(seq)
             self.open = True
-        self.step.called = True
+        self.step.called, self.step.silent = True, False
         self._judge(self.step, shortened(text))
 
     def renumber(self) -> None:

@@ -301,3 +301,22 @@ def test_every_command_and_option_has_help() -> None:
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{command.name} {parameter.name}"
+
+
+def test_what_is_unknown_is_not_shown_as_perfect(run_file: Path, tmp_path: Path) -> None:
+    """One step without a word, or only a user's, tells nothing: no index, and no threshold is passed."""
+    empty, out = tmp_path / "empty.jsonl", tmp_path / "readings.jsonl"
+    steps = {"silent": {"role": "assistant", "content": ""}, "user": {"role": "user", "content": "hi"}}
+    empty.write_text(
+        "".join(json.dumps({"id": id, "goal": "Do it", "steps": [step]}) + "\n" for id, step in steps.items())
+    )
+    result = score(empty, run_file, "--jsonl", out, "--fail-below", 0.01)
+    assert result.exit_code == 1
+    for name in steps:
+        assert f"error: {name}: nothing was known after any step" in result.stderr
+    assert "error: oslo" not in result.stderr
+    assert [line.split()[2:4] for line in result.stdout.splitlines()[1:3]] == [["-", "-"], ["-", "-"]]
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [(line["coherence_index"], line["band"], line["coverage"]) for line in lines[:3]] == [(None, None, 0.0)] * 3
+    assert 0 <= lines[3]["coherence_index"] <= 1 and lines[3]["band"] == "green"  # oslo, step 1
+    assert score(empty, "--fail-below", 0.0).exit_code == 0  # no index is below 0

@@ -38,6 +38,13 @@ def after(*events: Event) -> AgentState:
     return state
 
 
+def test_a_step_without_a_word_or_a_call_is_unknown() -> None:
+    with pytest.raises(UnknownSourceError, match="neither a word nor a call"):
+        UnsupportedAssumption(after(Goal("Do it"), Message("assistant", " \n"))).compute()
+    calls = after(Goal("Do it"), Message("assistant", ""), ToolCall("pay", Raw(b'{"iban": "DE1234567"}'), "c"))
+    assert (UnsupportedAssumption(calls).compute() or 0) > 0
+
+
 def value(*events: Event) -> float | None:
     return UnsupportedAssumption(after(*events)).compute()
 
