@@ -378,9 +378,9 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def _read(cls, where: str, given: object) -> Self:
         if not isinstance(given, Mapping):
             raise TypeError(f"config must be a MonitorConfig, a mapping or the path of a TOML file, not {given!r}")
-        weights = given.get("weights")
-        if not isinstance(weights, Mapping) and weights not in ("default", "classic", None):
-            # msgspec would not say what there is
+        weights = given.get("weights", "default")
+        if not isinstance(weights, Mapping) and weights not in ("default", "classic"):
+            # msgspec would not say what there is, and None is for old recordings
             raise ValueError(f"{where}: {_WEIGHTS}, not {weights!r}")
         try:
             return msgspec.convert(given, cls, strict=True, dec_hook=read_table)

@@ -26,6 +26,11 @@ def detectors(config: MonitorConfig, state: AgentState, named: Iterable[str]) ->
 def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, float]:
     """Return the weight of each metric of these names, and of the vitals that the settings name.
 
+    Raises
+    ------
+    ValueError
+        If a table of one's own names something that is not measured.
+
     Examples
     --------
     >>> index_weights(MonitorConfig(weights="classic", metrics=("repetition",)), ["goal_drift"])
@@ -34,6 +39,13 @@ def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, f
     {'goal_drift': 0.0125, 'goal_hijack': 0.55}
     """
     if isinstance(config.weights, Mapping):
+        known = dict.fromkeys((*names, *(detector.name for detector in DETECTORS), *VITALS))
+        strange = next((name for name in config.weights if name not in known), None)
+        if strange is not None:
+            raise ValueError(
+                f"weights: {strange!r} names no metric that is measured; there are {', '.join(known)}; "
+                "any other registered one is measured where `metrics` names it too"
+            )
         return config.weights
     table = INDEX_WEIGHTS if config.weights == "default" else {}
     counted = [*names, *(name for name in config.metrics if name in VITALS)]

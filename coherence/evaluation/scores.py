@@ -10,7 +10,7 @@ from typing import Any
 
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.runs import LabelledRun
-from coherence.evaluation.systems import NAMED, NOTHING, FittedOn, Scores, System, highest
+from coherence.evaluation.systems import NAMED, NOTHING, FittedOn, Scores, System, highest, in_sample
 from coherence.providers.readers.source import Document, read_source
 from coherence.records import excerpt, number_of
 
@@ -43,7 +43,8 @@ def read_scores(
     System
         Named by the first line, else by the file.
     list of str
-        What should be known about the file: that it says nothing about fitting, or scores runs that there are not.
+        What should be known about the file: that it says nothing about fitting, names what these runs are not of, or
+        scores runs that there are not.
 
     Raises
     ------
@@ -63,7 +64,11 @@ def read_scores(
     if isinstance(first, dict) and "id" not in first and ("system" in first or "fitted_on" in first):
         name, fitted_on = _header(path, documents.pop(0), name)
     else:
+        first = {}
+    if "fitted_on" not in first:
         warnings.append(f"{path}: does not say what it was fitted on ({{system, fitted_on}}): taken as nothing")
+    elif fitted_on != NOTHING and not in_sample(fitted_on, runs):
+        warnings.append(f"{path}: {_held_out(fitted_on, runs)}: taken as fitted on none of them")
     wanted = {run.id: run for run in runs}
     step_scores: dict[str, Scores | None] = {}
     run_scores: dict[str, float | None] = {}
@@ -133,6 +138,14 @@ def _header(path: str | Path, document: Document, name: str) -> tuple[str, Fitte
     if not isinstance(fitted, str) or not fitted:
         raise EvaluationError(f"{where}: fitted_on must be 'none', the name of a split, or a list of groups")
     return system, fitted
+
+
+def _held_out(fitted_on: FittedOn, runs: Sequence[LabelledRun]) -> str:
+    """Say that none of the runs belongs to what a system was fitted on, which may be true or a slip."""
+    if not isinstance(fitted_on, str):
+        return f"fitted_on holds {number_of(len(fitted_on), 'group')}, but none of these runs"
+    splits = ", ".join(sorted({repr(run.split) for run in runs if run.split is not None}))
+    return f"fitted_on is {fitted_on!r}, but these runs are of {f'the split {splits}' if splits else 'no split'}"
 
 
 def _where(path: str | Path, document: Document) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coherence import Monitor
+from coherence.appraise.weighing import index_weights
 from coherence.config import MonitorConfig
 from coherence.providers import HashingEmbedder
 from coherence.records import Reading
@@ -26,7 +27,8 @@ def test_the_classic_index_is_made_of_four_metrics() -> None:
     found = reading("classic")
     assert not {"goal_hijack", "unsupported_assumption", "outcome_risk"} & {*found.metrics}
     assert found.coverage == pytest.approx(0.75)  # no memories
-    assert reading(None).metrics == found.metrics  # what old recordings hold
+    old = MonitorConfig(weights=None)  # what old recordings hold
+    assert index_weights(old, ["goal_drift"]) == index_weights(MonitorConfig(weights="classic"), ["goal_drift"])
 
 
 def test_the_default_index_counts_the_detectors_where_they_are_known() -> None:
@@ -66,6 +68,23 @@ def test_another_name_is_refused(weights: object) -> None:
         MonitorConfig.load({"weights": weights})
     with pytest.raises((TypeError, ValueError), match="weights"):
         MonitorConfig(weights=weights)  # type: ignore[arg-type]
+
+
+def test_a_weight_of_nothing_is_refused_and_all_that_is_measured_is_named() -> None:
+    with pytest.raises(ValueError, match="weights: 'nope' names no metric that is measured") as caught:
+        Monitor(embedder=False, config={"weights": {"nope": 1}})
+    for name in ("goal_hijack", "unsupported_assumption", "outcome_risk", "error_rate"):
+        assert f" {name}, " in str(caught.value)
+    with pytest.raises(ValueError, match=r"'grounding' names no metric.*where `metrics` names it too"):
+        Monitor(embedder=False, config={"weights": {"grounding": 1}})
+    Monitor(embedder=False, config={"weights": {"grounding": 1}, "metrics": ["grounding"]}).close()
+
+
+def test_no_weights_are_not_those_of_an_old_recording() -> None:
+    with pytest.raises(ValueError, match="weights must be a table, 'default' or 'classic', not None"):
+        MonitorConfig.load({"weights": None})
+    assert MonitorConfig.load({}).weights == "default"
+    assert MonitorConfig(weights=None).weights is None  # which recordings hold
 
 
 def test_both_tables_are_whole() -> None:

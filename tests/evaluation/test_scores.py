@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from coherence.errors import TranscriptError
@@ -30,7 +31,7 @@ def test_scores_are_read_with_name_and_what_they_were_fitted_on(tmp_path: Path) 
     assert (found.name, found.fitted_on, found.reference) == ("theirs", "train", False)
     assert found.run_scores == {"a": 0.5, "b": None}
     assert found.step_scores == {"a": [None, 0.5], "b": None}
-    assert warnings == []
+    assert len(warnings) == 1  # no run is of a split
 
 
 def test_without_a_first_line_the_file_names_it_and_that_is_said(tmp_path: Path) -> None:
@@ -54,14 +55,14 @@ def test_without_a_score_the_highest_step_is_the_runs(tmp_path: Path) -> None:
 
 
 def test_runs_that_are_not_evaluated_are_passed_over(tmp_path: Path) -> None:
-    lines = [{"system": "x"}, A, B, {"id": "c", "score": 1}, {"id": "d", "score": 1}]
+    lines = [{"system": "x", "fitted_on": "none"}, A, B, {"id": "c", "score": 1}, {"id": "d", "score": 1}]
     found, warnings = read_scores(write(tmp_path, *lines), RUNS, {"a", "b", "c", "d"})
     assert list(found.run_scores) == ["a", "b"] and warnings == [] and found.strangers == ()
 
 
 def test_ids_that_no_run_has_are_counted_and_three_named(tmp_path: Path) -> None:
     strangers = [{"id": f"x{at}", "score": 1} for at in (1, 2, 2, 3, 4)]
-    found, (warning,) = read_scores(write(tmp_path, {"system": "x"}, A, B, *strangers), RUNS, {"a", "b"})
+    found, (warning,) = read_scores(write(tmp_path, {"system": "x", "fitted_on": "none"}, A, B, *strangers), RUNS, {"a", "b"})
     assert list(found.run_scores) == ["a", "b"] and found.strangers == ("x1", "x2", "x3", "x4")
     assert warning.endswith("other.jsonl: 4 ids that no run has, passed over: 'x1', 'x2', 'x3' and 1 more")
 
@@ -104,6 +105,31 @@ def test_scores_that_do_not_fit_are_named(tmp_path: Path, line: Any, message: st
 
 
 @pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (None, "does not say what it was fitted on"),
+        ({"system": "mine"}, "does not say what it was fitted on"),
+        ({"fitted_on": "devv"}, "fitted_on is 'devv', but these runs are of the split 'dev': taken as fitted on none"),
+        ({"fitted_on": ["t8", "t9"]}, "fitted_on holds 2 groups, but none of these runs"),
+        ({"fitted_on": "none"}, None),
+        ({"fitted_on": "dev"}, None),
+        ({"fitted_on": [RUNS[0].group, "t9"]}, None),
+    ],
+)
+def test_what_is_taken_as_held_out_is_said(tmp_path: Path, header: Any, said: str | None) -> None:
+    runs = [msgspec.structs.replace(run, split="dev") for run in RUNS]
+    _, warnings = read_scores(write(tmp_path, *([header] if header else []), A, B), runs)
+    assert [said in warning for warning in warnings if said] == [True] * bool(said)
+    assert bool(warnings) == bool(said)
+
+
+def test_runs_without_a_split_are_said_to_be_of_none(tmp_path: Path) -> None:
+    runs = [msgspec.structs.replace(run, split=None) for run in RUNS]
+    [warning] = read_scores(write(tmp_path, {"fitted_on": "dev"}, A, B), runs)[1]
+    assert "these runs are of no split" in warning
+
+
+@pytest.mark.parametrize(
     "header", [{"system": ""}, {"system": 1}, {"system": "x", "fitted_on": 1}, {"fitted_on": [[]]}]
 )
 def test_a_first_line_that_says_nothing_usable_is_named(tmp_path: Path, header: Any) -> None:
@@ -123,7 +149,7 @@ def test_a_file_that_is_not_json_lines_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    mine = system("mine", fitted_on=("t1",), a=[None, 1 / 3], b=[None, None, 1e-300])
+    mine = system("mine", fitted_on=(RUNS[0].group,), a=[None, 1 / 3], b=[None, None, 1e-300])
     path = tmp_path / "mine.jsonl"
     path.write_text("".join(scores_lines(mine)))
     assert read_scores(path, RUNS) == (mine, [])
