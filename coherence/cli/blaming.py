@@ -14,6 +14,7 @@ import msgspec
 
 from coherence.blaming import Blame, BlamedStep, blame
 from coherence.cli.columns import aligned
+from coherence.cli.passing import tell_warnings
 from coherence.config import disabled
 from coherence.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
@@ -42,9 +43,7 @@ def blame_file(path: Path, *, form: str | None, run: str | None, top: int, as_js
     except TranscriptError as error:
         click.echo(f"error: {one_line(str(error))}", err=True)
         return 2
-    for transcript in transcripts:
-        for warning in transcript.warnings:
-            click.echo(f"warning: {one_line(f'{path}: {warning}')}", err=True)
+    tell_warnings(path, transcripts)
     if run is not None:
         transcripts = [_named(transcripts, run)]
     found = [blame(transcript) for transcript in transcripts]

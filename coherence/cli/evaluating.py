@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence, Set
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from coherence.cli.embedders import make_embedder
 from coherence.cli.evaluation_tables import print_evaluation
 from coherence.cli.outputs import check_outputs
+from coherence.cli.passing import tell_warnings
 from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
 from coherence.errors import TranscriptError
@@ -57,6 +59,8 @@ def evaluate_files(
     settings = read_config(config)
     try:
         runs = read_labelled(paths)
+        for path, read in groupby(runs, key=lambda run: run.transcript.path):
+            tell_warnings(path, [run.transcript for run in read])
         judged = judged_runs(runs, target)
         others = _read_scores(scores, judged, {run.id for run in runs})
         if not in_sample_too:  # before anything is computed

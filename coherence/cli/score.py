@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coherence.cli.embedders import make_embedder
 from coherence.cli.outputs import check_outputs
+from coherence.cli.passing import tell_warnings
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.config import MonitorConfig, disabled
@@ -149,9 +150,7 @@ def _read(paths: Sequence[Path], form: str | None) -> tuple[list[Transcript], li
             errors.append(error)
             click.echo(f"error: {one_line(str(error))}", err=True)
             continue
-        for transcript in found:
-            for warning in transcript.warnings:
-                click.echo(f"warning: {one_line(f'{path}: {warning}')}", err=True)
+        tell_warnings(path, found)
         transcripts += found
     return transcripts, errors
 

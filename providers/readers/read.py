@@ -10,8 +10,9 @@ import msgspec
 from coherence.errors import TranscriptError
 from coherence.providers.readers import anthropic_messages, claude_code, openai_chat, runs
 from coherence.providers.readers.detect import detect_format
-from coherence.providers.readers.source import Source, read_source
+from coherence.providers.readers.source import Source, read_source, stem
 from coherence.providers.transcript import Transcript
+from coherence.records import excerpt
 
 _READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
     "openai": openai_chat.read_openai,
@@ -37,7 +38,7 @@ def read_transcripts(path: str | Path, format: str | None = None) -> list[Transc
     Returns
     -------
     list of Transcript
-        One or more, with different ids: a repeated id gets a suffix such as ``#2``.
+        One or more, with different ids: a repeated id gets a suffix such as ``#2``, which the run's warnings tell.
 
     Raises
     ------
@@ -55,9 +56,19 @@ def read_transcripts(path: str | Path, format: str | None = None) -> list[Transc
         raise TranscriptError(path, f"unknown format, expected one of {known}")
     seen: dict[str, int] = {}
     return [
-        msgspec.structs.replace(transcript, id=_unique(transcript.id, seen), format=name)
+        _named(msgspec.structs.replace(transcript, format=name), _unique(transcript.id, seen))
         for transcript in _READERS[name](source)
     ]
+
+
+def _named(transcript: Transcript, id: str) -> Transcript:
+    """Return a run under an id of its own; that a given one came before is told."""
+    if id == transcript.id:
+        return transcript
+    told = transcript.warnings
+    if transcript.id != stem(transcript.path):  # which a run without an id has
+        told = (*told, f"the id {excerpt(transcript.id)!r} comes again; the run is called {excerpt(id)!r}")
+    return msgspec.structs.replace(transcript, id=id, warnings=told)
 
 
 def _unique(name: str, seen: dict[str, int]) -> str:

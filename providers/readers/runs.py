@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,8 +12,20 @@ import msgspec
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth
 from coherence.providers.transcript import Role, Step, ToolCall, Transcript
+from coherence.records import excerpt
 
 EXPECTED = "runs {id, goal, steps: [{role: user, assistant or tool, content, tool_calls?, tool_result?}]}, one a line"
+
+
+LABELS = ("success", "hijacked", "attacked", "injection_step", "hijack_step", "error_step", "error_agent")
+"""What this package reads of a run's labels."""
+
+ALIKE = 0.8
+"""From which likeness on the name of a label that is not read is taken for a slip, 1 = the same."""
+
+
+MOST_LABELS = 100
+"""Labels of a run whose names are looked at."""
 
 
 class _Call(msgspec.Struct):
@@ -55,12 +69,28 @@ class _Run(msgspec.Struct):
         found = self.labels.get("success") if isinstance(self.labels, dict) else None
         return found if isinstance(found, bool) else None
 
+    def slips(self) -> list[str]:
+        """Say which labels look as if they were to be read and are not."""
+        if not isinstance(self.labels, dict):
+            return [] if self.labels is None else ["labels is no object; nothing of it is read"]
+        found = []
+        if not isinstance(self.labels.get("success"), bool | None):
+            given = excerpt(repr(self.labels["success"]), 40)
+            found.append(f"labels.success is {given}, neither true nor false; not read")
+        for name in islice(self.labels, MOST_LABELS):
+            alike = [] if name in LABELS else get_close_matches(name[:40].lower(), LABELS, 1, ALIKE)
+            if alike:
+                found.append(f"labels.{excerpt(name, 40)} is not read; {alike[0]} is")
+        return found
+
 
 def read_runs(source: Source) -> Iterator[Transcript]:
-    """Yield each run; of its labels only how it ended is read, and no score uses it."""
+    """Yield each run; of its labels only how it ended is read, and no score uses it. Slips in them become warnings."""
     for document in source.documents:
         run = source.convert(document, _Run, EXPECTED)
         steps = (step.to_step() for step in run.steps)
         memories = [(0, memory) for memory in run.memories or ()]
-        transcript = source.transcript(steps, line=document.line, id=run.id, goal=run.goal, memories=memories)
+        transcript = source.transcript(
+            steps, line=document.line, id=run.id, goal=run.goal, memories=memories, warnings=run.slips()
+        )
         yield msgspec.structs.replace(transcript, success=run.success())

@@ -61,15 +61,19 @@ class Source(NamedTuple):
         steps, warnings = tuple(steps), tuple(warnings)
         if not steps:
             raise TranscriptError(self.path, "; ".join(("a run without steps, expected one or more", *warnings)), line)
-        name = Path(self.path).name.removesuffix(".gz")
         return Transcript(
-            id=str(Path(name).stem if id is None or id == "" else id),
+            id=stem(self.path) if id is None or id == "" else str(id),
             steps=steps,
             goal=goal or "",
             memories=tuple(memories),
             path=self.path,
             warnings=warnings,
         )
+
+
+def stem(path: str) -> str:
+    """Return the name of a file without its endings for gzip and format, which runs without an id take."""
+    return Path(Path(path).name.removesuffix(".gz")).stem
 
 
 def read_source(path: str | Path) -> Source:

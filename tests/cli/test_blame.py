@@ -115,3 +115,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_it_can_be_switched_off() -> None:
     assert blame(WHOWHEN, COHERENCE_DISABLED="1").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["blame", "score", "eval"])
+def test_slips_in_labels_and_ids_are_told_once(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "runs.jsonl"
+    run = {"steps": [{"role": "assistant", "content": "ok"}], "labels": {"sucess": True, "success": True}}
+    ids = ["a", "b", "c"] if command == "eval" else ["a", "a", "b"]
+    path.write_text("".join(json.dumps(run | {"id": id}) + "\n" for id in ids))
+    result = CliRunner().invoke(main, [command, str(path)])
+    slip = f"warning: {path}: labels.sucess is not read; success is (run a and 2 others)"
+    again = f"warning: {path}: the id 'a' comes again; the run is called 'a#2' (run a#2)"
+    said = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
+    assert said == ([slip] if command == "eval" else [slip, again])

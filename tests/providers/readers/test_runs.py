@@ -70,15 +70,46 @@ def test_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
     assert run.success is None
 
 
+@pytest.mark.parametrize(
+    ("labels", "warnings"),
+    [
+        ({"sucess": True}, ["labels.sucess is not read; success is"]),
+        (
+            {"Success": True, "error_stepp": 1},
+            ["labels.Success is not", "labels.error_stepp is not read; error_step is"],
+        ),
+        ({"success": "yes"}, ["labels.success is 'yes', neither true nor false; not read"]),
+        ({"success": 1}, ["labels.success is 1, neither"]),
+        (["success"], ["labels is no object"]),
+        ({"success": "x" * 1_000_000, "y" * 1_000_000: 1}, ["labels.success is 'xxx"]),
+        ({"success": None}, []),
+        (None, []),
+        ({"success": True, "reward": 1, "step": 2, "hijacked": "unknown to this reader"}, []),
+    ],
+)
+def test_slips_in_labels_are_warned_of(tmp_path: Path, labels: object, warnings: list[str]) -> None:
+    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
+    assert len(run.warnings) == len(warnings)
+    assert all(said.startswith(begin) and len(said) < 200 for said, begin in zip(run.warnings, warnings, strict=True))
+
+
 def test_runs_without_ids_take_the_files_stem(tmp_path: Path) -> None:
     steps = [{"role": "user", "content": "hi"}]
     runs = read_transcripts(write(tmp_path, {"steps": steps}, {"steps": steps, "id": ""}, {"steps": steps, "id": None}))
     assert [run.id for run in runs] == ["some", "some#2", "some#3"]
+    assert not any(run.warnings for run in runs)
 
 
 def test_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
     runs = read_transcripts(write(tmp_path, *(RUN | {"id": id} for id in ("a", "a#2", "a", 5, "a"))))
     assert [run.id for run in runs] == ["a", "a#2", "a#3", "5", "a#4"]
+    assert [run.warnings for run in runs] == [
+        (),
+        (),
+        ("the id 'a' comes again; the run is called 'a#3'",),
+        (),
+        ("the id 'a' comes again; the run is called 'a#4'",),
+    ]
 
 
 @pytest.mark.parametrize(
