@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import exp
 
 from coherence.provenance.failing_cues import ServiceCues
-from coherence.records import Evidence
+from coherence.records import Evidence, number_of
 from coherence.state import AgentState
 
 SLOPE, MIDDLE = 7.0, 0.42
@@ -81,8 +81,8 @@ class OutcomeRisk:
         low, high = (_risk(cues.score + side * DOUBT / SLOPE) for side in (-1, 1))
         return Evidence(
             f"longest request {cues.longest} words, {cues.refusals} of {cues.replies} replies refuse something, "
-            f"{cues.again} calls of the tool called just before; {low:.2f} to {high:.2f}, by 19 tasks of one airline's "
-            "desk, half failed",
+            f"{number_of(cues.again, 'call')} of the tool called just before; {low:.2f} to {high:.2f}, "
+            "by 19 tasks of one airline's desk, half failed",
             "context",
         )
 

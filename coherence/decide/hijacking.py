@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from coherence.decide.alarms import Limits
-from coherence.decide.quoting import flatten
+from coherence.decide.quoting import flatten, one_line_of
 from coherence.decide.rules.making import shown_tool
 from coherence.facts import Facts
 from coherence.findings import DecisionKind, Finding
@@ -108,12 +108,9 @@ def _why(call: JudgedCall, facts: Facts) -> str:
 
 
 def _shown(call: JudgedCall) -> str:
-    """Return a call as a person can tell it from others; its arguments cannot end the brackets."""
-    plain = flatten(redact(call.arguments), SHOWN).translate(_BRACKETS)
+    """Return a call as a person can tell it from others, its arguments as JSON, where none can end its string."""
+    plain = one_line_of(redact(call.arguments), SHOWN)
     return f"{shown_tool(call.tool)}({plain or '…'})"
-
-
-_BRACKETS = str.maketrans("()", "[]")
 
 
 def _follows(call: JudgedCall, facts: Facts) -> str:

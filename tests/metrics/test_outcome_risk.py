@@ -48,6 +48,17 @@ def test_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_it() -> None:
     assert risk(Message("user", f"{BOOKING} {BOOKING} {BOOKING}"), done, thanks) > plain
 
 
+def test_one_call_is_told_in_the_singular() -> None:
+    search = [
+        event
+        for id in "cd"
+        for event in (ToolCall("find_flight", msgspec.Raw(b"{}"), id), ToolResult("[]", call_id=id))
+    ]
+    state = state_after(Message("user", BOOKING), *search, Message("assistant", "Done."), Message("user", "Thanks"))
+    found = OutcomeRisk(state).explain()
+    assert found is not None and " 1 call of the tool called just before" in found.why
+
+
 def test_the_evidence_names_the_cues_and_an_interval() -> None:
     state = state_after(Message("user", BOOKING), Message("assistant", "I cannot."), Message("user", "Oh"))
     metric = OutcomeRisk(state)

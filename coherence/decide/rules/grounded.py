@@ -40,7 +40,7 @@ class UngroundedAnswer:
     >>> state.fold(3, 0.0, Message("assistant", "It costs $1,300."))
     >>> state.fold(4, 0.0, Outcome(True))
     >>> print(UngroundedAnswer()(state, None, calm))
-    ungrounded_answer: 1 of 1 values in the answer is not grounded: “$1,300” - the sources have 1200 USD (event 2)
+    ungrounded_answer: 1 of 1 value in the answer is not grounded: “$1,300” - the sources have 1200 USD (event 2)
     """
 
     name = "ungrounded_answer"

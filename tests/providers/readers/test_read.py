@@ -204,6 +204,7 @@ def test_utf_16_is_an_error(tmp_path: Path) -> None:
     [
         ("hello", 1, "not JSON: Expecting value at column 1"),
         ("hello\nworld\n", 1, "not JSON: Expecting value at column 1"),
+        ('{"id": "torn', 1, "not JSON: Unterminated string starting at column 8"),
         (lines(RUN) + "\n{broken\n" + lines(RUN), 3, "not JSON: Expecting property name"),
         (lines(RUN) + '{"id": "cut', 2, "not JSON: Unterminated string"),
         ('{"id": \n' + lines(RUN, RUN), 1, "not JSON: Expecting value"),
