@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +13,15 @@ from coherence.evaluation.wording import QUESTION, asked, counted, in_sample_not
 from coherence.records import one_line
 
 NAME = 20
-"""Columns of a system's name at most."""
+"""Columns of a system's name, which goes on in the next line."""
+
+SOURCE, HEAD = 18, 15
+"""Columns of a source's name, and of a system's name above figures."""
+
+LINES = 3
+"""Lines that a name takes at most."""
+
+_PARTS = re.compile(r"[^_/. -]+[_/. -]*|[_/. -]+")
 
 VERDICTS = {"better": "green", "worse": "red", "inside the noise": "dim"}
 
@@ -40,7 +50,7 @@ def print_evaluation(found: Evaluation) -> None:
 
 def _table() -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("system", width=NAME, no_wrap=True, overflow="ellipsis")
+    table.add_column("system", width=NAME)
     return table
 
 
@@ -52,8 +62,9 @@ def _figures(section: Section) -> Table:
         cells = []
         for measure in QUESTION[section.question].measures:
             figure = row.figures[measure.key]
-            cell = Text(valued(figure.value, measure))
-            cell.append(f"\n{spread(figure, measure)}", style="dim")
+            cell, ends = Text(valued(figure.value, measure)), spread(figure, measure)
+            if ends:
+                cell.append(f"\n{ends}", style="dim")
             cells.append(cell)
         table.add_row(_name(row), *cells)
     return table
@@ -64,20 +75,20 @@ def _where(section: Section) -> Table:
     measure = QUESTION[section.question].first()
     table = _table()
     table.add_column(f"{measure.title}: 5 folds", max_width=12)
-    table.add_column("worst source", max_width=20, overflow="ellipsis")
-    table.add_column(Text(f"{_short(section.compared)} minus it"), max_width=15)
+    table.add_column("worst source", max_width=SOURCE)
+    table.add_column(Text(f"{_broken(section.compared, HEAD)}\nminus it"), max_width=HEAD)
     table.add_column("verdict", max_width=9)
     for row in section.rows:
         folds = f"{row.folds[0]:.2f}-{row.folds[1]:.2f}" if row.folds is not None else "n/a"
-        worst = f"{valued(row.worst.figure.value, measure)}\n{one_line(row.worst.name)}" if row.worst else "n/a"
+        worst = f"{valued(row.worst.figure.value, measure)}\n{_broken(row.worst.name, SOURCE)}" if row.worst else "n/a"
         cells = ["", ""]
         if measure.key in row.differences:
             difference = row.differences[measure.key]
-            cells = [
-                f"{valued(difference.figure.value, measure, signed=True)}\n"
-                f"{spread(difference.figure, measure, signed=True)}",
-                difference.verdict,
-            ]
+            value, ends = (
+                valued(difference.figure.value, measure, signed=True),
+                spread(difference.figure, measure, signed=True),
+            )
+            cells = [f"{value}\n{ends}".rstrip(), difference.verdict]
         table.add_row(_name(row), *(Text(cell, style=VERDICTS.get(cell, "")) for cell in (folds, worst, *cells)))
     return table
 
@@ -87,21 +98,35 @@ def _parts(section: Section) -> Table:
     measure = QUESTION[section.question].first()
     rows = [row for row in section.rows if not row.reference][:SHOWN]
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("source", width=NAME, no_wrap=True, overflow="ellipsis")
+    table.add_column("source", width=NAME)
     for row in rows:
-        table.add_column(Text(f"{measure.title} of {_short(row.system)}"), justify="right", max_width=17)
+        table.add_column(Text(f"{measure.title} of\n{_broken(row.system, 17)}"), justify="right", max_width=17)
     for at, part in enumerate(section.rows[0].parts):
         figures = (row.parts[at].figure for row in rows)
-        cells = (f"{valued(figure.value, measure)}  {spread(figure, measure)}" for figure in figures)
-        table.add_row(Text(one_line(part.name)), *map(Text, cells))
+        cells = (f"{valued(figure.value, measure)}  {spread(figure, measure)}".rstrip() for figure in figures)
+        table.add_row(Text(_broken(part.name, NAME)), *map(Text, cells))
     return table
 
 
 def _name(row: Row) -> Text:
-    name = _short(row.system, NAME - row.in_sample)
-    return Text(name + "*" * row.in_sample, style="dim" if row.reference else "")
+    star = "*" if row.in_sample else ""
+    return Text(_broken(row.system + star, NAME), style="dim" if row.reference else "")
 
 
-def _short(name: str, width: int = NAME) -> str:
-    name = one_line(name)
-    return name if len(name) <= width else name[: width - 1] + "…"
+def _broken(name: str, width: int) -> str:
+    r"""Return a name in lines of at most ``width`` characters, broken where its parts end; a very long one is cut.
+
+    Examples
+    --------
+    >>> _broken("unsupported_assumption", 20).split("\n"), _broken("x" * 11, 4).split("\n")
+    (['unsupported_', 'assumption'], ['xxxx', 'xxxx', 'xxx'])
+    """
+    lines = [""]
+    for part in _PARTS.findall(one_line(name[: 10 * width])):
+        for piece in (part[at : at + width] for at in range(0, len(part), width)):
+            if len(lines[-1]) + len(piece.rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    if len(lines) > LINES or len(name) > 10 * width:
+        lines = [*lines[: LINES - 1], lines[min(LINES, len(lines)) - 1][: width - 1] + "…"]
+    return "\n".join(line.rstrip() for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from coherence.evaluation.wording import QUESTION, asked, counted, in_sample_not
 from coherence.report.document import asset, begin_page
 from coherence.report.files import write_atomically
 from coherence.report.text import escape, isolated
+
+_PART_ENDS = re.compile(r"(?<=[_/.-])(?=[^_/.-])")
 
 
 def write_page(path: str | Path, found: Evaluation, *, title: str = "coherence eval") -> None:
@@ -71,14 +74,22 @@ def _section(section: Section) -> str:
 
 
 def _figures(section: Section) -> str:
-    measures = QUESTION[section.question].measures
+    measures = _known(section)
     first = QUESTION[section.question].first()
     heads = [*(_head(measure) for measure in measures), f"{escape(first.title)}, from 0 to 1"]
     rows = (
         (row, [*(_cell(row.figures[m.key], m) for m in measures), _plot(row.figures[first.key], first)])
         for row in section.rows
     )
-    return _table(heads, rows, plotted=True)
+    unknown = [measure.title for measure in QUESTION[section.question].measures if measure not in measures]
+    note = f"<p>The labels or scores tell of no system: {escape(', '.join(unknown))}.</p>" if unknown else ""
+    return _table(heads, rows, plotted=True) + note
+
+
+def _known(section: Section) -> list[Measure]:
+    """Return the measures that any system has a figure of."""
+    measures = QUESTION[section.question].measures
+    return [one for one in measures if any(row.figures[one.key].value is not None for row in section.rows)]
 
 
 def _where(section: Section) -> str:
@@ -86,7 +97,7 @@ def _where(section: Section) -> str:
     measure = QUESTION[section.question].first()
     names = [part.name for part in section.rows[0].parts]
     title = escape(measure.title)
-    heads = [f"{title}, five folds", *(f"{title}, {isolated(name)}" for name in names)]
+    heads = [f"{title}, five folds", *(f"{title}, {_named(name)}" for name in names)]
     heads += ["worst source"] if names else []
     rows = []
     for row in section.rows:
@@ -100,7 +111,7 @@ def _where(section: Section) -> str:
 
 def _differences(section: Section) -> str:
     """Show the compared system minus each other, measure by measure."""
-    measures = QUESTION[section.question].measures
+    measures = _known(section)
     rows = []
     for row in section.rows:
         if row.system == section.compared:
@@ -120,7 +131,7 @@ def _differences(section: Section) -> str:
         rows.append((row, cells))
     if not rows:
         return ""
-    heads = [f"{isolated(section.compared)} minus it: {_head(measure)}" for measure in measures]
+    heads = [f"{_named(section.compared)} minus it: {_head(measure)}" for measure in measures]
     return _table(heads, iter(rows))
 
 
@@ -134,11 +145,16 @@ def _table(heads: list[str], rows: Iterator[tuple[Row, list[str]]], *, plotted: 
             for at, cell in enumerate(cells)
         )
         kind = ' class="reference"' if row.reference else ""
-        lines.append(f'<tr{kind}><th scope="row">{isolated(row.system)}{star}</th>{filled}</tr>')
+        lines.append(f'<tr{kind}><th scope="row">{_named(row.system)}{star}</th>{filled}</tr>')
     body = "\n".join(lines)
     return (
         f'<div class="wide"><table class="figures"><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
     )
+
+
+def _named(name: str) -> str:
+    """Return a name that a narrow column breaks where its parts end."""
+    return f"<bdi>{'<wbr>'.join(map(escape, _PART_ENDS.split(name)))}</bdi>"
 
 
 def _head(measure: Measure) -> str:
@@ -160,5 +176,5 @@ def _plot(figure: Figure, measure: Measure) -> str:
         '<svg viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true">'
         f'<path class="whole" d="M0 12H1000"/>{chance}'
         f'<path class="range" d="M{1000 * low:.0f} 12H{1000 * high:.0f}"/>'
-        f'<rect class="value" x="{1000 * figure.value - 3:.0f}" y="3" width="6" height="18"/></svg>'
+        f'<rect class="value" x="{min(max(1000 * figure.value - 3, 0), 994):.0f}" y="3" width="6" height="18"/></svg>'
     )

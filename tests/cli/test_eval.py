@@ -276,3 +276,14 @@ def test_huge_texts_and_silent_scores_are_judged(tmp_path: Path) -> None:
     figures = json.loads(result.stdout)["sections"][0]["rows"][1]["figures"]
     assert figures["auroc"]["value"] == 0.5
     assert figures["per_100"]["value"] is None
+
+
+def test_names_are_whole_and_no_line_is_blank_for_want_of_an_interval(tmp_path: Path) -> None:
+    few = write(tmp_path / "few.jsonl", *({"id": f"r{at}", "labels": {"success": at < 2}} for at in range(4)))
+    lines = evaluate(few, "--metric", "unsupported_assumption").stdout.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("unsupported_"))
+    assert lines[at + 1].rstrip() == "assumption"
+    at = next(at for at, line in enumerate(lines) if line.startswith("random"))
+    assert lines[at + 1].startswith("length ") and lines[at + 2].startswith("position ")
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)

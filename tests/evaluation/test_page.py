@@ -5,6 +5,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
+
 from coherence.evaluation.baselines import baselines
 from coherence.evaluation.comparing import Evaluation, evaluate
 from coherence.evaluation.page import render_page, write_page
@@ -28,6 +30,7 @@ class Checker(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.text = ""
+        self.joins = False
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -35,12 +38,16 @@ class Checker(HTMLParser):
             self.open.append(tag)
         self.links += [value or "" for key, value in attrs if key in ("href", "src", "onclick", "style")]
         assert tag != "script"
+        if tag == "wbr":
+            self.open.pop()
+            self.joins = True
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += f" {data}"
+        self.text += data if self.joins else f" {data}"
+        self.joins = False
 
 
 def checked(page: str) -> Checker:
@@ -65,6 +72,36 @@ def test_the_page_is_well_formed_and_says_what_was_found() -> None:
         "It does not say how another agent fails",
     ):
         assert words in text
+
+
+def test_names_break_where_their_parts_end() -> None:
+    page = render_page(found("unsupported_assumption", "agentdojo"))
+    assert "<bdi>unsupported_<wbr>assumption</bdi>" in page
+    assert "<bdi>agentdojo/<wbr>1</bdi>" in page
+
+
+def test_marks_at_the_ends_are_whole() -> None:
+    """`mine` has an AUROC of 1; the mark is 6 of 1,000 wide. Turned round it has 0."""
+    whole = found()
+    row = whole.sections[0].rows[0]
+    low = msgspec.structs.replace(row, figures={key: Figure(0.0, 0.0, 0.0) for key in row.figures})
+    section = msgspec.structs.replace(whole.sections[0], rows=[row, low])
+    page = render_page(msgspec.structs.replace(whole, sections=[section]))
+    assert 'class="value" x="994"' in page and 'class="value" x="0"' in page
+    assert 'x="997"' not in page and 'x="-3"' not in page
+
+
+def test_a_column_without_any_figure_is_named_below_and_not_shown() -> None:
+    whole = found()
+    section = whole.sections[0]
+    rows = [
+        msgspec.structs.replace(row, figures=row.figures | {"first_half": Figure(None, None, None)})
+        for row in section.rows
+    ]
+    page = render_page(msgspec.structs.replace(whole, sections=[msgspec.structs.replace(section, rows=rows)]))
+    assert "The labels or scores tell of no system: first half." in page
+    assert '<th scope="col">first half</th>' not in page
+    assert '<th scope="col">first half</th>' in render_page(whole)
 
 
 def test_hostile_names_are_text() -> None:
