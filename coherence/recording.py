@@ -77,7 +77,7 @@ class Recording(ABC):
         tool : str
             The tool's name.
         arguments : any
-            A mapping mostly; what JSON does not know is recorded as text. It is copied.
+            A mapping mostly; what JSON does not know is recorded as text, NaN and infinity as null. It is copied.
         call : str, optional
             The host's own id; default: a new one.
         """
@@ -114,7 +114,8 @@ class Recording(ABC):
         duration_s : float, optional
             Seconds it took, 0 or more.
         call : str, optional
-            Which call; default: the last one without a result.
+            Which call; default: the last one without a result. One that is not known, which another process may have
+            made, is no error: the result counts as one of ``tool``, else of ``unknown``.
         tool : str, optional
             The tool, where its call was not recorded.
         error_type : str, optional

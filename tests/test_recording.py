@@ -275,3 +275,21 @@ def test_ten_megabytes_of_arguments_are_shortened_too() -> None:
     assert len(encode_event(event)) < 201_000
     kept = msgspec.json.decode(event.arguments)
     assert kept.startswith('{"path":"a.txt"') and "characters left out" in kept
+
+
+def test_a_result_of_an_unknown_call_counts_as_one_of_an_unknown_tool() -> None:
+    with Monitor(embedder=False) as m:
+        m.tool_result("x", call="nosuch")
+        m.tool_result("y", call="other", tool="Bash")
+        m.decide()
+        assert [action.tool for action in m.state.facts.actions] == ["unknown", "Bash"]
+
+
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    with Monitor(embedder=False) as m:
+        assert m.check("pay", float("nan")).kind == m.check("pay", {"sum": float("inf")}).kind == "continue"
+        for arguments in (float("nan"), None):
+            m.tool_result("ok", call=m.tool_call("pay", arguments))
+        m.decide()
+        first, second = m.state.facts.actions
+        assert first.made.exact == second.made.exact
