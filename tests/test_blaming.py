@@ -137,8 +137,8 @@ def test_a_run_of_short_steps_in_another_language_is_undecided() -> None:
 def test_a_first_step_in_another_language_is_not_named() -> None:
     german = Step(
         role="assistant",
-        content="Die Datei fehlt, deshalb nehme ich an, dass der Preis 1290 Euro war, wie es der Katalog 2023 auf Seite "
-        "118 für Familien mit 2 Kindern nennt; dazu kommen 118,50 Euro für die Sonderausstellung in Halle 77b.",
+        content="Die Datei fehlt, deshalb nehme ich an, dass der Preis 1290 Euro war, wie es der Katalog 2023 auf "
+        "Seite 118 für Familien mit 2 Kindern nennt; dazu kommen 118,50 Euro für die Sonderausstellung in Halle 77b.",
     )
     found = blame(run(LOOKS, Step(role="assistant", content="It is on the page that you have."), german), success=False)
     assert found.steps[0].step == 2
