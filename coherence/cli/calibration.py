@@ -26,26 +26,27 @@ WIDEST = 100
 @click.argument("label", type=click.Choice(["good", "bad", "none"]))
 @click.option("--run", type=click.IntRange(1), help="Which run of the session, from 1 on. Default: the newest.")
 def label(store: Path, target: str, label: str, run: int | None) -> None:
-    """Say that a run was good or bad; none takes a label back.
+    """Say that a run was good or bad; none takes a label back. AGENT alone means its newest session.
 
     A run is a task: a session holds one, and one more after each outcome. A label counts more than the outcome that
     the agent's host has told. Thresholds of the agent's later sessions are learned from good runs, weights from both.
     Exit status: 0 ok, 2 bad usage.
     """
-    from coherence.cli.target import find_sessions, opened
+    from coherence.cli.target import find_session, opened
     from coherence.evidence.session import began_as
+    from coherence.records import number_of, one_line
     from coherence.store.runs import UNCOUNTED, newest_run, write_label
 
     with opened(store, option=False) as kept:
-        row = find_sessions(kept, target, file=False)[-1]
+        row = find_session(kept, target)
         if row.source in UNCOUNTED:
-            raise click.UsageError(
-                f"{row.agent}/{row.session} is of the source {row.source!r}, which counts for nothing"
-            )
+            name = one_line(f"{row.agent}/{row.session}")
+            raise click.UsageError(f"{name} is of the source {row.source!r}, which counts for nothing")
         session = began_as(kept, row.agent, row.session)
         newest = newest_run(kept, row.agent, session) or 1
         if run is not None and run > newest:
-            raise click.UsageError(f"{row.agent}/{session} has {newest} run{'s'[: newest > 1]}, not {run}")
+            name = one_line(f"{row.agent}/{session}")
+            raise click.UsageError(f"{name} has {number_of(newest, 'run')}, not {run:,}")
         number = run or newest
         with kept.transaction() as transaction:
             write_label(transaction, row.agent, session, number, None if label == "none" else label == "good")
@@ -66,13 +67,14 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
     is. After a reset, a session that goes on tells its newest run again. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import opened
-    from coherence.records import number_of
+    from coherence.records import number_of, one_line
     from coherence.store.runs import forget_runs, run_agents
 
     with opened(store, option=False) as kept:
         agents = sorted({*run_agents(kept), *(row.agent for row in kept.sessions())})
         if agent is not None and agent not in agents:
-            raise click.UsageError(f"no agent is called {agent!r}; there are: {', '.join(agents) or 'none'}")
+            known = one_line(", ".join(agents)) or "none"
+            raise click.UsageError(f"no agent is called {agent!r}; there are: {known}")
         chosen = agents if agent is None else [agent]
         if reset:
             with kept.transaction() as transaction:

@@ -118,7 +118,8 @@ def _show_one(store: Store, row: SessionRow, at: int | None, other: MonitorConfi
     replay = Replay(store, row, other)
     last = store.last_seq(row.id)
     if at is not None and at > last:
-        raise click.BadParameter(f"the newest event of {row.agent}/{row.session} is {last}", param_hint="--at")
+        name = one_line(f"{row.agent}/{row.session}")
+        raise click.BadParameter(f"the newest event of {name} is {last}", param_hint="--at")
     shown: Step | None = None
     verdict: Verdict | None = None
     for step in replay.steps(until=at):

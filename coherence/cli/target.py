@@ -13,9 +13,14 @@ import click
 
 from coherence.config import MonitorConfig
 from coherence.errors import CoherenceError
+from coherence.records import one_line
 from coherence.store.opening import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
+
+
+NAMED = 5
+"""Sessions that an error names at most."""
 
 
 def read_config(path: Path | None) -> MonitorConfig:
@@ -84,6 +89,19 @@ def find_sessions(store: Store, name: str | None, *, file: bool = True) -> list[
     of_session = [row for row in rows if row.session == name]
     if of_session:
         return of_session
-    known = ", ".join(f"{row.agent}/{row.session}" for row in rows[-5:]) or "none"
+    known = _names(rows) or "none"
     what = "no file, no agent and no session" if file else "no agent and no session"
     raise click.UsageError(f"{what} is called {name!r}; the newest sessions are: {known}")
+
+
+def find_session(store: Store, name: str) -> SessionRow:
+    """Return the one session that a name means; a session's name that several agents have is a usage error."""
+    rows = find_sessions(store, name, file=False)
+    if len(rows) > 1:
+        raise click.UsageError(f"more than one session is called {name!r}; name one of: {_names(rows)}")
+    return rows[0]
+
+
+def _names(rows: list[SessionRow]) -> str:
+    """Name the newest sessions, on one line."""
+    return one_line(", ".join(f"{row.agent}/{row.session}" for row in rows[-NAMED:]))

@@ -69,6 +69,30 @@ def test_what_cannot_be_labelled_is_said(path: Path, arguments: tuple[str, ...],
     assert result.exit_code == 2 and says in result.stderr
 
 
+def test_a_session_of_several_agents_is_not_guessed(path: Path) -> None:
+    work(path, "alone", 1, session="only")
+    result = run("label", path, "1", "bad")
+    assert result.exit_code == 2 and not any(labels(path, agent) != [(1, True)] for agent in ("b\x1b[31m", "alone"))
+    said = " ".join(result.stderr.split())
+    assert "more than one session is called '1'; name one of: a/1, b [31m/1, scored/1" in said
+    assert run("label", path, "only", "bad").stdout == "run 1 of alone/only is bad\n", "no other agent has one"
+    assert "AGENT alone means its newest session" in " ".join(run("label", "--help").stdout.split())
+
+
+def test_names_of_agents_cannot_drive_the_terminal_in_errors(path: Path) -> None:
+    work(path, "c\nError: none", 1, source="replay")
+    for arguments in (
+        ("label", path, "nobody", "good"),
+        ("label", path, "b\x1b[31m", "good", "--run", "4"),
+        ("label", path, "c\nError: none", "good"),
+        ("label", path, "1", "good"),
+        ("calibration", path, "--agent", "nobody"),
+        ("replay", "--store", path, "b\x1b[31m", "--at", "9999"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2 and "\x1b" not in result.stderr and "\nError: none" not in result.stderr
+
+
 def test_a_file_that_is_no_store_is_said_and_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("mine")
