@@ -72,8 +72,8 @@ class MetricFn(Protocol):
     """A measurement of goals, context and memories.
 
     Optional: ``needs`` (a set; ``{"all_memories"}`` asks for all memories), ``reads`` (the sources it looks at, so
-    that a ``None`` can be explained by an empty one) and ``explain(data) -> Evidence or None``, called after
-    ``compute`` with the same input.
+    that a ``None`` can be explained by an empty one) and ``explain(data) -> Evidence or None``, called with the same
+    input once the value is known. It has its own time: one that fails or hangs costs the explanation only.
     """
 
     @property
@@ -104,7 +104,7 @@ class ExplainingMetric(MetricFn, Protocol):
 class ScalarMetricFn(Protocol):
     """A measurement that needs no vectors: a counter, a budget, a probe of the host.
 
-    Optional: ``explain() -> Evidence or None``, called after ``compute`` gave a value.
+    Optional: ``explain() -> Evidence or None``, called once the value is known; failing costs the explanation only.
     """
 
     @property

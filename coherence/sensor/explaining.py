@@ -1,77 +1,74 @@
-"""Calling a metric, then asking it for the evidence of its value, whether it takes an input or not."""
+"""Asking a metric for its value, and then for the evidence of it, whether it takes an input or not."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-from inspect import isawaitable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from coherence.errors import UnknownSourceError
 from coherence.protocols import MetricFn, ScalarMetricFn
 from coherence.records import Evidence, Failure, MetricInput
 from coherence.sensor.calls import failed
-from coherence.sensor.values import as_evidence
+from coherence.sensor.values import as_evidence, as_value
+
+Given: TypeAlias = Sequence[MetricInput] | None
+"""A metric's input, none if it could not be prepared; ``None`` for a metric that takes no input."""
 
 
-def explained(
-    metric: MetricFn, data: list[MetricInput], evidence: dict[str, Evidence], errors: list[Failure], *, own: bool
-) -> float | None:
-    """Compute, then put what the metric points at into ``evidence``.
+class Result(NamedTuple):
+    """What came of one metric."""
+
+    value: float | None
+    evidence: Evidence | None = None
+    reason: str = ""
+    """Why there is no value, where the metric says so."""
+
+
+def compute_from(metric: Any, data: Given) -> Any:
+    """Return what a metric gives for its input; a value that must be awaited too."""
+    if data is None:
+        return metric.compute()
+    if not data:
+        raise UnknownSourceError("the state could not be prepared")
+    return metric.compute(data[0])
+
+
+def explain_from(metric: MetricFn | ScalarMetricFn, data: Given, *, own: bool) -> Evidence | None:
+    """Return what a metric whose value is known points at, ``None`` if nothing.
 
     Parameters
     ----------
-    metric : MetricFn
+    metric : MetricFn or ScalarMetricFn
         The metric.
-    data : list of MetricInput
-        Its input; empty if it could not be prepared.
-    evidence, errors
-        Where the evidence, and the failure to give it, are put: it costs the explanation only.
+    data : sequence of MetricInput or None
+        What its value was made of.
     own : bool
         Whether the metric is this package's own, whose evidence is taken as it is.
     """
-    if not data:
-        raise UnknownSourceError("the state could not be prepared")
-    value = metric.compute(data[0])
     explain = getattr(metric, "explain", None)
-    if callable(explain):
-        _explain(metric.name, value, partial(explain, data[0]), evidence, errors, own=own)
-    return value
+    found = explain(*data or ()) if callable(explain) else None
+    return found if own or found is None else as_evidence(found)
 
 
-def computed(scalar: ScalarMetricFn, evidence: dict[str, Evidence], errors: list[Failure], *, own: bool) -> Any:
-    """Do the same for a metric without an input; after waiting, if its value must be waited for."""
-    value = scalar.compute()
-    explain = getattr(scalar, "explain", None)
-    if not callable(explain):
-        return value
-    put = partial(_explain, scalar.name, explain=explain, evidence=evidence, errors=errors, own=own)
-    if not own and isawaitable(value):
-        return _awaited(value, put)
-    put(value)
-    return value
+def unexplained(failure: Failure) -> Failure:
+    """Return the failure of an explanation, as a reading shows it: the value stands."""
+    return Failure(failure.source, failure.kind, f"explain failed: {failure.message}")
 
 
-async def _awaited(value: Awaitable[float | None], put: Callable[[float | None], None]) -> float | None:
-    known = await value
-    put(known)
-    return known
-
-
-def _explain(
-    name: str,
-    value: object,
-    explain: Callable[[], Any],
-    evidence: dict[str, Evidence],
-    errors: list[Failure],
-    *,
-    own: bool,
-) -> None:
-    if value is None:
-        return
+def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure]) -> Result:
+    """Ask one of this package's own metrics; a failure is reported, and costs the value or the evidence only."""
+    source = f"metric {metric.name}"
     try:
-        found = explain()
-        if found is not None:
-            evidence[name] = found if own else as_evidence(found)
+        value = as_value(compute_from(metric, data))
+    except UnknownSourceError as error:
+        return Result(None, reason=str(error))
     except Exception as error:
-        errors.append(Failure(f"metric {name}", type(error).__name__, f"explain failed: {failed(error).message}"))
+        errors.append(Failure(source, type(error).__name__, failed(error).message))
+        return Result(None, reason=f"failed: {type(error).__name__}")
+    if value is None:
+        return Result(None)
+    try:
+        return Result(value, explain_from(metric, data, own=True))
+    except Exception as error:
+        errors.append(unexplained(Failure(source, type(error).__name__, failed(error).message)))
+        return Result(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from coherence.errors import UnknownSourceError
 from coherence.metrics import (
@@ -34,9 +34,9 @@ from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.static import StaticState
 from coherence.providers.transcript import TranscriptState
 from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
-from coherence.sensor.calls import Breaker, Call, failed
+from coherence.sensor.calls import Breaker, Call
 from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
-from coherence.sensor.explaining import computed, explained
+from coherence.sensor.explaining import Given, Result, compute_from, explain_from, tried, unexplained
 from coherence.sensor.index import Missing, Thresholds, band_of, score
 from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar
 from coherence.sensor.stages import Group, Stages
@@ -88,15 +88,6 @@ LIGHT, LIGHT_ROWS = 32, 600
 """New texts, and texts in all, up to which this package's own code runs on the caller's thread."""
 
 
-class Result(NamedTuple):
-    """What came of one metric."""
-
-    value: float | None
-    evidence: Evidence | None = None
-    reason: str = ""
-    """Why there is no value, where the metric says so."""
-
-
 class Plan:
     """What one sensor measures; fixed for its life, except the breakers."""
 
@@ -138,6 +129,9 @@ class Plan:
         }
         self.source_breakers = {kind: Breaker() for kind in self.getters}
         self.metric_breakers = {name: Breaker() for name in self.names}
+        self.explain_breakers = {
+            metric.name: Breaker() for metric in together if callable(getattr(metric, "explain", None))
+        }
         self.embedder_breaker = Breaker()
         self.own_breaker = Breaker()
 
@@ -210,7 +204,6 @@ class Measurement:
         """Run metrics that are all our own, without the machinery against strangers' code."""
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
-        found: dict[str, Evidence] = {}
         versions = (plan, *(windows[kind].version for kind in KINDS), *self.absent)
         kept = windows.results if windows.results_of == versions else {}
         windows.results, windows.results_of = {}, versions
@@ -220,13 +213,11 @@ class Measurement:
             if name in kept:
                 outcomes[name] = kept[name]
             else:
-                compute = partial(explained, metric, data, found, self.errors, own=True)
-                outcomes[name] = _tried(name, compute, found, self.errors)
+                outcomes[name] = tried(metric, data, self.errors)
             if type(metric) in PURE_METRICS:
                 windows.results[name] = outcomes[name]
         for scalar in plan.scalars:
-            compute = partial(computed, scalar, found, self.errors, own=True)
-            outcomes[scalar.name] = _tried(scalar.name, compute, found, self.errors)
+            outcomes[scalar.name] = tried(scalar, None, self.errors)
         values = {name: outcome.value for name, outcome in outcomes.items()}
         evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
         unknown = {
@@ -326,14 +317,8 @@ class Measurement:
         data: list[MetricInput] = []
         prepare = Call("sensor", lambda: data.append(self._prepare(lists)), plan.own_breaker)
         calls: dict[str, Call] = {}
-        evidence: dict[str, Evidence] = {}
-        functions: list[Callable[[], Any]] = [
-            partial(explained, metric, data, evidence, self.errors, own=type(metric) in OWN_METRICS)
-            for metric in plan.metrics
-        ]
-        functions += [
-            partial(computed, scalar, evidence, self.errors, own=type(scalar) in OWN_SCALARS) for scalar in plan.scalars
-        ]
+        functions: list[Callable[[], Any]] = [partial(compute_from, metric, data) for metric in plan.metrics]
+        functions += [partial(compute_from, scalar, None) for scalar in plan.scalars]
         for name, function in zip(plan.names, functions, strict=True):
             calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
@@ -353,9 +338,28 @@ class Measurement:
                 unknown[name] = self._why_none(name, lists)
             else:
                 values[name] = call.value
-        evidence = {name: evidence[name] for name in plan.names if name in evidence and values[name] is not None}
+        evidence = yield from self._explain(values, data, light=light)
         ts = self.tick.ts if self.tick.ts is not None else 0.0
         return plan.reading(self.tick.seq or 0, ts, values, unknown, evidence, self.errors)
+
+    def _explain(
+        self, values: Mapping[str, float | None], data: Sequence[MetricInput], *, light: bool
+    ) -> Stages[dict[str, Evidence]]:
+        """Ask the metrics with a value for its evidence: an explanation that fails or hangs costs no value."""
+        plan = self.plan
+        asked: list[tuple[MetricFn | ScalarMetricFn, Given, bool]]
+        asked = [(metric, data, type(metric) in OWN_METRICS) for metric in plan.metrics]
+        asked += [(scalar, None, type(scalar) in OWN_SCALARS) for scalar in plan.scalars]
+        calls: dict[str, Call] = {}
+        for metric, given, own in asked:
+            name = metric.name
+            if name in plan.explain_breakers and values[name] is not None:
+                ask = partial(explain_from, metric, given, own=own)
+                calls[name] = Call(f"metric {name}", ask, plan.explain_breakers[name])
+        if calls:
+            yield Group(list(calls.values()), self._until(0.9), own=light)
+        self.errors += [unexplained(call.failure) for call in calls.values() if call.failure is not None]
+        return {name: call.value for name, call in calls.items() if call.value is not None}
 
     def _why_none(self, name: str, lists: Mapping[Kind, list[str]]) -> str:
         reads = self.plan.reads.get(name, ())
@@ -370,18 +374,6 @@ class Measurement:
 
 def _is_own(scalar: ScalarMetricFn) -> bool:
     return type(scalar) in OWN_SCALARS or (type(scalar) in OWN_COUNTS and type(scalar.source) in OWN_STATES)  # type: ignore[attr-defined]  # both have one
-
-
-def _tried(name: str, compute: Callable[[], Any], evidence: Mapping[str, Evidence], errors: list[Failure]) -> Result:
-    """Call one of our own metrics; a failure is reported and costs its value."""
-    try:
-        value = as_value(compute())
-    except UnknownSourceError as error:
-        return Result(None, reason=str(error))
-    except Exception as error:
-        errors.append(Failure(f"metric {name}", type(error).__name__, failed(error).message))
-        return Result(None, reason=f"failed: {type(error).__name__}")
-    return Result(value, evidence.get(name))
 
 
 def _fetched(provider: StateProvider, getter: str) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 from typing import Any
 
 import pytest
 
 from coherence import CoherenceSensor
 from coherence.providers import StaticState
-from coherence.records import Evidence, Reading
+from coherence.records import Evidence, MetricInput, Reading
 from coherence.testing import TableEmbedder
 
 FOUND = Evidence("since the last release", "context", (0,), ("the queue grows",))
@@ -118,3 +120,78 @@ def test_a_hostile_explanation_is_cut_and_shown_on_one_line() -> None:
     assert len(str(evidence)) < 1_500
     assert "\n" not in str(evidence)
     assert "\x1b" not in str(evidence)
+
+
+class Vector:
+    """Half, and why."""
+
+    name = "vector"
+    inverted = False
+    ready = False
+
+    async def compute(self, data: MetricInput) -> float:
+        await asyncio.sleep(0)
+        self.ready = True
+        return 0.5
+
+    def explain(self, data: MetricInput) -> Evidence:
+        assert self.ready
+        return FOUND
+
+
+def test_an_async_metric_with_an_input_is_asked_after_its_value() -> None:
+    state = StaticState(["goal"], ["the queue grows"])
+    embedder = TableEmbedder({"goal": [1.0, 0.0], "the queue grows": [0.0, 1.0]})
+    metric: Any = Vector()
+    sensor = CoherenceSensor(state, embedder=embedder, metrics=[metric], weights={"vector": 1.0})
+    reading = sensor.measure_sync()
+    assert (reading.metrics["vector"], dict(reading.evidence), reading.errors) == (0.5, {"vector": FOUND}, ())
+
+
+@pytest.mark.parametrize("value", [math.nan, 2.0, "half"])
+def test_one_with_a_value_that_is_none_is_not_asked(value: object) -> None:
+    class Wrong(Queue):
+        """No share."""
+
+        def compute(self) -> Any:
+            return value
+
+        def explain(self) -> None:
+            raise AssertionError("asked")
+
+    reading = measured(Wrong())
+    assert reading.metrics["queue"] is None
+    assert len(reading.errors) == 1 and "asked" not in str(reading.errors[0])
+
+
+def test_an_explanation_that_hangs_costs_no_value_then_or_later() -> None:
+    release = threading.Event()
+
+    class Hangs(Queue):
+        """Half, and after long why."""
+
+        def explain(self) -> Any:
+            release.wait(60)
+
+    state = StaticState(["goal"], ["the queue grows"])
+    embedder = TableEmbedder({"goal": [1.0, 0.0], "the queue grows": [0.0, 1.0]})
+    second = Queue()
+    second.name = "second"
+    sensor = CoherenceSensor(
+        state,
+        embedder=embedder,
+        metrics=[],
+        scalar_metrics=[Hangs(), second],
+        weights={"queue": 1.0, "second": 1.0},
+        timeout_s=1.0,
+    )
+    try:
+        readings = [sensor.measure_sync() for _ in range(3)]
+    finally:
+        release.set()
+    for reading in readings:
+        assert (reading.metrics["queue"], dict(reading.evidence)) == (0.5, {"second": FOUND})
+    first, *later = [reading.errors for reading in readings]
+    assert [error.kind for error in first] == ["timeout"] and "explain failed: no result after" in first[0].message
+    for errors in later:
+        assert [error.kind for error in errors] == ["disabled"] and "explain failed: left out" in errors[0].message
