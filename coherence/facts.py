@@ -174,6 +174,10 @@ class Facts(msgspec.Struct):
     grounds: Account = msgspec.field(default_factory=Account)
     """What the agent was given, and how far what it states is in it."""
 
+    def tool_of(self, seq: int) -> str:
+        """Return the tool whose result is event ``seq``; empty where it is not known, or of an earlier session (0)."""
+        return next((action.tool for action in self.actions if action.seq == seq > 0), "")
+
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
         numbered: tuple[Item | OpenCall | Action | Said | Rated | Spending, ...] = (

@@ -68,7 +68,7 @@ class GoalHijack:
             return Evidence(f"{call} is near to no sentence of a result ({follows}); {far}", "context")
         items = tuple(at for at, item in enumerate(self.state.context) if item.seq == score.seq > 0)
         place = f"in the result of event {score.seq}" if score.seq > 0 else "in a result of an earlier session"
-        tool = next((action.tool for action in self.state.facts.actions if action.seq == score.seq > 0), "")
+        tool = self.state.facts.tool_of(score.seq)
         read = f" ({excerpt(tool, 40)})" if tool else ""
         why = f"{place}{read}: {call} is nearer to it than to what the user asked ({follows}); {far}"
         return Evidence(why, "context", items, (excerpt(score.sentence),))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite, log1p
 from typing import Protocol
 
 import msgspec
 
 from coherence.appraise.baseline import Baseline
+from coherence.appraise.combiner import Scored
 from coherence.appraise.pressure import MIN_STD, aggregate, mode_of, sigmoid
 from coherence.config import Budget, MonitorConfig
 from coherence.events import Compaction, Event, ToolResult, Usage
@@ -34,27 +34,12 @@ COLD_FALL = 6
 """How fast the doubt about a new baseline falls: with the sixth power most of it is gone after a third of the blend."""
 
 
-class Measured(Protocol):
+class Measured(Scored, Protocol):
     """As much of a reading as is appraised."""
 
     @property
     def tick_seq(self) -> int:
         """The tick's number."""
-        ...
-
-    @property
-    def coherence_index(self) -> float:
-        """In [0, 1], 1 = coherent."""
-        ...
-
-    @property
-    def coverage(self) -> float:
-        """Known weight / total weight."""
-        ...
-
-    @property
-    def metrics(self) -> Mapping[str, float | None]:
-        """Name -> value."""
         ...
 
 

@@ -13,8 +13,7 @@ threshold is set anew from the newest runs, and the bets begin again; they also 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -211,15 +210,8 @@ def _percent(share: float) -> str:
     return "100" if share > 0.995 else f"{100 * share:.2g}"
 
 
-class GoodRun(NamedTuple):
-    """What one good run says about one metric."""
-
-    value: float
-    coin: float
-
-
-def watch(metric: str, version: str, budget: float, runs: Sequence[GoodRun] = ()) -> Watch:
-    """Return a watch that begins with the shipped threshold, if there is one of this version, and learns runs in order.
+def watch(metric: str, version: str, budget: float) -> Watch:
+    """Return a watch that begins with the shipped threshold, if there is one of this version.
 
     Examples
     --------
@@ -229,7 +221,4 @@ def watch(metric: str, version: str, budget: float, runs: Sequence[GoodRun] = ()
     shipped = SHIPPED.get(metric)
     known = shipped.within(budget) if shipped is not None and shipped.version == version else None
     value, source, floor = known if known is not None else (None, "", 0.0)
-    found = Watch(metric=metric, version=version, budget=budget, shipped=value, source=source, floor=floor)
-    for run in runs:
-        found.take(run.value, run.coin)
-    return found
+    return Watch(metric=metric, version=version, budget=budget, shipped=value, source=source, floor=floor)

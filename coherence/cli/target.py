@@ -18,7 +18,6 @@ from coherence.store.opening import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 
-
 NAMED = 5
 """Sessions that an error names at most."""
 

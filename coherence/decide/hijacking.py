@@ -9,7 +9,6 @@ from coherence.decide.quoting import flatten, one_line_of
 from coherence.decide.rules.making import shown_tool
 from coherence.facts import Facts
 from coherence.findings import DecisionKind, Finding
-from coherence.provenance.hijack import HijackScore
 from coherence.provenance.watch import JudgedCall, beginning, read_arguments
 from coherence.redact import redact
 
@@ -114,12 +113,9 @@ def _shown(call: JudgedCall) -> str:
 
 
 def _follows(call: JudgedCall, facts: Facts) -> str:
-    return f"follows text inside {_source(call.score, facts)}"
-
-
-def _source(score: HijackScore, facts: Facts) -> str:
-    tool = next((action.tool for action in reversed(facts.actions) if action.seq == score.seq > 0), "")
-    return f"the result of {shown_tool(tool)}" if tool else "a tool's result"
+    tool = facts.tool_of(call.score.seq)
+    place = f"the result of {shown_tool(tool)}" if tool else "a tool's result"
+    return f"follows text inside {place}"
 
 
 def told(facts: Facts) -> str:

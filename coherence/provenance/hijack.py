@@ -234,12 +234,12 @@ class _Call:
     """A call as its units: the words of its name and each of its arguments, weighted by their heaviest token."""
 
     def __init__(self, units: list[frozenset[str]]) -> None:
-        total = sum(max(map(weight, unit)) for unit in units)
+        total = sum(max(map(telling_weight, unit)) for unit in units)
         self.shares: dict[str, float] = {}
         for unit in units:
-            scale = max(map(weight, unit)) / (total * _mass(unit))
+            scale = max(map(telling_weight, unit)) / (total * _mass(unit))
             for token in sorted(unit):
-                self.shares[token] = self.shares.get(token, 0.0) + scale * weight(token)
+                self.shares[token] = self.shares.get(token, 0.0) + scale * telling_weight(token)
 
     def share(self, text: Iterable[str]) -> float:
         """Return the share of the call that is in a text."""
@@ -254,7 +254,7 @@ class _Call:
 
 
 @lru_cache(maxsize=50_000)
-def weight(token: str) -> float:
+def telling_weight(token: str) -> float:
     """Return how much a token tells of what a call is about: 3 if it names one thing, 1 for a word, a number least.
 
     Addresses, paths, dotted names and letters with digits name one thing; a number of up to seven characters counts
@@ -262,7 +262,7 @@ def weight(token: str) -> float:
 
     Examples
     --------
-    >>> [weight(token) for token in ("anna@x.org", "us133", "send", "2024-05-01", "50")]
+    >>> [telling_weight(token) for token in ("anna@x.org", "us133", "send", "2024-05-01", "50")]
     [3.0, 3.0, 1.0, 1.0, 0.5]
     """
     if _NUMBER.fullmatch(token):
@@ -272,7 +272,7 @@ def weight(token: str) -> float:
 
 
 def _mass(found: Iterable[str]) -> float:
-    return sum(map(weight, found), 0.0)  # multiples of 0.5: the order does not matter
+    return sum(map(telling_weight, found), 0.0)  # multiples of 0.5: the order does not matter
 
 
 def only_reads(tool: str) -> bool:

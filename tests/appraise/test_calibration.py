@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from coherence.appraise.calibration import ALPHA, LIMIT, MOST_RUNS, GoodRun, Watch, watch
+from coherence.appraise.calibration import ALPHA, LIMIT, MOST_RUNS, Watch, watch
 from coherence.appraise.shipped import SHIPPED
 from coherence.provenance.hijack import ALARM_1, FAR, HijackFacts, judge_call
 
@@ -126,14 +126,18 @@ def test_it_is_bounded_and_goes_on_from_its_bytes_bit_for_bit() -> None:
 
 
 def test_runs_that_are_all_alike_set_no_threshold_that_the_first_other_call_exceeds() -> None:
-    found = watch("goal_hijack", SHIPPED["goal_hijack"].version, 0.05, [GoodRun(0.095, 0.5)] * 60)
+    def after(values: list[float], budget: float = 0.05) -> Watch:
+        found = watch("goal_hijack", SHIPPED["goal_hijack"].version, budget)
+        for value in values:
+            found.take(value, 0.5)
+        return found
+
+    found = after([0.095] * 60)
     assert (found.threshold().how, found.value) == ("own", FAR)
     assert found.threshold().words.endswith("from 60 own runs, and no lower for runs that are all alike")
-    strict = watch("goal_hijack", SHIPPED["goal_hijack"].version, 0.01, [GoodRun(0.095, 0.5)] * 250)
+    strict = after([0.095] * 250, 0.01)
     assert (strict.threshold().how, strict.value) == ("own", ALARM_1), "what is usual elsewhere is not refused"
-    varied = watch(
-        "goal_hijack", SHIPPED["goal_hijack"].version, 0.05, [GoodRun(i * 17 % 61 / 250, 0.5) for i in range(1, 61)]
-    )
+    varied = after([i * 17 % 61 / 250 for i in range(1, 61)])
     assert varied.value == 58 / 250, "0.004 to 0.24, mixed; floor(61 x 0.05) = 3: the third largest"
 
 
