@@ -364,8 +364,7 @@ class Column:
     def renumber(self) -> None:
         """Let the next event be number 1: the state of one session begins another."""
         self.state.facts.renumber()
-        self.standing.recollection.renumber()
-        self.standing.newest = None
+        self.standing.renumber()
         self.measured = None
         self.runs.run.renumber()
 

@@ -156,6 +156,8 @@ class Feedback(_Event, frozen=True, tag="feedback"):
     text: str = ""
     about: str | None = None
     """Empty: the agent's work. ``block``: it may go on. Else the firing that was judged."""
+    decision: int | None = None
+    """Of ``block``: number of the refusal that is answered. Empty: the newest, and whatever blocks."""
 
 
 class Correction(_Event, frozen=True, tag="correction"):

@@ -215,14 +215,10 @@ class Monitor(Procedural):
         verdict = None if self._engine.closed else self._asked(lambda: self._engine.check(call))
         return unjudged(call.tool_name, bytes(call.arguments)) if verdict is None else verdict.decision
 
-    def unblock(self, reason: str = "") -> None:
-        """End a block: what blocks now counts as a warning until it has calmed down once.
-
-        A budget that is used up is lifted too, for as long as it would refuse; and the newest call that was refused for
-        what it is itself may run, with a warning, until there is another goal.
-        """
-        self.decide()  # what blocks is known from a tick
-        super().unblock(reason)
+    def unblock(self, reason: str = "", decision: Decision | int | None = None) -> None:
+        """End what :class:`~coherence.recording.Recording` says, as of now: what blocks is known from a tick."""
+        self.decide()
+        super().unblock(reason, decision)
 
     def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
         if self._off:

@@ -203,12 +203,30 @@ class Recording(ABC):
 
         self._record(make)
 
-    def unblock(self, reason: str = "") -> None:
+    def unblock(self, reason: str = "", decision: Decision | int | None = None) -> None:
         """End a block: what blocks now counts as a warning until it has calmed down once.
 
-        A budget that is used up is lifted too, for as long as it would refuse.
+        A budget that is used up is lifted too, for as long as it would refuse; and the newest call that was refused for
+        what it is itself may run, with a warning, until there is another goal.
+
+        Parameters
+        ----------
+        reason : str
+            For the record.
+        decision : Decision or int, optional
+            The refusal that is answered, or its ``seq``, where the agent may have asked for something else since: that
+            call may run, and no block ends that did not refuse it. One of the newest 64 since the newest goal; any
+            other changes nothing.
         """
-        self._record(lambda: events.Feedback(text=check_text("reason", reason), about=events.BLOCK))
+
+        def make() -> Event:
+            if isinstance(decision, Decision) and decision:
+                raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
+            seq = decision.seq if isinstance(decision, Decision) else decision
+            seq = None if seq is None else check_count("decision", seq)
+            return events.Feedback(text=check_text("reason", reason), about=events.BLOCK, decision=seq)
+
+        self._record(make)
 
     def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
         """Record something that the agent remembers; a later text of the same ``id`` replaces it."""

@@ -22,6 +22,7 @@ FRESH = 1
 
 MAX_PENDING = 16
 MAX_ALLOWED = 16
+MAX_REFUSED = 64
 MAX_OPEN = 32
 MAX_TRANSITIONS = 64
 THEN = "\n"
@@ -51,6 +52,17 @@ class Transition(msgspec.Struct):
     """Mean fall of the pressure."""
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """A call that was refused."""
+
+    seq: int
+    """Number of the question; -1 = of an earlier session."""
+    call: bytes = b""
+    """Which call, if it was refused for what it is itself and nobody has let it through."""
+    blocked: bool = False
+    """Whether something else refused it (too)."""
+
+
 class Standing(msgspec.Struct):
     """Everything that regulating remembers."""
 
@@ -62,8 +74,8 @@ class Standing(msgspec.Struct):
     """Rules whose block was ended before they calmed down."""
     refusals: int = 0
     """Calls refused in this block."""
-    refused: bytes = b""
-    """The newest refused call if it was refused for what it is itself; empty after another goal."""
+    refused_calls: list[Refusal] = []
+    """The newest refusals since the newest goal."""
     allowed: list[bytes] = []
     """Such calls that somebody has let through since, until there is another goal; the newest."""
     fired: dict[str, int] = {}
@@ -100,16 +112,13 @@ class Standing(msgspec.Struct):
             if self.newest is not None and self.newest.id == event.firing:
                 self.newest = None
         elif type(event) is Feedback and event.about == BLOCK and event.score is None:  # else a judgement of a firing
-            self._lift(self.blocking)
-            if self.refused:
-                self.allowed = [*self.allowed, self.refused][-MAX_ALLOWED:]
-                self.refused = b""
+            self._unblock(event.decision)
         elif type(event) is Outcome and self.open:
             known = is_success(event)
             self.ended = known if known is not None else self.ended
         elif type(event) is Goal:
             self.open = self.open if self.ended is not None else []
-            self.allowed, self.refused = [], b""
+            self.allowed, self.refused_calls = [], []
 
     def guidance(self, steps: int) -> Guidance | None:
         """Return the newest firing if it still says something about now.
@@ -120,6 +129,22 @@ class Standing(msgspec.Struct):
         newest = self.newest
         current = newest is not None and any(found.lesson == newest.lesson for found in self.recollection.recalled)
         return newest if current or steps - self.last_step <= FRESH else None
+
+    def _unblock(self, seq: int | None) -> None:
+        """Answer a refusal, ``None``: the newest; then whatever blocks ends, though it may have refused no call yet."""
+        answered = next((each for each in reversed(self.refused_calls) if seq in (None, each.seq)), Refusal(0))
+        if seq is None or answered.blocked:
+            self._lift(self.blocking)
+        if answered.call:
+            self.allowed = [*self.allowed, answered.call][-MAX_ALLOWED:]
+            known = Refusal(answered.seq, blocked=answered.blocked)
+            self.refused_calls = [known if each is answered else each for each in self.refused_calls]
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: a refusal of an earlier session cannot be named any more."""
+        self.refused_calls = [msgspec.structs.replace(refusal, seq=-1) for refusal in self.refused_calls]
+        self.newest = None
+        self.recollection.renumber()
 
     def _lift(self, rules: list[str]) -> None:
         self.lifted += [rule for rule in rules if rule not in self.lifted]
@@ -134,12 +159,12 @@ class Standing(msgspec.Struct):
         if decision.kind != "block":
             return
         blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
-        self.refused = key if HIJACK in blocking else b""  # who then ends a block answers the newest refusal
-        if HIJACK in blocking:
-            blocking.remove(HIJACK)
-        if not blocking:
+        others = [rule for rule in blocking if rule != HIJACK]
+        refusal = Refusal(decision.seq, key if HIJACK in blocking else b"", blocked=bool(others))
+        self.refused_calls = [*self.refused_calls, refusal][-MAX_REFUSED:]
+        if not others:
             return
-        self.blocking = blocking
+        self.blocking = others
         wearing = [rule for rule in self.blocking if not is_budget(rule)]
         if wearing:
             self.refusals += 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.events import Event, Message, encode_event, kind_of
+from coherence.events import Event, Feedback, Message, encode_event, kind_of
 from coherence.findings import Appraisal, Decision, Finding, FiringOutcome, Guidance, Mode
 from coherence.records import Reading, frozen_hook
 from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, ReadingRow
@@ -108,7 +108,10 @@ class Record(msgspec.Struct, frozen=True):
     def moved(self, by: int, above: int) -> Record:
         """Return the same with every number above a limit moved up."""
         verdict = None if self.verdict is None else self.verdict.moved(by, above)
-        return Record(self.seq + by, self.ts, self.event, verdict)
+        event = self.event
+        if type(event) is Feedback and event.decision is not None and event.decision > above:
+            event = msgspec.structs.replace(event, decision=event.decision + by)
+        return Record(self.seq + by, self.ts, event, verdict)
 
 
 _ENCODER = msgspec.json.Encoder()
