@@ -10,6 +10,7 @@ from itertools import islice
 import msgspec
 
 from coherence.constraint_words import ACTORS, BOUNDS, DONE, NAMED, NEGATIONS, PASSIVES, SKIPPED, TAILS, UNREAL
+from coherence.plain import ends
 
 MAX_CHARS = 20_000
 """Characters of a task or an answer that are read; of a longer one, half from its beginning and half from its end."""
@@ -81,7 +82,7 @@ def forbidden(task: str) -> tuple[Constraint, ...]:
     >>> forbidden("The app crashes without network. Users do not see an error.")
     ()
     """
-    text = _read(task)
+    text = ends(task, MAX_CHARS, "\n")
     found: dict[Constraint, None] = {}
     for cue in islice(_CUE.finditer(text), MAX_CUES):
         start = cue.end("noun") if cue["noun"] else cue.start("named") if cue["verb"] else cue.start("after")
@@ -112,16 +113,12 @@ def violations(task: str, answer: str) -> tuple[str, ...]:
     items = forbidden(task)
     if not items:
         return ()
-    text = _read(answer)
+    text = ends(answer, MAX_CHARS, "\n")
     clauses = [clause for clause in _CLAUSE_END.split(_QUOTED.sub(" ", text)) if "?" not in clause]
     told = [[token.casefold().replace("’", "'") for token in _TOKEN.findall(clause)] for clause in clauses]
     real = [(tokens, [_stem(token) for token in tokens]) for tokens in told if not any(map(_is_negation, tokens))]
     done = (item for item in items if _calls(item, text) or any(_does(item, *clause) for clause in real))
     return tuple(dict.fromkeys(item.text for item in done))
-
-
-def _read(text: str) -> str:
-    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]}\n{text[-(MAX_CHARS // 2) :]}"
 
 
 def _tells(text: str, at: int) -> bool:

@@ -88,6 +88,18 @@ def clean(text: str, most: int = MAX_TEXT) -> str:
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
+def ends(text: str, most: int, between: str = " ") -> str:
+    """Return a text of at most ``most`` characters as it is, of a longer one half of them from each end.
+
+    Examples
+    --------
+    >>> ends("abcdef", 6), ends("abcdefg", 4), ends("abcdefg", 4, " … ")
+    ('abcdef', 'ab fg', 'ab … fg')
+    """
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}{between}{text[len(text) - half :]}"
+
+
 def to_json(field: str, value: Any) -> bytes:
     """Return the compact JSON of any value; what JSON does not know becomes its text, NaN and infinity null.
 

@@ -28,7 +28,7 @@ from coherence.events import (
 )
 from coherence.facts import Action, Answer, Facts, Item, OpenCall, Said
 from coherence.language import hedge_density, is_monotonous, shape_of
-from coherence.plain import call_text
+from coherence.plain import call_text, ends
 from coherence.records import Counters
 from coherence.traces import trace_call, trace_result
 from coherence.tracking import (
@@ -383,8 +383,7 @@ def sound(event: Usage) -> Usage:
 
 
 def _shortened(text: str) -> str:
-    half = CONTEXT_CHARS // 2
-    return text if len(text) <= CONTEXT_CHARS else f"{text[:half]}\n[…]\n{text[-half:]}"
+    return ends(text, CONTEXT_CHARS, "\n[…]\n")
 
 
 def _digest(text: str) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from coherence.plain import clean
+from coherence.plain import clean, ends
 
 Access: TypeAlias = Literal["read", "write", "search", "shell", ""]
 """What a tool does to files: show one, change one, look for some, run a command (which may do any of these);
@@ -132,10 +132,10 @@ def trace_result(text: str, *, error: bool) -> ResultTrace:
     """
     flag = "error" if error else "result"
     data = text.encode("utf-8", "surrogatepass")
-    parts = _NUMBER.split(_without_ids(_ends(text, ENDS)))  # text, number, text, …, text
+    parts = _NUMBER.split(_without_ids(ends(text, 2 * ENDS, "\n")))  # text, number, text, …, text
     middle = _digest("", text[ENDS:-ENDS].encode("utf-8", "surrogatepass")) if len(text) > 2 * ENDS else b""
     masked = "#".join(parts[::2]).encode("utf-8", "surrogatepass") + middle
-    told = _ends(text, MAX_COMMAND)
+    told = ends(text, 2 * MAX_COMMAND, "\n")
     return ResultTrace(
         exact=_digest(flag, data),
         masked=_digest(flag, masked),
@@ -144,10 +144,6 @@ def trace_result(text: str, *, error: bool) -> ResultTrace:
         first_line=_telling_line(told, error),
         empty=not text or text.isspace(),
     )
-
-
-def _ends(text: str, most: int) -> str:
-    return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"
 
 
 def _digest(name: str, data: bytes) -> bytes:
@@ -191,7 +187,7 @@ def _masked_arguments(text: str, access: Access) -> str:
     middle = ""
     if len(text) > 2 * ENDS:
         middle = _digest("", text[ENDS:-ENDS].encode()).hex()
-        text = _ends(text, ENDS)
+        text = ends(text, 2 * ENDS, "\n")
     if access != "write":  # in what is written, white space may be all that changes
         text = _SPACE.sub(" ", text)
     return f"{_TIMESTAMP.sub('<time>', _without_ids(text))}{middle}"

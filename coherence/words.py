@@ -14,6 +14,8 @@ from unicodedata import normalize
 import numpy as np
 import numpy.typing as npt
 
+from coherence.plain import ends
+
 WEIGHTS = Path(__file__).resolve().parent / "gram_weights.bin"
 """One byte a bucket of n-grams: 16 times minus the logarithm of its share in English text."""
 
@@ -74,8 +76,7 @@ def fold(text: str) -> str:
     >>> fold("Caf\u0065\u0301, STRASSE!") == fold("caf\u00e9  stra\u00dfe ")
     True
     """
-    if len(text) > MAX_CHARS:
-        text = f"{text[: MAX_CHARS // 2]} {text[-(MAX_CHARS // 2) :]}"
+    text = ends(text, MAX_CHARS)
     if text.isascii():
         return text.encode().translate(_ASCII).decode()
     folded = normalize("NFKC", normalize("NFKC", text).casefold())[:MAX_CHARS]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.plain import MAX_TEXT, call_text, check_count, check_flag, check_number, check_text, clean, to_json
+from coherence.plain import MAX_TEXT, call_text, check_count, check_flag, check_number, check_text, clean, ends, to_json
 
 ANYTHING = st.recursive(
     st.none()
@@ -140,3 +140,8 @@ def test_a_message_names_the_field_and_the_value(check: Any, message: str) -> No
 def test_a_call_as_one_text() -> None:
     assert call_text("Bash", {"command": "ls", "n": 1}) == 'Bash({"command":"ls","n":1})'
     assert call_text("Bash", "ls") == "Bash(ls)"
+
+
+@pytest.mark.parametrize(("most", "left"), [(7, "abcdefg"), (6, "abc-efg"), (5, "ab-fg"), (1, "-"), (0, "-")])
+def test_of_a_text_that_is_too_long_no_more_than_both_ends_are_left(most: int, left: str) -> None:
+    assert ends("abcdefg", most, "-") == left

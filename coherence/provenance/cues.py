@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from coherence.plain import ends
 from coherence.provenance.english import are_english, english_words
 
 MAX_CHARS = 10_000
@@ -51,8 +52,7 @@ def shortened(text: str) -> str:
     >>> len(shortened("x" * 1_000_000))
     10001
     """
-    half = MAX_CHARS // 2
-    return text if len(text) <= MAX_CHARS else f"{text[:half]} {text[-half:]}"
+    return ends(text, MAX_CHARS)
 
 
 def is_english(text: str) -> bool:

@@ -12,6 +12,7 @@ from math import log
 import msgspec
 
 from coherence.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
+from coherence.plain import ends
 from coherence.provenance.english import are_english, english_words
 from coherence.records import excerpt
 
@@ -120,7 +121,7 @@ class ServiceCues(msgspec.Struct):
             setattr(self, field, getattr(fresh, field))
 
     def _talk(self, event: Message) -> None:
-        text = _ends(event.content)
+        text = ends(event.content, MAX_CHARS)
         self.waiting = self.replied = False
         if event.role not in ("user", "assistant") or not text.strip():
             return
@@ -187,8 +188,3 @@ class ServiceCues(msgspec.Struct):
     def score(self) -> float:
         """The mean of the three cues, in [0, 1]."""
         return (self.asked + self.unrefused + self.searching) / 3
-
-
-def _ends(text: str) -> str:
-    half = MAX_CHARS // 2
-    return text if len(text) <= MAX_CHARS else f"{text[:half]} {text[-half:]}"

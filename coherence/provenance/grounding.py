@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from coherence.plain import ends
 from coherence.provenance.arithmetic import Reach, derived, rounded
 from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.entities import numbers, row
@@ -20,7 +21,7 @@ from coherence.provenance.nearest import (
     similar,
     untitled,
 )
-from coherence.provenance.normal_values import ends, fold, words
+from coherence.provenance.normal_values import fold, words
 from coherence.provenance.sources import SMALL, Given, form_key, known_words, lookup
 from coherence.provenance.titles import name_of, title_of
 
@@ -111,7 +112,7 @@ def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up
     seq : int
         Number of the text's event.
     """
-    text = without_thinking(ends(fold(ends(text, MAX_ANSWER)), MAX_ANSWER))
+    text = without_thinking(ends(fold(ends(text, MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n"))
     return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from coherence.plain import ends
 from coherence.provenance.directives import delegates, gate
 from coherence.provenance.sentences import sentences
 from coherence.provenance.tokens import tokens
@@ -302,8 +303,8 @@ def _units(tool: str, arguments: Any) -> list[frozenset[str]]:
     leaves = _leaves(arguments)
     if len(leaves) > MAX_LEAVES:
         leaves = leaves[: MAX_LEAVES // 2] + leaves[-(MAX_LEAVES // 2) :]
-    half = MAX_CALL_CHARS // max(len(leaves), 1) // 2
-    cut = (leaf if len(leaf) <= 2 * half else f"{leaf[:half]} {leaf[-half:]}" for leaf in leaves)
+    most = MAX_CALL_CHARS // max(len(leaves), 1) // 2 * 2
+    cut = (ends(leaf, most) for leaf in leaves)
     return [found for text in chain((tool,), cut) if (found := _tokens(text))]
 
 

@@ -172,17 +172,6 @@ def fold(text: str) -> str:
     return text
 
 
-def ends(text: str, most: int) -> str:
-    r"""Return a text of at most so many characters as it is, of a longer one half of them from each end.
-
-    Examples
-    --------
-    >>> ends("abcdef", 6), ends("abcdefg", 4)
-    ('abcdef', 'ab\n\nfg')
-    """
-    return text if len(text) <= most else f"{text[: most // 2]}\n\n{text[-(most // 2) :]}"
-
-
 def words(text: str) -> list[str]:
     """Return the words of a folded text in their order, in lower case."""
     return _WORD.findall(text.lower())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from coherence.provenance.normal_values import digest, ends
+from coherence.plain import ends
+from coherence.provenance.normal_values import digest
 from coherence.provenance.tokens import tokens, weight
 
 MAX_CHARS = 4_000
@@ -44,7 +45,7 @@ class Outputs(msgspec.Struct):
 
 def _know(outputs: Outputs, text: str) -> dict[int, None]:
     """Remember what was said, and return its digests."""
-    said = dict.fromkeys(map(digest, sorted(tokens(ends(text, MAX_CHARS)))))
+    said = dict.fromkeys(map(digest, sorted(tokens(ends(text, MAX_CHARS, "\n\n")))))
     known = outputs.known
     for mark in said:
         known.pop(mark, None)
@@ -64,7 +65,7 @@ def note_asked(outputs: Outputs, text: str) -> None:
 def note_output(outputs: Outputs, seq: int, text: str) -> None:
     """Take in a tool result; what says nothing new is not counted."""
     kept: dict[int, float] = {}
-    for token in sorted(sorted(tokens(ends(text, MAX_CHARS))), key=weight, reverse=True):
+    for token in sorted(sorted(tokens(ends(text, MAX_CHARS, "\n\n"))), key=weight, reverse=True):
         mark = digest(token)
         if mark not in outputs.known:
             kept[mark] = weight(token)

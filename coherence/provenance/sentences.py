@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from coherence.plain import ends
 from coherence.provenance.directives import gate
 
 MAX_CHARS = 40_000
@@ -64,8 +65,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences('{"id": 7, "note": "The rent rises in May, as agreed.", "read": true}')
     ['The rent rises in May, as agreed.']
     """
-    if len(text) > MAX_CHARS:
-        text = f"{text[: MAX_CHARS // 2]}\n\n{text[-(MAX_CHARS // 2) :]}"
+    text = ends(text, MAX_CHARS, "\n\n")
     if not text.isascii():
         text = text.translate(_UNSEEN | _SMUGGLED)
     text = _WRAPPED.sub(" ", text)

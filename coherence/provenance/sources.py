@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from coherence.plain import ends
 from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract_some
 from coherence.provenance.faded import Faded
-from coherence.provenance.normal_values import NARROW, digest, digest_after, ends, fold, number_form, words
+from coherence.provenance.normal_values import NARROW, digest, digest_after, fold, number_form, words
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
@@ -118,11 +119,11 @@ def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extracto
     extractors : sequence of Extractor
         What is looked for.
     """
-    folded = fold(ends(text, MAX_CHARS))
+    folded = fold(ends(text, MAX_CHARS, "\n\n"))
     if len(text) > MAX_CHARS or len(folded) > MOST_FOLDED:
         given.lost += 1
         given.lost_words += 1
-    text = ends(folded, MOST_FOLDED)
+    text = ends(folded, MOST_FOLDED, "\n\n")
     claims, cut = extract_some(text, extractors)
     given.lost += cut
     _take_values(given, seq, claims)

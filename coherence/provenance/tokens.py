@@ -9,6 +9,8 @@ from itertools import chain
 from math import sqrt
 from unicodedata import normalize
 
+from coherence.plain import ends
+
 MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
 
@@ -52,8 +54,7 @@ def tokens(text: str) -> frozenset[str]:
     >>> tokens("sendMoney") == tokens("send_moneys")
     True
     """
-    if len(text) > MAX_CHARS:
-        text = f"{text[: MAX_CHARS // 2]} {text[-(MAX_CHARS // 2) :]}"
+    text = ends(text, MAX_CHARS)
     if not text.isascii():
         text = normalize("NFKC", text)
     return _tokens(text)
