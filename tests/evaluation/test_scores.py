@@ -62,7 +62,9 @@ def test_runs_that_are_not_evaluated_are_passed_over(tmp_path: Path) -> None:
 
 def test_ids_that_no_run_has_are_counted_and_three_named(tmp_path: Path) -> None:
     strangers = [{"id": f"x{at}", "score": 1} for at in (1, 2, 2, 3, 4)]
-    found, (warning,) = read_scores(write(tmp_path, {"system": "x", "fitted_on": "none"}, A, B, *strangers), RUNS, {"a", "b"})
+    found, (warning,) = read_scores(
+        write(tmp_path, {"system": "x", "fitted_on": "none"}, A, B, *strangers), RUNS, {"a", "b"}
+    )
     assert list(found.run_scores) == ["a", "b"] and found.strangers == ("x1", "x2", "x3", "x4")
     assert warning.endswith("other.jsonl: 4 ids that no run has, passed over: 'x1', 'x2', 'x3' and 1 more")
 

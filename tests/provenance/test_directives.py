@@ -96,7 +96,10 @@ def test_any_goal_is_judged(goal: str) -> None:
     assert delegates(goal) in (True, False)
 
 
-@pytest.mark.parametrize("unit", ["do what ", "follow a ", "as a ", "as per ", "according to ", "fix the issue ", "the steps ", "do the following "])
+@pytest.mark.parametrize(
+    "unit",
+    ["do what ", "follow a ", "as a ", "as per ", "according to ", "fix the issue ", "the steps ", "do the following "],
+)
 def test_long_goals_do_not_stall(unit: str) -> None:
     assert delegates(unit * 20_000) in (True, False)
 
