@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 from coherence.provenance.claims import Claim
-from coherence.provenance.normal_values import NARROW, UNITS, quantity
+from coherence.provenance.normal_values import NARROW, UNITS, number_form, quantity
 from coherence.provenance.sources import Given, SeenNumber
 
 NEIGHBOURS = 2
@@ -50,7 +50,10 @@ def rounded(given: Given, text: str, claim: Claim) -> bool:
     if unit == "clock":
         return False
     bare = _digits(claim, value) if unit else value
+    thousand = 1000.0 * value if number_form(1000.0 * value, unit) in claim.forms else None  # 1.200 €
     for number in given.numbers:
+        if abs(number.value) == thousand and not number.unit:
+            return True
         if not number.unit and abs(abs(number.value) - bare) * value <= half * bare:
             return True
         same_unit = number.unit == unit or not unit or not number.unit

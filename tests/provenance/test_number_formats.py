@@ -95,6 +95,8 @@ def test_a_row_of_which_one_was_not_given_is_found(answer: str) -> None:
         ("12,5 kg", "12.5 kg"),
         ("17,35 Prozent", "17.35"),
         ("1.234 €", "1234 EUR"),
+        ("1.234 €", "price: 1234"),
+        ("1.200 Euro", '{"amount": 1200}'),
         ("1.234,56 €", "1234.56 EUR"),
         ("1'234.50 CHF", "CHF 1234.50"),
         ("₹1,23,456", "123456 INR"),
