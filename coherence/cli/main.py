@@ -201,6 +201,20 @@ def blame_run(path: Path, **options: Any) -> None:
     raise SystemExit(blame_file(path, **options))
 
 
+@main.command("eval-cases")
+@click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+def eval_cases(path: Path | None, *, as_json: bool) -> None:
+    """Play sessions with a known failure, and compare what the monitor makes of each with the verdict it is to have.
+
+    FILE is a packet of cases in JSON; default: the one that comes with the package. Exit status: 0 all verdicts are as
+    expected, 1 one is not, 2 bad usage or a file that could not be read.
+    """
+    from coherence.cli.cases import evaluate_cases
+
+    raise SystemExit(evaluate_cases(path, as_json=as_json))
+
+
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def metrics(as_json: bool) -> None:

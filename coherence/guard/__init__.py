@@ -1,0 +1,1 @@
+"""A regression guard around any agent callable."""

@@ -1,0 +1,1 @@
+"""The eval packet: sessions with a known failure whose verdict is asserted against the monitor's decisions."""

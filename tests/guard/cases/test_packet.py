@@ -1,0 +1,90 @@
+"""The verdicts of the shipped packet follow from what the monitor finds."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from coherence.guard.cases.playing import Played, play_case, play_packet
+from coherence.guard.cases.reading import shipped_packet
+from coherence.guard.cases.records import Case, CaseKind, Packet, Said, Step
+
+PACKET = shipped_packet()
+KINDS = (
+    "silent_failure",
+    "stale_artifact",
+    "provider_drift",
+    "missing_event_trail",
+    "rollback_gap",
+    "unsafe_escalation",
+)
+
+
+def case_of(id: str) -> Case:
+    return next(case for case in PACKET.cases if case.id == id)
+
+
+def changed(id: str, **fields: object) -> Played:
+    return play_case(msgspec.structs.replace(case_of(id), **fields), PACKET)
+
+
+def without(case: Case, kind: type[Step] | type[Said]) -> tuple[Step, ...]:
+    return tuple(step for step in case.steps if not isinstance(step, kind))
+
+
+@pytest.mark.parametrize("case", PACKET.cases, ids=lambda case: case.id)
+def test_the_verdict_of_a_case_is_the_expected_one(case: Case) -> None:
+    played = play_case(case, PACKET)
+    assert (played.verdict, played.rule) == (case.expected, case.rule or played.rule), played.found
+    assert played.right
+    assert bool(played.rule) == bool(played.event) == bool(played.found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_five_failures_one_of_them_unseen_and_two_healthy_twins(kind: CaseKind) -> None:
+    failures = [case for case in PACKET.cases if case.kind == kind and not case.healthy]
+    assert len(failures) == 5
+    assert [case.id for case in failures if not case.seen] == [f"{kind.replace('_', '-')}-5"]
+    assert {case.expected for case in failures} == {"blocked", "review", "learning"}
+    assert all(bool(case.rule) == case.seen for case in failures)  # which rule sees a failure is asserted too
+    assert sum(case.healthy for case in PACKET.cases if case.kind == kind) == 2
+
+
+def test_playing_again_gives_the_same() -> None:
+    assert play_packet(PACKET) == play_packet(PACKET)
+
+
+def test_verdicts_depend_on_the_gate_the_budgets_and_the_rules() -> None:
+    # Without what decides, each of these sessions gets a milder verdict: nothing is read off the file.
+    assert play_case(case_of("silent-failure-2"), Packet(cases=())).verdict == "review"  # warn of the answer, no gate
+    assert changed("provider-drift-2", budget={}).verdict == "learning"
+    assert changed("unsafe-escalation-4", budget={}).verdict != "blocked"
+    off = {"rules": {"repeated_tool_call_loop": {"most": "warn"}}}
+    assert changed("rollback-gap-4", config=off).verdict == "review"
+
+
+def test_a_refused_call_ends_the_session() -> None:
+    played = play_case(case_of("unsafe-escalation-1"), PACKET)
+    assert played.refused == "send_email"
+    assert play_case(case_of("rollback-gap-1"), PACKET).refused == "Bash"  # DROP TABLE while errors block
+    assert play_case(case_of("unsafe-escalation-healthy"), PACKET).refused == ""  # rm -rf in a calm session
+
+
+def test_a_session_of_which_nobody_says_anything_is_unseen() -> None:
+    case = case_of("silent-failure-5")
+    silent = msgspec.structs.replace(case, steps=case.steps[:-1])
+    assert play_case(silent, PACKET).verdict == "unseen"
+    assert not play_case(silent, PACKET).right
+
+
+def test_a_verdict_by_another_rule_is_wrong() -> None:
+    assert not changed("silent-failure-2", rule="pressure").right
+    assert not changed("silent-failure-2", seen=False, rule="").right
+    assert changed("silent-failure-2", rule="").right
+
+
+def test_one_error_in_a_row_less_does_not_block() -> None:
+    case = case_of("silent-failure-1")  # seven pairs of call and failure, then the claim and the outcome
+    one_less = msgspec.structs.replace(case, steps=case.steps[2:])
+    assert play_case(case, PACKET).verdict == "blocked"
+    assert play_case(one_less, PACKET).verdict == "review"
