@@ -1,1 +1,1 @@
-"""A regression guard around any agent callable."""
+"""Guarding: a change of configuration is noticed when it harms, and kept when it does not."""

@@ -7,7 +7,7 @@ import pytest
 
 from coherence.guard.cases.playing import Played, play_case, play_packet
 from coherence.guard.cases.reading import shipped_packet
-from coherence.guard.cases.records import Case, CaseKind, Packet, Said, Step
+from coherence.guard.cases.records import Came, Case, CaseKind, Packet
 
 PACKET = shipped_packet()
 KINDS = (
@@ -26,10 +26,6 @@ def case_of(id: str) -> Case:
 
 def changed(id: str, **fields: object) -> Played:
     return play_case(msgspec.structs.replace(case_of(id), **fields), PACKET)
-
-
-def without(case: Case, kind: type[Step] | type[Said]) -> tuple[Step, ...]:
-    return tuple(step for step in case.steps if not isinstance(step, kind))
 
 
 @pytest.mark.parametrize("case", PACKET.cases, ids=lambda case: case.id)
@@ -88,3 +84,13 @@ def test_one_error_in_a_row_less_does_not_block() -> None:
     one_less = msgspec.structs.replace(case, steps=case.steps[2:])
     assert play_case(case, PACKET).verdict == "blocked"
     assert play_case(one_less, PACKET).verdict == "review"
+
+
+def test_a_hint_that_stands_is_for_review_and_one_that_was_taken_to_learn_from() -> None:
+    case = case_of("silent-failure-4")  # three pairs of call and failure, then words and the outcome
+    hinted = msgspec.structs.replace(case, steps=case.steps[:4])  # the second unchanged try: guide
+    played = play_case(hinted, PACKET)
+    assert (played.verdict, played.rule) == ("review", "bash_retry")
+    fixed = (*case.steps[:5], Came("sent to 512 readers"))
+    taken = play_case(msgspec.structs.replace(case, steps=fixed), PACKET)
+    assert (taken.verdict, taken.rule, taken.event) == ("learning", "bash_retry", played.event)

@@ -1,0 +1,45 @@
+"""From a monitor's verdict to the measures that the lines are made of."""
+
+from __future__ import annotations
+
+from coherence.evidence.rows import Verdict
+from coherence.guard.router.lines import KNOWN
+
+OF_BUDGETS = ("budget.", "tree_budget.")
+
+
+def measures_of(verdict: Verdict | None) -> dict[str, float | None]:
+    """Return what a verdict tells of the six lines: metrics, index, pressures, scores of rules, shares of budgets.
+
+    Parameters
+    ----------
+    verdict : Verdict, optional
+        ``monitor.verdict``; ``None`` = nothing was measured, and all is unknown.
+
+    Examples
+    --------
+    >>> from coherence.monitor import Monitor
+    >>> with Monitor(goal="make the tests pass", embedder=False) as m:
+    ...     for _ in range(4):
+    ...         m.tool_result("ImportError", error=True, tool="Bash")
+    ...     _ = m.decide()
+    ...     measures = measures_of(m.verdict)
+    >>> measures["error_rate"], measures["pressure"], measures["goal_coherence"]
+    (0.4, 0.5, None)
+    """
+    measures: dict[str, float | None] = dict.fromkeys(sorted(KNOWN))
+    if verdict is None:
+        return measures
+    for finding in verdict.decision.findings:
+        name = "budget" if finding.rule.startswith(OF_BUDGETS) else finding.rule
+        if name in measures:
+            measures[name] = max(finding.score, measures[name] or 0.0)
+    reading, appraisal = verdict.reading, verdict.appraisal
+    if reading is not None:
+        # A metric's value goes before the score of a rule of the same name.
+        measures.update({name: value for name, value in reading.metrics.items() if name in measures})
+        if reading.coverage > 0:
+            measures["coherence_index"] = reading.coherence_index
+    measures["pressure"] = appraisal.pressure
+    measures["received_pressure"] = appraisal.received.pressure if appraisal.received is not None else None
+    return measures
