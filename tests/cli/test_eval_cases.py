@@ -49,7 +49,7 @@ def test_a_verdict_that_differs_is_exit_status_1(tmp_path: Path) -> None:
     assert eval_cases(write(tmp_path, config={"grounding": {"gate": 0.9}})).exit_code == 0
     result = eval_cases(write(tmp_path))  # no gate: the number is pointed out, and nothing fails the run
     assert result.exit_code == 1
-    assert "WRONG mine: review, expected blocked: 1 of 1 values in the answer is not grounded" in result.stdout
+    assert "WRONG mine: review, expected blocked: 1 of 1 value in the answer is not grounded" in result.stdout
 
 
 def test_json_has_every_case_and_the_counts(tmp_path: Path) -> None:
