@@ -1,0 +1,232 @@
+"""What a strategy's patch may change: listed keys only, each within its bound; all of it, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from coherence.guard.bound import MOST_VALUE, Bound, RuleName, plain_scalar, short_repr, short_text
+from coherence.plain import check_flag, check_text, shown
+
+AUTO_APPLY = ("auto_apply", "auto_apply_enabled")
+"""Top-level keys by which a patch or a configuration says whether patches may be applied without a person."""
+
+MOST_KEYS = 200
+"""Keys of a patch, those of inner tables included."""
+
+MAX_DEPTH = 8
+"""How deep the tables of a patch may be nested."""
+
+MOST_REASONS = 20
+"""Refusals that are reported; a patch with more is refused all the same."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a patch is refused.
+
+    Examples
+    --------
+    >>> str(Refusal("retry.limit", "50", "range", "must be in [0, 10]"))
+    'retry.limit = 50 is refused by range: must be in [0, 10]'
+    """
+
+    key: str
+    """Dotted path of the key, shortened; empty for the patch as a whole."""
+    value: str
+    """The value as Python shows it, shortened."""
+    rule: RuleName
+    why: str
+    """What the rule says."""
+
+    def __str__(self) -> str:
+        return f"{self.key or 'patch'} = {self.value} is refused by {self.rule}: {self.why}"
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What became of a patch: all of it is accepted, or nothing."""
+
+    patch: dict[str, Any] | None
+    """The accepted patch, a copy in plain values without the auto-apply keys; None if it is refused."""
+    apply: bool
+    """Whether it may be applied now; False for an accepted patch that waits for a person."""
+    refusals: tuple[Refusal, ...]
+    """Why it is refused, at most :data:`MOST_REASONS`; empty if it is accepted."""
+    waits: str
+    """Why an accepted patch waits, or empty."""
+
+
+class Bounds:
+    """The allow-list of one agent's configuration.
+
+    Parameters
+    ----------
+    keys : Mapping of str to Bound
+        Bounds by dotted path: ``retry.limit`` is the key ``limit`` in the table ``retry``. What is not listed cannot be
+        changed.
+    auto_apply : bool
+        Whether accepted patches may be applied without a person. A patch or the current configuration with
+        ``auto_apply: false`` (or ``auto_apply_enabled: false``) at its top withholds itself; neither can permit what
+        the bounds withhold.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For keys that are no paths, lie in one another, are deeper than :data:`MAX_DEPTH` or named as auto-apply is; for
+        bounds of another type.
+
+    Examples
+    --------
+    >>> bounds = Bounds({"retry.limit": Bound(least=0, most=10, whole=True, step=2)})
+    >>> bounds.judge({"retry": {"limit": 5}}, {"retry": {"limit": 3}}).patch
+    {'retry': {'limit': 5}}
+    >>> print(bounds.judge({"retry": {"limit": 9}}, {"retry": {"limit": 3}}).refusals[0])
+    retry.limit = 9 is refused by step: may change by at most 2 from 3
+    >>> bounds.judge({"retry": {"limit": 5}, "auto_apply": False}, {"retry": {"limit": 3}}).apply
+    False
+    """
+
+    def __init__(self, keys: Mapping[str, Bound], *, auto_apply: bool = True) -> None:
+        self.keys = dict(keys)
+        self.auto_apply = check_flag("auto_apply", auto_apply)
+        self._bounds: dict[tuple[str, ...], Bound] = {}
+        for key, bound in self.keys.items():
+            path = tuple(check_text("key", key, empty=False).split("."))
+            if not isinstance(bound, Bound):
+                raise TypeError(f"the bound of {key!r} must be a Bound, not {shown(bound)}")
+            if not all(path) or len(path) > MAX_DEPTH:
+                raise ValueError(f"key must be 1 to {MAX_DEPTH} names with dots between them, not {shown(key)}")
+            if key in AUTO_APPLY:
+                raise ValueError(f"{key} says whether patches are applied, and cannot be patched")
+            self._bounds[path] = bound
+        self._tables = frozenset(path[:end] for path in self._bounds for end in range(1, len(path)))
+        for path in self._bounds:
+            if path in self._tables:
+                raise ValueError(f"{'.'.join(path)} cannot be both a value and a table")
+
+    def judge(self, patch: object, current: Mapping[str, Any]) -> Judged:
+        """Accept a patch as a whole, or refuse it; never raises on account of the patch.
+
+        Parameters
+        ----------
+        patch : object
+            What a strategy proposed: a dict of plain values and dicts.
+        current : Mapping
+            The configuration in force; what a step is measured from.
+        """
+        if not isinstance(current, Mapping):
+            raise TypeError(f"current must be a mapping, not {shown(current)}")
+        found = _Reading(self._bounds, self._tables)
+        try:
+            accepted = found.table(patch, (), current)
+        except Exception as error:  # a stranger's object may raise anything while it is read
+            found.refuse((), type(patch).__name__, "shape", f"cannot be read: {type(error).__name__}")
+            accepted = {}
+        if not found.changes and not found.refusals:
+            found.refuse((), patch, "same", "changes nothing")
+        if found.refusals:
+            return Judged(None, False, tuple(found.refusals), "")
+        waits = ""
+        if not self.auto_apply:
+            waits = "the bounds ask for a person"
+        elif found.withheld:
+            waits = "the patch asks not to be applied automatically"
+        elif any(key in current and current[key] is not True for key in AUTO_APPLY):
+            waits = "the configuration asks that nothing is applied automatically"
+        return Judged(accepted, not waits, (), waits)
+
+
+class _Reading:
+    """One patch being read: its plain copy is the return value of :meth:`table`, the rest is kept here."""
+
+    def __init__(self, bounds: Mapping[tuple[str, ...], Bound], tables: frozenset[tuple[str, ...]]) -> None:
+        self.bounds = bounds
+        self.tables = tables
+        self.changes = False
+        self.refusals: list[Refusal] = []
+        self.withheld = False
+        self.keys = 0
+
+    def refuse(self, path: tuple[str, ...], value: object, rule: RuleName, why: str) -> None:
+        if len(self.refusals) < MOST_REASONS:
+            self.refusals.append(Refusal(short_text(".".join(path)), short_repr(value), rule, why))
+
+    def table(self, value: object, path: tuple[str, ...], current: object) -> dict[str, Any]:
+        """Copy a table, and note what refuses it; ``current`` is what the configuration holds there."""
+        if not issubclass(type(value), dict):
+            self.refuse(path, value, "shape", "must be a dict")
+            return {}
+        table: dict[object, object] = value  # type: ignore[assignment]  # the type was tested without the object's help
+        if len(path) >= MAX_DEPTH:
+            self.refuse(path, "dict", "depth", f"is nested deeper than {MAX_DEPTH} tables")
+            return {}
+        self.keys += dict.__len__(table)
+        if self.keys > MOST_KEYS:
+            self.refuse(path, "dict", "size", f"a patch has at most {MOST_KEYS} keys")
+            return {}
+        if path and not dict.__len__(table):
+            self.refuse(path, value, "shape", "changes nothing")
+        copied: dict[str, Any] = {}
+        for raw, item in dict.items(table):
+            if not issubclass(type(raw), str):
+                self.refuse(path, raw, "shape", "keys must be texts")
+                continue
+            key = str.__str__(raw)
+            if not path and key in AUTO_APPLY:
+                self._auto_apply(key, item)
+            else:
+                self._item(copied, key, item, path, current)
+        return copied
+
+    def _auto_apply(self, key: str, value: object) -> None:
+        if value is False:
+            self.withheld = True
+        elif value is not True:
+            self.refuse((key,), value, "auto_apply", "must be True or False")
+
+    def _item(self, copied: dict[str, Any], key: str, value: object, path: tuple[str, ...], current: object) -> None:
+        if "." in key:
+            self.refuse((*path, key), value, "shape", "a key has no dot: write tables as dicts")
+            return
+        path = (*path, key)
+        known = isinstance(current, Mapping) and key in current
+        held = current[key] if isinstance(current, Mapping) and known else None
+        bound = self.bounds.get(path)
+        if bound is None:
+            if path not in self.tables:
+                self.refuse(path, value, "key", "is not on the list of keys that may change")
+            elif known and not isinstance(held, Mapping):
+                self.refuse(path, value, "shape", f"is no table in the configuration, but {short_repr(held)}")
+            else:
+                copied[key] = self.table(value, path, held)
+            return
+        if isinstance(held, Mapping | list | tuple):
+            self.refuse(path, value, "shape", "holds a table or a list in the configuration")
+            return
+        is_plain, plain = plain_scalar(value)
+        if not is_plain:
+            self.refuse(path, value, "kind", "must be a text, a number, True, False or None")
+        elif isinstance(plain, float) and not abs(plain) <= MOST_VALUE:
+            self.refuse(path, plain, "finite", f"must be finite and at most {MOST_VALUE:g} in magnitude")
+        elif refused := bound.refuses(plain, held):
+            self.refuse(path, plain, *refused)
+        else:
+            copied[key] = plain
+            self.changes |= not (known and type(held) is type(plain) and held == plain)
+
+
+def merged(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with an accepted patch laid over it, table by table; neither argument is changed.
+
+    Examples
+    --------
+    >>> merged({"retry": {"limit": 3, "wait_s": 1}, "model": "a"}, {"retry": {"limit": 4}})
+    {'retry': {'limit': 4, 'wait_s': 1}, 'model': 'a'}
+    """
+    result = dict(current)
+    for key, value in patch.items():
+        held = result.get(key)
+        inner = held if isinstance(held, Mapping) else {}
+        result[key] = merged(inner, value) if isinstance(value, Mapping) else value
+    return result

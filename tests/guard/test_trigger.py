@@ -1,0 +1,105 @@
+import msgspec
+import pytest
+
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.rolling import Rolling
+from coherence.guard.steady import SteadyClock
+from coherence.guard.trigger import Trigger
+
+HOUR = 3600.0
+PLAIN = AdaptiveThresholds()
+
+
+def fires(successes, *, thresholds=PLAIN, step_s=1.0, agent="a"):
+    """Which calls trigger, when nobody improves anything."""
+    rolling, trigger, fired = Rolling(), Trigger(), []
+    for seq, success in enumerate(successes):
+        rolling.record(seq, seq * step_s, success=bool(success))
+        fired.append(not success and trigger.check(agent, rolling, thresholds, seq * step_s).fires)
+    return fired
+
+
+def test_a_new_agent_without_a_strategy_triggers_from_its_second_failure_on():
+    assert fires([0] * 8) == [False] + [True] * 7
+
+
+@pytest.mark.parametrize(("before", "failure"), [(0, 2), (1, 3), (2, 3), (5, 3), (8, 5), (9, 5), (20, 5)])
+def test_after_some_successes(before, failure):
+    assert fires([1] * before + [0] * 8).index(True) == before + failure - 1
+
+
+def test_a_critical_agent_triggers_at_its_first_failure():
+    assert fires([1] * 20 + [0], agent="prod-eu")[-1]
+    assert not fires([1] * 20 + [0], agent="product-search")[-1]
+
+
+def test_failures_outside_the_window_do_not_count():
+    # two failures, 72 h and a bucket apart: low frequency asks for 2 in 72 h
+    assert not any(fires([0, 0], step_s=72 * HOUR + 900))
+    assert fires([0, 0], step_s=72 * HOUR) == [False, True]
+
+
+def improved_at_two():
+    rolling, trigger = Rolling(), Trigger()
+    for seq in range(2):
+        rolling.record(seq, 0.0, success=False)
+    assert trigger.check("a", rolling, PLAIN, 0.0).fires
+    trigger.improved(rolling, 0.0)
+    return rolling, trigger
+
+
+def fail(rolling, trigger, seq, at_s, thresholds=PLAIN):
+    rolling.record(seq, at_s, success=False)
+    return trigger.check("a", rolling, thresholds, at_s)
+
+
+def test_applied_at_the_second_failure_then_cool_down():
+    rolling, trigger = improved_at_two()
+    found = [fail(rolling, trigger, seq, 60.0 * seq) for seq in range(2, 12)]
+    assert not any(due.fires for due in found)
+    assert all(due.cooldown_left_s > 0 for due in found)
+
+
+SIX_HOURS = AdaptiveThresholds({"a": Override(failures=1, window_h=24, cooldown_h=6)})
+
+
+@pytest.mark.parametrize(("ago_s", "expected"), [(6 * HOUR + 1, True), (6 * HOUR, True), (6 * HOUR - 60, False)])
+def test_cool_down_of_six_hours(ago_s, expected):
+    rolling, trigger = improved_at_two()
+    assert fail(rolling, trigger, 2, ago_s, SIX_HOURS).fires is expected
+
+
+def test_an_improvement_in_the_future_delays_by_one_cool_down_and_no_more():
+    rolling, trigger = improved_at_two()
+    trigger.improved_at_s = 1e9
+    due = fail(rolling, trigger, 2, HOUR, SIX_HOURS)
+    assert (due.fires, due.cooldown_left_s) == (False, 6 * HOUR)
+    assert fail(rolling, trigger, 3, HOUR + 6 * HOUR, SIX_HOURS).fires
+
+
+def test_the_clock_set_back_two_hours_in_a_cool_down_does_not_freeze_it():
+    clock, rolling, trigger = SteadyClock(), Rolling(), Trigger()
+    rolling.record(0, clock.read(1e9), success=False)
+    trigger.improved(rolling, clock.read(1e9))
+    clock.read(1e9 - 2 * HOUR)
+    before = fail(rolling, trigger, 1, clock.read(1e9 - 2 * HOUR + 5 * HOUR), SIX_HOURS)
+    after = fail(rolling, trigger, 2, clock.read(1e9 - 2 * HOUR + 6 * HOUR), SIX_HOURS)
+    assert (before.fires, before.cooldown_left_s, after.fires) == (False, HOUR, True)
+
+
+def test_failures_before_an_improvement_do_not_count_against_it():
+    two = AdaptiveThresholds({"a": Override(failures=2, window_h=24, cooldown_h=1)})
+    rolling, trigger = improved_at_two()
+    one = fail(rolling, trigger, 2, 2 * HOUR, two)
+    assert (one.fires, one.failures) == (False, 1)  # three in the window, one of them new
+    assert fail(rolling, trigger, 3, 2 * HOUR, two).fires
+
+
+def test_an_agent_with_nothing_recorded_does_not_fire():
+    due = Trigger().check("a", Rolling(), PLAIN, 0.0)
+    assert (due.fires, due.failures, due.thresholds.failures) == (False, 0, 3)
+
+
+def test_it_is_stored():
+    _, trigger = improved_at_two()
+    assert msgspec.json.decode(msgspec.json.encode(trigger), type=Trigger) == trigger == Trigger(0.0, 2)
