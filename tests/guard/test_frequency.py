@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,19 +12,19 @@ HIGH, MEDIUM, LOW = Thresholds(5, 48, 3), Thresholds(3, 24, 6), Thresholds(2, 72
 PLAIN = AdaptiveThresholds()
 
 
-def test_profiles():
+def test_profiles() -> None:
     assert PROFILES == {"high": HIGH, "medium": MEDIUM, "low": LOW}
-    assert CRITICAL == Thresholds(1, 24, 6)
+    assert Thresholds(1, 24, 6) == CRITICAL
 
 
 @pytest.mark.parametrize(
     ("calls", "expected"), [(1, "low"), (2, "low"), (3, "medium"), (10, "medium"), (11, "high"), (10**9, "high")]
 )
-def test_frequency_by_calls_of_a_day(calls, expected):
+def test_frequency_by_calls_of_a_day(calls: Any, expected: Any) -> None:
     assert frequency(calls) == expected
 
 
-def test_an_agent_never_called_is_medium_and_one_that_rests_is_low():
+def test_an_agent_never_called_is_medium_and_one_that_rests_is_low() -> None:
     assert frequency(0, called_before=False) == "medium"
     assert frequency(0) == "low"
     assert PLAIN.of("a", calls_24h=0) == LOW
@@ -32,18 +33,18 @@ def test_an_agent_never_called_is_medium_and_one_that_rests_is_low():
 @pytest.mark.parametrize(
     "agent", ["critical-x", "PROD", "prod-eu", "eu_prod_2", "PROD2", "monitor-1", "my production agent"]
 )
-def test_critical_by_an_exact_word(agent):
+def test_critical_by_an_exact_word(agent: str) -> None:
     assert PLAIN.of(agent, calls_24h=20) == CRITICAL
 
 
 @pytest.mark.parametrize(
     "agent", ["a", "", "product-search", "reproduce", "monitoring", "uncritical", "\ud800", "x" * 10**6]
 )
-def test_not_critical_by_a_part_of_a_word(agent):
+def test_not_critical_by_a_part_of_a_word(agent: str) -> None:
     assert PLAIN.of(agent, calls_24h=20) == HIGH
 
 
-def test_an_override_takes_what_it_leaves_out_from_the_profile_in_force():
+def test_an_override_takes_what_it_leaves_out_from_the_profile_in_force() -> None:
     thresholds = AdaptiveThresholds(
         {
             "support": Override(critical=True),
@@ -60,11 +61,11 @@ def test_an_override_takes_what_it_leaves_out_from_the_profile_in_force():
     assert thresholds.of("other", calls_24h=20) == HIGH
 
 
-def test_an_override_can_say_that_a_name_is_not_critical():
+def test_an_override_can_say_that_a_name_is_not_critical() -> None:
     assert AdaptiveThresholds({"prod-eu": Override(critical=False)}).of("prod-eu", calls_24h=20) == HIGH
 
 
-def test_own_words():
+def test_own_words() -> None:
     thresholds = AdaptiveThresholds(critical_words=["Zahlung"])
     assert thresholds.is_critical("zahlung-1")
     assert not thresholds.is_critical("prod-1")
@@ -90,21 +91,21 @@ def test_own_words():
         ({"critical": 1}, TypeError),
     ],
 )
-def test_every_field_of_an_override_is_checked(fields, error):
+def test_every_field_of_an_override_is_checked(fields: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=next(iter(fields))):
         Override(**fields)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(fields, Override)
 
 
-def test_an_unknown_field_is_refused():
+def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="cooldown"):
         msgspec.convert({"cooldown": 3}, Override)
 
 
-def test_wrong_overrides_and_words_are_refused():
+def test_wrong_overrides_and_words_are_refused() -> None:
     with pytest.raises(TypeError, match="override of 'a'"):
-        AdaptiveThresholds({"a": {"failures": 3}})
+        AdaptiveThresholds({"a": {"failures": 3}})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="critical_words"):
         AdaptiveThresholds(critical_words="prod")
     with pytest.raises(ValueError, match="runs of letters"):
@@ -112,5 +113,5 @@ def test_wrong_overrides_and_words_are_refused():
 
 
 @given(st.text(), st.integers(0, 100), st.booleans())
-def test_every_name_has_thresholds(agent, calls, before):
+def test_every_name_has_thresholds(agent: str, calls: Any, before: Any) -> None:
     assert PLAIN.of(agent, calls_24h=calls, called_before=before) in (HIGH, MEDIUM, LOW, CRITICAL)
