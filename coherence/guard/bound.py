@@ -11,12 +11,10 @@ from coherence.plain import check_flag, check_number, clean, shown
 Scalar: TypeAlias = str | int | float | bool | None
 """A leaf of a patch."""
 
-RuleName: TypeAlias = Literal[
-    "shape", "size", "depth", "key", "kind", "finite", "range", "step", "choice", "auto_apply", "same"
-]
-"""What refuses a patch: shape = not a table of tables and plain values; size, depth = too big, nested too deep; key =
-not listed; kind = another type than the key takes; finite = NaN or infinite; range, step, choice = outside what the
-bound allows; auto_apply = not True or False; same = the configuration holds all of it already."""
+RuleName: TypeAlias = Literal["shape", "size", "key", "kind", "finite", "range", "step", "choice", "auto_apply", "same"]
+"""What refuses a patch: shape = not a table of tables and plain values; size = too many keys; key = not listed; kind =
+another type than the key takes; finite = NaN or infinite; range, step, choice = outside what the bound allows;
+auto_apply = not True or False; same = the configuration holds all of it already."""
 
 MOST_VALUE = 1e300
 """The largest magnitude of a bound, so that differences stay finite."""

@@ -17,7 +17,7 @@ MOST_KEYS = 200
 """Keys of a patch, those of inner tables included."""
 
 MAX_DEPTH = 8
-"""How deep the tables of a patch may be nested."""
+"""Names in a path; a patch that is nested deeper holds no listed key."""
 
 MOST_REASONS = 20
 """Refusals that are reported; a patch with more is refused all the same."""
@@ -158,9 +158,6 @@ class _Reading:
             self.refuse(path, value, "shape", "must be a dict")
             return {}
         table: dict[object, object] = value  # type: ignore[assignment]  # the type was tested without the object's help
-        if len(path) >= MAX_DEPTH:
-            self.refuse(path, "dict", "depth", f"is nested deeper than {MAX_DEPTH} tables")
-            return {}
         self.keys += dict.__len__(table)
         if self.keys > MOST_KEYS:
             self.refuse(path, "dict", "size", f"a patch has at most {MOST_KEYS} keys")

@@ -81,7 +81,7 @@ class Rolling(msgspec.Struct):
     Order comes from sequence numbers: failures in a row and the newest calls are right although calls end in another
     order than they began. Time comes from a :class:`~coherence.guard.steady.SteadyClock`; a time before the latest one
     counts as the latest. Sums over hours are taken from buckets: a call counts for the length of the window and up to
-    :data:`BUCKET_S` longer.
+    :data:`BUCKET_S` longer. Nothing is locked: one thread at a time.
 
     Examples
     --------
@@ -99,7 +99,8 @@ class Rolling(msgspec.Struct):
     failures: int = 0
     """Failed calls so far."""
     failures_in_row: int = 0
-    """Failed calls after the newest success by sequence number."""
+    """Failed calls after the newest success by sequence number. Of a success that comes in late, the failures after it
+    that have left :attr:`newest` are not known."""
     succeeded_at: int = -1
     """Sequence number of the newest success, -1 before the first."""
     at_s: float | None = None
@@ -119,12 +120,13 @@ class Rolling(msgspec.Struct):
         cost: float | None = None,
         index: float | None = None,
     ) -> bool:
-        """Count one call; return False, and change nothing, if one of the newest calls has this number already.
+        """Count one call; return False, and change nothing, if one of :attr:`newest` has this number already.
 
         Parameters
         ----------
         seq : int
-            Sequence number of the call, 0 or more. A call older than all kept ones counts in the sums only.
+            Sequence number of the call, 0 or more. A call older than all of a full :attr:`newest` is
+            counted, but not kept.
         at_s : float
             Steady time at its end, seconds.
         success : bool
@@ -191,15 +193,12 @@ class Rolling(msgspec.Struct):
 
     def _order(self, call: Call) -> bool:
         """Put a call where its number belongs; return False if the number is there."""
-        kept, full = self.newest, len(self.newest) >= NEWEST
+        kept = self.newest
         at = len(kept) if not kept or call.seq > kept[-1].seq else bisect_left(kept, call.seq, key=lambda one: one.seq)
         if at < len(kept) and kept[at].seq == call.seq:
             return False
-        if full and at == 0:
-            return True
         kept.insert(at, call)
-        if full:
-            del kept[0]
+        del kept[:-NEWEST]
         if call.seq > self.succeeded_at:
             if call.success:
                 self.succeeded_at = call.seq

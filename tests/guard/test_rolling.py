@@ -64,7 +64,7 @@ def test_a_call_that_is_told_twice_counts_once() -> None:
     assert msgspec.json.encode(rolling) == before
 
 
-def test_a_call_older_than_all_kept_ones_counts_in_the_sums_only() -> None:
+def test_a_call_older_than_all_kept_ones_is_counted_and_not_kept() -> None:
     rolling = Rolling()
     for seq in range(10, 10 + NEWEST):
         rolling.record(seq, 0.0, success=True)
@@ -130,6 +130,23 @@ def test_a_time_before_the_latest_counts_as_the_latest() -> None:
     assert rolling.at_s == 10 * HOUR
     assert rolling.failures_within(1) == 2
     assert rolling.failures_within(1, now_s=0.0) == 2
+
+
+def test_a_window_never_ends_before_the_latest_call() -> None:
+    rolling = Rolling()
+    rolling.record(0, 0.0, success=False)
+    rolling.record(1, 10 * HOUR, success=False)
+    assert rolling.failures_within(1, now_s=0.0) == 1
+
+
+def test_late_calls_of_a_long_outage() -> None:
+    rolling = Rolling()
+    for seq in range(10, 10 + NEWEST + 20):
+        rolling.record(seq, 0.0, success=False)
+    rolling.record(3, 0.0, success=False)
+    assert rolling.failures_in_row == NEWEST + 21
+    rolling.record(12, 0.0, success=True)  # 117 failed after it, of which the newest 100 are known
+    assert rolling.failures_in_row == NEWEST
 
 
 CALLS = st.tuples(

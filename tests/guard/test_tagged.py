@@ -202,12 +202,14 @@ def test_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
         ["\x00" * 5000] * 10_000,
         {f"{'k' * 300}{n}": "v" for n in range(5000)},
         [Huge()] * 5000,
+        {f"{chr(1) * 190}{n}": "v" for n in range(5000)},
+        [type("\x01" * 200, (), {})()] * 5000,
         [b"\x00" * 100] * 10_000,
         [[[0] * 100] * 100] * 100,
         set(range(10**5)),
         [math.nan] * 10_000,
     ],
-    ids=["ints", "dict", "texts", "nul", "keys", "reprs", "bytes", "nested", "set", "nan"],
+    ids=["ints", "dict", "texts", "nul", "keys", "reprs", "escaped", "names", "bytes", "nested", "set", "nan"],
 )
 def test_size_is_bounded(value: Any) -> None:
     found = tagged(value)
