@@ -1,0 +1,155 @@
+"""What calls were like before a patch: the newest of them, without the burst of failures that called for it."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, pvariance
+
+import msgspec
+
+from coherence.plain import check_count
+
+WINDOW = 500
+"""Calls that are kept. A baseline of 200 finds the loss of 15 points out of 90 some 30 patched calls later."""
+
+LEAST_S = 1e-6
+"""Latencies below it, in seconds, count as it: their logarithm has no meaning."""
+
+
+class CallOutcome(msgspec.Struct, frozen=True):
+    """What came of one call; ``None`` = not known. NaN, infinite and negative numbers count as not known."""
+
+    success: bool
+    latency_s: float | None = None
+    """In seconds, 0 or more."""
+    cost: float | None = None
+    """In any unit, 0 or more."""
+    index: float | None = None
+    """Coherence of the run, in [0, 1]; higher is better."""
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How the values of one metric lie."""
+
+    known: int
+    """Values, 1 or more."""
+    mean: float
+    variance: float
+    """Of the values themselves, not an estimate for others."""
+    cut: float
+    """The value between the better two thirds and the rest: itself one of the values."""
+    within: int
+    """Its rank among the values from the good end, in [1, known]."""
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """A frozen summary of calls. It may be empty.
+
+    Examples
+    --------
+    >>> calls = Recent()
+    >>> for second in (1.0, 2.0, 4.0):
+    ...     calls.take(CallOutcome(True, latency_s=second))
+    >>> baseline = calls.freeze()
+    >>> baseline.calls, baseline.successes, baseline.latency.cut, baseline.cost
+    (3, 3, 4.0, None)
+    """
+
+    calls: int = 0
+    successes: int = 0
+    latency: Spread | None = None
+    """Mean and variance are those of the natural logarithm of seconds; the cut is in seconds."""
+    cost: Spread | None = None
+    index: Spread | None = None
+
+
+class Recent(msgspec.Struct):
+    """The newest calls of one configuration. A call costs the same however many there were.
+
+    Examples
+    --------
+    A burst of two failures is left out, with the success before it:
+
+    >>> calls = Recent()
+    >>> for success in (True, True, False, True, True, False, False):
+    ...     calls.take(CallOutcome(success))
+    >>> whole, without = calls.freeze(), calls.freeze(failures=2)
+    >>> (whole.successes, whole.calls), (without.successes, without.calls)
+    ((4, 7), (3, 4))
+    """
+
+    window: int = WINDOW
+    """Calls that are kept, 1 or more."""
+    at: int = 0
+    """Where the next call goes once the window is full."""
+    newest: list[CallOutcome] = msgspec.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_count("window", self.window, least=1)
+
+    def take(self, outcome: CallOutcome) -> None:
+        """Take in one call; the oldest one goes where the window is full."""
+        if len(self.newest) < self.window:
+            self.newest.append(outcome)
+            return
+        self.newest[self.at] = outcome
+        self.at = (self.at + 1) % self.window
+
+    def freeze(self, failures: int = 0) -> Baseline:
+        """Return a summary of the calls before the burst in which the newest ``failures`` failures lie.
+
+        The burst reaches back to the last success before those failures, that success included. Seen backwards this
+        is a time at which one stops because of what lies behind it alone, so the calls before are an unselected
+        sample, as long as calls are independent; a cut at the place that divides good from bad best would flatter
+        the baseline. It costs one good call.
+
+        Parameters
+        ----------
+        failures : int
+            0 or more: as many as triggered the patch. 0 = there is no burst. If there were fewer, the burst reaches
+            back to the first of them.
+        """
+        check_count("failures", failures)
+        calls = self.newest[self.at :] + self.newest[: self.at]
+        return summary(calls[: _burst(calls, failures)])
+
+
+def _burst(calls: list[CallOutcome], failures: int) -> int:
+    """Return where the burst begins."""
+    begin = len(calls)
+    found = 0
+    for place in range(len(calls) - 1, -1, -1) if failures else ():
+        if not calls[place].success:
+            found += 1
+            begin = place
+        elif found >= failures:
+            return place
+    return begin
+
+
+def summary(calls: list[CallOutcome]) -> Baseline:
+    """Return the summary of some calls, in any order."""
+    latencies = [value for call in calls if (value := usable(call.latency_s)) is not None]
+    costs = [value for call in calls if (value := usable(call.cost)) is not None]
+    indexes = [value for call in calls if (value := usable(call.index)) is not None]
+    return Baseline(
+        calls=len(calls),
+        successes=sum(call.success for call in calls),
+        latency=_spread(latencies, [math.log(max(value, LEAST_S)) for value in latencies]),
+        cost=_spread(costs, costs),
+        index=_spread(indexes, indexes, rising=False),
+    )
+
+
+def usable(value: float | None) -> float | None:
+    """Return a finite number that is 0 or more, otherwise ``None``."""
+    return value if value is not None and 0.0 <= value < math.inf else None
+
+
+def _spread(values: list[float], measured: list[float], *, rising: bool = True) -> Spread | None:
+    if not values:
+        return None
+    rank = -(-2 * (len(values) + 1) // 3)  # rounded up: the share beyond it is a third on average, or a bit less
+    rank = min(rank, len(values))
+    cut = sorted(values, reverse=not rising)[rank - 1]
+    return Spread(len(values), fmean(measured), pvariance(measured), float(cut), rank)

@@ -1,0 +1,107 @@
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.guard.baseline import LEAST_S, Baseline, CallOutcome, Recent
+
+
+def recent(pattern: str, window: int = 500) -> Recent:
+    """``+`` a success, ``-`` a failure."""
+    calls = Recent(window)
+    for mark in pattern:
+        calls.take(CallOutcome(mark == "+"))
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("pattern", "failures", "kept"),
+    [
+        ("", 5, ""),
+        ("+++", 0, "+++"),
+        ("++-+-", 0, "++-+-"),  # no burst: failures count like everything else
+        ("++++-----", 5, "+++"),  # the last success before the burst goes with it
+        ("++-+--+---", 5, "++-"),  # five failures back, then to the success before them
+        ("++-------", 5, "+"),  # failures right before them are of the same burst
+        ("-----", 5, ""),
+        ("++--", 5, "++"),  # fewer failures than asked for: back to the first of them
+        ("+++", 2, "+++"),  # none at all
+        ("++-+", 1, "+"),
+    ],
+)
+def test_the_burst_that_triggered_is_left_out(pattern: str, failures: int, kept: str) -> None:
+    baseline = recent(pattern).freeze(failures)
+    assert (baseline.calls, baseline.successes) == (len(kept), kept.count("+"))
+
+
+def test_leaving_out_a_burst_does_not_flatter_independent_calls() -> None:
+    # Exact, over all 2**14 patterns of calls that succeed at 0.6: with the success rule the kept calls have that rate.
+    kept = good = 0.0
+    for code in range(2**14):
+        pattern = f"{code:014b}".replace("1", "+").replace("0", "-")
+        chance = 0.6 ** pattern.count("+") * 0.4 ** pattern.count("-")
+        baseline = recent(pattern).freeze(2)
+        if baseline.calls and pattern.count("-") >= 2:
+            kept += chance * baseline.calls
+            good += chance * baseline.successes
+    # short patterns with fewer than two failures are left out above; they hold 1 - P = 0.6**14 + 14 * 0.4 * 0.6**13
+    assert good / kept == pytest.approx(0.6, abs=0.003)
+
+
+def test_the_window_keeps_the_newest() -> None:
+    calls = recent("-" * 7 + "+" * 8, window=10)
+    assert len(calls.newest) == 10
+    assert (calls.freeze().calls, calls.freeze().successes) == (10, 8)
+    assert calls.freeze(2).calls == 0  # the two failures are the oldest calls kept
+
+
+def test_values_are_summed_up() -> None:
+    calls = Recent()
+    for value in (1.0, 2.0, 4.0, 8.0, 16.0):
+        calls.take(CallOutcome(True, latency_s=value, cost=value, index=value / 16))
+    baseline = calls.freeze()
+    assert baseline.latency is not None
+    assert baseline.cost is not None
+    assert baseline.index is not None
+    # log2 is 0 to 4, mean 2, variance 2; two thirds of 5 + 1 = the 4th from the good end
+    assert baseline.latency.mean == pytest.approx(2 * math.log(2))
+    assert baseline.latency.variance == pytest.approx(2 * math.log(2) ** 2)
+    assert (baseline.latency.cut, baseline.latency.within, baseline.latency.known) == (8.0, 4, 5)
+    assert (baseline.cost.mean, baseline.cost.cut) == (6.2, 8.0)
+    assert (baseline.index.cut, baseline.index.within) == (2 / 16, 4)  # from the high end
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -1.0])
+def test_what_is_no_number_is_not_known(value: float | None) -> None:
+    calls = Recent()
+    calls.take(CallOutcome(True, value, value, value))
+    assert calls.freeze() == Baseline(1, 1)
+
+
+def test_a_latency_of_nothing_has_a_logarithm() -> None:
+    calls = Recent()
+    calls.take(CallOutcome(True, latency_s=0.0))
+    baseline = calls.freeze()
+    assert baseline.latency is not None
+    assert (baseline.latency.mean, baseline.latency.cut) == (math.log(LEAST_S), 0.0)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1e6)), max_size=40), st.integers(0, 39), st.integers(0, 6))
+def test_it_goes_on_from_json_as_if_nothing_had_been(calls: list[tuple[bool, float]], stop: int, failures: int) -> None:
+    whole, parts = Recent(15), Recent(15)
+    for place, (success, value) in enumerate(calls):
+        if place == stop:
+            parts = msgspec.json.decode(msgspec.json.encode(parts), type=Recent)
+        for state in (whole, parts):
+            state.take(CallOutcome(success, value, value, min(value, 1.0)))
+    assert parts == whole
+    assert msgspec.json.decode(msgspec.json.encode(whole.freeze(failures)), type=Baseline) == parts.freeze(failures)
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="window"):
+        Recent(0)
+    with pytest.raises(TypeError, match="failures"):
+        Recent().freeze(1.5)  # type: ignore[arg-type]

@@ -1,0 +1,205 @@
+import math
+from itertools import product
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.guard.baseline import Baseline, CallOutcome, Recent
+from coherence.guard.verdict import Trial, Verdict
+
+GOOD = CallOutcome(True, 1.0, 1.0, 0.9)
+BAD = CallOutcome(False, 1.0, 1.0, 0.9)
+
+
+def baseline(successes: int = 450, calls: int = 500) -> Baseline:
+    """Calls with latencies and costs of 1 to 2 and indexes of 0.8 to 0.9, evenly spread."""
+    recent = Recent()
+    for place in range(calls):
+        part = place / calls
+        recent.take(CallOutcome(place < successes, 1 + part, 1 + part, 0.9 - part / 10))
+    return recent.freeze()
+
+
+def play(trial: Trial, pattern: str, good: CallOutcome = GOOD) -> Verdict:
+    for mark in pattern:
+        trial.take(good if mark == "+" else BAD)
+    return trial.verdict
+
+
+@pytest.mark.parametrize(
+    ("successes", "needed"),
+    # 5 failures in a row have the probability (f + 1) ... (f + 5) / (n + 1) ... (n + 5); 0.02 is the share of a run.
+    # 0.6: (201 * ... * 205) / (501 * ... * 505) = 0.0108. At 0.8 and above the bet on success is there before.
+    [(300, 5), (350, 5), (400, 5), (450, 4), (475, 3)],
+)
+def test_a_total_failure_is_seen_within_five_calls(successes: int, needed: int) -> None:
+    trial = Trial.begin(baseline(successes))
+    assert play(trial, "-" * (needed - 1)).kind == "keep_looking"
+    verdict = play(trial, "-")
+    assert (verdict.kind, trial.calls) == ("roll_back", needed)
+    assert verdict.metric in ("failure_run", "success")
+    assert verdict.evidence is not None
+    assert verdict.limit is not None
+    assert verdict.evidence >= verdict.limit
+
+
+def test_a_run_is_scaled_to_the_baseline() -> None:
+    runs = [(Trial.begin(baseline(round(500 * rate))).later_run) for rate in (0.6, 0.7, 0.8, 0.9, 0.95)]
+    # after a success, 300 starts share 0.0025: the longest k with 0.4**k > 8.3e-6 is 12 (0.4**13 = 6.7e-6), and so on;
+    # that the rate is an estimate adds one to most
+    assert runs == [14, 10, 8, 6, 5]
+    assert Trial.begin(baseline(250)).first_run == 6  # 0.5**5 = 0.031 is above the share of 0.02, 0.5**6 is not
+    assert Trial.begin(baseline(20)).first_run is None  # 0.96**40 = 0.2
+
+
+def test_a_run_after_good_calls() -> None:
+    trial = Trial.begin(baseline(300))
+    assert play(trial, "+-" * 5 + "+" * 10 + "-" * 13).kind == "keep_looking"
+    verdict = play(trial, "-")
+    assert (verdict.kind, verdict.metric, trial.run) == ("roll_back", "failure_run", 14)
+    assert verdict.why == "14 failures in a row, 300 of 500 calls succeeded before"
+
+
+def test_all_shares_together_are_alpha() -> None:
+    for successes, alpha in product((30, 250, 300, 450, 500), (0.01, 0.05)):
+        trial = Trial.begin(baseline(successes), alpha=alpha)
+        failures = 500 - successes
+
+        def chance(length: int | None, failures: int = failures) -> float:
+            places = range(length or 0)
+            return math.prod((failures + 1 + k) / (501 + k) for k in places) if length else 0.0
+
+        used = chance(trial.first_run) + 300 * chance(trial.later_run)
+        tests = [test for test in (trial.success, trial.latency, trial.cost, trial.index) if test is not None]
+        assert sum(1 / test.limit for test in tests) + used == pytest.approx(alpha)
+        assert trial.success.limit == pytest.approx(tests[1].limit / 2)
+
+
+@pytest.mark.parametrize(
+    ("worse", "metric"),
+    [
+        (CallOutcome(True, 2.5, 1.0, 0.9), "latency"),
+        (CallOutcome(True, 1.0, 2.5, 0.9), "cost"),
+        (CallOutcome(True, 1.0, 1.0, 0.5), "index"),
+    ],
+)
+def test_each_metric_can_roll_back(worse: CallOutcome, metric: str) -> None:
+    trial = Trial.begin(baseline())
+    while trial.take(worse).kind == "keep_looking":
+        pass
+    assert (trial.verdict.kind, trial.verdict.metric) == ("roll_back", metric)
+    assert trial.calls == 9  # all calls beyond what a third of the calls was beyond before
+    assert "beyond what 334 of 500 calls kept to before" in trial.verdict.why
+
+
+def test_what_is_hardly_worse_is_not_worse() -> None:
+    # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
+    trial = Trial.begin(baseline())
+    assert play(trial, "+" * 300, CallOutcome(True, 1.82, 1.82, 0.82)).kind == "promote"
+
+
+def test_a_single_timeout_is_no_slower_patch() -> None:
+    trial = Trial.begin(baseline())
+    trial.take(CallOutcome(True, 1e9, 1.0, 0.9))
+    assert play(trial, "+" * 299).kind == "promote"
+
+
+def test_it_promotes_once_every_metric_is_shown_harmless() -> None:
+    trial = Trial.begin(baseline())
+    verdict = play(trial, ("+" * 9 + "-") * 30)
+    assert verdict.kind == "promote"
+    assert verdict.why == f"shown harmless by {trial.calls} patched calls"
+    assert trial.calls < 120
+    assert verdict.evidence is not None
+    assert verdict.evidence >= 20
+    without = Trial.begin(baseline())
+    for call in range(300):
+        without.take(CallOutcome(call % 10 != 9, None, 1.0, 0.9))  # latency says nothing any more
+    assert (without.calls, without.verdict.why) == (300, "no evidence of harm in 300 patched calls")
+
+
+@pytest.mark.parametrize("known", [Baseline(), Baseline(3, 0), Baseline(3, 2), baseline(0), baseline()])
+@pytest.mark.parametrize("pattern", ["+", "-", "+-", "++-", "+----"])
+def test_it_always_ends(known: Baseline, pattern: str) -> None:
+    trial = Trial.begin(known, most_calls=50)
+    play(trial, pattern * 50)
+    assert trial.verdict.kind != "keep_looking"
+    assert trial.calls <= 50
+    calls, verdict = trial.calls, trial.verdict
+    assert play(trial, "-" * 50) is verdict  # and stays so
+    assert trial.calls == calls
+
+
+def test_without_a_baseline_a_dead_patch_goes_and_a_working_one_stays() -> None:
+    dead = Trial.begin(Baseline())
+    assert play(dead, "-" * 9).kind == "keep_looking"
+    verdict = play(dead, "-")
+    assert (verdict.kind, verdict.evidence) == ("roll_back", None)
+    assert verdict.why == "no success in 10 patched calls, and only 0 calls before"
+    assert play(Trial.begin(Baseline()), "+" + "-+" * 150).kind == "promote"
+    assert play(Trial.begin(baseline(0, 10)), "-" * 300).kind == "promote"  # as bad as before, and not worse
+
+
+def test_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
+    alone, beside = Trial.begin(baseline()), Trial.begin(baseline())
+    for call in range(60):
+        for _ in range(4):
+            beside.compare(GOOD if call % 2 else BAD)
+        beside.take(GOOD if call % 2 else BAD)
+        alone.take(GOOD if call % 2 else BAD)
+    assert alone.verdict.kind == "roll_back"
+    assert beside.verdict.kind != "roll_back"
+
+
+def test_an_unpatched_failure_ends_a_run() -> None:
+    trial = Trial.begin(baseline(300))
+    play(trial, "-" * 4)
+    trial.compare(BAD)
+    assert play(trial, "-").kind == "keep_looking"
+    alone = Trial.begin(baseline(300))
+    play(alone, "-" * 4)
+    alone.compare(GOOD)
+    assert play(alone, "-").kind == "roll_back"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, None])
+def test_numbers_that_are_none_are_passed_over(value: float | None) -> None:
+    trial = Trial.begin(baseline())
+    trial.take(CallOutcome(True, value, value, value))
+    trial.compare(CallOutcome(True, value, value, value))
+    assert trial.latency is not None
+    assert (trial.calls, trial.latency.seen_beyond + trial.latency.seen_within) == (1, 0)
+    assert trial.latency.frozen == 500
+
+
+OUTCOMES = st.builds(
+    CallOutcome,
+    st.booleans(),
+    *([st.none() | st.floats(0, 4) | st.just(math.nan)] * 3),
+)
+
+
+@given(st.lists(st.tuples(OUTCOMES, st.booleans()), max_size=60), st.integers(0, 60), st.sampled_from([0, 7, 450]))
+def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[CallOutcome, bool]], stop: int, successes: int) -> None:
+    whole = Trial.begin(baseline(successes, max(successes, 1)))
+    parts = msgspec.convert(msgspec.to_builtins(whole), Trial)
+    for place, (call, patched) in enumerate(calls):
+        if place == stop:
+            parts = msgspec.json.decode(msgspec.json.encode(parts), type=Trial)
+        for trial in (whole, parts):
+            if patched:
+                trial.take(call)
+            else:
+                trial.compare(call)
+    assert msgspec.json.encode(parts) == msgspec.json.encode(whole)
+    assert parts == whole
+
+
+def test_wrong_arguments_are_named() -> None:
+    for alpha in (0.0, 0.6, math.nan):
+        with pytest.raises(ValueError, match="alpha"):
+            Trial.begin(Baseline(), alpha=alpha)
+    with pytest.raises(ValueError, match="most_calls"):
+        Trial.begin(Baseline(), most_calls=9)
