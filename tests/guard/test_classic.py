@@ -17,7 +17,15 @@ def tally(pattern: str, latency_s: float = 1.0) -> Tally:
 
 @pytest.mark.parametrize(
     ("before", "after", "fires"),
-    [(0.9, 0.8, False), (0.8, 0.7, True), (0.5, 0.4, False), (1, 0.9, False), (1, 0.899, True), (0.05, 0, False)],
+    [
+        (0.9, 0.8, False),
+        (0.8, 0.7, True),
+        (0.5, 0.4, False),
+        (1, 0.9, False),
+        (1, 0.899, True),
+        (0.05, 0, False),
+        (0.1, 0, False),
+    ],
 )
 def test_a_drop_of_more_than_ten_points_as_binary_floats_see_it(before: float, after: float, fires: bool) -> None:
     assert worse(Metrics(before), Metrics(after)) == ("success" if fires else None)
