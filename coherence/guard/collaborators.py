@@ -1,0 +1,77 @@
+"""What a guard is given: who owns the configuration, who proposes patches, who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from coherence.guard.traces import Trace
+
+
+@runtime_checkable
+class ConfigAdapter(Protocol):
+    """Owns the real configuration of agents. Methods are called with keywords, on a thread of the guard.
+
+    An adapter with ``serves_both = True`` is asked to apply a patch only once it is confirmed: until then calls that
+    the patch serves find it by :func:`~coherence.guard.serving.current_patch`.
+    """
+
+    def get_config(self, *, agent_id: str) -> Mapping[str, Any]:
+        """Return the configuration in force, in plain JSON values."""
+        ...
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+        """Apply a patch. Anything but a true value, and every exception, means that it is not applied."""
+        ...
+
+    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
+        """Restore a configuration. ``False`` and every exception mean that it is not restored."""
+        ...
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Proposes patches."""
+
+    def analyze(
+        self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
+    ) -> Mapping[str, Any] | None:
+        """Return a patch, or None.
+
+        Parameters
+        ----------
+        agent_id : str
+            Whose failures called for it.
+        traces : sequence of Trace
+            Its newest calls, at most 100, oldest first.
+        before_metrics : mapping
+            What they are like: ``calls``, ``success_rate``, ``consecutive_failures``, ``mean_latency_s``, ``cost``,
+            ``coherence_index``, and what the guard's ``measures`` returns.
+        """
+        ...
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What a notifier is told."""
+
+    agent: str
+    kind: str
+    """As the trail names it: ``accepted``, ``serving``, ``ending``, ``restored``, ``confirmed``, ``decayed``, …"""
+    why: str
+    patch: dict[str, Any] | None = None
+    """The patch that it is about."""
+
+
+@runtime_checkable
+class Notifier(Protocol):
+    """Is told what happens to patches, on a thread of the guard."""
+
+    def notify(self, event: Notice) -> object:
+        """Take in one notice."""
+        ...
+
+
+Notify: TypeAlias = Notifier | Callable[[Notice], object]
+"""A notifier, or a function of one notice."""

@@ -1,0 +1,303 @@
+"""A regression guard around any callable: its calls are recorded, a harmful change of configuration is rolled back."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, get_args
+
+import msgspec
+
+from coherence.config import disabled
+from coherence.given import as_store, check_name
+from coherence.guard.acting import Actor, Plan
+from coherence.guard.bounds import Bounds
+from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
+from coherence.guard.frequency import AdaptiveThresholds
+from coherence.guard.happenings import Policy
+from coherence.guard.measuring import Measuring
+from coherence.guard.rolling import Summary
+from coherence.guard.runner import Durability, Out, Runner
+from coherence.guard.traces import Past, Trace, newest_calls, prune_calls, read_decisions
+from coherence.guard.troubles import Troubles
+from coherence.guard.wrapping import wrapped
+from coherence.monitor import Monitor
+from coherence.plain import check_count, check_flag, check_number
+from coherence.store.store import Store
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How an agent stands."""
+
+    agent: str
+    calls: int
+    failures: int
+    newest: Summary
+    """The newest 100 calls."""
+    phase: str
+    patch: dict[str, Any] | None
+    """The patch on trial, or the confirmed one."""
+
+
+class Guard:
+    """Records the calls of agents, asks for a patch when they fail too often, and judges every patch.
+
+    Nothing that fails in here reaches the caller: it is counted in :attr:`errors`. All methods may be called from any
+    thread; several processes may use one store, and have one patch for each agent.
+
+    Parameters
+    ----------
+    store : path or Store
+        Where traces and patches are kept.
+    strategy : Strategy, optional
+        Proposes patches. Without it, calls are recorded.
+    config_adapter : ConfigAdapter, optional
+        Owns the configuration. Without it, a proposal is recorded and not applied.
+    notifier : Notifier or callable, optional
+        Is told what happens to patches.
+    policy : {"sequential", "classic"}
+        How a patch is judged: by a test that stays valid however often one looks, or by the classic rules.
+    durability : {"batched", "full"}
+        What a crash may lose, see :data:`Durability`.
+    bounds : Bounds, optional
+        What a patch may change. Without it, a proposal is recorded and not applied.
+    thresholds : AdaptiveThresholds, optional
+        How many failures call for a patch.
+    monitor : Monitor, optional
+        Of the agent that is called: its index and band after a call are recorded with it.
+    is_success : callable, optional
+        Takes a result, returns whether the call succeeded. Default: a call that returns has succeeded.
+    cost_of : callable, optional
+        Takes a result, returns what the call cost, 0 or more in any unit, or None.
+    measures : callable, optional
+        Returns measures for the strategy, by name.
+    canary_share : float
+        Share of calls that a patch on trial serves, in [0.01, 1].
+    canary_slice : int
+        Calls between two changes of the configuration, 1 to 10,000.
+    return_on_decay : bool
+        Whether a confirmed configuration that gets worse gives way to the one before it; else this is told only.
+    wait_s : float
+        How long a call waits for strategy, adapter and notifier at most, 0 to 3,600 seconds; then its result is
+        returned, and they go on.
+    clock : callable
+        Returns wall time, Unix seconds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, which the message names.
+    StoreError
+        If the store cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Guard(store=f"{folder}/guard.db") as guard:
+    ...     out = guard.run(lambda: "done", agent="support", task="answer ticket")
+    ...     out.result, out.success, out.patch_applied, guard.status("support").calls
+    ('done', True, False, 1)
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | Path | Store = "guard.db",
+        strategy: Strategy | None = None,
+        config_adapter: ConfigAdapter | None = None,
+        notifier: Notify | None = None,
+        policy: Policy = "sequential",
+        durability: Durability = "batched",
+        bounds: Bounds | None = None,
+        thresholds: AdaptiveThresholds | None = None,
+        monitor: Monitor | None = None,
+        is_success: Callable[[Any], object] | None = None,
+        cost_of: Callable[[Any], float | None] | None = None,
+        measures: Callable[[], Mapping[str, float | None]] | None = None,
+        canary_share: float = 0.5,
+        canary_slice: int = 10,
+        return_on_decay: bool = False,
+        wait_s: float = 10.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if policy not in get_args(Policy):
+            raise ValueError(f"policy must be 'sequential' or 'classic', not {policy!r}")
+        if durability not in get_args(Durability):
+            raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
+        for name, given, needed in (
+            ("strategy", strategy, ("analyze",)),
+            ("config_adapter", config_adapter, ("get_config", "apply_config", "rollback_config")),
+        ):
+            missing = [method for method in needed if given is not None and not callable(getattr(given, method, None))]
+            if missing:
+                raise TypeError(f"{name} has no method {missing[0]}")
+        if notifier is not None and not callable(getattr(notifier, "notify", notifier)):
+            raise TypeError("notifier must be callable or have a method notify")
+        if bounds is not None and not isinstance(bounds, Bounds):
+            raise TypeError(f"bounds must be Bounds, not {type(bounds).__name__}")
+        plan = Plan(
+            strategy=strategy,
+            adapter=config_adapter,
+            notifier=notifier,
+            bounds=bounds,
+            thresholds=AdaptiveThresholds() if thresholds is None else thresholds,
+            policy=policy,
+            share=check_number("canary_share", canary_share, least=0.01, most=1),
+            slice=check_count("canary_slice", canary_slice, least=1, most=10_000),
+            returns=check_flag("return_on_decay", return_on_decay),
+            measures=measures,
+        )
+        patience = check_number("wait_s", wait_s, least=0, most=3600)
+        self.durability = durability
+        self._troubles = Troubles()
+        owns_store = not isinstance(store, Store)
+        self.store: Store | None = None if disabled() else as_store(store)
+        """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
+        self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
+        measuring = Measuring(monitor, is_success, cost_of, self._troubles)
+        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, patience)
+        self._end = weakref.finalize(
+            self, _end_quietly, self._troubles, self._runner, self.store if owns_store else None
+        )
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """What failed on the guard's side: ``stage: type`` -> how often."""
+        return dict(self._troubles.counts)
+
+    @property
+    def newest_errors(self) -> dict[str, str]:
+        """Stage -> its newest failure in words."""
+        return dict(self._troubles.newest)
+
+    def run(self, fn: Callable[[], T], *, agent: str, task: str = "", call_id: str | None = None) -> Out[T]:
+        """Call ``fn`` and record the call; what it raises is recorded and raised again.
+
+        Parameters
+        ----------
+        fn : callable
+            Takes nothing; not a coroutine function, see :meth:`arun`.
+        agent : str
+            Whose call it is.
+        task : str
+            What for, in words.
+        call_id : str, optional
+            What a share of calls is drawn by, for an adapter that serves two configurations; default: a new one.
+        """
+        return self._runner.called(self._runner.start(agent, task, None, call_id), fn)
+
+    async def arun(
+        self, fn: Callable[[], Awaitable[T]], *, agent: str, task: str = "", call_id: str | None = None
+    ) -> Out[T]:
+        """Do what :meth:`run` does for a callable that returns an awaitable; the event loop stays free."""
+        return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn)
+
+    def wrap(self, *, agent: str, task: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Return a decorator for a function, a coroutine function, a generator or an async generator.
+
+        The wrapped callable returns, yields and raises what the function does. Its arguments are recorded, what cannot
+        be serialised as a tag. A generator's duration is the time spent in it; one that is closed early has succeeded.
+
+        Parameters
+        ----------
+        agent : str
+            Whose calls these are.
+        task : str, optional
+            What for; default: the function's name.
+        """
+        check_name("agent", agent)
+        return lambda fn: wrapped(self._runner, fn, agent, task)
+
+    def flush(self) -> None:
+        """Write everything that was recorded; afterwards a kill of the process loses none of it.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written; what was recorded goes on waiting.
+        """
+        self._runner.flush()
+
+    def status(self, agent: str) -> Status:
+        """Return how an agent stands, other processes' calls included as far as they are written."""
+        view = self._runner.view(agent)
+        view.refresh()
+        with view.lock:
+            account = view.account
+            patching, rolling = account.patching, account.rolling
+            holder = patching.trial or patching.standing
+            newest, patch = rolling.over_newest(), None if holder is None else dict(holder.patch)
+            return Status(agent, rolling.calls, rolling.failures, newest, patching.phase, patch)
+
+    def history(self, agent: str, limit: int = 100) -> list[Past]:
+        """Return the newest decisions on an agent's patches, oldest first."""
+        view = self._runner.view(agent)
+        view.write(None)
+        assert self.store is not None
+        return read_decisions(self.store, agent, check_count("limit", limit))
+
+    def traces(self, agent: str, limit: int = 100) -> list[Trace]:
+        """Return the newest recorded calls of an agent, oldest first."""
+        view = self._runner.view(agent)
+        view.write(None)
+        assert self.store is not None
+        return newest_calls(self.store, agent, check_count("limit", limit))
+
+    def prune(self, agent: str, keep: int = 100_000) -> int:
+        """Remove the oldest calls but for the newest ``keep`` entries, return how many; counters and decisions stay."""
+        view = self._runner.view(agent)
+        view.write(None)
+        assert self.store is not None
+        return prune_calls(self.store, agent, check_count("keep", keep))
+
+    def rollback(self, agent: str, why: str = "a person asked") -> bool:
+        """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done."""
+        if self._actor is None:
+            return False
+        view = self._runner.view(agent)
+        view.refresh()
+        return self._actor.end(view, why)
+
+    def close(self) -> None:
+        """Write everything and end; calling it again does nothing. A guard that is not closed does so by itself.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written; what waits is lost.
+        """
+        found = self._end.detach()
+        if found is not None:
+            _, _, (_, runner, store), _ = found
+            _end(runner, store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _end(runner: Runner, store: Store | None) -> None:
+    """Write everything; close the store that a guard has opened itself."""
+    try:
+        runner.close()
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _end_quietly(troubles: Troubles, runner: Runner, store: Store | None) -> None:
+    """End a guard that is dropped, or open when the process ends."""
+    try:
+        _end(runner, store)
+    except Exception as error:
+        troubles.add("store", error)

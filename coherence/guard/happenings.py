@@ -1,0 +1,162 @@
+"""What happens to an agent under guard: its calls, and each step of a patch. An account is made from these alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from coherence.guard.classic import Metrics
+
+Policy: TypeAlias = Literal["sequential", "classic"]
+"""How a patch on trial is judged: :class:`~coherence.guard.verdict.Trial`, or :mod:`~coherence.guard.classic`."""
+
+
+def _kind(name: str) -> str:
+    return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True, tag=_kind, tag_field="kind"):
+    """One entry of a trail."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call of the agent, as an account takes it in; ``None`` = not measured."""
+
+    success: bool
+    duration_s: float | None = None
+    cost: float | None = None
+    index: float | None = None
+    """Coherence of the run, in [0, 1]."""
+    epoch: int = -1
+    """What :attr:`~coherence.guard.patching.Patching.epoch` was when it began."""
+    patched: bool = False
+    """Whether the patch on trial served it."""
+
+
+class Asked(Happening, frozen=True, kw_only=True):
+    """Failures called for a patch: this process asks the strategy."""
+
+    owner: str
+    failures: int
+    """How many called for it."""
+
+
+class Declined(Happening, frozen=True, kw_only=True):
+    """Nothing came of it: no proposal, a refused one, or something failed."""
+
+    why: str
+
+
+class Proposed(Happening, frozen=True, kw_only=True):
+    """A patch within bounds that is not applied: there is no adapter, or a person is asked for."""
+
+    patch: dict[str, Any]
+    why: str
+
+
+class Accepted(Happening, frozen=True, kw_only=True):
+    """A patch goes on trial; its first application is claimed by the owner."""
+
+    owner: str
+    patch: dict[str, Any]
+    backup: dict[str, Any]
+    """The configuration before it."""
+    policy: Policy
+    share: float
+    """Of calls that it serves while on trial."""
+    slice: int
+    """Calls between two changes of the configuration."""
+    both: bool
+    """Whether the adapter serves both configurations at once, and nothing needs to be switched."""
+    before: Metrics
+    """What calls were like, for the classic rules."""
+
+
+class Serving(Happening, frozen=True, kw_only=True):
+    """The patch is in force."""
+
+
+class NotApplied(Happening, frozen=True, kw_only=True):
+    """The patch could not be applied."""
+
+    why: str
+
+
+class Ending(Happening, frozen=True, kw_only=True):
+    """The configuration before the patch is to be restored; the owner has claimed it."""
+
+    owner: str
+    pause: bool = False
+    """For a slice of calls only; the trial goes on."""
+    why: str
+    metric: str | None = None
+    evidence: float | None = None
+    limit: float | None = None
+
+
+class Retrying(Happening, frozen=True, kw_only=True):
+    """A restore that failed, or whose process has gone, is tried again."""
+
+    owner: str
+
+
+class RestoreFailed(Happening, frozen=True, kw_only=True):
+    """The configuration could not be restored."""
+
+    why: str
+
+
+class Restored(Happening, frozen=True, kw_only=True):
+    """The configuration before the patch is in force again."""
+
+
+class Resuming(Happening, frozen=True, kw_only=True):
+    """The patch is to be applied again: for a slice, or for good."""
+
+    owner: str
+
+
+class Confirmed(Happening, frozen=True, kw_only=True):
+    """The patch stays."""
+
+    why: str
+    evidence: float | None = None
+    limit: float | None = None
+
+
+class Dropped(Happening, frozen=True, kw_only=True):
+    """The patch is given up while it is not in force: nothing needs to be restored."""
+
+    why: str
+    metric: str | None = None
+    evidence: float | None = None
+    limit: float | None = None
+
+
+class Decayed(Happening, frozen=True, kw_only=True):
+    """A confirmed configuration has got worse."""
+
+    metric: str
+    why: str
+    returns: bool
+    """Whether the configuration before it is to be restored."""
+
+
+Decision: TypeAlias = (
+    Asked | Declined | Proposed | Accepted | Serving | NotApplied | Ending | Retrying | RestoreFailed | Restored
+    | Resuming | Confirmed | Dropped | Decayed
+)  # fmt: skip
+"""Every entry but a call."""
+
+
+def kind_of(decision: Decision) -> str:
+    """Return a decision's kind, as the trail names it.
+
+    Examples
+    --------
+    >>> kind_of(RestoreFailed(why="disk full"))
+    'restore_failed'
+    """
+    return str(decision.__struct_config__.tag)

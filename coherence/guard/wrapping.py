@@ -1,0 +1,140 @@
+"""Wrapping callables of every kind; what they return, yield and raise goes through unchanged."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from coherence.guard.serving import serving
+from coherence.guard.tagged import tagged
+
+if TYPE_CHECKING:
+    from coherence.guard.measuring import Started
+    from coherence.guard.runner import Runner
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
+    """Return a callable of the same kind that records each call of ``fn``."""
+    if not callable(fn):
+        raise TypeError(f"wrap takes a callable, not {type(fn).__name__}")
+    name = task if task is not None else str(getattr(fn, "__qualname__", type(fn).__name__))
+    called = fn if inspect.isroutine(fn) else getattr(fn, "__call__", fn)  # noqa: B004 - its kind, not whether it is one
+
+    def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Started:
+        return runner.start(agent, name, {"args": tagged(args), "kwargs": tagged(kwargs)})
+
+    if inspect.isasyncgenfunction(called):
+
+        @functools.wraps(fn)
+        async def agenerator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            run = _Running(runner, start(args, kwargs))
+            inner = fn(*args, **kwargs)
+            step = functools.partial(anext, inner)
+            while True:
+                try:
+                    with run.timed():
+                        value = await step()
+                except StopAsyncIteration:
+                    run.returned(None)
+                    return
+                except BaseException as error:
+                    run.failed(error)
+                    raise
+                try:
+                    step = functools.partial(inner.asend, (yield value))
+                except GeneratorExit:
+                    await run.aclosed(inner)
+                    raise
+                except BaseException as error:
+                    step = functools.partial(inner.athrow, error)
+
+        return agenerator  # type: ignore[return-value]
+
+    if inspect.isgeneratorfunction(called):
+
+        @functools.wraps(fn)
+        def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            run = _Running(runner, start(args, kwargs))
+            inner = fn(*args, **kwargs)
+            step = functools.partial(next, inner)
+            while True:
+                try:
+                    with run.timed():
+                        value = step()
+                except StopIteration as stop:
+                    run.returned(stop.value)
+                    return stop.value
+                except BaseException as error:
+                    run.failed(error)
+                    raise
+                try:
+                    step = functools.partial(inner.send, (yield value))
+                except GeneratorExit:
+                    run.closed(inner)
+                    raise
+                except BaseException as error:
+                    step = functools.partial(inner.throw, error)
+
+        return generator  # type: ignore[return-value]
+
+    if inspect.iscoroutinefunction(called):
+
+        @functools.wraps(fn)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            return (await runner.acalled(start(args, kwargs), lambda: fn(*args, **kwargs))).result
+
+        return coroutine  # type: ignore[return-value]
+
+    @functools.wraps(fn)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return runner.called(start(args, kwargs), lambda: fn(*args, **kwargs)).result
+
+    return function  # type: ignore[return-value]
+
+
+class _Running:
+    """A generator under way: what it did takes the time that was spent in it, not in who reads it."""
+
+    def __init__(self, runner: Runner, started: Started) -> None:
+        self._runner = runner
+        self._started = started
+        self._spent_s = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        began_s = time.perf_counter()
+        try:
+            with serving(self._started.patch):
+                yield
+        finally:
+            self._spent_s += time.perf_counter() - began_s
+
+    def returned(self, result: Any) -> None:
+        self._runner.record(self._started, result=result, duration_s=self._spent_s)
+
+    def failed(self, error: BaseException) -> None:
+        self._runner.record(self._started, error=error, duration_s=self._spent_s)
+
+    def closed(self, inner: Generator[Any, Any, Any]) -> None:
+        try:
+            with self.timed():
+                inner.close()
+        except BaseException as error:
+            self.failed(error)
+            raise
+        self.returned(None)
+
+    async def aclosed(self, inner: AsyncGenerator[Any, Any]) -> None:
+        try:
+            with self.timed():
+                await inner.aclose()
+        except BaseException as error:
+            self.failed(error)
+            raise
+        self.returned(None)

@@ -1,0 +1,116 @@
+"""What a guard costs: overhead a call by stored traces, durability and state of the patch, and how long a start takes.
+
+Run: ``python tests/bench/guard_cost.py [--traces 100000] [--folder /dev/shm]``. Medians; the callable does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from coherence.guard import Guard
+from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bounds
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.traces import Trace
+
+
+class Fixed:
+    """A configuration that takes patches and restores, and a strategy that proposes the same each time."""
+
+    serves_both = False
+
+    def __init__(self, patch: dict[str, Any] | None) -> None:
+        self.patch = patch
+
+    def get_config(self, *, agent_id: str) -> dict[str, Any]:
+        return {"level": 1}
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> bool:
+        return True
+
+    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> None:
+        pass
+
+    def analyze(
+        self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
+    ) -> dict[str, Any] | None:
+        return self.patch
+
+
+def timed(guard: Guard, fn: Callable[[], object], calls: int) -> list[float]:
+    took = []
+    for _ in range(calls):
+        begin = time.perf_counter()
+        with suppress(ValueError):
+            guard.run(fn, agent="a", task="answer")
+        took.append(time.perf_counter() - begin)
+    return took
+
+
+def fine() -> None:
+    pass
+
+
+def fail() -> None:
+    raise ValueError("no")
+
+
+def shown(name: str, took: list[float]) -> None:
+    worst = sorted(took)[int(len(took) * 0.99)]
+    print(f"  {name:<32} median {statistics.median(took) * 1e6:6.1f} us   p99 {worst * 1e6:6.1f} us")
+
+
+def measure(path: Path, durability: Literal["batched", "full"], calls: int) -> None:
+    begin = time.perf_counter()
+    with Guard(store=path, durability=durability) as guard:
+        guard.run(fine, agent="a")
+        opened = time.perf_counter() - begin
+        print(
+            f"{durability}, {guard.status('a').calls - 1:,} traces stored: start and first call {opened * 1e3:.1f} ms"
+        )
+        shown("succeeds", timed(guard, fine, calls))
+        shown("fails", timed(guard, fail, calls))
+    few = AdaptiveThresholds({"a": Override(failures=1000, cooldown_h=0)})
+    with Guard(store=path, durability=durability, strategy=Fixed(None), thresholds=few) as guard:
+        shown("fails, with a strategy", timed(guard, fail, calls))
+    once = AdaptiveThresholds({"a": Override(failures=1, cooldown_h=0)})
+    fixed = Fixed({"level": 2})
+    bounds = Bounds({"level": Bound(least=0, most=9)})
+    with Guard(
+        store=path, durability=durability, strategy=fixed, config_adapter=fixed, bounds=bounds, thresholds=once,
+        canary_slice=10_000,
+    ) as guard:  # fmt: skip
+        timed(guard, fail, 1)
+        if guard.status("a").phase == "serving":
+            shown("succeeds, a patch is on trial", timed(guard, fine, 250))
+        guard.rollback("a")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--traces", type=int, default=100_000)
+    parser.add_argument("--folder", default=None)
+    parser.add_argument("--calls", type=int, default=2_000)
+    options = parser.parse_args()
+    logging.disable()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for durability in ("batched", "full"):
+            path = Path(folder) / f"{durability}.db"
+            measure(path, durability, options.calls)
+            with Guard(store=path) as guard:
+                for _ in range(options.traces // 5_000):
+                    timed(guard, fine, 5_000)
+                    guard.flush()
+            measure(path, durability, options.calls)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Agents, adapters and strategies for tests: real ones, small."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bounds
+from coherence.guard.happenings import Decision, kind_of
+from coherence.guard.traces import Past, Trace
+
+BOUNDS = Bounds({"level": Bound(least=0, most=9)})
+
+
+class Clock:
+    """A wall clock that moves on by so many seconds each time it is read, and can be set."""
+
+    def __init__(self, step_s: float = 30.0) -> None:
+        self.now_s, self.step_s = 1_700_000_000.0, step_s
+
+    def __call__(self) -> float:
+        self.now_s += self.step_s
+        return self.now_s
+
+
+class Memory:
+    """A configuration in memory."""
+
+    def __init__(self, *, returns: object = True) -> None:
+        self.config: dict[str, Any] = {"level": 1}
+        self.returns = returns
+        self.applied: list[dict[str, Any]] = []
+        self.restored: list[dict[str, Any]] = []
+
+    def get_config(self, *, agent_id: str) -> Mapping[str, Any]:
+        return dict(self.config)
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+        self.applied.append(config_patch)
+        if isinstance(self.returns, BaseException):
+            raise self.returns
+        if self.returns:
+            self.config.update(config_patch)
+        return self.returns
+
+    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
+        self.restored.append(backup_config)
+        self.config = dict(backup_config)
+        return None
+
+
+class Proposes:
+    """Proposes the same each time."""
+
+    def __init__(self, patch: Any) -> None:
+        self.patch = patch
+        self.asked: list[tuple[str, int, dict[str, float | None]]] = []
+
+    def analyze(
+        self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
+    ) -> Mapping[str, Any] | None:
+        self.asked.append((agent_id, len(traces), dict(before_metrics)))
+        if isinstance(self.patch, BaseException):
+            raise self.patch
+        found: Mapping[str, Any] | None = self.patch
+        return found
+
+
+class Boom(Exception):
+    """What an agent raises."""
+
+
+def failing(rate_of: Callable[[int], float], config: Memory, seed: int = 1) -> Callable[[], str]:
+    """Return an agent whose rate of success follows from its level."""
+    drawn = random.Random(seed)
+
+    def agent() -> str:
+        if drawn.random() >= rate_of(config.config["level"]):
+            raise Boom("no")
+        return "done"
+
+    return agent
+
+
+def kinds(history: Sequence[Past]) -> list[str]:
+    return [kind_of(past.decision) for past in history]
+
+
+def first(history: Sequence[Past], kind: str) -> Decision:
+    return next(past.decision for past in history if kind_of(past.decision) == kind)

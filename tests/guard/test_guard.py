@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import inspect
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, Notice, current_patch, measuring
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.happenings import Ending
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "guard.db"
+
+
+def call(guard: Guard, fn: Callable[[], Any], times: int, agent: str = "a") -> Iterator[Any]:
+    for _ in range(times):
+        try:
+            yield guard.run(fn, agent=agent)
+        except Boom:
+            yield None
+
+
+def same_durations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each call take a second: how long it really takes, some microseconds, depends on the machine alone."""
+    ticks = itertools.count()
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+
+
+def fail() -> None:
+    raise Boom("no")
+
+
+def test_a_result_comes_back_as_the_very_object_and_is_recorded(path: Path) -> None:
+    answer = object()
+    with Guard(store=path) as guard:
+        out = guard.run(lambda: answer, agent="a", task="t")
+        assert out.result is answer
+        assert (out.success, out.patch_applied, out.rolled_back) == (True, False, False)
+        (trace,) = guard.traces("a")
+    assert (trace.seq, trace.success, trace.task, trace.error) == (1, True, "t", None)
+    assert trace.duration_s == out.duration_s >= 0
+
+
+@pytest.mark.parametrize("error", [Boom("x"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+def test_whatever_is_raised_is_recorded_and_raised_as_the_very_object(path: Path, error: BaseException) -> None:
+    def fn() -> None:
+        raise error
+
+    with Guard(store=path) as guard:
+        with pytest.raises(type(error)) as caught:
+            guard.run(fn, agent="a")
+        assert caught.value is error
+        (trace,) = guard.traces("a")
+    assert not trace.success
+    assert trace.error is not None
+    assert trace.error.startswith(type(error).__name__)
+
+
+def test_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path) -> None:
+    # a new agent has the medium profile at its first two calls (low: < 3 calls): 2 failures are enough there
+    memory, strategy = Memory(), Proposes({"level": 2})
+    with Guard(store=path, strategy=strategy, config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)) as guard:
+        with pytest.raises(Boom):
+            guard.run(fail, agent="a")
+        assert memory.applied == []
+        with pytest.raises(Boom):
+            guard.run(fail, agent="a")
+        assert memory.applied == [{"level": 2}]
+        assert guard.status("a").phase == "serving"
+        assert kinds(guard.history("a")) == ["asked", "accepted", "serving"]
+    ((agent, traces, metrics),) = strategy.asked
+    assert (agent, traces, metrics["success_rate"], metrics["consecutive_failures"]) == ("a", 2, 0.0, 2.0)
+
+
+def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) -> None:
+    for level, ends in ((2, "confirmed"), (3, "restored")):
+        memory = Memory()
+        agent = failing(lambda now: {1: 0.7, 2: 1.0, 3: 0.0}[now], memory)
+        strategy = Proposes({"level": level})
+        notices: list[Notice] = []
+        with Guard(
+            store=path.with_name(f"{level}.db"),
+            strategy=strategy,
+            config_adapter=memory,
+            bounds=BOUNDS,
+            notifier=notices.append,
+            thresholds=AdaptiveThresholds({"a": Override(failures=30)}),
+            clock=Clock(1.0),
+        ) as guard:
+            list(call(guard, failing(lambda now: 1.0, memory), 200))
+            outs = list(call(guard, agent, 800))
+            assert memory.config == {"level": 2 if ends == "confirmed" else 1}
+            assert [notice.kind for notice in notices][-1] == ends
+            assert guard.errors == {}
+            history = guard.history("a", 1000)
+        assert ("confirmed" in kinds(history)) == (ends == "confirmed")
+        if level == 3:
+            final = [past.decision for past in history if isinstance(past.decision, Ending) and not past.decision.pause]
+            assert final[0].metric in ("success", "failure_run")
+            assert final[0].evidence is not None
+            assert final[0].limit is not None
+            assert final[0].evidence >= final[0].limit
+            assert sum(out.rolled_back for out in outs if out) in (0, 1)  # a failing call returns nothing
+
+
+def test_a_total_failure_is_rolled_back_within_five_patched_calls(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    same_durations(monkeypatch)
+    memory = Memory()
+    agent = failing(lambda now: {1: 0.9, 3: 0.0}[now], memory)
+    with Guard(
+        store=path,
+        strategy=Proposes({"level": 3}),
+        config_adapter=memory,
+        bounds=BOUNDS,
+        thresholds=AdaptiveThresholds({"a": Override(failures=40)}),
+        clock=Clock(1.0),
+    ) as guard:
+        list(call(guard, failing(lambda now: 1.0, memory), 400))
+        list(call(guard, agent, 500))
+        served = [trace for trace in guard.traces("a", 500) if trace.patched]
+        assert memory.applied == [{"level": 3}]
+        assert memory.config == {"level": 1}
+        assert 1 <= len(served) <= 5
+        ending = first(guard.history("a"), "ending")
+        assert isinstance(ending, Ending)
+        assert not ending.pause
+        assert ending.metric in ("success", "failure_run")
+
+
+@pytest.mark.parametrize("returns", [None, False, 0, Boom("adapter"), SystemExit(1)])
+def test_apply_that_does_not_say_yes_has_not_applied(path: Path, returns: object) -> None:
+    memory = Memory(returns=returns)
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
+    ) as guard:
+        list(call(guard, fail, 3))
+        assert memory.applied == [{"level": 2}]
+        assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied"]
+        assert guard.status("a").phase == "idle"
+        assert guard.errors == ({f"adapter: {type(returns).__name__}": 1} if isinstance(returns, BaseException) else {})
+
+
+def test_without_an_adapter_or_bounds_a_proposal_is_recorded_and_nothing_is_claimed(path: Path) -> None:
+    with Guard(store=path, strategy=Proposes({"level": 2}), bounds=BOUNDS) as guard:
+        list(call(guard, fail, 2))
+        assert kinds(guard.history("a")) == ["asked", "proposed"]
+    memory = Memory()
+    with Guard(store=path, strategy=Proposes({"level": 2}), config_adapter=memory) as guard:
+        list(call(guard, fail, 2, "b"))
+        assert kinds(guard.history("b")) == ["asked", "proposed"]
+    assert memory.applied == []
+
+
+@pytest.mark.parametrize("patch", [None, {}, {"other": 1}, {"level": 99}, {"level": float("nan")}, 7, Boom("s")])
+def test_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch: object) -> None:
+    memory = Memory()
+    with Guard(store=path, strategy=Proposes(patch), config_adapter=memory, bounds=BOUNDS) as guard:
+        list(call(guard, fail, 3))
+        assert kinds(guard.history("a")) == ["asked", "declined"]
+        assert memory.applied == []
+
+
+def test_a_restore_that_fails_is_tried_again_later_and_told_once(path: Path) -> None:
+    clock, memory = Clock(1.0), Memory()
+    broken = [True] * 3
+    restore = memory.rollback_config
+
+    def rollback_config(*, agent_id: str, backup_config: dict[str, Any]) -> object:
+        if broken:
+            broken.pop()
+            raise OSError("read-only")
+        return restore(agent_id=agent_id, backup_config=backup_config)
+
+    memory.rollback_config = rollback_config  # type: ignore[method-assign]
+    agent = failing(lambda now: {1: 0.8, 3: 0.0}[now], memory)
+    notices: list[Notice] = []
+    with Guard(
+        store=path,
+        strategy=Proposes({"level": 3}),
+        config_adapter=memory,
+        bounds=BOUNDS,
+        notifier=notices.append,
+        clock=clock,
+    ) as guard:
+        list(call(guard, agent, 150))
+        assert memory.config == {"level": 1}
+        history = kinds(guard.history("a", 1000))
+        assert guard.errors == {"adapter: OSError": 3}
+    assert history.count("restore_failed") == 3
+    assert [notice.kind for notice in notices].count("restore_failed") == 1
+
+
+def test_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(path: Path) -> None:
+    memory = Memory()
+    memory.serves_both = True  # type: ignore[attr-defined]
+    seen: list[bool] = []
+
+    def agent() -> str:
+        patch = current_patch()
+        seen.append(patch is not None)
+        if patch is None and memory.config["level"] == 1 and len(seen) % 4 == 0:
+            raise Boom("no")
+        return "done"
+
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
+    ) as guard:
+        list(call(guard, agent, 600))
+        assert memory.config == {"level": 2}
+        assert memory.applied == [{"level": 2}]
+        assert memory.restored == []
+        served = sum(trace.patched for trace in guard.traces("a", 600))
+    assert served == sum(seen)
+    assert 0 < served < 350
+    assert current_patch() is None
+
+
+def test_a_person_rolls_back_a_patch_on_trial(path: Path) -> None:
+    memory = Memory()
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
+    ) as guard:
+        list(call(guard, fail, 2))
+        assert memory.config == {"level": 2}
+        assert guard.rollback("a") is True
+        assert memory.config == {"level": 1}
+        assert guard.rollback("a") is False
+
+
+def test_a_clock_that_is_set_back_two_hours_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    same_durations(monkeypatch)
+    histories = []
+    for back in (0.0, 7200.0):
+        clock, memory = Clock(20.0), Memory()
+        agent = failing(lambda now: {1: 0.8, 2: 0.6}[now], memory)
+        with Guard(
+            store=tmp_path / f"{back}.db",
+            strategy=Proposes({"level": 2}),
+            config_adapter=memory,
+            bounds=BOUNDS,
+            thresholds=AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)}),
+            clock=clock,
+        ) as guard:
+            list(call(guard, agent, 60))
+            assert "accepted" in kinds(guard.history("a"))
+            guard.flush()
+            clock.now_s -= back
+            list(call(guard, agent, 600))
+            histories.append([(past.seq, kinds([past])[0]) for past in guard.history("a", 1000)])
+    assert histories[0] == histories[1]
+    assert "restored" in [kind for _, kind in histories[0]]
+
+
+def test_what_fails_on_our_side_is_counted_and_the_result_comes_back(path: Path) -> None:
+    def bad(*_: object) -> Any:
+        raise Boom("ours")
+
+    memory = Memory()
+    memory.get_config = bad  # type: ignore[method-assign, assignment]
+    guard = Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=bad,
+        is_success=bad, cost_of=bad, measures=bad,
+    )  # fmt: skip
+    assert guard.run(lambda: 5, agent="a").result == 5
+    list(call(guard, fail, 3))
+    assert guard.errors == {"is_success: Boom": 1, "cost_of: Boom": 1, "strategy: Boom": 1}
+    guard.close()
+    assert guard.run(lambda: 6, agent="a").result == 6  # closed: nothing is recorded
+
+
+def test_a_store_that_cannot_be_written_loses_no_result(path: Path) -> None:
+    guard = Guard(store=path, durability="full")
+    guard.run(lambda: 1, agent="a")
+    assert guard.store is not None
+    guard.store.close()
+    assert guard.run(lambda: 2, agent="a").result == 2
+    assert guard.run(lambda: 3, agent="b").result == 3
+    assert sum(guard.errors.values()) >= 2
+
+
+def test_a_call_near_the_end_of_the_stack_keeps_its_result(path: Path) -> None:
+    with Guard(store=path) as guard:
+        results: list[int] = []
+
+        def deep(left: int) -> None:
+            if left:
+                deep(left - 1)
+            else:
+                results.append(guard.run(lambda: 1, agent="a").result)
+
+        depth = len(inspect.stack(0))
+        for room in range(3, 60):
+            try:
+                deep(sys.getrecursionlimit() - depth - room)
+            except RecursionError:
+                continue  # not even the call itself had room
+        assert results
+        assert set(results) == {1}
+
+
+def test_critical_agents_ask_at_their_first_failure_and_overrides_hold(path: Path) -> None:
+    strategy = Proposes(None)
+    thresholds = AdaptiveThresholds({"calm": Override(failures=50)})
+    with Guard(store=path, strategy=strategy, thresholds=thresholds) as guard:
+        list(call(guard, fail, 1, "prod-eu"))
+        list(call(guard, fail, 20, "calm"))
+    assert [agent for agent, *_ in strategy.asked] == ["prod-eu"]
+
+
+def test_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> None:
+    with Guard(store=path) as guard:
+        for number in range(250):
+            guard.run(lambda: 1, agent="a", task=str(number))
+        before = guard.status("a")
+    with Guard(store=path) as guard:
+        assert guard.status("a") == before
+        assert before.calls == 250
+        assert [trace.task for trace in guard.traces("a", 2)] == ["248", "249"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"policy": "x"}, ValueError),
+        ({"durability": "x"}, ValueError),
+        ({"strategy": object()}, TypeError),
+        ({"config_adapter": object()}, TypeError),
+        ({"notifier": 3}, TypeError),
+        ({"bounds": {}}, TypeError),
+        ({"canary_share": 0}, ValueError),
+        ({"canary_slice": 0}, ValueError),
+        ({"store": 3}, TypeError),
+    ],
+)
+def test_wrong_arguments_are_named(path: Path, wrong: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(wrong))):
+        Guard(**{"store": path, **wrong})
+
+
+def test_the_classic_policy_rolls_back_at_the_tenth_call(path: Path) -> None:
+    memory = Memory()
+    agent = failing(lambda now: {1: 0.8, 3: 0.2}[now], memory)
+    with Guard(
+        store=path, strategy=Proposes({"level": 3}), config_adapter=memory, bounds=BOUNDS, policy="classic",
+        clock=Clock(1.0),
+    ) as guard:  # fmt: skip
+        list(call(guard, agent, 60))
+        served = sum(trace.patched for trace in guard.traces("a"))
+        ending = first(guard.history("a"), "ending")
+    assert served == 10
+    assert isinstance(ending, Ending)
+    assert ending.metric == "success"
+    assert memory.config == {"level": 1}

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "guard.db"
+
+
+def test_a_function_keeps_its_name_value_and_kind_and_its_arguments_are_recorded(path: Path) -> None:
+    with Guard(store=path) as guard:
+
+        @guard.wrap(agent="a")
+        def add(left: int, right: Any = 2) -> int:
+            """Add."""
+            return left + 1
+
+        assert add(1, right=object()) == 2
+        assert (add.__name__, add.__doc__) == ("add", "Add.")
+        (trace,) = guard.traces("a")
+    assert trace.task.endswith("add")
+    assert trace.arguments["args"] == [1]
+    assert trace.arguments["kwargs"]["right"]["unserialisable"] == "object"
+
+
+class Hostile:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def test_arguments_that_cannot_be_read_are_not_fatal(path: Path) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with Guard(store=path) as guard:
+        echo = guard.wrap(agent="a")(lambda *args: args)
+        given = (Hostile(), loop, float("nan"), "\ud800", b"\xff", 10**400, {1: {2}})
+        assert all(got is sent for got, sent in zip(echo(*given), given, strict=True))
+        assert guard.errors == {}
+        assert len(guard.traces("a")) == 1
+
+
+def test_coroutine_functions_stay_so_and_raise_their_own(path: Path) -> None:
+    error = Boom("x")
+
+    async def main(guard: Guard) -> None:
+        @guard.wrap(agent="a")
+        async def double(value: int) -> int:
+            await asyncio.sleep(0)
+            if value < 0:
+                raise error
+            return 2 * value
+
+        assert inspect.iscoroutinefunction(double)
+        assert await asyncio.gather(*(double(n) for n in range(20))) == [2 * n for n in range(20)]
+        with pytest.raises(Boom) as caught:
+            await double(-1)
+        assert caught.value is error
+        out = await guard.arun(lambda: asyncio.sleep(0, "x"), agent="a")
+        assert (out.result, out.success) == ("x", True)
+
+    with Guard(store=path) as guard:
+        asyncio.run(main(guard))
+        assert (guard.status("a").calls, guard.status("a").failures) == (22, 1)
+
+
+def test_a_cancelled_call_is_recorded_and_stays_cancelled(path: Path) -> None:
+    async def main(guard: Guard) -> None:
+        task = asyncio.create_task(guard.arun(lambda: asyncio.sleep(60), agent="a"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(guard.arun(lambda: asyncio.sleep(60), agent="a"), 0.01)
+
+    with Guard(store=path) as guard:
+        asyncio.run(main(guard))
+        assert [trace.error for trace in guard.traces("a")] == ["CancelledError", "CancelledError"]
+
+
+def test_steps_after_an_asynchronous_failure_leave_the_loop_free(path: Path) -> None:
+    memory = Memory()
+
+    async def fails() -> None:
+        raise Boom("no")
+
+    async def main(guard: Guard) -> None:
+        for _ in range(2):
+            with pytest.raises(Boom):
+                await guard.arun(fails, agent="a")
+        for _ in range(200):
+            if memory.applied:
+                break
+            await asyncio.sleep(0.01)
+
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
+    ) as guard:
+        asyncio.run(main(guard))
+        assert memory.applied == [{"level": 2}]
+
+
+def counting(limit: int) -> Generator[int, str, str]:
+    got = []
+    for number in range(limit):
+        try:
+            got.append((yield number))
+        except Boom:
+            got.append("boom")
+            yield -1
+    return ",".join(map(str, got))
+
+
+def test_a_generator_yields_takes_and_returns_what_it_does_itself(path: Path) -> None:
+    with Guard(store=path) as guard:
+        wrapped = guard.wrap(agent="a")(counting)
+        for fn in (counting, wrapped):
+            running = fn(3)
+            assert next(running) == 0
+            assert running.send("x") == 1
+            assert running.throw(Boom("y")) == -1
+            assert next(running) == 2
+            with pytest.raises(StopIteration) as stop:
+                running.send("z")
+            assert stop.value.value == "x,boom,z"
+        assert inspect.isgeneratorfunction(wrapped)
+        (trace,) = guard.traces("a")
+        assert trace.success
+
+
+def test_a_generator_that_raises_or_is_closed_early(path: Path) -> None:
+    closed = []
+
+    def agent(fails: bool) -> Generator[int, None, None]:
+        try:
+            yield 1
+            if fails:
+                raise Boom("no")
+            yield 2
+        finally:
+            closed.append(fails)
+
+    with Guard(store=path) as guard:
+        wrapped = guard.wrap(agent="a")(agent)
+        with pytest.raises(Boom):
+            list(wrapped(True))
+        early = wrapped(False)
+        assert next(early) == 1
+        early.close()
+        assert closed == [True, False]
+        wrapped(False)  # never started: nothing ran
+        assert [trace.success for trace in guard.traces("a")] == [False, True]
+
+
+def test_a_generators_duration_is_not_its_readers(path: Path) -> None:
+    with Guard(store=path) as guard:
+        now = [0.0]
+
+        def agent() -> Generator[int, None, None]:
+            now[0] += 1.0
+            yield 1
+            now[0] += 2.0
+            yield 2
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("coherence.guard.wrapping.time.perf_counter", lambda: now[0])
+            for _ in guard.wrap(agent="a")(agent)():
+                now[0] += 100.0
+        (trace,) = guard.traces("a")
+        assert trace.duration_s == 3.0
+
+
+def test_async_generators(path: Path) -> None:
+    events: list[str] = []
+
+    async def agent(fails: bool) -> AsyncGenerator[int, str | None]:
+        try:
+            got = yield 1
+            events.append(str(got))
+            if fails:
+                raise Boom("no")
+            try:
+                yield 2
+            except Boom:
+                yield 3
+        finally:
+            events.append("closed")
+
+    async def main(guard: Guard) -> None:
+        wrapped = guard.wrap(agent="a")(agent)
+        assert inspect.isasyncgenfunction(wrapped)
+        assert [value async for value in wrapped(False)] == [1, 2]
+        with pytest.raises(Boom):
+            async for _ in wrapped(True):
+                pass
+        early = wrapped(False)
+        assert await anext(early) == 1
+        await early.aclose()
+        talking = wrapped(False)
+        assert await anext(talking) == 1
+        assert await talking.asend("x") == 2
+        assert await talking.athrow(Boom("y")) == 3
+        with pytest.raises(StopAsyncIteration):
+            await anext(talking)
+
+    with Guard(store=path) as guard:
+        asyncio.run(main(guard))
+        assert [trace.success for trace in guard.traces("a")] == [True, False, True, True]
+    assert events == ["None", "closed", "None", "closed", "closed", "x", "closed"]
+
+
+def test_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path) -> None:
+    async def agent() -> int:
+        return 1
+
+    with Guard(store=path) as guard:
+        out = guard.run(agent, agent="a")
+        assert asyncio.run(out.result) == 1
+        assert any("CoroutineType" in name or "coroutine" in name for name in guard.errors)
