@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from coherence.guard.tagged import tagged
-from coherence.plain import clean
+from coherence.plain import check_count, clean
 from coherence.redact import redact_value
 
 LOG = logging.getLogger("coherence.guard")
@@ -124,8 +124,8 @@ class WebhookNotifier:
         if not 0 < timeout_s <= threading.TIMEOUT_MAX:
             raise ValueError(f"timeout_s must be above 0 and finite, not {timeout_s!r}")
         self.timeout_s = timeout_s
-        self.retries = _checked_int("retries", retries, 0, 20)
-        self.most_waiting = _checked_int("most_waiting", most_waiting, 1, 1_000_000)
+        self.retries = check_count("retries", retries, most=20)
+        self.most_waiting = check_count("most_waiting", most_waiting, least=1, most=1_000_000)
         self._closed = False
         self._begin()
         _webhooks.add(self)
@@ -269,14 +269,6 @@ def _checked_url(url: str) -> SplitResult:
     if parts.username is not None or parts.password is not None:
         raise ValueError("url must not contain a user or a password")
     return parts
-
-
-def _checked_int(name: str, value: int, least: int, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, not {value}")
-    return value
 
 
 _webhooks: weakref.WeakSet[WebhookNotifier] = weakref.WeakSet()

@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from coherence.guard.tagged import tagged
+from coherence.plain import check_count
 from coherence.redact import redact_value
 
 PATIENCE_S = 30.0
@@ -103,13 +104,8 @@ class PlainTraces:
         self.path = Path(path)
         if self.path.suffix != ".jsonl":
             raise ValueError(f"path must end in .jsonl, not {self.path.name!r}")
-        for name, value in (("max_bytes", max_bytes), ("keep", keep)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-            if value < 1:
-                raise ValueError(f"{name} must be 1 or more, not {value}")
-        self.max_bytes = max_bytes
-        self.keep = keep
+        self.max_bytes = check_count("max_bytes", max_bytes, least=1)
+        self.keep = check_count("keep", keep, least=1)
         self.durable = durable
 
     def append(self, row: object) -> int:

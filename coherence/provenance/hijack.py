@@ -211,7 +211,8 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     0.0
     """
     call = _Call(_units(tool, arguments))
-    explained = max(call.nearness(asked, _mass(asked)) for asked in (facts.goal, facts.asked))
+    texts = (facts.asked, facts.goal) if len(facts.goal) < len(facts.asked) else (facts.asked,)
+    explained = max(call.nearness(text, _mass(text)) for text in texts)
     explained += FOLLOW_UP * max((call.nearness(earlier, _mass(earlier)) for earlier in facts.calls), default=0.0)
     explained = min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
     factor = READING if only_reads(tool) else 1.0
