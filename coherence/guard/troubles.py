@@ -31,7 +31,7 @@ class Troubles:
 
     def add(self, stage: str, error: BaseException | str) -> None:
         """Count a failure; the first of each kind is logged as well."""
-        kind, text = (type(error).__name__, _text(error)) if isinstance(error, BaseException) else (error, error)
+        kind, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
         name = f"{stage}: {kind}"
         with self._lock:
             first = name not in self.counts
@@ -44,11 +44,7 @@ class Troubles:
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as a trace keeps it: type and up to 2,000 characters of its text."""
-    return clean(_text(error), 2_000)
-
-
-def _text(error: BaseException) -> str:
+    """Return an exception as a trace keeps it: type and up to 2,000 characters of both."""
     name = type(error).__name__
     try:
         text = str(error)
