@@ -55,7 +55,7 @@ class Account(msgspec.Struct):
             self.patching.take_call(call, outcome, self.recent)
             return
         was_applied = self._applied()
-        self.patching.take(happening, now_s, self.recent)
+        self.patching.take(happening, now_s, self.recent, self.seq)
         if self._applied() and not was_applied:
             self.trigger.improved(self.rolling, now_s)
         elif self.patching.phase == "idle" and isinstance(

@@ -6,35 +6,35 @@ import contextvars
 import itertools
 import os
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from coherence.guard.account import Account
-from coherence.guard.bounds import Bounds
-from coherence.guard.classic import Metrics
-from coherence.guard.collaborators import ConfigAdapter, Notice, Notify, Strategy
-from coherence.guard.frequency import AdaptiveThresholds
+from coherence.guard.collaborators import Notice
 from coherence.guard.happenings import (
     Accepted,
+    ApprovalWanted,
+    Approved,
     Asked,
     Decision,
     Declined,
     Dropped,
     Ending,
     NotApplied,
-    Policy,
-    Proposed,
     Restored,
     RestoreFailed,
     Resuming,
     Retrying,
+    RollbackWanted,
     Serving,
     kind_of,
 )
-from coherence.guard.tagged import tagged
-from coherence.guard.traces import newest_calls
+from coherence.guard.patching import Patching
+from coherence.guard.proposing import Plan, outcome_of, outcome_of_approval
+from coherence.guard.traces import newest_calls, newest_seqs
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.store.store import Store
@@ -42,24 +42,14 @@ from coherence.store.store import Store
 SHOWN_CALLS = 100
 """Traces that a strategy is shown."""
 
-_QUIET = (Asked, Declined, Resuming, Retrying)
-"""Of these nobody is told."""
+PAUSE_S = 0.02
+"""Pause between two looks at what another thread or process is doing."""
 
+_QUIET = (Asked, Declined, Resuming, Retrying, ApprovalWanted, RollbackWanted)
+"""Of these nobody is told: they come to nothing, or another entry follows."""
 
-class Plan(NamedTuple):
-    """How patches are made and tried."""
-
-    strategy: Strategy | None
-    adapter: ConfigAdapter | None
-    notifier: Notify | None
-    bounds: Bounds | None
-    thresholds: AdaptiveThresholds
-    policy: Policy
-    share: float
-    slice: int
-    returns: bool
-    """Whether a confirmed configuration that decays gives way to the one before it."""
-    measures: Callable[[], Mapping[str, float | None]] | None
+_OUTSIDE = (Approved, Ending, Retrying, Resuming)
+"""These need an adapter."""
 
 
 class Taken(NamedTuple):
@@ -83,7 +73,10 @@ class Actor:
     def due(self, agent: str, account: Account, owner: str, *, failed: bool) -> Decision | None:
         """Return the step to take now; ``failed`` = a call of the agent has just failed."""
         patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(self._clock())
-        step = patching.due(owner, now_s, returns=self.plan.returns and self.plan.adapter is not None)
+        reaches = self.plan.adapter is not None
+        step = patching.due(owner, now_s, returns=self.plan.returns and reaches)
+        if isinstance(step, _OUTSIDE) and not reaches:
+            return None  # a process that has an adapter does it
         if step is not None or not failed or patching.phase != "idle" or self.plan.strategy is None:
             return step
         found = self.plan.thresholds
@@ -118,30 +111,42 @@ class Actor:
         with view.lock:
             if (
                 view.acting
-                or view.account.patching.phase == "idle"
+                or view.account.patching.rests
                 or self.due(view.agent, view.account, "", failed=False) is None
             ):
                 return
             view.acting = True
         self.start(view, failed=False)
 
-    def end(self, view: View, why: str) -> bool:
-        """Give up the patch of an agent, on trial or confirmed, because a person asks; return whether it is done."""
-        owner = self._owner()
+    def carry_out(self, view: View, wait_s: float, done: Callable[[Patching], bool]) -> bool:
+        """Take the steps that are due, on this thread; return whether what was asked for is done.
 
-        def decide(account: Account) -> tuple[float, Decision] | None:
-            patching = account.patching
-            trial, standing = patching.trial, patching.standing
-            if patching.phase == "paused" or (patching.phase == "serving" and trial is not None and trial.both):
-                return self._clock(), Dropped(why=why)
-            if patching.phase == "serving" or (patching.phase == "idle" and standing is not None):
-                return self._clock(), Ending(owner=owner, why=why)
-            return None
+        Parameters
+        ----------
+        view : View
+            Of the agent.
+        wait_s : float
+            How long to wait for what another thread or process is doing, seconds.
+        done : callable
+            Tells it by where the agent's patch stands.
+        """
+        until_s = time.monotonic() + wait_s
+        while True:
+            self._steps(view, False, set())
+            with view.lock:
+                patching = view.account.patching
+                found, busy = done(patching), bool(patching.owner)
+            if found or not busy or self.plan.adapter is None or time.monotonic() >= until_s:
+                return found
+            time.sleep(PAUSE_S)
 
-        step = view.write(decide)
-        found: set[str] = set()
-        self._follow(view, owner, step, found)
-        return "rolled back" in found
+    def catch_up(self, views: Sequence[View]) -> None:
+        """Take in what other processes have written for agents that this one knows: a person may have asked there."""
+        if self.plan.adapter is None or not views:
+            return
+        newest = newest_seqs(self._store, [view.agent for view in views])
+        for view in views:
+            view.refresh(newest.get(view.agent, 0))
 
     def _owner(self) -> str:
         return f"{self._prefix}-{next(self._numbers)}"
@@ -168,17 +173,27 @@ class Actor:
                 found.add("applied")
             elif isinstance(step, Restored | Dropped) and patching.phase == "idle":
                 found.add("rolled back")
-            self._tell(view, step)
+            self.tell(view, step)
             result = self._do(view, owner, step)
             step = None if result is None else self._result(view, owner, result)
 
     def _result(self, view: View, owner: str, result: Decision) -> Decision | None:
         """Write what came of a claim, if the claim still is ours."""
-        return view.write(lambda account: (self._clock(), result) if account.patching.owner == owner else None)
+
+        def decide(account: Account) -> tuple[float, Decision] | None:
+            if account.patching.owner != owner:
+                return None
+            at = self._clock()
+            now_s = msgspec.structs.replace(account.clock).read(at)
+            return at, account.patching.settled(result, now_s)
+
+        return view.write(decide)
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:
         if isinstance(step, Asked):
             return self._ask(view, owner)
+        if isinstance(step, Approved):
+            return outcome_of_approval(view, owner, self.plan, self._troubles)
         if isinstance(step, Accepted | Resuming):
             both = isinstance(step, Accepted) and step.both
             return None if both else self._apply(view)
@@ -190,40 +205,10 @@ class Actor:
             assert plan.strategy is not None
             traces = newest_calls(self._store, view.agent, SHOWN_CALLS)
             proposal = plan.strategy.analyze(agent_id=view.agent, traces=traces, before_metrics=self._metrics(view))
+            return outcome_of(proposal, view, owner, plan, self._troubles)
         except BaseException as error:
             self._troubles.add("strategy", error)
             return Declined(why=f"the strategy failed: {type(error).__name__}")
-        if proposal is None or proposal == {}:
-            return Declined(why="the strategy proposes nothing")
-        if plan.bounds is None:
-            return Proposed(patch=_plain(proposal), why="no bounds say what a patch may change")
-        if plan.adapter is None:
-            return self._judged(proposal, {}, plan.bounds) or Proposed(
-                patch=_plain(proposal), why="there is no adapter"
-            )
-        try:
-            backup = kept_config(plan.adapter.get_config(agent_id=view.agent))
-        except BaseException as error:
-            self._troubles.add("adapter", error)
-            return Declined(why=f"the configuration could not be read: {type(error).__name__}")
-        if (refused := self._judged(proposal, backup, plan.bounds)) is not None:
-            return refused
-        patch = plan.bounds.judge(proposal, backup).patch or {}
-        both = getattr(plan.adapter, "serves_both", False) is True
-        summary = view.account.rolling.over_newest()
-        before = Metrics(summary.success_rate or 0.0, summary.latency_mean_s or 0.0, 0)
-        share = 1.0 if plan.policy == "classic" else plan.share
-        return Accepted(
-            owner=owner, patch=patch, backup=backup, policy=plan.policy, share=share, slice=plan.slice, both=both,
-            before=before,
-        )  # fmt: skip
-
-    def _judged(self, proposal: object, current: dict[str, Any], bounds: Bounds) -> Decision | None:
-        """Return what becomes of a proposal that is not to be applied; None = it is to be applied."""
-        judged = bounds.judge(proposal, current)
-        if judged.patch is None:
-            return Declined(why="; ".join(str(refusal) for refusal in judged.refusals[:5]))
-        return None if judged.apply else Proposed(patch=judged.patch, why=judged.waits)
 
     def _metrics(self, view: View) -> dict[str, float | None]:
         with view.lock:
@@ -254,7 +239,7 @@ class Actor:
 
     def _restore(self, view: View) -> Decision:
         patching = view.account.patching
-        holder = patching.trial or patching.standing
+        holder = patching.holder
         if self.plan.adapter is None or holder is None:
             return RestoreFailed(why="there is no adapter")
         try:
@@ -264,7 +249,8 @@ class Actor:
             self._troubles.add("adapter", error)
             return RestoreFailed(why=f"the adapter failed: {type(error).__name__}")
 
-    def _tell(self, view: View, step: Decision) -> None:
+    def tell(self, view: View, step: Decision) -> None:
+        """Tell the notifier of a step that has been written."""
         notifier = self.plan.notifier
         if notifier is None or isinstance(step, _QUIET) or (isinstance(step, Ending) and step.pause):
             return
@@ -273,8 +259,8 @@ class Actor:
             return
         if isinstance(step, Serving | Restored) and patching.phase in ("serving", "paused") and _sliced(view):
             return
-        holder = patching.trial or patching.standing
-        patch = step.patch if isinstance(step, Accepted | Proposed) else holder.patch if holder else None
+        held = None if patching.holder is None else patching.holder.patch
+        patch = getattr(step, "patch", held)
         try:
             notice = Notice(view.agent, kind_of(step), getattr(step, "why", ""), patch)
             tell: Any = getattr(notifier, "notify", notifier)
@@ -290,26 +276,4 @@ def _sliced(view: View) -> bool:
 
 def _copy(value: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    return found
-
-
-def _plain(proposal: object) -> dict[str, Any]:
-    found = tagged(proposal)
-    return found if isinstance(found, dict) else {"value": found}
-
-
-def kept_config(config: object) -> dict[str, Any]:
-    """Return a copy of a configuration that can be kept and restored as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is not made of dicts with text keys, lists, texts, finite numbers, True, False and None.
-    """
-    try:
-        found = msgspec.json.decode(msgspec.json.encode(config))
-    except Exception as error:
-        raise ValueError(f"the configuration is not plain JSON: {type(error).__name__}") from error
-    if not isinstance(found, dict) or found != config:
-        raise ValueError("the configuration is not plain JSON: it would not come back as it is")
     return found

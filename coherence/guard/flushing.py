@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 
 from coherence.guard.acting import Actor
@@ -13,7 +14,7 @@ FLUSH_S = 0.1
 """How long an entry waits to be written at most, if the store can be written."""
 
 LOOK_S = 1.0
-"""How often restores that failed are looked after."""
+"""How often it is looked for what other processes and persons have asked for, and for restores that failed."""
 
 
 class Flusher:
@@ -50,13 +51,23 @@ class Flusher:
         self._thread.join()
 
     def _run(self) -> None:
+        looked_s = time.monotonic()
         while not self._stopped.is_set():
             self._wake.wait(LOOK_S)
             if self._stopped.wait(FLUSH_S):
                 return
             self._wake.clear()
+            if time.monotonic() - looked_s >= LOOK_S:
+                looked_s = time.monotonic()
+                self._catch_up()
             for view in list(self._views.values()):
                 self._look_after(view)
+
+    def _catch_up(self) -> None:
+        try:
+            self._actor.catch_up(list(self._views.values()))
+        except Exception as error:
+            self._troubles.add("store", error)
 
     def _look_after(self, view: View) -> None:
         try:

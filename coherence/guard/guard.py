@@ -13,16 +13,21 @@ import msgspec
 
 from coherence.config import disabled
 from coherence.given import as_store, check_name
-from coherence.guard.acting import Actor, Plan
+from coherence.guard.account import Account
+from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
 from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.frequency import AdaptiveThresholds
-from coherence.guard.happenings import Policy
+from coherence.guard.happenings import Decision, Policy
 from coherence.guard.measuring import Measuring
+from coherence.guard.proposing import Plan
+from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
 from coherence.guard.rolling import Summary
 from coherence.guard.runner import Durability, Out, Runner
+from coherence.guard.stages import Waiting
 from coherence.guard.traces import Past, Trace, newest_calls, prune_calls, read_decisions
 from coherence.guard.troubles import Troubles
+from coherence.guard.view import View
 from coherence.guard.wrapping import wrapped
 from coherence.monitor import Monitor
 from coherence.plain import check_count, check_flag, check_number
@@ -30,6 +35,7 @@ from coherence.store.store import Store
 
 T = TypeVar("T")
 P = ParamSpec("P")
+R = TypeVar("R", bound=Decision)
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -43,6 +49,14 @@ class Status(msgspec.Struct, frozen=True):
     phase: str
     patch: dict[str, Any] | None
     """The patch on trial, or the confirmed one."""
+    patched_calls: int
+    """Calls that the patch on trial has served and that are judged; 0 without one."""
+    waiting: dict[str, Any] | None
+    """The proposal that waits for a person: its ``patch``, ``why`` it is not applied, the entry that proposed it
+    (``seq``), and why a person has ``approved`` it, or None."""
+    trouble: str
+    """What does not go on as it should, in words: a restore that fails, a process that has not answered for
+    10 s or longer, a request that nobody has taken up. Empty = nothing."""
 
 
 class Guard:
@@ -153,15 +167,16 @@ class Guard:
             returns=check_flag("return_on_decay", return_on_decay),
             measures=measures,
         )
-        patience = check_number("wait_s", wait_s, least=0, most=3600)
+        self._wait_s = check_number("wait_s", wait_s, least=0, most=3600)
         self.durability = durability
+        self._clock = clock
         self._troubles = Troubles()
         owns_store = not isinstance(store, Store)
         self.store: Store | None = None if disabled() else as_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, self._troubles)
-        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, patience)
+        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
         self._end = weakref.finalize(
             self, _end_quietly, self._troubles, self._runner, self.store if owns_store else None
         )
@@ -231,9 +246,19 @@ class Guard:
         with view.lock:
             account = view.account
             patching, rolling = account.patching, account.rolling
-            holder = patching.trial or patching.standing
-            newest, patch = rolling.over_newest(), None if holder is None else dict(holder.patch)
-            return Status(agent, rolling.calls, rolling.failures, newest, patching.phase, patch)
+            trial, holder, waiting = patching.trial, patching.holder, patching.waiting
+            now_s = msgspec.structs.replace(account.clock).read(self._clock())
+            return Status(
+                agent=agent,
+                calls=rolling.calls,
+                failures=rolling.failures,
+                newest=rolling.over_newest(),
+                phase=patching.phase,
+                patch=None if holder is None else dict(holder.patch),
+                patched_calls=0 if trial is None else trial.after.calls,
+                waiting=None if waiting is None else shown_waiting(waiting),
+                trouble=patching.trouble(now_s),
+            )
 
     def history(self, agent: str, limit: int = 100) -> list[Past]:
         """Return the newest decisions on an agent's patches, oldest first."""
@@ -257,12 +282,53 @@ class Guard:
         return prune_calls(self.store, agent, check_count("keep", keep))
 
     def rollback(self, agent: str, why: str = "a person asked") -> bool:
-        """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done."""
+        """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.
+
+        If it cannot be done at once (there is no adapter here, or another process is applying the patch), it stays
+        asked for, and a process with an adapter does it; this method waits for that up to ``wait_s`` seconds if there
+        is an adapter here.
+        """
         if self._actor is None:
             return False
         view = self._runner.view(agent)
-        view.refresh()
-        return self._actor.end(view, why)
+        asked = self._request(view, lambda account: wanted_rollback(account, why)) or view.account.patching.wish
+        if asked is None:
+            return False
+        number = asked.number
+        return self._actor.carry_out(view, self._wait_s, lambda patching: not patching.holds(number))
+
+    def approve(self, agent: str, why: str = "a person approved") -> bool:
+        """Approve the patch of an agent that waits; return whether one waited.
+
+        A process with an adapter, this one at once, reads the configuration, judges the patch by the bounds again,
+        and puts it on trial. Without bounds the approval is enough.
+        """
+        if self._actor is None:
+            return False
+        view = self._runner.view(agent)
+        if self._request(view, lambda account: wanted_approval(account, why)) is None:
+            return is_approved(view.account.patching)
+        self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
+        return True
+
+    def decline(self, agent: str, why: str = "a person declined") -> bool:
+        """Decline the patch of an agent that waits, return whether one waited; it is not proposed again soon."""
+        if self._actor is None:
+            return False
+        view = self._runner.view(agent)
+        step = self._request(view, lambda account: refusal(account, why))
+        if step is not None:
+            self._actor.tell(view, step)
+        return step is not None
+
+    def _request(self, view: View, request: Callable[[Account], R | None]) -> R | None:
+        """Write what a person asks for, if there is something to ask for."""
+
+        def decide(account: Account) -> tuple[float, R] | None:
+            step = request(account)
+            return None if step is None else (self._clock(), step)
+
+        return view.write(decide)
 
     def close(self) -> None:
         """Write everything and end; calling it again does nothing. A guard that is not closed does so by itself.
@@ -284,6 +350,11 @@ class Guard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def shown_waiting(waiting: Waiting) -> dict[str, Any]:
+    """Return a proposal that waits as a status shows it."""
+    return {"patch": dict(waiting.patch), "why": waiting.why, "seq": waiting.seq, "approved": waiting.approved}
 
 
 def _end(runner: Runner, store: Store | None) -> None:

@@ -50,7 +50,39 @@ class Declined(Happening, frozen=True, kw_only=True):
 
 
 class Proposed(Happening, frozen=True, kw_only=True):
-    """A patch within bounds that is not applied: there is no adapter, or a person is asked for."""
+    """A patch that is not applied: there is no adapter, or a person is asked for. It waits."""
+
+    patch: dict[str, Any]
+    why: str
+
+
+class ApprovalWanted(Happening, frozen=True, kw_only=True):
+    """A person approves the patch that waits; a process with an adapter is to take it up."""
+
+    seq: int
+    """The entry that proposed it."""
+    why: str
+
+
+class Approved(Happening, frozen=True, kw_only=True):
+    """The owner takes up the patch that a person has approved: reads the configuration, and judges it by the bounds."""
+
+    owner: str
+    patch: dict[str, Any]
+    why: str
+
+
+class Withheld(Happening, frozen=True, kw_only=True):
+    """A patch that a person has approved does not go on trial."""
+
+    patch: dict[str, Any]
+    why: str
+    waits: bool
+    """Whether it goes on waiting, to be approved again; else it is refused."""
+
+
+class Refused(Happening, frozen=True, kw_only=True):
+    """A person declines the patch that waits."""
 
     patch: dict[str, Any]
     why: str
@@ -81,6 +113,14 @@ class Serving(Happening, frozen=True, kw_only=True):
 class NotApplied(Happening, frozen=True, kw_only=True):
     """The patch could not be applied."""
 
+    why: str
+
+
+class RollbackWanted(Happening, frozen=True, kw_only=True):
+    """A person wants a patch rolled back; a process with an adapter is to do it. Void once the patch has ended."""
+
+    number: int
+    """The patch's number."""
     why: str
 
 
@@ -145,8 +185,8 @@ class Decayed(Happening, frozen=True, kw_only=True):
 
 
 Decision: TypeAlias = (
-    Asked | Declined | Proposed | Accepted | Serving | NotApplied | Ending | Retrying | RestoreFailed | Restored
-    | Resuming | Confirmed | Dropped | Decayed
+    Asked | Declined | Proposed | ApprovalWanted | Approved | Withheld | Refused | Accepted | Serving | NotApplied
+    | RollbackWanted | Ending | Retrying | RestoreFailed | Restored | Resuming | Confirmed | Dropped | Decayed
 )  # fmt: skip
 """Every entry but a call."""
 

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from coherence.guard.happenings import Call
-from coherence.guard.patching import OnTrial, Phase
 from coherence.guard.rolling import MOST_AMOUNT
+from coherence.guard.stages import OnTrial, Phase
 from coherence.guard.troubles import Troubles, describe
 from coherence.monitor import Monitor
 from coherence.plain import clean

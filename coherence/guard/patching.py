@@ -2,26 +2,28 @@
 
 ::
 
-    idle ── failures ──> asking ── proposal ──> applying ──> serving <──slices──> paused
-      ^                    │                       │            │                   │
-      └── declined, not applied, restored, dropped, confirmed ──┴── restoring <─────┘
+    idle ── failures ──> asking ────┐
+      │                             ├── proposal ──> applying ──> serving <──slices──> paused
+      ├── a person approved ──> reviewing               │            │                   │
+      └── declined, withheld, not applied, restored, dropped, confirmed ── restoring <───┘
 
 Whoever does something outside (asks, applies, restores) claims it first by an entry of the trail that names it as the
-owner. A claim of a process that has gone is taken over after :data:`LEASE_S`.
+owner. A claim of a process that has gone is taken over after :data:`LEASE_S`. What a person wants stands in the trail
+until a process that can has done it: a rollback comes before all else.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
-
 import msgspec
+from msgspec.structs import replace
 
-from coherence.guard import classic
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
-from coherence.guard.canary import HashCanary, SlicedCanary
-from coherence.guard.decay import Alert, DecayWatch
+from coherence.guard.canary import SlicedCanary
+from coherence.guard.decay import DecayWatch
 from coherence.guard.happenings import (
     Accepted,
+    ApprovalWanted,
+    Approved,
     Asked,
     Call,
     Confirmed,
@@ -31,94 +33,28 @@ from coherence.guard.happenings import (
     Dropped,
     Ending,
     NotApplied,
-    Policy,
     Proposed,
+    Refused,
     Restored,
     RestoreFailed,
     Resuming,
     Retrying,
+    RollbackWanted,
     Serving,
+    Withheld,
 )
-from coherence.guard.verdict import MOST_CALLS, Trial, Verdict
-
-Phase: TypeAlias = Literal["idle", "asking", "applying", "serving", "paused", "restoring"]
+from coherence.guard.memory import Memory, digest_of
+from coherence.guard.stages import OnTrial, Phase, Standing, Waiting, Wish
+from coherence.guard.verdict import Trial
 
 LEASE_S = 120.0
 """After so many seconds what a process has claimed is taken over; it takes its adapter less."""
 
+SLOW_S = 10.0
+"""A claim or a wish that is older is reported."""
+
 BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 3600.0
 """A restore that failed is tried again after so long, then after twice as long each time, up to an hour."""
-
-MOST_OPEN = 10
-"""A trial is given up after so many times the calls that a verdict needs at most, if they could not be compared."""
-
-
-class OnTrial(msgspec.Struct):
-    """A patch without a verdict."""
-
-    number: int
-    patch: dict[str, Any]
-    backup: dict[str, Any]
-    policy: Policy
-    share: float
-    slice: int
-    both: bool
-    salt: str
-    trial: Trial
-    before: classic.Metrics
-    after: classic.Tally = msgspec.field(default_factory=classic.Tally)
-    calls: int = 0
-    """All calls since it was accepted."""
-    served: Recent = msgspec.field(default_factory=Recent)
-    """The calls it served."""
-    applied: int = 0
-    """How often it came into force: for every slice again."""
-
-    def serves(self, phase: Phase, call_id: str) -> bool:
-        """Tell whether it serves a call that begins now."""
-        if self.both:
-            return phase == "serving" and HashCanary(self.share, self.salt).patched(call_id)
-        return phase == "serving"
-
-    def take(self, outcome: CallOutcome, patched: bool) -> None:
-        """Take in a call of which it is known which configuration served it."""
-        if not patched:
-            self.trial.compare(outcome)
-            return
-        self.served.take(outcome)
-        self.trial.take(outcome)
-        self.after.take(outcome)
-
-    def verdict(self) -> Verdict:
-        """Return what is to be done now."""
-        if self.policy == "sequential":
-            found = self.trial.verdict
-        elif rule := classic.rolled_back(self.before, self.after):
-            found = Verdict("roll_back", f"the classic rule on {rule}, after {self.after.calls} calls", rule)
-        elif self.after.calls >= MOST_CALLS:
-            found = Verdict("promote", f"no classic rule in {self.after.calls} calls")
-        else:
-            found = Verdict("keep_looking")
-        if found.kind == "keep_looking" and self.calls * self.share >= MOST_OPEN * MOST_CALLS:
-            return Verdict("roll_back", f"{self.calls} calls could not be compared")
-        return found
-
-    def wanted(self) -> bool:
-        """Tell whether the patch should be in force for the next call, by slices."""
-        return self.both or SlicedCanary(self.share, self.salt, self.slice).patched(self.calls)
-
-
-class Standing(msgspec.Struct):
-    """A confirmed patch, watched."""
-
-    number: int
-    patch: dict[str, Any]
-    backup: dict[str, Any]
-    watch: DecayWatch
-    alert: Alert | None = None
-    """What has got worse and was not told yet."""
-    leaving: str = ""
-    """Why the configuration before it is to be restored, or empty."""
 
 
 class Patching(msgspec.Struct):
@@ -145,6 +81,28 @@ class Patching(msgspec.Struct):
     """What calls were like before those."""
     trial: OnTrial | None = None
     standing: Standing | None = None
+    waiting: Waiting | None = None
+    wish: Wish | None = None
+    memory: Memory = msgspec.field(default_factory=Memory)
+
+    @property
+    def holder(self) -> OnTrial | Standing | None:
+        """The patch on trial, or the confirmed one."""
+        return self.trial or self.standing
+
+    def holds(self, number: int) -> bool:
+        """Return whether a patch is on trial or confirmed, by its number."""
+        return any(held is not None and held.number == number for held in (self.trial, self.standing))
+
+    @property
+    def requested(self) -> bool:
+        """Whether a person wants something that nobody has begun."""
+        return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
+
+    @property
+    def rests(self) -> bool:
+        """Whether there is nothing to do until the next call."""
+        return self.phase == "idle" and not self.requested
 
     def take_call(self, call: Call, outcome: CallOutcome, recent: Recent) -> None:
         """Take in a call; ``recent`` is the account of the configuration in force without a patch on trial."""
@@ -157,7 +115,7 @@ class Patching(msgspec.Struct):
             trial.take(outcome, call.patched)
             if call.patched:
                 return
-        elif self.phase not in ("idle", "asking"):
+        elif self.phase not in ("idle", "asking", "reviewing"):
             return
         recent.take(outcome)
         if self.standing is not None and self.phase == "idle":
@@ -165,12 +123,17 @@ class Patching(msgspec.Struct):
             if alerts and self.standing.alert is None:
                 self.standing.alert = alerts[0]
 
-    def take(self, step: Decision, now_s: float, recent: Recent) -> None:
-        """Take in one entry of the trail that is no call."""
+    def take(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
+        """Take in one entry of the trail that is no call; ``seq`` is its number."""
         if isinstance(step, Asked):
             self._claim("asking", step.owner, now_s)
             self.failures, self.before = step.failures, recent.freeze(step.failures)
+        elif isinstance(step, Proposed | ApprovalWanted | Approved | Withheld | Refused):
+            self._take_waiting(step, now_s, recent, seq)
+        elif isinstance(step, RollbackWanted):
+            self.wish = Wish(step.number, step.why, now_s)
         elif isinstance(step, Accepted):
+            self.waiting = None
             self._accept(step, now_s)
         elif isinstance(step, Serving):
             self._rest("serving")
@@ -195,7 +158,9 @@ class Patching(msgspec.Struct):
             if self.standing is not None:
                 self.standing.alert = None
                 self.standing.leaving = step.why if step.returns else ""
-        elif isinstance(step, Declined | Proposed | NotApplied | Restored | Dropped):
+        elif isinstance(step, Declined | NotApplied | Restored | Dropped):
+            if self.holder is not None and not isinstance(step, Declined):
+                self.memory.add(self.holder.patch, now_s, seq)
             if isinstance(step, Restored) and self.trial is None:
                 self.standing = None
                 recent.newest.clear()  # those were calls of the configuration that has been left
@@ -204,6 +169,30 @@ class Patching(msgspec.Struct):
             self._rest("idle")
         if isinstance(step, Serving | NotApplied | Restored):
             self.epoch += 1
+        if self.wish is not None and not self.holds(self.wish.number):
+            self.wish = None
+
+    def _take_waiting(
+        self, step: Proposed | ApprovalWanted | Approved | Withheld | Refused, now_s: float, recent: Recent, seq: int
+    ) -> None:
+        waiting = self.waiting
+        if isinstance(step, Proposed):
+            self.waiting = Waiting(step.patch, step.why, seq, self.failures)
+            self._rest("idle")
+        elif waiting is None:
+            return
+        elif isinstance(step, ApprovalWanted):
+            if step.seq == waiting.seq:
+                self.waiting = replace(waiting, approved=step.why, approved_s=now_s)
+        elif isinstance(step, Approved):
+            self._claim("reviewing", step.owner, now_s)
+            self.failures, self.before = waiting.failures, recent.freeze(waiting.failures)
+        elif isinstance(step, Withheld):
+            self.waiting = replace(waiting, approved=None) if step.waits else None
+            self._rest("idle")
+        else:
+            self.memory.add(waiting.patch, now_s, seq)
+            self.waiting = None
 
     def _claim(self, phase: Phase, owner: str, now_s: float) -> None:
         self.phase, self.owner, self.claimed_s = phase, owner, now_s
@@ -256,16 +245,64 @@ class Patching(msgspec.Struct):
             Whether a confirmed configuration that got worse gives way to the one before it.
         """
         if self.phase == "idle":
-            return self._leaves(owner, returns=returns)
+            return self._wanted(owner) or self._leaves(owner, returns=returns) or self._approved(owner)
         if self.phase in ("serving", "paused"):
-            return self._judges(owner)
+            return self._wanted(owner) or self._judges(owner)
         if self.owner and now_s < self.claimed_s + LEASE_S:
             return None
         if self.phase == "asking":
             return Declined(why="the process that asked has gone")
+        if self.phase == "reviewing":
+            return self._approved(owner)
         if self.phase == "applying":
             return Ending(owner=owner, why="the process that applied it has gone")
         return Retrying(owner=owner) if self.owner or now_s >= self.retry_s else None
+
+    def settled(self, result: Decision, now_s: float) -> Decision:
+        """Return what becomes of what a strategy has proposed, or a person approved, by what has happened since."""
+        if not isinstance(result, Accepted | Proposed):
+            return result
+        if self.phase == "reviewing":
+            if self.wish is None:
+                return result
+            return Withheld(patch=result.patch, why="a rollback was asked for meanwhile", waits=True)
+        if self.requested:
+            return Declined(why="a person has decided meanwhile")
+        held, waiting = self.standing, self.waiting
+        if held is not None and digest_of(held.patch) == digest_of(result.patch):
+            return Declined(why="the patch is in force already")
+        if isinstance(result, Proposed) and waiting and digest_of(waiting.patch) == digest_of(result.patch):
+            return Declined(why="the same patch waits for a person already")
+        why = self.memory.refuses(result.patch, now_s)
+        return Declined(why=why) if why else result
+
+    def trouble(self, now_s: float) -> str:
+        """Return in words what does not go on as it should, or an empty text."""
+        if self.phase == "restoring" and not self.owner:
+            return f"restore failed {self.attempts} times, next try in {max(self.retry_s - now_s, 0.0):.0f} s"
+        if self.owner and (since := now_s - self.claimed_s) >= SLOW_S:
+            doing = {"asking": "asks for a patch", "reviewing": "reviews a patch", "applying": "applies a patch"}
+            return f"the process that {doing.get(self.phase, 'restores')} has not answered for {since:.0f} s"
+        if self.wish is not None and (since := now_s - self.wish.at_s) >= SLOW_S:
+            return f"a rollback was asked for {since:.0f} s ago, and nobody has begun it"
+        waiting = self.waiting
+        if self.phase != "idle" or waiting is None or waiting.approved is None:
+            return ""
+        since = now_s - waiting.approved_s
+        return f"a patch was approved {since:.0f} s ago, and nobody has taken it up" if since >= SLOW_S else ""
+
+    def _wanted(self, owner: str) -> Decision | None:
+        wish, trial = self.wish, self.trial
+        if wish is None:
+            return None
+        in_force = self.phase == "idle" or (self.phase == "serving" and trial is not None and not trial.both)
+        return Ending(owner=owner, why=wish.why) if in_force else Dropped(why=wish.why)
+
+    def _approved(self, owner: str) -> Decision | None:
+        waiting = self.waiting
+        if waiting is None or waiting.approved is None:
+            return None
+        return Approved(owner=owner, patch=waiting.patch, why=waiting.approved)
 
     def _leaves(self, owner: str, *, returns: bool) -> Decision | None:
         standing = self.standing

@@ -20,6 +20,7 @@ SNAPSHOT_EVERY = 100
 
 _INSERT = "INSERT INTO guard_trail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _AGENT = "SELECT id, seq, kept FROM guard_agents WHERE agent = ?"
+_SEQS = "SELECT agent, seq FROM guard_agents WHERE agent IN (SELECT value FROM json_each(?))"
 _TAIL = (
     "SELECT at, kind, success, duration_s, cost, coherence_index, epoch, patched, data FROM guard_trail "
     "WHERE agent_id = ? AND seq > ? ORDER BY seq"
@@ -104,6 +105,12 @@ def newest_seq(store: Store, agent: str) -> int:
     """Return the number of an agent's newest entry, 0 if there is none."""
     rows = store.fetch("SELECT seq FROM guard_agents WHERE agent = ?", (agent,))
     return int(rows[0][0]) if rows else 0
+
+
+def newest_seqs(store: Store, agents: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of the newest entries of some agents, those without any left out."""
+    rows = store.fetch(_SEQS, (_ENCODE_JSON(agents).decode(),))
+    return {agent: int(seq) for agent, seq in rows}
 
 
 def read_account(source: Store | Transaction, agent: str) -> Account:

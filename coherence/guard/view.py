@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from coherence.guard.account import Account
 from coherence.guard.happenings import Decision
@@ -18,6 +19,8 @@ from coherence.guard.traces import (
     write_entries,
 )
 from coherence.store.store import Store
+
+D = TypeVar("D", bound=Decision)
 
 MOST_WAITING = 10_000
 """Entries that wait for a store that cannot be written; more are counted as lost."""
@@ -64,12 +67,12 @@ class View:
             self.lost, self._stored = self.lost + 1, -1  # the account is ahead by what is lost: it is to be read anew
         return self.account
 
-    def refresh(self) -> None:
-        """Take in what other processes have written since."""
-        if newest_seq(self._store, self.agent) != self._stored:
+    def refresh(self, newest: int | None = None) -> None:
+        """Take in what other processes have written since; ``newest`` = the newest entry, if it is known already."""
+        if (newest_seq(self._store, self.agent) if newest is None else newest) != self._stored:
             self.write(None)
 
-    def write(self, decide: Callable[[Account], tuple[float, Decision] | None] | None) -> Decision | None:
+    def write(self, decide: Callable[[Account], tuple[float, D] | None] | None) -> D | None:
         """Write what waits, and the decision that ``decide`` makes on the account that all processes share.
 
         Parameters
@@ -113,7 +116,7 @@ class View:
             self._stored = begin + len(entries)
         return True
 
-    def _settle(self, decide: Callable[[Account], tuple[float, Decision] | None] | None) -> Decision | None:
+    def _settle(self, decide: Callable[[Account], tuple[float, D] | None] | None) -> D | None:
         with self._store.transaction() as transaction:
             at = head(transaction, self.agent)
             account = self.account

@@ -1,0 +1,128 @@
+"""What becomes of a proposal: it goes on trial, waits for a person, or is declined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coherence.guard.bounds import AUTO_APPLY, Bounds, merged
+from coherence.guard.classic import Metrics
+from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
+from coherence.guard.frequency import AdaptiveThresholds
+from coherence.guard.happenings import Accepted, Decision, Declined, Policy, Proposed, Withheld
+from coherence.guard.troubles import Troubles
+from coherence.guard.view import View
+
+MOST_PATCH = 65_536
+"""Bytes of a patch that can wait for a person, as JSON."""
+
+
+class Plan(NamedTuple):
+    """How patches are made and tried."""
+
+    strategy: Strategy | None
+    adapter: ConfigAdapter | None
+    notifier: Notify | None
+    bounds: Bounds | None
+    thresholds: AdaptiveThresholds
+    policy: Policy
+    share: float
+    slice: int
+    returns: bool
+    """Whether a confirmed configuration that decays gives way to the one before it."""
+    measures: Callable[[], Mapping[str, float | None]] | None
+
+
+def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: Troubles) -> Decision:
+    """Return what becomes of what a strategy proposes; ``owner`` has asked it."""
+    if proposal is None or proposal == {}:
+        return Declined(why="the strategy proposes nothing")
+    if plan.bounds is None:
+        return _waiting(proposal, "no bounds say what a patch may change")
+    if plan.adapter is None:
+        judged = plan.bounds.judge(proposal, {})
+        if any(refusal.rule != "step" for refusal in judged.refusals):  # a step is measured once it is approved
+            return Declined(why="; ".join(str(refusal) for refusal in judged.refusals[:5]))
+        return _waiting(proposal, "there is no adapter")
+    try:
+        backup = kept_config(plan.adapter.get_config(agent_id=view.agent))
+    except BaseException as error:
+        troubles.add("adapter", error)
+        return Declined(why=f"the configuration could not be read: {type(error).__name__}")
+    judged = plan.bounds.judge(proposal, backup)
+    if judged.patch is None:
+        return Declined(why="; ".join(str(refusal) for refusal in judged.refusals[:5]))
+    waiting = _waiting(judged.patch, judged.waits)
+    if not judged.apply or isinstance(waiting, Declined):
+        return waiting
+    return _accepted(judged.patch, backup, owner, plan, view)
+
+
+def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: Troubles) -> Decision:
+    """Return what becomes of the patch that a person has approved; ``owner`` has taken it up."""
+    waiting = view.account.patching.waiting
+    patch = {} if waiting is None else waiting.patch
+    if plan.adapter is None:
+        return Withheld(patch=patch, why="there is no adapter", waits=True)
+    try:
+        backup = kept_config(plan.adapter.get_config(agent_id=view.agent))
+    except BaseException as error:
+        troubles.add("adapter", error)
+        why = f"the configuration could not be read: {type(error).__name__}"
+        return Withheld(patch=patch, why=why, waits=True)
+    if plan.bounds is not None:
+        judged = plan.bounds.judge(patch, backup)
+        if judged.patch is None:
+            why = "; ".join(str(refusal) for refusal in judged.refusals[:5])
+            return Withheld(patch=patch, why=why, waits=False)
+        patch = judged.patch
+    elif merged(backup, patch) == backup:
+        return Withheld(patch=patch, why="it changes nothing", waits=False)
+    return _accepted(patch, backup, owner, plan, view)
+
+
+def _waiting(proposal: object, why: str) -> Decision:
+    """Return a proposal as it waits for a person: what would be applied, and nothing that only looks like it."""
+    try:
+        patch = kept_config(proposal)
+    except ValueError:
+        return Declined(why="the proposal is not a dict of plain JSON values")
+    patch = {key: value for key, value in patch.items() if key not in AUTO_APPLY}
+    if not patch:
+        return Declined(why="the strategy proposes nothing")
+    if len(msgspec.json.encode(patch)) > MOST_PATCH:
+        return Declined(why=f"the proposal is larger than {MOST_PATCH:,} bytes")
+    return Proposed(patch=patch, why=why)
+
+
+def _accepted(patch: dict[str, Any], backup: dict[str, Any], owner: str, plan: Plan, view: View) -> Decision:
+    both = getattr(plan.adapter, "serves_both", False) is True
+    with view.lock:
+        summary = view.account.rolling.over_newest()
+    before = Metrics(summary.success_rate or 0.0, summary.latency_mean_s or 0.0, 0)
+    share = 1.0 if plan.policy == "classic" else plan.share
+    return Accepted(
+        owner=owner, patch=patch, backup=backup, policy=plan.policy, share=share, slice=plan.slice, both=both,
+        before=before,
+    )  # fmt: skip
+
+
+def kept_config(config: object) -> dict[str, Any]:
+    """Return a copy of a configuration that can be kept and restored as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is not made of dicts with text keys, lists, texts, finite numbers (whole ones below 2**63 in magnitude),
+        True, False and None.
+    """
+    try:
+        found = msgspec.json.decode(msgspec.json.encode(config))
+        msgspec.msgpack.encode(found)  # the account, which holds it, is kept so; a larger whole number is not taken
+    except Exception as error:
+        raise ValueError(f"the configuration is not plain JSON: {type(error).__name__}") from error
+    if not isinstance(found, dict) or found != config:
+        raise ValueError("the configuration is not plain JSON: it would not come back as it is")
+    return found

@@ -1,0 +1,135 @@
+"""What a person asks for, from any process: it stands in the trail until a process with an adapter has done it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from coherence.given import check_name
+from coherence.guard.account import Account
+from coherence.guard.happenings import ApprovalWanted, Decision, Refused, RollbackWanted
+from coherence.guard.patching import Patching
+from coherence.guard.traces import Entry, head, read_account, write_entries
+from coherence.plain import check_text, clean, shown
+from coherence.store.store import Store
+
+MOST_WHY = 1_000
+"""Characters of a reason that are kept."""
+
+
+def request_rollback(store: Store, agent: str, why: str) -> bool:
+    """Ask for the patch of an agent, on trial or confirmed, to be rolled back.
+
+    Returns
+    -------
+    bool
+        Whether that is asked for now, by this or an earlier request. ``False``: there is nothing to roll back, or it
+        is being restored already.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument.
+    StoreError
+        If the store cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from coherence.store.store import Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/guard.db") as store:
+    ...     request_rollback(store, "support", "the answers got shorter")
+    False
+    """
+    return _request(store, agent, wanted_rollback, why, lambda patching: patching.wish is not None)
+
+
+def request_approval(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
+    """Approve the patch of an agent that waits for a person.
+
+    Parameters
+    ----------
+    store : Store
+        Where the guards of the agent keep their trail.
+    agent : str
+        Whose patch it is.
+    why : str
+        In the person's words.
+    seq : int, optional
+        The entry that proposed the patch the person has seen; if another one waits by now, nothing is approved.
+
+    Returns
+    -------
+    bool
+        Whether the patch that waits is approved now, by this or an earlier request.
+    """
+    return _request(
+        store, agent, lambda account, why: wanted_approval(account, why, seq), why, lambda held: is_approved(held, seq)
+    )
+
+
+def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
+    """Decline the patch of an agent that waits for a person; parameters as those of :func:`request_approval`.
+
+    Returns
+    -------
+    bool
+        Whether one waited, and was not being taken up already after an approval.
+    """
+    return _request(store, agent, lambda account, why: refusal(account, why, seq), why, lambda patching: False)
+
+
+def wanted_rollback(account: Account, why: str) -> RollbackWanted | None:
+    """Return the request to write, or None if there is nothing to roll back or it is asked for already."""
+    patching = account.patching
+    ends = patching.phase == "restoring" and not patching.pauses
+    if patching.holder is None or ends or patching.wish is not None:
+        return None
+    return RollbackWanted(number=patching.holder.number, why=checked_why(why))
+
+
+def wanted_approval(account: Account, why: str, seq: int | None = None) -> ApprovalWanted | None:
+    """Return the request to write, or None if no patch waits, another one than ``seq``, or it is approved already."""
+    waiting = account.patching.waiting
+    if waiting is None or waiting.approved is not None or seq not in (None, waiting.seq):
+        return None
+    return ApprovalWanted(seq=waiting.seq, why=checked_why(why))
+
+
+def refusal(account: Account, why: str, seq: int | None = None) -> Refused | None:
+    """Return the entry to write, or None if no patch waits, another one than ``seq``, or it is being taken up."""
+    waiting = account.patching.waiting
+    if waiting is None or account.patching.phase == "reviewing" or seq not in (None, waiting.seq):
+        return None
+    return Refused(patch=waiting.patch, why=checked_why(why))
+
+
+def checked_why(why: str) -> str:
+    """Return a reason as it is kept."""
+    return clean(check_text("why", why), MOST_WHY)
+
+
+def is_approved(patching: Patching, seq: int | None = None) -> bool:
+    """Return whether the patch that waits, which is that of the entry ``seq``, is approved already."""
+    waiting = patching.waiting
+    return waiting is not None and waiting.approved is not None and seq in (None, waiting.seq)
+
+
+def _request(
+    store: Store,
+    agent: str,
+    request: Callable[[Account, str], Decision | None],
+    why: str,
+    stands: Callable[[Patching], bool],
+) -> bool:
+    if not isinstance(store, Store):
+        raise TypeError(f"store must be a Store, not {shown(store)}")
+    check_name("agent", agent)
+    checked_why(why)
+    with store.transaction() as transaction:
+        account = read_account(transaction, agent)
+        step = request(account, why)
+        if step is None:
+            return stands(account.patching)
+        write_entries(transaction, head(transaction, agent), [Entry(time.time(), step)])
+    return True
