@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard
+from coherence.guard.bounds import Bounds
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.happenings import Declined
+from coherence.guard.memory import MOST_REMEMBERED, Memory, digest_of
+from guard.helpers import BOUNDS, Boom, Clock, Proposes, kinds
+from guard.helpers import Memory as Config
+
+DAY_S = 86_400.0
+OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+
+
+def test_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
+    memory, now_s, rests = Memory(), 0.0, []
+    for _ in range(7):
+        memory.add({"level": 2}, now_s, 1)
+        rests.append(next(day for day in range(1, 400) if not memory.refuses({"level": 2}, now_s + day * DAY_S)))
+        assert memory.refuses({"level": 2}, now_s + rests[-1] * DAY_S - 1)
+        now_s += 1000 * DAY_S
+    assert rests == [7, 14, 28, 56, 112, 180, 180]
+
+
+def test_only_the_newest_patches_are_remembered() -> None:
+    memory = Memory()
+    for level in range(MOST_REMEMBERED + 1):
+        memory.add({"level": level}, 0.0, level)
+    memory.add({"level": 1}, 0.0, 99)  # the oldest that is left becomes the newest
+    memory.add({"level": -1}, 0.0, 100)
+    assert [bool(memory.refuses({"level": level}, 1.0)) for level in (0, 1, 2, 3)] == [False, True, False, True]
+    assert len(memory.patches) == MOST_REMEMBERED
+
+
+def test_the_order_of_keys_makes_no_other_patch() -> None:
+    assert digest_of({"a": {"x": 1, "y": 2}, "b": 3}) == digest_of({"b": 3, "a": {"y": 2, "x": 1}})
+    assert digest_of({"a": 1}) != digest_of({"a": 2})
+
+
+def call(guard: Guard, times: int, *, fails: bool) -> None:
+    def agent() -> None:
+        if fails:
+            raise Boom("no")
+
+    for _ in range(times):
+        with suppress(Boom):
+            guard.run(agent, agent="a")
+
+
+def wanted(path: Path, config: Config, **more: Any) -> dict[str, Any]:
+    given = {"store": path, "strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": BOUNDS}
+    return {**given, "thresholds": OFTEN, "clock": Clock(1.0), **more}
+
+
+@pytest.mark.parametrize("ends", ["a person", "not applied", "a verdict"])
+def test_a_patch_that_was_given_up_is_declined_until_its_rest_is_over(tmp_path: Path, ends: str) -> None:
+    config, clock = Config(returns=ends != "not applied"), Clock(1.0)
+    with Guard(**wanted(tmp_path / "guard.db", config, clock=clock)) as guard:
+        call(guard, 2, fails=True)
+        if ends == "a person":
+            assert guard.rollback("a")
+        call(guard, 40 if ends == "a verdict" else 0, fails=True)
+        history = kinds(guard.history("a", 1000))
+        assert history.count("accepted") == 1
+        assert ("restored" in history) == (ends != "not applied")
+    with Guard(**wanted(tmp_path / "guard.db", config, clock=clock)) as guard:  # what is remembered is in the store
+        before = len(config.applied)
+        call(guard, 10, fails=True)
+        last = [past.decision for past in guard.history("a", 1000)][-1]
+        assert isinstance(last, Declined)
+        assert last.why.startswith("the same patch was given up once at entry ")
+        assert last.why.endswith(": not tried again for 168 h")  # 7 x 24, a few seconds ago
+        assert len(config.applied) == before
+        clock.now_s += 7 * DAY_S
+        call(guard, 2, fails=True)
+        assert len(config.applied) == before + 1
+
+
+def test_another_patch_is_tried_at_once(tmp_path: Path) -> None:
+    config, strategy = Config(returns=False), Proposes({"level": 2})
+    with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
+        call(guard, 2, fails=True)
+        strategy.patch = {"level": 3}
+        call(guard, 2, fails=True)
+    assert config.applied == [{"level": 2}, {"level": 3}]
+
+
+def test_a_declined_proposal_begins_no_cool_down_and_needs_as_many_failures_again(tmp_path: Path) -> None:
+    config, strategy = Config(returns=False), Proposes({"level": 2})
+    with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
+        call(guard, 10, fails=True)
+        assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied", *["asked", "declined"] * 4]
+
+
+def test_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
+    class Hides(Config):
+        def get_config(self, *, agent_id: str) -> dict[str, Any]:
+            return {"level": 1}
+
+    config = Hides()
+    with Guard(**wanted(tmp_path / "guard.db", config, canary_share=1.0)) as guard:
+        call(guard, 2, fails=True)
+        call(guard, 400, fails=False)
+        assert (guard.status("a").phase, guard.status("a").patch) == ("idle", {"level": 2})
+        call(guard, 4, fails=True)
+        decisions = [past.decision for past in guard.history("a", 1000)]
+        assert Declined(why="the patch is in force already") in decisions
+        assert kinds(guard.history("a", 1000)).count("accepted") == 1
+
+
+def test_a_patch_with_a_number_that_cannot_be_kept_is_declined(tmp_path: Path) -> None:
+    from coherence.guard.bound import Bound
+
+    config = Config()
+    bounds = Bounds({"level": Bound(least=0, most=1e300)})
+    with Guard(**wanted(tmp_path / "guard.db", config, strategy=Proposes({"level": 2**70}), bounds=bounds)) as guard:
+        call(guard, 150, fails=True)
+        guard.flush()
+        assert guard.errors == {}
+        assert config.applied == []
+        config.config["other"] = 2**70
+        call(guard, 2, fails=True)
+        assert guard.errors == {"adapter: ValueError": 1}
+        assert guard.status("a").calls == 152

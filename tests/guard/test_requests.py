@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, Notice
+from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bounds
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.happenings import Ending, Withheld
+from coherence.guard.requests import MOST_WHY, request_approval, request_decline, request_rollback
+from coherence.store.store import Store
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
+
+ASKS = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
+OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "guard.db"
+
+
+def wanted(path: Path, memory: Memory | None, **more: Any) -> dict[str, Any]:
+    given = {"store": path, "strategy": Proposes({"level": 2}), "config_adapter": memory, "bounds": ASKS}
+    return {**given, "thresholds": OFTEN, **more}
+
+
+def call(guard: Guard, times: int, *, fails: bool = False) -> None:
+    def agent() -> None:
+        if fails:
+            raise Boom("no")
+
+    for _ in range(times):
+        with suppress(Boom):
+            guard.run(agent, agent="a")
+
+
+def until(done: Any, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "it was never done"
+        time.sleep(0.01)
+
+
+def test_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
+    memory, notices = Memory(), list[Notice]()
+    with Guard(**wanted(path, memory, notifier=notices.append)) as guard:
+        assert guard.approve("a") is False
+        call(guard, 2, fails=True)
+        assert memory.applied == []
+        waiting = {"patch": {"level": 2}, "why": "the bounds ask for a person", "seq": 4, "approved": None}
+        assert guard.status("a").waiting == waiting
+        assert guard.approve("a", "looks right") is True
+        assert memory.config == {"level": 2}
+        status = guard.status("a")
+        assert (status.phase, status.waiting, status.patch) == ("serving", None, {"level": 2})
+        assert guard.approve("a") is False
+    assert [notice.kind for notice in notices] == ["proposed", "approved", "accepted", "serving"]
+    assert (notices[1].why, notices[1].patch) == ("looks right", {"level": 2})
+
+
+def test_an_approved_patch_is_judged_like_any_other(path: Path) -> None:
+    memory = Memory()
+    with Guard(**wanted(path, memory, clock=Clock(1.0))) as guard:
+        call(guard, 2, fails=True)
+        guard.approve("a")
+        call(guard, 60, fails=True)
+        assert memory.config == {"level": 1}
+        assert "restored" in kinds(guard.history("a", 1000))
+
+
+def test_the_same_proposal_tells_nobody_again_and_a_newer_one_takes_its_place(path: Path) -> None:
+    strategy, notices = Proposes({"level": 2}), list[Notice]()
+    with Guard(**wanted(path, Memory(), strategy=strategy, notifier=notices.append)) as guard:
+        call(guard, 4, fails=True)
+        assert [notice.kind for notice in notices] == ["proposed"]
+        assert kinds(guard.history("a")) == ["asked", "proposed", "asked", "declined"]
+        strategy.patch = {"level": 3}
+        call(guard, 2, fails=True)
+        waiting = guard.status("a").waiting
+        assert waiting is not None
+        assert waiting["patch"] == {"level": 3}
+        assert [notice.kind for notice in notices] == ["proposed", "proposed"]
+        assert guard.store is not None
+        assert request_approval(guard.store, "a", "seen", seq=4) is False  # not what waits any more
+        assert request_decline(guard.store, "a", "seen", seq=4) is False
+        assert request_decline(guard.store, "a", "seen", seq=waiting["seq"]) is True
+
+
+def test_a_person_declines_and_the_same_is_not_proposed_again_soon(path: Path) -> None:
+    memory, notices = Memory(), list[Notice]()
+    with Guard(**wanted(path, memory, notifier=notices.append)) as guard:
+        assert guard.decline("a") is False
+        call(guard, 2, fails=True)
+        assert guard.decline("a", "too slow") is True
+        assert guard.decline("a") is False
+        assert guard.approve("a") is False
+        assert guard.status("a").waiting is None
+        call(guard, 2, fails=True)
+        assert kinds(guard.history("a"))[-2:] == ["asked", "declined"]
+    assert [(notice.kind, notice.why, notice.patch) for notice in notices[1:]] == [
+        ("refused", "too slow", {"level": 2})
+    ]
+    assert memory.applied == []
+
+
+def test_the_bounds_judge_an_approved_patch_by_the_configuration_of_now(path: Path) -> None:
+    memory, notices = Memory(), list[Notice]()
+    with Guard(**wanted(path, memory, notifier=notices.append)) as guard:
+        call(guard, 2, fails=True)
+        memory.config["level"] = 5  # 5 -> 2 is more than the step of 2
+        assert guard.approve("a") is True
+        status = guard.status("a")
+        assert (status.phase, status.waiting) == ("idle", None)
+        withheld = first(guard.history("a"), "withheld")
+        assert isinstance(withheld, Withheld)
+        assert "refused by step" in withheld.why
+    assert [notice.kind for notice in notices] == ["proposed", "approved", "withheld"]
+    assert memory.applied == []
+
+
+def test_a_configuration_that_cannot_be_read_leaves_the_patch_waiting(path: Path) -> None:
+    memory = Memory()
+    read = memory.get_config
+    with Guard(**wanted(path, memory)) as guard:
+        call(guard, 2, fails=True)
+
+        def broken(*, agent_id: str) -> Any:
+            raise OSError("gone")
+
+        memory.get_config = broken  # type: ignore[method-assign]
+        assert guard.approve("a") is True
+        waiting = guard.status("a").waiting
+        assert waiting is not None
+        assert waiting["approved"] is None
+        memory.get_config = read  # type: ignore[method-assign]
+        assert guard.approve("a") is True
+        assert memory.config == {"level": 2}
+
+
+def test_without_bounds_an_approval_is_enough_and_what_would_be_applied_is_exact(path: Path) -> None:
+    memory, strategy = Memory(), Proposes({"level": 77, "auto_apply": True})
+    with Guard(**wanted(path, memory, bounds=None, strategy=strategy)) as guard:
+        call(guard, 2, fails=True)
+        assert guard.status("a").waiting is not None
+        assert guard.approve("a")
+        assert memory.applied == [{"level": 77}]
+        assert guard.rollback("a")
+        for patch in ({"level": object()}, {"level": (1, 2)}, 7, {"level": "x" * 70_000}, {"auto_apply": False}):
+            strategy.patch = patch
+            call(guard, 2, fails=True)
+            assert guard.status("a").waiting is None
+            assert kinds(guard.history("a"))[-1] == "declined"
+        memory.config["level"] = 88
+        strategy.patch = {"level": 88}
+        call(guard, 2, fails=True)
+        assert guard.approve("a")
+        assert kinds(guard.history("a"))[-1] == "withheld"  # it changes nothing
+
+
+def test_an_approval_from_a_process_without_adapter_is_carried_out_by_one_that_has_it(path: Path) -> None:
+    memory, notices = Memory(), list[Notice]()
+    with Guard(**wanted(path, memory, notifier=notices.append)) as live:
+        call(live, 2, fails=True)
+        with Guard(**wanted(path, None)) as other:
+            assert other.approve("a", "from afar") is True
+        until(lambda: memory.config == {"level": 2})  # no call is made
+        until(lambda: live.status("a").phase == "serving")
+        until(lambda: len(notices) == 4)
+    assert [notice.kind for notice in notices] == ["proposed", "approved", "accepted", "serving"]
+
+
+def test_a_rollback_asked_for_elsewhere_is_carried_out_without_a_call(path: Path) -> None:
+    memory = Memory()
+    with Guard(**wanted(path, memory, bounds=BOUNDS)) as live, Store(path) as store:
+        assert request_rollback(store, "a", "nothing to do yet") is False
+        assert request_rollback(store, "unknown", "x") is False
+        assert store.fetch("SELECT agent FROM guard_agents") == []  # asking about an agent does not make one
+        call(live, 2, fails=True)
+        assert memory.config == {"level": 2}
+        assert request_rollback(store, "a", "wrong answers") is True
+        until(lambda: memory.config == {"level": 1})
+        until(lambda: live.status("a").phase == "idle")
+        ending = first(live.history("a"), "ending")
+        assert isinstance(ending, Ending)
+        assert (ending.why, ending.pause) == ("wrong answers", False)
+        assert request_rollback(store, "a", "again") is False
+
+
+def test_a_process_that_starts_later_takes_requests_up_at_its_first_call(path: Path) -> None:
+    memory = Memory()
+    with Guard(**wanted(path, memory, bounds=BOUNDS)) as guard:
+        call(guard, 2, fails=True)
+    with Store(path) as store:
+        assert request_rollback(store, "a", "night shift") is True
+        assert request_rollback(store, "a", "twice") is True  # it is asked for
+    with Guard(**wanted(path, None)) as watching:  # has no adapter: claims nothing
+        call(watching, 3, fails=True)
+        assert watching.rollback("a") is False
+        assert memory.config == {"level": 2}
+    with Guard(**wanted(path, memory, bounds=BOUNDS)) as guard:
+        assert guard.run(lambda: 1, agent="a").rolled_back
+        assert memory.config == {"level": 1}
+        assert kinds(guard.history("a")).count("rollback_wanted") == 1
+        assert kinds(guard.history("a")).count("ending") == 1
+
+
+def test_a_guard_without_an_adapter_leaves_restores_to_others(path: Path) -> None:
+    memory = Memory()
+    with Guard(**wanted(path, memory, bounds=BOUNDS, clock=Clock(1.0))) as guard:
+        call(guard, 2, fails=True)
+    with Guard(**wanted(path, None, clock=Clock(1.0))) as watching:
+        call(watching, 60, fails=True)  # the verdict is reached, and nobody here can restore
+        assert "restore_failed" not in kinds(watching.history("a", 1000))
+    with Guard(**wanted(path, memory, bounds=BOUNDS, clock=Clock(1.0))) as guard:
+        call(guard, 1)
+        assert memory.config == {"level": 1}
+
+
+def test_a_rollback_asked_for_while_a_strategy_is_asked_comes_first(path: Path) -> None:
+    memory, store = Memory(), Store(path)
+
+    class Interrupted(Proposes):
+        def analyze(self, **given: Any) -> Any:
+            if memory.config["level"] == 2:
+                assert request_rollback(store, "a", "meanwhile")
+                return {"level": 3}
+            return {"level": 2}
+
+    given = wanted(path, memory, bounds=BOUNDS, strategy=Interrupted(None), clock=Clock(1.0), canary_share=1.0)
+    with Guard(**given) as guard:
+        call(guard, 2, fails=True)
+        call(guard, 400)
+        assert (guard.status("a").phase, memory.config) == ("idle", {"level": 2})
+        while memory.config == {"level": 2}:
+            call(guard, 1, fails=True)
+        assert memory.applied == [{"level": 2}]
+        assert kinds(guard.history("a"))[-5:] == ["asked", "rollback_wanted", "declined", "ending", "restored"]
+    store.close()
+
+
+def test_a_rollback_asked_for_while_the_patch_is_being_applied_is_done_after_it(path: Path) -> None:
+    memory, store = Memory(), Store(path)
+    apply = memory.apply_config
+
+    def slow(*, agent_id: str, config_patch: dict[str, Any]) -> object:
+        assert request_rollback(store, "a", "stop")
+        return apply(agent_id=agent_id, config_patch=config_patch)
+
+    memory.apply_config = slow  # type: ignore[method-assign]
+    with Guard(**wanted(path, memory, bounds=BOUNDS)) as guard:
+        call(guard, 2, fails=True)
+        until(lambda: kinds(guard.history("a"))[-1] == "restored")
+        assert memory.config == {"level": 1}
+    store.close()
+
+
+def test_a_request_is_void_once_its_patch_has_ended_by_itself(path: Path) -> None:
+    memory, store = Memory(), Store(path)
+
+    def refuses(*, agent_id: str, config_patch: dict[str, Any]) -> object:
+        assert request_rollback(store, "a", "stop")
+        return False
+
+    memory.apply_config = refuses  # type: ignore[method-assign]
+    with Guard(**wanted(path, memory, bounds=BOUNDS)) as guard:
+        call(guard, 2, fails=True)
+        assert kinds(guard.history("a")) == ["asked", "accepted", "rollback_wanted", "not_applied"]
+        call(guard, 3)
+        assert memory.restored == []
+    store.close()
+
+
+def test_troubles_are_said_in_words(path: Path) -> None:
+    clock, memory = Clock(0.0), Memory()
+
+    def broken(*, agent_id: str, backup_config: dict[str, Any]) -> object:
+        return False
+
+    restore, memory.rollback_config = memory.rollback_config, broken  # type: ignore[method-assign]
+    given = {"bounds": BOUNDS, "clock": clock, "canary_share": 1.0}
+    with Guard(**wanted(path, memory, **given)) as guard:
+        call(guard, 2, fails=True)
+        call(guard, 3)
+        assert (guard.status("a").trouble, guard.status("a").patched_calls) == ("", 3)
+        with Guard(**wanted(path, None, clock=clock)) as other:
+            assert other.rollback("a") is False
+        assert guard.rollback("a") is False
+        clock.now_s += 0.5
+        assert guard.status("a").trouble == "restore failed 1 times, next try in 0 s"  # 1 s - 0.5 s, rounded to even
+        memory.rollback_config = restore  # type: ignore[method-assign]
+        clock.now_s += 0.5
+        until(lambda: memory.config == {"level": 1})
+
+
+def test_requests_that_nobody_takes_up_are_troubles(path: Path) -> None:
+    clock = Clock(0.0)
+    clock.now_s = time.time()
+    with Guard(**wanted(path, None, clock=clock)) as guard:
+        call(guard, 2, fails=True)
+        assert guard.approve("a")
+        assert guard.status("a").trouble == ""
+        clock.now_s += 30
+        assert guard.status("a").trouble == "a patch was approved 30 s ago, and nobody has taken it up"
+    memory = Memory()
+    with Guard(**wanted(path, memory, clock=clock)) as guard:
+        call(guard, 1)
+        assert memory.config == {"level": 2}
+    with Guard(**wanted(path, None, clock=clock)) as guard:
+        assert guard.rollback("a") is False
+        clock.now_s += 30
+        assert guard.status("a").trouble == "a rollback was asked for 30 s ago, and nobody has begun it"
+
+
+def test_an_adapter_that_serves_both_only_drops_the_patch(path: Path) -> None:
+    memory = Memory()
+    memory.serves_both = True  # type: ignore[attr-defined]
+    with Guard(**wanted(path, memory)) as guard, Store(path) as store:
+        call(guard, 2, fails=True)
+        assert request_approval(store, "a", "go")
+        until(lambda: guard.status("a").phase == "serving")
+        assert request_rollback(store, "a", "stop")
+        until(lambda: guard.status("a").phase == "idle")
+        assert kinds(guard.history("a"))[-2:] == ["rollback_wanted", "dropped"]
+    assert (memory.applied, memory.restored) == ([], [])
+
+
+def test_many_agents_are_looked_after_whatever_their_names(path: Path) -> None:
+    names = ["a", "ü\u202e", 'q"\\', "[1]", "null", "é" * 50]
+    memory = Memory()
+    thresholds = AdaptiveThresholds({name: Override(failures=1, cooldown_h=0) for name in names})
+    with Guard(**wanted(path, memory, thresholds=thresholds)) as guard, Store(path) as store:
+        for name in names:
+            with suppress(Boom):
+                guard.run(lambda: (_ for _ in ()).throw(Boom("no")), agent=name)
+        for name in names:
+            assert request_approval(store, name, "go")
+        until(lambda: all(guard._runner.view(name).account.patching.waiting is None for name in names))
+        assert guard.errors == {}
+
+
+@pytest.mark.parametrize("request_it", [request_rollback, request_approval, request_decline])
+def test_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
+    with Store(path) as store:
+        with pytest.raises(TypeError, match="store"):
+            request_it(path, "a", "x")
+        with pytest.raises(ValueError, match="agent"):
+            request_it(store, "", "x")
+        with pytest.raises(TypeError, match="why"):
+            request_it(store, "a", None)
+
+
+def test_any_text_is_a_reason(path: Path) -> None:
+    with Guard(**wanted(path, Memory(), bounds=BOUNDS)) as guard:
+        call(guard, 2, fails=True)
+        assert guard.rollback("a", "\ud800\0\u202e" + "x" * 1_000_000)
+        assert guard.errors == {}
+        ending = first(guard.history("a"), "ending")
+        assert isinstance(ending, Ending)
+        assert len(ending.why) < MOST_WHY + 200
