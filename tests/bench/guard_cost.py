@@ -68,7 +68,7 @@ def shown(name: str, took: list[float]) -> None:
     print(f"  {name:<32} median {statistics.median(took) * 1e6:6.1f} us   p99 {worst * 1e6:6.1f} us")
 
 
-def measure(path: Path, durability: Literal["batched", "full"], calls: int) -> None:
+def measure(path: Path, durability: Literal["batched", "full"], calls: int, level: int) -> None:
     begin = time.perf_counter()
     with Guard(store=path, durability=durability) as guard:
         guard.run(fine, agent="a")
@@ -82,7 +82,7 @@ def measure(path: Path, durability: Literal["batched", "full"], calls: int) -> N
     with Guard(store=path, durability=durability, strategy=Fixed(None), thresholds=few) as guard:
         shown("fails, with a strategy", timed(guard, fail, calls))
     once = AdaptiveThresholds({"a": Override(failures=1, cooldown_h=0)})
-    fixed = Fixed({"level": 2})
+    fixed = Fixed({"level": level})
     bounds = Bounds({"level": Bound(least=0, most=9)})
     with Guard(
         store=path, durability=durability, strategy=fixed, config_adapter=fixed, bounds=bounds, thresholds=once,
@@ -104,12 +104,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for durability in ("batched", "full"):
             path = Path(folder) / f"{durability}.db"
-            measure(path, durability, options.calls)
+            measure(path, durability, options.calls, 2)
             with Guard(store=path) as guard:
                 for _ in range(options.traces // 5_000):
                     timed(guard, fine, 5_000)
                     guard.flush()
-            measure(path, durability, options.calls)
+            measure(path, durability, options.calls, 3)  # another patch: the one before it was rolled back
 
 
 if __name__ == "__main__":
