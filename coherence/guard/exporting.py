@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
-from coherence.guard.traces import read_calls, read_decisions
+from coherence.guard.traces import read_trail
 from coherence.store.store import Store
 
-PAGE = 1_000
-"""Calls read at once."""
+PAGE = 200
+"""Entries read at once; each is less than 500 kB."""
 
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -31,31 +30,21 @@ def export_trail(store: Store, agent: str, file: IO[bytes]) -> int:
     file : file
         Open for bytes.
     """
-    decisions = {past.seq: past for past in read_decisions(store, agent, -1)}
-    waiting = sorted(decisions, reverse=True)
-    written = 0
-    for seq, line in _calls(store, agent):
-        while waiting and waiting[-1] < seq:
-            written += _write(file, _decision(decisions[waiting.pop()]))
-        written += _write(file, line)
-    while waiting:
-        written += _write(file, _decision(decisions[waiting.pop()]))
+    after = written = 0
+    while rows := exported_rows(store, agent, after=after, limit=PAGE):
+        file.writelines(_ENCODE(row) + b"\n" for row in rows)
+        written += len(rows)
+        after = rows[-1]["seq"]
     return written
 
 
-def _calls(store: Store, agent: str) -> Iterator[tuple[int, bytes]]:
-    after = 0
-    while page := read_calls(store, agent, after=after, limit=PAGE):
-        for trace in page:
-            yield trace.seq, _ENCODE({"kind": "call", **msgspec.structs.asdict(trace)})
-        after = page[-1].seq
-
-
-def _decision(past: object) -> bytes:
-    told = msgspec.to_builtins(past)
-    return _ENCODE({"kind": told["decision"].pop("kind"), "seq": told["seq"], "at": told["at"], **told["decision"]})
-
-
-def _write(file: IO[bytes], line: bytes) -> int:
-    file.write(line + b"\n")
-    return 1
+def exported_rows(store: Store, agent: str, *, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return up to ``limit`` entries after entry ``after`` as :func:`export_trail` writes them, oldest first."""
+    found = []
+    for entry in read_trail(store, agent, after=after, limit=limit):
+        told = msgspec.to_builtins(entry)
+        decision = told.pop("decision", None)
+        found.append(
+            {"kind": "call", **told} if decision is None else {"kind": decision.pop("kind"), **told, **decision}
+        )
+    return found

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar, get_args
 import msgspec
 
 from coherence.config import disabled
-from coherence.given import as_store, check_name
+from coherence.given import check_name
 from coherence.guard.account import Account
 from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
@@ -20,11 +20,14 @@ from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.happenings import Decision, Policy
 from coherence.guard.measuring import Measuring
+from coherence.guard.mirroring import as_plain_files
+from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposing import Plan
 from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
 from coherence.guard.rolling import Summary
 from coherence.guard.runner import Durability, Out, Runner
 from coherence.guard.stages import Waiting
+from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls, prune_calls, read_decisions
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
@@ -68,7 +71,7 @@ class Guard:
     Parameters
     ----------
     store : path or Store
-        Where traces and patches are kept.
+        Where traces and patches are kept; ``":memory:"`` = in a temporary folder, and gone when the guard is closed.
     strategy : Strategy, optional
         Proposes patches. Without it, calls are recorded.
     config_adapter : ConfigAdapter, optional
@@ -79,6 +82,9 @@ class Guard:
         How a patch is judged: by a test that stays valid however often one looks, or by the classic rules.
     durability : {"batched", "full"}
         What a crash may lose, see :data:`Durability`.
+    plain_files : path or PlainTraces, optional
+        Where calls and decisions are copied to as JSON lines, a second late at most; its name ends in ``.jsonl``. What
+        cannot be written is counted in :attr:`errors` and written later.
     bounds : Bounds, optional
         What a patch may change. Without it, a proposal is recorded and not applied.
     thresholds : AdaptiveThresholds, optional
@@ -128,6 +134,7 @@ class Guard:
         notifier: Notify | None = None,
         policy: Policy = "sequential",
         durability: Durability = "batched",
+        plain_files: PlainTraces | str | Path | None = None,
         bounds: Bounds | None = None,
         thresholds: AdaptiveThresholds | None = None,
         monitor: Monitor | None = None,
@@ -168,15 +175,18 @@ class Guard:
             measures=measures,
         )
         self._wait_s = check_number("wait_s", wait_s, least=0, most=3600)
+        files = as_plain_files(plain_files)
         self.durability = durability
         self._clock = clock
         self._troubles = Troubles()
         owns_store = not isinstance(store, Store)
-        self.store: Store | None = None if disabled() else as_store(store)
+        self.store: Store | None = None if disabled() else open_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, self._troubles)
-        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
+        self._runner = Runner(
+            self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, files
+        )
         self._end = weakref.finalize(
             self, _end_quietly, self._troubles, self._runner, self.store if owns_store else None
         )
@@ -232,6 +242,8 @@ class Guard:
     def flush(self) -> None:
         """Write everything that was recorded; afterwards a kill of the process loses none of it.
 
+        Plain files are brought up to date as well; that they cannot be written is counted and does not raise.
+
         Raises
         ------
         StoreError
@@ -275,11 +287,15 @@ class Guard:
         return newest_calls(self.store, agent, check_count("limit", limit))
 
     def prune(self, agent: str, keep: int = 100_000) -> int:
-        """Remove the oldest calls but for the newest ``keep`` entries, return how many; counters and decisions stay."""
-        view = self._runner.view(agent)
-        view.write(None)
+        """Remove the oldest calls but for the newest ``keep`` entries, return how many; counters and decisions stay.
+
+        What is not in this guard's plain files yet stays as well.
+        """
+        keep = check_count("keep", keep)
+        self._runner.view(agent)
+        self.flush()
         assert self.store is not None
-        return prune_calls(self.store, agent, check_count("keep", keep))
+        return prune_calls(self.store, agent, keep, until=self._runner.copied(agent))
 
     def rollback(self, agent: str, why: str = "a person asked") -> bool:
         """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.

@@ -13,7 +13,7 @@ import re
 import shutil
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -125,20 +125,23 @@ class PlainTraces:
         Raises
         ------
         OSError
-            As :meth:`append`; the first rows may be there nevertheless.
+            As :meth:`append`, for all of them.
         """
-        traces = [redact_value(tagged(row)) for row in rows]
+        plain = [redact_value(tagged(row)) for row in rows]
+        with self.turn() as turn:
+            return turn.extend(plain)
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Keep everybody else from appending, reading and compacting, so that what comes next follows what is there.
+
+        Raises
+        ------
+        OSError
+            As :meth:`append`.
+        """
         with self._turn():
-            with _open_active(self.path) as file:
-                _finish_line(file)
-                last, full = self._newest(file)
-                if not full:
-                    self._write(file, last, traces)
-            if full:
-                self._rotate(last)
-                with _open_active(self.path) as file:
-                    self._write(file, last, traces)
-        return last + len(traces)
+            yield Turn(self)
 
     def read(self, newest: int | None = None) -> Reading:
         """Return the rows of all files in order, or the ``newest`` ones; nobody waits meanwhile.
@@ -203,13 +206,29 @@ class PlainTraces:
         with FileLock(f"{self.path}.lock", timeout=PATIENCE_S, thread_local=False).acquire(poll_interval=_POLL_S):
             yield
 
-    def _write(self, file: IO[bytes], last: int, traces: list[Any]) -> None:
-        new = not os.fstat(file.fileno()).st_size
-        _write_all(file, b"".join(_ENCODE(_Line(n, trace)) + b"\n" for n, trace in enumerate(traces, last + 1)))
-        if self.durable:
-            os.fsync(file.fileno())
-            if new:
-                _sync_folder(self.path.parent)
+    def _append(self, plain: Sequence[Any]) -> int:
+        with _open_active(self.path) as file:
+            _finish_line(file)
+            last, full = self._newest(file)
+            if not full:
+                self._write(file, last, plain)
+        if full:
+            self._rotate(last)
+            with _open_active(self.path) as file:
+                self._write(file, last, plain)
+        return last + len(plain)
+
+    def _write(self, file: IO[bytes], last: int, plain: Sequence[Any]) -> None:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            _write_all(file, b"".join(_ENCODE(_Line(n, trace)) + b"\n" for n, trace in enumerate(plain, last + 1)))
+            if self.durable:
+                os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+        if self.durable and not size:
+            _sync_folder(self.path.parent)
 
     def _newest(self, file: IO[bytes]) -> tuple[int, bool]:
         """Return the number of the newest row in all files, and whether the file is to be set aside."""
@@ -230,6 +249,29 @@ class PlainTraces:
                 path.unlink()
         for _, path in self._archives()[: -self.keep]:
             path.unlink()
+
+
+class Turn:
+    """What may be done with plain files while everybody else waits; see :meth:`PlainTraces.turn`."""
+
+    def __init__(self, traces: PlainTraces) -> None:
+        self._traces = traces
+
+    def backwards(self) -> Iterator[Any]:
+        """Yield the rows of the file that is appended to, newest first; to be left before anything is appended."""
+        if self._traces.path.exists():
+            with _open_to_read(self._traces.path) as file:
+                yield from (row.trace for line in _lines_backwards(file) if (row := _row(line)))
+
+    def extend(self, plain: Sequence[Any]) -> int:
+        """Append rows as they are and return the number of the last; they are JSON-like data without secrets.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written; none of them is there then.
+        """
+        return self._traces._append(plain)
 
 
 class _Kept(NamedTuple):

@@ -25,12 +25,12 @@ _TAIL = (
     "SELECT at, kind, success, duration_s, cost, coherence_index, epoch, patched, data FROM guard_trail "
     "WHERE agent_id = ? AND seq > ? ORDER BY seq"
 )
-_CALLS = (
-    "SELECT t.seq, t.at, t.success, t.duration_s, t.cost, t.coherence_index, t.band, t.epoch, t.patched, t.task, "
-    "t.error, t.data FROM guard_trail AS t JOIN guard_agents AS a ON a.id = t.agent_id "
-    "WHERE a.agent = ? AND t.kind = 'call' AND t.seq > ? ORDER BY t.seq LIMIT ?"
+_ENTRIES = (
+    "SELECT t.kind, t.seq, t.at, t.success, t.duration_s, t.cost, t.coherence_index, t.band, t.epoch, t.patched, "
+    "t.task, t.error, t.data FROM guard_trail AS t JOIN guard_agents AS a ON a.id = t.agent_id WHERE a.agent = ? "
 )
-_NEWEST = _CALLS.replace("t.seq > ?", "t.seq < ?").replace("ORDER BY t.seq", "ORDER BY t.seq DESC")
+_TRAIL = _ENTRIES + "AND t.seq > ? ORDER BY t.seq LIMIT ?"
+_NEWEST = _ENTRIES + "AND t.kind = 'call' ORDER BY t.seq DESC LIMIT ?"
 _DECISIONS = (
     "SELECT t.seq, t.at, t.data FROM guard_trail AS t JOIN guard_agents AS a ON a.id = t.agent_id "
     "WHERE a.agent = ? AND t.kind <> 'call' ORDER BY t.seq DESC LIMIT ?"
@@ -155,14 +155,15 @@ def _row(number: int, seq: int, entry: Entry) -> tuple[object, ...]:
     return (number, seq, entry.at, "call", *told, entry.task, entry.error, data)
 
 
-def read_calls(store: Store, agent: str, *, after: int = 0, limit: int = 1000) -> list[Trace]:
-    """Return up to ``limit`` recorded calls after entry ``after``, oldest first."""
-    return [_trace(row) for row in store.fetch(_CALLS, (agent, after, limit))]
+def read_trail(store: Store, agent: str, *, after: int = 0, limit: int = 1000) -> list[Trace | Past]:
+    """Return up to ``limit`` calls and decisions after entry ``after``, oldest first."""
+    rows = store.fetch(_TRAIL, (agent, after, limit))
+    return [_trace(row) if row[0] == "call" else Past(row[1], row[2], _DECODE_DECISION(row[-1])) for row in rows]
 
 
 def newest_calls(store: Store, agent: str, limit: int) -> list[Trace]:
     """Return the newest ``limit`` recorded calls, oldest first."""
-    return [_trace(row) for row in store.fetch(_NEWEST, (agent, 2**62, limit))][::-1]
+    return [_trace(row) for row in store.fetch(_NEWEST, (agent, limit))][::-1]
 
 
 def read_decisions(store: Store, agent: str, limit: int) -> list[Past]:
@@ -171,16 +172,19 @@ def read_decisions(store: Store, agent: str, limit: int) -> list[Past]:
     return [Past(seq, at, _DECODE_DECISION(text)) for seq, at, text in rows][::-1]
 
 
-def prune_calls(store: Store, agent: str, keep: int) -> int:
-    """Remove calls that are older than the newest ``keep`` entries and counted in the kept account; return how many."""
+def prune_calls(store: Store, agent: str, keep: int, until: int | None = None) -> int:
+    """Remove calls that are older than the newest ``keep`` entries and counted in the kept account; return how many.
+
+    Entries after number ``until`` stay in any case.
+    """
     with store.transaction() as transaction:
         at = head(transaction, agent)
-        last = min(at.seq - keep, at.kept)
+        last = min(at.seq - keep, at.kept, at.seq if until is None else until)
         rows = transaction.execute(_PRUNE, (at.id, last))
     return len(rows)
 
 
 def _trace(row: tuple[Any, ...]) -> Trace:
-    seq, at, success, duration_s, cost, index, band, epoch, patched, task, error, data = row
+    _, seq, at, success, duration_s, cost, index, band, epoch, patched, task, error, data = row
     arguments = None if data is None else msgspec.json.decode(data)
     return Trace(seq, at, bool(success), duration_s, cost, index, band, epoch, bool(patched), task, error, arguments)

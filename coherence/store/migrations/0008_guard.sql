@@ -31,3 +31,11 @@ CREATE TABLE guard_trail (
   PRIMARY KEY (agent_id, seq)
 ) WITHOUT ROWID;
 CREATE INDEX guard_decisions ON guard_trail (agent_id, seq) WHERE kind <> 'call';
+
+-- How far plain files hold copies of the trails: "file" is where they are, "seq" the newest number that was written there.
+CREATE TABLE guard_copies (
+  file TEXT NOT NULL CHECK (typeof(file) = 'text' AND length(file) > 0),
+  agent_id INTEGER NOT NULL REFERENCES guard_agents (id) ON DELETE CASCADE,
+  seq INTEGER NOT NULL CHECK (typeof(seq) = 'integer' AND seq >= 1),
+  PRIMARY KEY (file, agent_id)
+) WITHOUT ROWID;

@@ -1,0 +1,64 @@
+"""A store for tests and notebooks, which leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from coherence.given import as_store
+from coherence.store.store import Store
+
+
+class TemporaryStore(Store):
+    """A store in a temporary folder of its own, which is removed by :meth:`close`; a killed process leaves it there.
+
+    SQLite's databases in memory have no write-ahead log and are not shared with forked processes, a file does both.
+
+    Raises
+    ------
+    StoreError
+        If no file can be made there.
+
+    Examples
+    --------
+    >>> with TemporaryStore() as store:
+    ...     store.path.exists()
+    True
+    >>> store.path.parent.exists()
+    False
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="coherence-")
+        self._made_by = os.getpid()
+        try:
+            super().__init__(Path(self._folder, "store.db"), synchronous="NORMAL")
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def close(self) -> None:
+        """Close the file and remove it, unless this is a forked child: the parent goes on using it."""
+        super().close()
+        if self._made_by == os.getpid():
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def open_store(store: str | Path | Store) -> Store:
+    """Return the store that a user of a guard means; ``":memory:"`` = a temporary one.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a path nor a store.
+    StoreError
+        If it cannot be opened.
+    """
+    if store == ":memory:":
+        return TemporaryStore()
+    found = as_store(store)
+    if found is None:
+        raise TypeError("store must be a path, ':memory:' or a Store, not None")
+    return found
