@@ -20,7 +20,7 @@ from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.happenings import Decision, Policy
 from coherence.guard.measuring import Measuring
-from coherence.guard.mirroring import as_plain_files
+from coherence.guard.mirroring import Mirror, as_plain_files
 from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposing import Plan
 from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
@@ -184,11 +184,10 @@ class Guard:
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, self._troubles)
-        self._runner = Runner(
-            self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s, files
-        )
+        self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
+        self._mirror = None if self.store is None or files is None else Mirror(self.store, files, self._troubles)
         self._end = weakref.finalize(
-            self, _end_quietly, self._troubles, self._runner, self.store if owns_store else None
+            self, _end_quietly, self._troubles, self._runner, self._mirror, self.store if owns_store else None
         )
 
     @property
@@ -250,6 +249,8 @@ class Guard:
             If the store cannot be written; what was recorded goes on waiting.
         """
         self._runner.flush()
+        if self._mirror is not None:
+            self._mirror.copy()
 
     def status(self, agent: str) -> Status:
         """Return how an agent stands, other processes' calls included as far as they are written."""
@@ -295,7 +296,7 @@ class Guard:
         self._runner.view(agent)
         self.flush()
         assert self.store is not None
-        return prune_calls(self.store, agent, keep, until=self._runner.copied(agent))
+        return prune_calls(self.store, agent, keep, None if self._mirror is None else self._mirror.copied(agent))
 
     def rollback(self, agent: str, why: str = "a person asked") -> bool:
         """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.
@@ -356,8 +357,8 @@ class Guard:
         """
         found = self._end.detach()
         if found is not None:
-            _, _, (_, runner, store), _ = found
-            _end(runner, store)
+            _, _, (_, runner, mirror, store), _ = found
+            _end(runner, mirror, store)
 
     def __enter__(self) -> Self:
         return self
@@ -373,18 +374,20 @@ def shown_waiting(waiting: Waiting) -> dict[str, Any]:
     return {"patch": dict(waiting.patch), "why": waiting.why, "seq": waiting.seq, "approved": waiting.approved}
 
 
-def _end(runner: Runner, store: Store | None) -> None:
+def _end(runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
     """Write everything; close the store that a guard has opened itself."""
     try:
         runner.close()
     finally:
+        if mirror is not None:
+            mirror.close()
         if store is not None:
             store.close()
 
 
-def _end_quietly(troubles: Troubles, runner: Runner, store: Store | None) -> None:
+def _end_quietly(troubles: Troubles, runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
     """End a guard that is dropped, or open when the process ends."""
     try:
-        _end(runner, store)
+        _end(runner, mirror, store)
     except Exception as error:
         troubles.add("store", error)

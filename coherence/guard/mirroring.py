@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,9 +64,16 @@ class Mirror:
         self._traces = traces
         self._troubles = troubles
         self._file = os.path.abspath(traces.path)
+        self._closed = False
+        self.begin()
+        _mirrors.add(self)
+
+    def begin(self) -> None:
+        """Start the thread, also in a forked child: the parent's stayed there."""
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="coherence-guard-files", daemon=True)
-        self._thread.start()
+        if not self._closed:
+            self._thread = threading.Thread(target=self._run, name="coherence-guard-files", daemon=True)
+            self._thread.start()
 
     def copy(self) -> None:
         """Write what the store had when this was called; what fails is counted."""
@@ -81,8 +89,13 @@ class Mirror:
         rows = self._store.fetch(_COPIED, (self._file, agent))
         return int(rows[0][0]) if rows else 0
 
-    def stop(self) -> None:
-        """End the thread, after what it is writing."""
+    def close(self) -> None:
+        """Write what is new and end."""
+        self._closed = True
+        if threading.current_thread() is self._thread:  # a guard was collected there, perhaps in the middle of a turn
+            self._stopped.set()
+            return
+        self.copy()
         self._stopped.set()
         self._thread.join()
 
@@ -150,3 +163,15 @@ def as_plain_files(given: PlainTraces | str | Path | None) -> PlainTraces | None
     if not isinstance(given, str | Path):
         raise TypeError(f"plain_files must be a path or PlainTraces, not {shown(given)}")
     return PlainTraces(given)
+
+
+_mirrors: weakref.WeakSet[Mirror] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for mirror in list(_mirrors):
+        mirror.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

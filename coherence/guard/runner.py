@@ -14,8 +14,6 @@ from coherence.given import check_name
 from coherence.guard.acting import Actor, Taken
 from coherence.guard.flushing import Flusher
 from coherence.guard.measuring import Finished, Measuring, Started
-from coherence.guard.mirroring import Mirror
-from coherence.guard.plain_files import PlainTraces
 from coherence.guard.serving import serving
 from coherence.guard.traces import Entry
 from coherence.guard.troubles import Troubles
@@ -66,8 +64,6 @@ class Runner:
         Returns wall time, Unix seconds.
     wait_s : float
         How long a call waits for the steps that follow it.
-    plain_files : PlainTraces or None
-        Where the traces are copied to.
     """
 
     def __init__(
@@ -79,7 +75,6 @@ class Runner:
         durability: Durability,
         clock: Callable[[], float],
         wait_s: float,
-        plain_files: PlainTraces | None,
     ) -> None:
         self._store = store
         self._actor = actor
@@ -88,7 +83,6 @@ class Runner:
         self._full = durability == "full"
         self._clock = clock
         self._wait_s = wait_s
-        self._plain_files = plain_files
         self._flusher: Flusher | None = None
         self._begin()
 
@@ -96,15 +90,8 @@ class Runner:
         self._pid = os.getpid()
         self._views: dict[str, View] = {}
         self._flusher = None if self._actor is None else Flusher(self._views, self._actor, self._troubles)
-        store, files = self._store, self._plain_files
-        self._mirror = None if store is None or files is None else Mirror(store, files, self._troubles)
-
-    def _begin_anew_in_child(self) -> None:
-        if self._pid != os.getpid():  # the threads, and what waits, stayed with the parent
-            self._begin()
 
     def view(self, agent: str) -> View:
-        self._begin_anew_in_child()
         view = self._views.get(agent)
         if view is None:
             if self._store is None:
@@ -168,6 +155,8 @@ class Runner:
 
     def _look(self, started: Started, call_id: str | None) -> None:
         """Note which configuration serves a call that begins."""
+        if self._pid != os.getpid():  # the threads, and what waits, stayed with the parent
+            self._begin()
         view = self.view(started.agent)
         now_s = time.monotonic()
         if now_s - view.looked_s > REFRESH_S:
@@ -208,17 +197,10 @@ class Runner:
         return nothing
 
     def flush(self) -> None:
-        """Write everything that waits, and copy it to the plain files."""
-        self._begin_anew_in_child()
+        """Write everything that waits."""
         for view in list(self._views.values()):
             if view.waits:
                 view.write(None)
-        if self._mirror is not None:
-            self._mirror.copy()
-
-    def copied(self, agent: str) -> int | None:
-        """Return the number of an agent's newest entry that the plain files have; None = there are no plain files."""
-        return None if self._mirror is None else self._mirror.copied(agent)
 
     def close(self) -> None:
         """Write everything and end; calls go on running, and are not recorded."""
@@ -226,8 +208,4 @@ class Runner:
             return
         flusher, self._flusher = self._flusher, None
         flusher.stop()
-        try:
-            self.flush()
-        finally:
-            if self._mirror is not None:
-                self._mirror.stop()
+        self.flush()

@@ -52,9 +52,15 @@ def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[
         Another program's file, a newer schema, no permission, a folder, or locked for longer than ``timeout_s``.
     """
     refuse_unusable(path)
-    if path.is_dir():
+    if path.name == ":memory:":
+        raise StoreError(path, "a store is a file, and none in memory; choose a path in a temporary folder")
+    try:
+        is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
+    except OSError as error:  # a name that is too long
+        raise StoreError(path, f"the file cannot be opened ({error.strerror})") from error
+    if is_folder:
         raise StoreError(path, "this is a folder; a store is one file")
-    if path.exists() and not path.is_file():
+    if is_other:
         raise StoreError(path, "this is no regular file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -334,7 +334,6 @@ def test_a_forked_child_copies_its_own_calls_and_none_of_the_parents(tmp_path: P
     calls(guard, 2)
 
     def child() -> str:
-        guard.flush()  # nothing of the parent's is written here
         calls(guard, 1)
         guard.flush()
         return str(guard.errors)
@@ -351,9 +350,7 @@ def test_copying_goes_on_after_a_failure_of_the_store(tmp_path: Path, path: Path
             calls(guard, 3)
             guard.flush()
         store.close()
-        mirror = Mirror(store, PlainTraces(path), guard._troubles)
-        mirror.copy()
-        mirror.stop()
+        Mirror(store, PlainTraces(path), guard._troubles).close()
         assert list(guard.errors) == ["plain files: StoreError"]
 
 

@@ -423,3 +423,14 @@ def test_a_large_store_opens_within_10_ms(tmp_path: Path) -> None:
         spans.append(time.perf_counter() - started)
         store.close()
     assert min(spans) < 0.01
+
+
+def test_a_store_in_memory_and_a_name_that_is_too_long_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="a store is a file"):
+        Store(":memory:")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store("x" * 5000)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,145 @@
+"""The store of a guard: one that leaves nothing, ones that cannot be used, and ones that break while calls go on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard
+from coherence.guard.temporary import TemporaryStore
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder in which temporary files are made."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_a_guard_in_memory_is_a_whole_one_and_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(temporary)
+    with Guard(store=":memory:") as guard, Guard(store=":memory:") as other:
+        guard.run(lambda: 1, agent="a")
+        assert (guard.status("a").calls, other.status("a").calls) == (1, 0)
+        assert len(guard.traces("a")) == 1
+        assert guard.prune("a") == 0
+    assert list(temporary.iterdir()) == []
+    dropped = Guard(store=":memory:")
+    dropped.run(lambda: 1, agent="a")
+    del dropped
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_child_leaves_the_temporary_store_of_its_parent(temporary: Path, in_child: Callable[[Any], str]) -> None:
+    with TemporaryStore() as store:
+        assert in_child(store.close) == "None"
+        assert store.path.exists()
+        assert store.fetch("SELECT count(*) FROM guard_agents") == [(0,)]
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_temporary_store_that_cannot_be_made_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(path: Path, *_: object) -> None:
+        raise StoreError(path, "the disk is full")
+
+    monkeypatch.setattr("coherence.store.store.open_store", full_disk)
+    with pytest.raises(StoreError, match="full"):
+        Guard(store=":memory:")
+    assert list(temporary.iterdir()) == []
+
+
+def broken(kind: str, path: Path) -> None:
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "text":
+        path.write_text("hello")
+    else:
+        Store(path).close()
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA user_version = 99" if kind == "newer" else "PRAGMA application_id = 7")
+        connection.close()
+
+
+@pytest.mark.parametrize("kind", ["a folder", "text", "newer", "of another program"])
+def test_what_is_no_store_is_refused_at_once_and_left_alone(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "guard.db"
+    broken(kind, path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(StoreError, match=r"guard\.db"):
+        Guard(store=path)
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert os.listdir(tmp_path) == ["guard.db"]
+
+
+@pytest.mark.parametrize("given", [None, 3, b"guard.db"])
+def test_what_is_neither_path_nor_store_is_a_type_error(given: Any) -> None:
+    with pytest.raises(TypeError, match="store must be a path"):
+        Guard(store=given)
+
+
+def test_a_folder_is_made_for_the_store(tmp_path: Path) -> None:
+    with Guard(store=tmp_path / "to" / "be" / "made.db") as guard:
+        assert guard.run(lambda: 1, agent="a").success
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
+def test_a_folder_that_becomes_read_only_costs_no_call(public_folder: Path, in_child: Callable[[Any], str]) -> None:
+    def calls_as_nobody() -> object:
+        if os.geteuid() == 0:
+            os.chown(public_folder, 65534, 65534)
+            os.setuid(65534)  # root may write everywhere
+        with Guard(store=public_folder / "guard.db") as guard:
+            results = {guard.run(lambda: 7, agent="a").result}
+            guard.flush()
+            public_folder.chmod(0o555)
+            results |= {guard.run(lambda: 7, agent=agent).result for agent in "abcabc"}
+        try:
+            Guard(store=public_folder / "other.db")
+        except StoreError as error:
+            return results, "read-only" in str(error)
+        return "opened"
+
+    assert in_child(calls_as_nobody) == "({7}, True)"
+
+
+def garbage(path: Path) -> None:
+    for file in path.parent.glob("guard.db*"):
+        file.write_bytes(b"garbage" * 3000)
+
+
+def without_table(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE guard_trail")
+    connection.close()
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+@pytest.mark.parametrize("harm", [garbage, without_table, lambda path: shutil.rmtree(path.parent)])
+def test_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any, harm: Callable[[Path], None]) -> None:
+    path = tmp_path / "made" / "guard.db"
+    guard = Guard(store=path, durability=durability)
+    guard.run(lambda: 1, agent="a")
+    guard.flush()
+    harm(path)
+    for agent in ("a", "new") * 5:
+        assert guard.run(lambda: 7, agent=agent).result == 7
+        with pytest.raises(ZeroDivisionError):
+            guard.run(lambda: 1 / 0, agent=agent)
+    try:
+        guard.close()
+    except StoreError as error:
+        assert str(path) in str(error)
+    else:
+        assert not path.exists()  # what is removed under SQLite's hands is written to, and gone, on POSIX
