@@ -113,7 +113,8 @@ class View:
                 keep_account(transaction, at, begin + len(entries), data)
         with self.lock:
             del self._waiting[: len(entries)]
-            self._stored = begin + len(entries)
+            if self._stored == begin:  # else something was lost meanwhile, and the account is to be read anew
+                self._stored = begin + len(entries)
         return True
 
     def _settle(self, decide: Callable[[Account], tuple[float, D] | None] | None) -> D | None:

@@ -8,13 +8,17 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coherence.guard import Guard
+from coherence.guard.happenings import Call
 from coherence.guard.temporary import TemporaryStore
+from coherence.guard.traces import Entry, encode_account, read_account, write_entries
+from coherence.guard.view import View
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
@@ -137,9 +141,48 @@ def test_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any, harm
         assert guard.run(lambda: 7, agent=agent).result == 7
         with pytest.raises(ZeroDivisionError):
             guard.run(lambda: 1 / 0, agent=agent)
-    try:
+    with suppress(StoreError):  # what waits cannot be written
         guard.close()
-    except StoreError as error:
-        assert str(path) in str(error)
-    else:
-        assert not path.exists()  # what is removed under SQLite's hands is written to, and gone, on POSIX
+
+
+def test_what_is_lost_while_others_are_written_is_not_counted_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 150)
+    with Store(tmp_path / "guard.db") as store:
+        view = View("a", store)
+
+        def take(count: int) -> None:
+            with view.lock:
+                for _ in range(count):
+                    view.take(Entry(1.0, Call(True, duration_s=1.0, epoch=0)))
+
+        def more_comes(*given: Any) -> None:
+            monkeypatch.undo()
+            monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 150)
+            take(70)  # 20 of which find room
+            write_entries(*given)
+
+        take(130)
+        monkeypatch.setattr("coherence.guard.view.write_entries", more_comes)
+        view.write(None)
+        assert view.lost == 50
+        take(120)
+        view.write(None)
+        take(100)
+        view.write(None)
+        assert view.account.seq == view.account.rolling.calls == 130 + 20 + 120 + 100
+        assert encode_account(read_account(store, "a")) == encode_account(view.account)
+
+
+def test_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Guard(store=tmp_path / "guard.db") as guard:
+        with monkeypatch.context() as patched:
+            patched.setattr("coherence.guard.view.View.refresh", lambda _: 1 / 0)
+            assert guard.run(lambda: 7, agent="a").result == 7
+        guard.run(lambda: 7, agent="a")
+        guard.flush()
+        assert guard.errors == {"start: ZeroDivisionError": 1}
+        assert [trace.epoch for trace in guard.traces("a")] == [-1, 0]

@@ -22,7 +22,7 @@ CREATE TABLE guard_trail (
   cost REAL CHECK (cost IS NULL OR (typeof(cost) = 'real' AND cost >= 0)),
   coherence_index REAL CHECK (coherence_index IS NULL OR (typeof(coherence_index) = 'real' AND coherence_index BETWEEN 0 AND 1)),
   band TEXT,
-  epoch INTEGER CHECK (epoch IS NULL OR (typeof(epoch) = 'integer' AND epoch >= 0)),
+  epoch INTEGER CHECK (epoch IS NULL OR (typeof(epoch) = 'integer' AND epoch >= -1)),
   patched INTEGER CHECK (patched IS NULL OR (typeof(patched) = 'integer' AND patched IN (0, 1))),
   task TEXT,
   error TEXT,
