@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TypeVar
 
 from coherence.guard.account import Account
@@ -93,8 +94,8 @@ class View:
         with self._writing:
             if decide is None and self._append():
                 return None
-            with self.lock:
-                return self._settle(decide)
+            with ExitStack() as held:
+                return self._settle(decide, held)
 
     def _append(self) -> bool:
         """Write what waits unless others wrote meanwhile; calls go on while it is written."""
@@ -117,8 +118,9 @@ class View:
                 self._stored = begin + len(entries)
         return True
 
-    def _settle(self, decide: Callable[[Account], tuple[float, D] | None] | None) -> D | None:
+    def _settle(self, decide: Callable[[Account], tuple[float, D] | None] | None, held: ExitStack) -> D | None:
         with self._store.transaction() as transaction:
+            held.enter_context(self.lock)  # until after the commit, but calls go on while others keep the store locked
             at = head(transaction, self.agent)
             account = self.account
             if at.seq != self._stored:

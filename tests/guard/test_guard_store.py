@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.happenings import Call
+from coherence.guard.happenings import Call, Decision, Declined
 from coherence.guard.temporary import TemporaryStore
 from coherence.guard.traces import Entry, encode_account, read_account, write_entries
 from coherence.guard.view import View
@@ -186,3 +187,25 @@ def test_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
         guard.flush()
         assert guard.errors == {"start: ZeroDivisionError": 1}
         assert [trace.epoch for trace in guard.traces("a")] == [-1, 0]
+
+
+def test_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> None:
+    with Store(tmp_path / "guard.db", timeout_s=60) as store:
+        view = View("a", store)
+        decided: list[Decision | None] = []
+        decision = Declined(why="nothing")
+        writer = threading.Thread(target=lambda: decided.append(view.write(lambda _: (2.0, decision))))
+        other = sqlite3.connect(store.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        writer.start()
+        while store._owner != writer.ident:  # it is about to wait for the other one
+            pass
+        assert view.lock.acquire(timeout=30)
+        view.take(Entry(1.0, Call(True, duration_s=1.0, epoch=0)))
+        view.lock.release()
+        assert decided == []
+        other.execute("ROLLBACK")
+        other.close()
+        writer.join()
+        assert decided == [decision]
+        assert store.fetch("SELECT seq, kind FROM guard_trail ORDER BY seq") == [(1, "call"), (2, "declined")]
