@@ -13,7 +13,9 @@ patch that improves.
 
 Where unpatched calls go on meanwhile, patched calls are compared with those made at the same time, block by block: with
 rates a and b bet on for a patched and an unpatched call, and m their mean over the block's calls, the bet on each call
-is at the odds of m. That is fair at each common rate of a block, so it stays valid while the rate changes for all.
+is at the odds of m. That is fair at each common rate of a block, so it stays valid while the rate changes for all. A
+block is some calls of one kind in a row and then as many of the other, or fewer if the first kind comes back: for x and
+y calls it tells as much as x y / (x + y), so it pays to wait for the whole of a slice.
 
 References
 ----------
@@ -25,6 +27,8 @@ Journal of Statistical Planning and Inference 230: blocks.
 """
 
 from __future__ import annotations
+
+from math import exp, log
 
 import msgspec
 
@@ -45,6 +49,9 @@ GIVE_WAY = 10
 LONELY = 10
 """Patched calls without an unpatched one after which none is expected any more, and the reference counts again."""
 
+MOST_WON = 500.0
+"""Natural logarithm of what a block multiplies a stake by, at most: a block may be long."""
+
 
 class Excess(msgspec.Struct):
     """Calls beyond a cut, against a baseline of which some were.
@@ -63,7 +70,8 @@ class Excess(msgspec.Struct):
     """
 
     margin: float
-    """How much more often a call may lie beyond the cut and still count as harmless, in (0, 1)."""
+    """How much more often a call may lie beyond the cut and still count as harmless, in (0, 1); at most half of what
+    lies within: where few calls succeed, to lose them all is no small harm."""
     limit: float
     """Evidence of harm that is enough."""
     beyond: float
@@ -91,7 +99,7 @@ class Excess(msgspec.Struct):
     """Patched calls beyond and within, then unpatched ones, since the last bet on such a block."""
     tolerable_beyond: float = 0.0
     tolerable_within: float = 0.0
-    """The reference, worse by the margin; both 0 = nothing is worse than it by so much."""
+    """The reference, worse by the margin; both 0 = none of it lies within, and nothing can be worse."""
 
     @classmethod
     def against(cls, *, beyond: int, within: int, margin: float, limit: float) -> Excess:
@@ -104,7 +112,7 @@ class Excess(msgspec.Struct):
     def take(self, is_beyond: bool) -> None:
         """Take in one patched call."""
         if self.same_time:
-            self._pair(is_beyond, not is_beyond, 0, 0)
+            self._pair(is_beyond, patched=True)
         elif self.within > 0.0:
             odds = (self.beyond + 1.0 + self.seen_beyond, self.within + self.seen_within)
             self.worse = _bet3(self.worse, self.worse_rates, odds, is_beyond)
@@ -121,24 +129,29 @@ class Excess(msgspec.Struct):
     def compare(self, is_beyond: bool) -> None:
         """Take in one unpatched call made meanwhile."""
         self.same_time = True
-        self._pair(0, 0, is_beyond, not is_beyond)
+        self._pair(is_beyond, patched=False)
 
-    def _pair(self, *call: int) -> None:
-        """Add a call to the block, and close it once it holds calls of both kinds."""
-        beyond, within, other_beyond, other_within = self.block = (
-            self.block[0] + call[0],
-            self.block[1] + call[1],
-            self.block[2] + call[2],
-            self.block[3] + call[3],
-        )
-        if not other_beyond + other_within:
-            if beyond + within >= LONELY:
-                self.same_time, self.block = False, (0, 0, 0, 0)
-        elif beyond + within:
-            if self.within > 0.0:
-                self._bet_block()
-            self._renew(other_beyond, other_within)
-            self.block = (0, 0, 0, 0)
+    def _pair(self, is_beyond: bool, *, patched: bool) -> None:
+        """Add a call to the block. Of two kinds that are in it, the one with more calls came first."""
+        ours, others = sum(self.block[:2]), sum(self.block[2:])
+        if ours and others and patched == (ours > others):
+            self._close()
+            ours = others = 0
+        place = 2 * (not patched) + (not is_beyond)
+        counts = [*self.block]
+        counts[place] += 1
+        self.block = counts[0], counts[1], counts[2], counts[3]
+        ours, others = ours + patched, others + (not patched)
+        if ours == others:
+            self._close()
+        elif not others and ours >= LONELY:
+            self.same_time, self.block = False, (0, 0, 0, 0)
+
+    def _close(self) -> None:
+        if self.within > 0.0:
+            self._bet_block()
+        self._renew(*self.block[2:])
+        self.block = (0, 0, 0, 0)
 
     def _bet_block(self) -> None:
         beyond, within, other_beyond, other_within = self.block
@@ -147,9 +160,9 @@ class Excess(msgspec.Struct):
         stakes = []
         for stake, rate in zip(self.worse, self.worse_rates, strict=True):
             mean = share * rate + (1.0 - share) * usual
-            won = (rate / mean) ** beyond * ((1.0 - rate) / (1.0 - mean)) ** within
-            lost = (usual / mean) ** other_beyond * ((1.0 - usual) / (1.0 - mean)) ** other_within
-            stakes.append(min(stake * won * lost, LARGEST))
+            won = beyond * log(rate / mean) + within * log((1.0 - rate) / (1.0 - mean))
+            won += other_beyond * log(usual / mean) + other_within * log((1.0 - usual) / (1.0 - mean))
+            stakes.append(min(stake * exp(min(won, MOST_WON)), LARGEST))
         self.worse = stakes[0], stakes[1], stakes[2]
         self.harm = sum(self.worse)
 
@@ -173,13 +186,12 @@ class Excess(msgspec.Struct):
         size = self.beyond + self.within + 1.0
         rate = (self.beyond + 0.5) / size
         self.same_rates = rate * SAME[0][0], rate * SAME[1][0]
-        tolerable = rate + self.margin
-        if tolerable < 1.0:  # as uncertain as the rate itself: a beta distribution of the same variance
+        tolerable = rate + min(self.margin, (1.0 - rate) / 2.0)
+        if self.within > 0.0:  # as uncertain as the rate itself: a beta distribution of the same variance
             size = max(tolerable * (1.0 - tolerable) * (size + 1.0) / (rate * (1.0 - rate)) - 1.0, 2.0)
             self.tolerable_beyond, self.tolerable_within = tolerable * size, (1.0 - tolerable) * size
         else:
             self.tolerable_beyond = self.tolerable_within = 0.0
-            self.safe = LARGEST
 
 
 def _bet3(

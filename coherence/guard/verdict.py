@@ -79,8 +79,10 @@ class Trial(msgspec.Struct):
     What the runs do not use of alpha is shared by the metrics that the baseline knows, so all tests together roll back
     a patch with a probability of at most alpha if its calls are like the baseline's, or better, and independent of
     each other. Where unpatched calls go on, patched ones are
-    compared with those of the same time, and alpha holds whatever happens to both: a bad hour of the provider is no
-    evidence against the patch. A run of failures ends where an unpatched call fails too.
+    compared with those of the same time, and alpha holds although the rate changes for both. A run of failures that
+    begins later than with the first call then counts only once an unpatched call has succeeded after its begin, and
+    ends where one fails: so a bad hour of the provider is no evidence against the patch, as far as both kinds of calls
+    are made in it. Slices of calls in turn tell less of it than calls drawn one by one.
 
     Examples
     --------
@@ -105,6 +107,8 @@ class Trial(msgspec.Struct):
     """Failures in a row now."""
     fails_from_first: bool = True
     """Whether the run began with the first call."""
+    vouched: bool = False
+    """Whether an unpatched call has succeeded since the run began."""
     verdict: Verdict = KEEP_LOOKING
 
     @classmethod
@@ -146,6 +150,7 @@ class Trial(msgspec.Struct):
             return self.verdict
         self.calls += 1
         self.run = 0 if outcome.success else self.run + 1
+        self.vouched = self.vouched and not outcome.success
         self.fails_from_first = self.fails_from_first and not outcome.success
         self.success.take(not outcome.success)
         if self.latency is not None and (value := usable(outcome.latency_s)) is not None:
@@ -157,10 +162,14 @@ class Trial(msgspec.Struct):
         self.verdict = self._decide()
         return self.verdict
 
-    def compare(self, outcome: CallOutcome) -> None:
-        """Take in one unpatched call made meanwhile; one that fails ends a run of failures as evidence."""
-        if not outcome.success:
-            self.run, self.fails_from_first = 0, False
+    def compare(self, outcome: CallOutcome) -> Verdict:
+        """Take in one unpatched call made meanwhile and return what is to be done; a decided trial stays as it is."""
+        if self.verdict.kind != "keep_looking":
+            return self.verdict
+        if outcome.success:
+            self.vouched = self.run > 0
+        else:
+            self.run, self.fails_from_first, self.vouched = 0, False, False
         self.success.compare(not outcome.success)
         if self.latency is not None and (value := usable(outcome.latency_s)) is not None:
             self.latency.compare(_rose(value, self.baseline.latency))
@@ -168,6 +177,8 @@ class Trial(msgspec.Struct):
             self.cost.compare(_rose(value, self.baseline.cost))
         if self.index is not None and (value := usable(outcome.index)) is not None:
             self.index.compare(_sank(value, self.baseline.index))
+        self.verdict = self._decide()
+        return self.verdict
 
     def _decide(self) -> Verdict:
         tests = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
@@ -209,7 +220,7 @@ class Trial(msgspec.Struct):
             why = f"no success in {self.run} patched calls, and only {before.calls} calls before"
             return Verdict("roll_back", why, "failure_run")
         length = self.first_run if begun else self.later_run
-        if length is None or self.run < length:
+        if length is None or self.run < length or not (begun or self.vouched or not self.success.same_time):
             return None
         failures = before.calls - before.successes
         limit = 1.0 / (FIRST_SHARE * self.alpha) if begun else self.most_calls / (LATER_SHARE * self.alpha)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from math import exp, lgamma, log
 from typing import Any
 
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
+from coherence.guard.excess import WORSE
 from coherence.guard.happenings import Decision, kind_of
 from coherence.guard.traces import Past, Trace
 
@@ -90,3 +93,16 @@ def kinds(history: Sequence[Past]) -> list[str]:
 
 def first(history: Sequence[Past], kind: str) -> Decision:
     return next(past.decision for past in history if kind_of(past.decision) == kind)
+
+
+def log_beta(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+@cache
+def capital(beyond: int, within: int, seen_beyond: int, seen_within: int) -> float:
+    """The closed form: a mixture of fixed rates against the beta-binomial law of the order of the calls."""
+    a, b = beyond + 1.0, float(within)
+    null = log_beta(a + seen_beyond, b + seen_within) - log_beta(a, b)
+    rates = [(a / (a + b) + moved * b / (a + b), stake) for moved, stake in WORSE]
+    return sum(stake * exp(seen_beyond * log(r) + seen_within * log(1 - r) - null) for r, stake in rates)

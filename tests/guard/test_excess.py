@@ -1,5 +1,5 @@
 from itertools import product
-from math import comb, exp, inf, lgamma, log
+from math import comb, inf
 
 import msgspec
 import pytest
@@ -7,22 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.excess import SAME, WORSE, Excess
+from guard.helpers import capital
 
 
 def begun(beyond: int, within: int, limit: float = 40.0) -> Excess:
     return Excess.against(beyond=beyond, within=within, margin=0.1, limit=limit)
-
-
-def log_beta(a: float, b: float) -> float:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
-
-
-def capital(beyond: int, within: int, seen_beyond: int, seen_within: int) -> float:
-    """The closed form: a mixture of fixed rates against the beta-binomial law of the order of the calls."""
-    a, b = beyond + 1.0, float(within)
-    null = log_beta(a + seen_beyond, b + seen_within) - log_beta(a, b)
-    rates = [(a / (a + b) + moved * b / (a + b), stake) for moved, stake in WORSE]
-    return sum(stake * exp(seen_beyond * log(r) + seen_within * log(1 - r) - null) for r, stake in rates)
 
 
 @given(st.integers(0, 60), st.integers(1, 400), st.lists(st.booleans(), max_size=80))
@@ -107,22 +96,66 @@ def test_unpatched_calls_take_the_place_of_the_baseline() -> None:
     assert excess.harm < 2  # half of the patched calls failing is what all calls do now
 
 
+def played(kinds: str, outcomes: tuple[bool, ...]) -> Excess:
+    """``p`` a patched call, ``u`` an unpatched one; true = beyond the cut."""
+    excess = begun(50, 450)
+    excess.same_time = True
+    for kind, is_beyond in zip(kinds, outcomes, strict=True):
+        if kind == "p":
+            excess.take(is_beyond)
+        else:
+            excess.compare(is_beyond)
+    return excess
+
+
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
-@pytest.mark.parametrize(("patched", "others"), [(1, 1), (1, 4), (3, 1)])
-def test_a_block_is_a_fair_bet_at_each_common_rate(patched: int, others: int, rate: float) -> None:
-    # The mean over all outcomes of a block is 1 at most.
+@pytest.mark.parametrize("kinds", ["pu", "up", "uuuup" + "u", "pppu" + "p", "uuuppp", "uuppu" + "up"])
+def test_blocks_are_a_fair_bet_at_each_common_rate(kinds: str, rate: float) -> None:
+    # The mean over all outcomes of the calls is 1 at most.
     mean = 0.0
-    for calls in product((True, False), repeat=patched + others):
-        excess = begun(50, 450)
-        excess.same_time = True
-        for call in calls[:patched]:
-            excess.take(call)
-        excess.block = (*excess.block[:2], sum(calls[patched + 1 :]), others - 1 - sum(calls[patched + 1 :]))
-        if others > 1:  # as if the patched call were the last one of the block
-            assert excess.harm == 1.0
-        excess.compare(calls[patched])
-        mean += rate ** sum(calls) * (1 - rate) ** (patched + others - sum(calls)) * excess.harm
-    assert 0.3 < mean <= 1.0
+    for calls in product((True, False), repeat=len(kinds)):
+        mean += rate ** sum(calls) * (1 - rate) ** (len(calls) - sum(calls)) * played(kinds, calls).harm
+    assert 0.2 < mean <= 1.0 + 1e-12
+
+
+def test_a_block_is_a_slice_of_each_kind() -> None:
+    # One bet on ten unpatched calls, one of them beyond, and then ten patched ones, four of them beyond.
+    slices = (*[False] * 9, True), (*[False] * 6, *[True] * 4)
+    before = begun(50, 450)
+    usual, expected = 50.5 / 501, 0.0
+    for rate, stake in zip(before.worse_rates, before.worse, strict=True):
+        mean = (rate + usual) / 2
+        won = (rate / mean) ** 4 * ((1 - rate) / (1 - mean)) ** 6
+        expected += stake * won * (usual / mean) * ((1 - usual) / (1 - mean)) ** 9
+    assert played("u" * 10 + "p" * 9, slices[0] + slices[1][:-1]).harm == 1.0
+    whole = played("u" * 10 + "p" * 10, slices[0] + slices[1])
+    assert whole.harm == pytest.approx(expected, rel=1e-12)
+    assert whole.block == (0, 0, 0, 0)
+    assert expected > 1.5
+    # The other order, and slices that are interrupted, as far as they are the same.
+    assert played("p" * 9 + "u" * 9, (*[True] * 9, *[False] * 9)).harm > 100
+    cut = played("u" * 10 + "p" * 9 + "u", (*slices[0], *slices[1][:-1], True))
+    assert cut.harm != 1.0
+    assert cut.block == (0, 0, 1, 0)
+
+
+def test_long_blocks_stay_finite() -> None:
+    for ours, others in ((True, False), (False, True), (True, True), (False, False)):
+        excess = begun(1, 1_000_000)
+        for _ in range(3):
+            for _ in range(5_000):
+                excess.compare(others)
+            for _ in range(5_000):
+                excess.take(ours)
+        assert 0.0 <= excess.harm < inf
+
+
+@pytest.mark.parametrize("beyond", [450, 475, 499])
+def test_where_few_calls_succeed_losing_them_all_is_not_shown_harmless(beyond: int) -> None:
+    excess = begun(beyond, 500 - beyond)
+    for _ in range(2_000):
+        excess.take(True)
+        assert excess.safe < 20
 
 
 def test_without_unpatched_calls_the_reference_counts_again() -> None:

@@ -1,4 +1,5 @@
 import math
+import random
 from itertools import product
 
 import msgspec
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
 from coherence.guard.verdict import Trial, Verdict
+from guard.helpers import capital
 
 GOOD = CallOutcome(True, 1.0, 1.0, 0.9)
 BAD = CallOutcome(False, 1.0, 1.0, 0.9)
@@ -75,6 +77,37 @@ def test_all_shares_together_are_alpha() -> None:
         tests = [test for test in (trial.success, trial.latency, trial.cost, trial.index) if test is not None]
         assert sum(1 / test.limit for test in tests) + used == pytest.approx(alpha)
         assert trial.success.limit == pytest.approx(tests[1].limit / 2)
+
+
+def ever_rolled_back(known: Baseline, rate: float) -> float:
+    """The exact probability that calls failing at a rate are ever rolled back, of all walks of 60 calls."""
+    trial = Trial.begin(known, most_calls=60)
+    first, later = trial.first_run or 99, trial.later_run or 99
+    at, total = {(0, 0, True): 1.0}, 0.0
+    for calls in range(1, 61):
+        after: dict[tuple[int, int, bool], float] = {}
+        for (failures, run, begun), chance in at.items():
+            for failed, part in ((True, rate), (False, 1 - rate)):
+                state = (failures + failed, (run + 1) * failed, begun and failed)
+                after[state] = after.get(state, 0.0) + chance * part
+        at = {}
+        for (failures, run, begun), chance in after.items():
+            seen = known.calls - known.successes, known.successes, failures, calls - failures
+            if capital(*seen) >= trial.success.limit or run >= (first if begun else later):
+                total += chance
+            else:
+                at[failures, run, begun] = chance
+    return total
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.8])
+def test_no_test_and_no_run_rolls_back_too_often_although_limits_follow_from_the_baseline(rate: float) -> None:
+    # Nothing is simulated: all baselines of 15 calls, then all walks of 60 patched calls at the same rate.
+    total = 0.0
+    for failures in range(15):  # with no success there is nothing to lose
+        chance = math.comb(15, failures) * rate**failures * (1 - rate) ** (15 - failures)
+        total += chance * ever_rolled_back(Baseline(15, 15 - failures), rate)
+    assert 0 < total <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -172,6 +205,74 @@ def test_numbers_that_are_none_are_passed_over(value: float | None) -> None:
     assert trial.latency is not None
     assert (trial.calls, trial.latency.seen_beyond + trial.latency.seen_within) == (1, 0)
     assert trial.latency.frozen == 500
+
+
+@pytest.mark.parametrize("length", [6, 8, 10])
+def test_an_outage_within_a_slice_of_patched_calls_is_not_the_patch(length: int) -> None:
+    trial = Trial.begin(baseline())
+    assert trial.later_run == 6
+    play(trial, "+" * 10)
+    for _ in range(10):
+        trial.compare(GOOD)
+    assert play(trial, "+" * (10 - length) + "-" * length).kind == "keep_looking"
+    assert trial.compare(BAD).kind == "keep_looking"  # unpatched calls fail too
+    for _ in range(9):
+        assert trial.compare(GOOD).kind == "keep_looking"
+
+
+def test_a_run_counts_once_an_unpatched_call_has_succeeded() -> None:
+    sliced, drawn, alone = (Trial.begin(baseline()) for _ in range(3))
+    for trial in (sliced, drawn, alone):
+        play(trial, "+" * 10)
+        for _ in range(3):
+            trial.compare(GOOD)
+    play(sliced, "-" * 6)
+    assert sliced.verdict.kind == "keep_looking"
+    verdict = sliced.compare(GOOD)
+    assert (verdict.kind, verdict.metric) == ("roll_back", "failure_run")
+    assert sliced.compare(BAD) is verdict  # and stays so
+    for _ in range(6):
+        drawn.compare(GOOD)
+        assert drawn.verdict.kind == "keep_looking"
+        play(drawn, "-")
+    assert drawn.verdict.kind == "roll_back"
+    play(alone, "-" * 3 + "+" + "-" * 8)  # nine patched calls since the last block
+    assert alone.verdict.kind == "keep_looking"
+    assert play(alone, "-").kind == "roll_back"
+
+
+@pytest.mark.parametrize(("successes", "calls"), [(25, 500), (5, 500), (1, 50)])
+def test_an_agent_that_hardly_ever_succeeds_is_not_shown_harmless_by_failures(successes: int, calls: int) -> None:
+    trial = Trial.begin(Baseline(calls, successes))
+    verdict = play(trial, "-" * 300)
+    assert verdict.kind == "roll_back" or verdict.why == "no evidence of harm in 300 patched calls"
+
+
+def sliced(seed: int, rate: float, *, outage: bool = False) -> list[Verdict]:
+    """Verdicts on 100 patches that succeed at a rate, beside calls at 0.9, in slices of ten calls in turn."""
+    chance, found = random.Random(seed), []
+    for _ in range(100):
+        trial = Trial.begin(baseline())
+        down = chance.randrange(20, 80)
+        for call in range(700):
+            up = not (outage and down <= call < down + 80)
+            patched = call // 10 % 2 == 0
+            outcome = GOOD if up and chance.random() < (rate if patched else 0.9) else BAD
+            verdict = trial.take(outcome) if patched else trial.compare(outcome)
+            if verdict.kind != "keep_looking":
+                break
+        found.append(verdict)
+    return found
+
+
+def rolled_back(verdicts: list[Verdict]) -> int:
+    return sum(verdict.kind == "roll_back" for verdict in verdicts)
+
+
+def test_slices_of_calls_find_harm_and_outlast_an_outage() -> None:
+    assert rolled_back(sliced(1, 0.75)) > 90  # 99 % over 400
+    assert rolled_back(sliced(2, 0.9)) < 11  # 5 % are 5; 11 or more have a probability of 1.1 % then
+    assert rolled_back(sliced(3, 0.9, outage=True)) < 35  # an outage that ends or begins between two slices is seen
 
 
 OUTCOMES = st.builds(
