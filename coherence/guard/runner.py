@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -89,9 +90,11 @@ class Runner:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._views: dict[str, View] = {}
+        self._left: SimpleQueue[tuple[Started, float, BaseException | None]] = SimpleQueue()
         self._flusher = None if self._actor is None else Flusher(self._views, self._actor, self._troubles)
 
     def view(self, agent: str) -> View:
+        self._take_left()
         view = self._views.get(agent)
         if view is None:
             if self._store is None:
@@ -145,13 +148,28 @@ class Runner:
         duration_s: float | None = None,
         result: Any = None,
         error: BaseException | None = None,
+        wait: bool = True,
     ) -> None:
         """End what has been begun; for :meth:`wrap`."""
         if error is not None:
             finished = self._measuring.failed(started, error, duration_s)
         else:
             finished = self._measuring.returned(started, result, duration_s)
-        self._finish(started, finished, wait=True)
+        self._finish(started, finished, wait=wait)
+
+    def leave(self, started: Started, duration_s: float, error: BaseException | None) -> None:
+        """End what has been begun where no lock may be waited for; it is recorded with what comes next."""
+        self._left.put((started, duration_s, error))
+
+    def _take_left(self) -> None:
+        found = []
+        while not self._left.empty():
+            try:
+                found.append(self._left.get_nowait())
+            except Empty:  # another thread was faster
+                break
+        for started, duration_s, error in found:
+            self.record(started, duration_s=duration_s, error=error, wait=False)
 
     def _look(self, started: Started, call_id: str | None) -> None:
         """Note which configuration serves a call that begins."""
@@ -198,6 +216,7 @@ class Runner:
 
     def flush(self) -> None:
         """Write everything that waits."""
+        self._take_left()
         for view in list(self._views.values()):
             if view.waits:
                 view.write(None)
@@ -206,6 +225,7 @@ class Runner:
         """Write everything and end; calls go on running, and are not recorded."""
         if self._flusher is None or self._pid != os.getpid():  # what waits in a forked child is the parent's
             return
+        self._take_left()
         flusher, self._flusher = self._flusher, None
         flusher.stop()
         self.flush()

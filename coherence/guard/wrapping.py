@@ -21,19 +21,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
     """Return a callable of the same kind that records each call of ``fn``."""
+    if isinstance(fn, staticmethod | classmethod):  # in a class body, above which the decorator stands
+        return type(fn)(wrapped(runner, fn.__func__, agent, task))
     if not callable(fn):
         raise TypeError(f"wrap takes a callable, not {type(fn).__name__}")
     name = task if task is not None else str(getattr(fn, "__qualname__", type(fn).__name__))
-    called = fn if inspect.isroutine(fn) else getattr(fn, "__call__", fn)  # noqa: B004 - its kind, not whether it is one
+    method = getattr(type(fn), "__call__", None)  # noqa: B004 - its kind, not whether it is one
 
     def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Started:
         return runner.start(agent, name, {"args": tagged(args), "kwargs": tagged(kwargs)})
 
-    if inspect.isasyncgenfunction(called):
+    if inspect.isasyncgenfunction(fn) or inspect.isasyncgenfunction(method):
 
         @functools.wraps(fn)
         async def agenerator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            run = _Running(runner, start(args, kwargs))
+            run = _Running(runner, start(args, kwargs), waits=False)
             inner = fn(*args, **kwargs)
             step = functools.partial(anext, inner)
             while True:
@@ -56,11 +58,11 @@ def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
 
         return agenerator  # type: ignore[return-value]
 
-    if inspect.isgeneratorfunction(called):
+    if inspect.isgeneratorfunction(fn) or inspect.isgeneratorfunction(method):
 
         @functools.wraps(fn)
         def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            run = _Running(runner, start(args, kwargs))
+            run = _Running(runner, start(args, kwargs), waits=True)
             inner = fn(*args, **kwargs)
             step = functools.partial(next, inner)
             while True:
@@ -83,7 +85,7 @@ def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
 
         return generator  # type: ignore[return-value]
 
-    if inspect.iscoroutinefunction(called):
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(method):
 
         @functools.wraps(fn)
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
@@ -101,9 +103,10 @@ def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
 class _Running:
     """A generator under way: what it did takes the time that was spent in it, not in who reads it."""
 
-    def __init__(self, runner: Runner, started: Started) -> None:
+    def __init__(self, runner: Runner, started: Started, *, waits: bool) -> None:
         self._runner = runner
         self._started = started
+        self._waits = waits
         self._spent_s = 0.0
 
     @contextmanager
@@ -116,25 +119,33 @@ class _Running:
             self._spent_s += time.perf_counter() - began_s
 
     def returned(self, result: Any) -> None:
-        self._runner.record(self._started, result=result, duration_s=self._spent_s)
+        self._runner.record(self._started, result=result, duration_s=self._spent_s, wait=self._waits)
 
     def failed(self, error: BaseException) -> None:
-        self._runner.record(self._started, error=error, duration_s=self._spent_s)
+        self._runner.record(self._started, error=error, duration_s=self._spent_s, wait=self._waits)
 
     def closed(self, inner: Generator[Any, Any, Any]) -> None:
+        error: BaseException | None = None
         try:
             with self.timed():
                 inner.close()
-        except BaseException as error:
-            self.failed(error)
+        except BaseException as raised:
+            error = raised
             raise
-        self.returned(None)
+        finally:
+            self._left(error)
 
     async def aclosed(self, inner: AsyncGenerator[Any, Any]) -> None:
+        error: BaseException | None = None
         try:
             with self.timed():
                 await inner.aclose()
-        except BaseException as error:
-            self.failed(error)
+        except BaseException as raised:
+            error = raised
             raise
-        self.returned(None)
+        finally:
+            self._left(error)
+
+    def _left(self, error: BaseException | None) -> None:
+        """Leave the record for later: a collector of garbage may close a generator while this thread holds a lock."""
+        self._runner.leave(self._started, self._spent_s, error)

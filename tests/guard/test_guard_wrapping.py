@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import gc
 import inspect
+import threading
+import time
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
@@ -163,6 +167,46 @@ def test_a_generator_that_raises_or_is_closed_early(path: Path) -> None:
         assert [trace.success for trace in guard.traces("a")] == [False, True]
 
 
+def test_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
+    with Guard(store=path) as guard:
+        wrapped = guard.wrap(agent="a")(counting)
+
+        def drop() -> None:
+            running: list[Any] = [wrapped(3)]
+            next(running[0])
+            running.append(running)  # only the collector finds it
+
+        for _ in range(2_000):
+            drop()
+        view = guard._runner.view("a")
+
+        def collect() -> None:
+            with view.lock:  # as if the collector came by while this thread records a call
+                gc.collect()
+
+        thread = threading.Thread(target=collect, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert guard.status("a").calls == 2_000
+        assert guard.errors == {}
+
+
+def test_a_generator_that_fails_when_it_is_closed(path: Path) -> None:
+    def agent() -> Generator[int, None, None]:
+        try:
+            yield 1
+        finally:
+            raise Boom("while closing")
+
+    with Guard(store=path) as guard:
+        running = guard.wrap(agent="a")(agent)()
+        next(running)
+        with pytest.raises(Boom):
+            running.close()
+        assert [trace.error for trace in guard.traces("a")] == ["Boom: while closing"]
+
+
 def test_a_generators_duration_is_not_its_readers(path: Path) -> None:
     with Guard(store=path) as guard:
         now = [0.0]
@@ -218,6 +262,93 @@ def test_async_generators(path: Path) -> None:
         asyncio.run(main(guard))
         assert [trace.success for trace in guard.traces("a")] == [True, False, True, True]
     assert events == ["None", "closed", "None", "closed", "closed", "x", "closed"]
+
+
+def test_steps_after_an_async_generator_that_fails_leave_the_loop_free(path: Path) -> None:
+    free = threading.Event()
+
+    class Waits(Proposes):
+        def analyze(self, **given: Any) -> Any:
+            return super().analyze(**given) if free.wait(5) else None
+
+    async def fails() -> AsyncGenerator[int, None]:
+        yield 1
+        raise Boom("no")
+
+    async def main(guard: Guard) -> None:
+        for _ in range(2):
+            with pytest.raises(Boom):
+                async for _ in guard.wrap(agent="a")(fails)():
+                    pass
+        free.set()  # would come too late, had the second failure waited for the strategy
+
+    memory, proposes = Memory(), Waits({"level": 2})
+    with Guard(
+        store=path, strategy=proposes, config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0), wait_s=30
+    ) as guard:
+        asyncio.run(main(guard))
+        for _ in range(1_000):
+            if memory.applied:
+                break
+            time.sleep(0.01)
+        assert memory.applied == [{"level": 2}]
+
+
+class Agent:
+    def __init__(self, name: str = "x") -> None:
+        self.name = name
+
+    async def __call__(self) -> str:
+        return self.name
+
+
+def test_methods_of_every_kind_partials_and_objects(path: Path) -> None:
+    async def echo(value: int) -> int:
+        return value
+
+    async def stream(limit: int) -> AsyncGenerator[int, None]:
+        for number in range(limit):
+            yield number
+
+    with Guard(store=path) as guard:
+        wrap = guard.wrap(agent="a")
+
+        class Methods:
+            @wrap
+            async def plain(self, value: int) -> int:
+                return value
+
+            @wrap
+            @staticmethod
+            async def static(value: int) -> int:
+                return value
+
+            @wrap
+            @classmethod
+            def of(cls, value: int) -> tuple[type, int]:
+                return cls, value
+
+            @staticmethod
+            @wrap
+            def inner(value: int) -> int:
+                return value
+
+        class Heir(Methods):
+            pass
+
+        methods = Heir()
+        for fn in (methods.plain, methods.static, Heir.static, wrap(functools.partial(echo)), wrap(echo)):
+            assert inspect.iscoroutinefunction(fn)
+            assert asyncio.run(fn(7)) == 7
+        assert (Heir.of(7), methods.of(7), methods.inner(7)) == ((Heir, 7), (Heir, 7), 7)
+        assert inspect.signature(methods.plain) == inspect.signature(Heir().plain)
+        assert str(inspect.signature(wrap(echo))) == "(value: 'int') -> 'int'"
+        assert list(wrap(functools.partial(counting, 2))()) == [0, 1]
+        assert inspect.isasyncgenfunction(wrap(functools.partial(stream, 2)))
+        assert wrap(Agent)("y").name == "y"  # a class: its calls make objects
+        assert asyncio.run(wrap(Agent())()) == "x"
+        assert guard.status("a").calls == 11
+        assert guard.errors == {}
 
 
 def test_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path) -> None:
