@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean, pvariance
 
 import msgspec
 
@@ -12,9 +11,6 @@ from coherence.plain import check_count
 WINDOW = 500
 """Calls that are kept. A loss of 15 points from 0.9 is found after 37 patched calls (one in ten: 113 or more); with a
 baseline of 200 calls after 44 (181)."""
-
-LEAST_S = 1e-6
-"""Latencies below it, in seconds, count as it: their logarithm has no meaning."""
 
 
 class CallOutcome(msgspec.Struct, frozen=True):
@@ -34,9 +30,6 @@ class Spread(msgspec.Struct, frozen=True):
 
     known: int
     """Values, 1 or more."""
-    mean: float
-    variance: float
-    """Of the values themselves, not an estimate for others."""
     cut: float
     """The value between the better two thirds and the rest: itself one of the values."""
     within: int
@@ -59,7 +52,7 @@ class Baseline(msgspec.Struct, frozen=True):
     calls: int = 0
     successes: int = 0
     latency: Spread | None = None
-    """Mean and variance are those of the natural logarithm of seconds; the cut is in seconds."""
+    """In seconds."""
     cost: Spread | None = None
     index: Spread | None = None
 
@@ -136,9 +129,9 @@ def summary(calls: list[CallOutcome]) -> Baseline:
     return Baseline(
         calls=len(calls),
         successes=sum(call.success for call in calls),
-        latency=_spread(latencies, [math.log(max(value, LEAST_S)) for value in latencies]),
-        cost=_spread(costs, costs),
-        index=_spread(indexes, indexes, rising=False),
+        latency=_spread(latencies),
+        cost=_spread(costs),
+        index=_spread(indexes, rising=False),
     )
 
 
@@ -147,10 +140,10 @@ def usable(value: float | None) -> float | None:
     return value if value is not None and 0.0 <= value < math.inf else None
 
 
-def _spread(values: list[float], measured: list[float], *, rising: bool = True) -> Spread | None:
+def _spread(values: list[float], *, rising: bool = True) -> Spread | None:
     if not values:
         return None
     rank = -(-2 * (len(values) + 1) // 3)  # rounded up: the share beyond it is a third on average, or a bit less
     rank = min(rank, len(values))
     cut = sorted(values, reverse=not rising)[rank - 1]
-    return Spread(len(values), fmean(measured), pvariance(measured), float(cut), rank)
+    return Spread(len(values), float(cut), rank)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.baseline import LEAST_S, Baseline, CallOutcome, Recent
+from coherence.guard.baseline import Baseline, CallOutcome, Recent, Spread
 
 
 def recent(pattern: str, window: int = 500) -> Recent:
@@ -65,11 +65,9 @@ def test_values_are_summed_up() -> None:
     assert baseline.latency is not None
     assert baseline.cost is not None
     assert baseline.index is not None
-    # log2 is 0 to 4, mean 2, variance 2; two thirds of 5 + 1 = the 4th from the good end
-    assert baseline.latency.mean == pytest.approx(2 * math.log(2))
-    assert baseline.latency.variance == pytest.approx(2 * math.log(2) ** 2)
+    # two thirds of 5 + 1 = the 4th from the good end
     assert (baseline.latency.cut, baseline.latency.within, baseline.latency.known) == (8.0, 4, 5)
-    assert (baseline.cost.mean, baseline.cost.cut) == (6.2, 8.0)
+    assert (baseline.cost.cut, baseline.cost.within) == (8.0, 4)
     assert (baseline.index.cut, baseline.index.within) == (2 / 16, 4)  # from the high end
 
 
@@ -80,12 +78,13 @@ def test_what_is_no_number_is_not_known(value: float | None) -> None:
     assert calls.freeze() == Baseline(1, 1)
 
 
-def test_a_latency_of_nothing_has_a_logarithm() -> None:
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1.7e308])
+def test_the_smallest_and_largest_values_are_values(value: float) -> None:
     calls = Recent()
-    calls.take(CallOutcome(True, latency_s=0.0))
+    for _ in range(3):
+        calls.take(CallOutcome(True, value, value, value))
     baseline = calls.freeze()
-    assert baseline.latency is not None
-    assert (baseline.latency.mean, baseline.latency.cut) == (math.log(LEAST_S), 0.0)
+    assert (baseline.latency, baseline.cost, baseline.index) == (Spread(3, value, 3),) * 3
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1e6)), max_size=40), st.integers(0, 39), st.integers(0, 6))
