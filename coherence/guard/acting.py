@@ -219,7 +219,7 @@ class Actor:
             "success_rate": summary.success_rate,
             "consecutive_failures": float(in_row),
             "mean_latency_s": summary.latency_mean_s,
-            "cost": summary.cost,
+            "total_cost": summary.cost,
             "coherence_index": summary.index_mean,
         }
         if self.plan.measures is not None:

@@ -47,8 +47,9 @@ class Strategy(Protocol):
         traces : sequence of Trace
             Its newest calls, at most 100, oldest first.
         before_metrics : mapping
-            What they are like: ``calls``, ``success_rate``, ``consecutive_failures``, ``mean_latency_s``, ``cost``,
-            ``coherence_index``, and what the guard's ``measures`` returns.
+            What they are like: ``calls``, ``success_rate``, ``consecutive_failures``, ``mean_latency_s``,
+            ``total_cost`` (of these calls, in the unit of ``cost_of``), ``coherence_index``, and what the
+            guard's ``measures`` returns.
         """
         ...
 

@@ -17,6 +17,9 @@ is at the odds of m. That is fair at each common rate of a block, so it stays va
 block is some calls of one kind in a row and then as many of the other, or fewer if the first kind comes back: for x and
 y calls it tells as much as x y / (x + y), so it pays to wait for the whole of a slice.
 
+That a patch does no harm is bet on in the same way against the reference made worse by the margin, with a beta
+distribution of the same variance. Of that side the error is simulated, and not derived.
+
 References
 ----------
 Wilks (1941), Determination of sample sizes for setting tolerance limits, Annals of Mathematical Statistics 12(1): the

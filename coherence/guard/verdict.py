@@ -187,7 +187,7 @@ class Trial(msgspec.Struct):
             if test is not None:
                 if test.harm >= test.limit:
                     return self._worse(metric, test)
-                shown = shown and test.within > 0.0 and test.safe >= 1.0 / self.alpha
+                shown = shown and test.safe >= 1.0 / self.alpha
         if self.run and (failing := self._failing()):
             return failing
         if shown:

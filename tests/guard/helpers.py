@@ -99,10 +99,17 @@ def log_beta(a: float, b: float) -> float:
     return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
+def mixture(
+    rates: Sequence[tuple[float, float]], null: tuple[float, float], seen_beyond: int, seen_within: int
+) -> float:
+    """The capital of bets on fixed rates, each with its stake, at the odds of a beta distribution."""
+    odds = log_beta(null[0] + seen_beyond, null[1] + seen_within) - log_beta(*null)
+    return sum(stake * exp(seen_beyond * log(r) + seen_within * log(1 - r) - odds) for r, stake in rates)
+
+
 @cache
 def capital(beyond: int, within: int, seen_beyond: int, seen_within: int) -> float:
-    """The closed form: a mixture of fixed rates against the beta-binomial law of the order of the calls."""
+    """The closed form of the evidence of harm: the beta-binomial law of the calls, in any order."""
     a, b = beyond + 1.0, float(within)
-    null = log_beta(a + seen_beyond, b + seen_within) - log_beta(a, b)
     rates = [(a / (a + b) + moved * b / (a + b), stake) for moved, stake in WORSE]
-    return sum(stake * exp(seen_beyond * log(r) + seen_within * log(1 - r) - null) for r, stake in rates)
+    return mixture(rates, (a, b), seen_beyond, seen_within)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.excess import SAME, WORSE, Excess
-from guard.helpers import capital
+from guard.helpers import capital, mixture
 
 
 def begun(beyond: int, within: int, limit: float = 40.0) -> Excess:
@@ -65,6 +65,17 @@ def test_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
         needed.append(seen)
         assert excess.harm < 1
     assert needed[1] < needed[0] < 150
+
+
+@pytest.mark.parametrize(("beyond", "within", "tolerable"), [(50, 450, 50.5 / 501 + 0.1), (475, 25, 1 - 12.75 / 501)])
+def test_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int, tolerable: float) -> None:
+    excess = begun(beyond, within)
+    for call in range(60):
+        excess.take(call % 12 == 0)
+    rate = (beyond + 0.5) / 501  # variance of a beta distribution: rate (1 - rate) / (size + 1)
+    size = tolerable * (1 - tolerable) * 502 / (rate * (1 - rate)) - 1
+    rates = [(rate * times, stake) for times, stake in SAME]
+    assert excess.safe == pytest.approx(mixture(rates, (tolerable * size, (1 - tolerable) * size), 5, 55), rel=1e-9)
 
 
 def test_calls_at_the_margin_are_not_shown_harmless() -> None:

@@ -186,6 +186,67 @@ def test_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
     assert beside.verdict.kind != "roll_back"
 
 
+@pytest.mark.parametrize(
+    ("slow", "metric"),
+    [
+        (CallOutcome(True, 5.0, 1.0, 0.9), "latency"),
+        (CallOutcome(True, 1.0, 5.0, 0.9), "cost"),
+        (CallOutcome(True, 1.0, 1.0, 0.2), "index"),
+    ],
+)
+def test_what_gets_worse_for_all_calls_is_not_the_patch(slow: CallOutcome, metric: str) -> None:
+    alone, beside = Trial.begin(baseline()), Trial.begin(baseline())
+    for _ in range(100):
+        beside.compare(slow)
+        beside.take(slow)
+        alone.take(slow)
+    assert (alone.verdict.kind, alone.verdict.metric) == ("roll_back", metric)
+    assert beside.verdict.kind == "keep_looking"
+
+
+def constant(latency_s: float, cost: float) -> Baseline:
+    recent = Recent()
+    for _ in range(100):
+        recent.take(CallOutcome(True, latency_s, cost))
+    return recent.freeze()
+
+
+@pytest.mark.parametrize(("latency_s", "cost"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)])
+def test_values_that_never_change_are_no_worse_and_any_rise_of_them_is(latency_s: float, cost: float) -> None:
+    same = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, cost))
+    assert same.why.startswith("shown harmless")
+    dearer = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, 1.2 * cost + 0.01))
+    assert (dearer.kind, dearer.metric) == ("roll_back", "cost")
+
+
+def test_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any_more_is_not_shown() -> None:
+    new = play(Trial.begin(Baseline(500, 450)), "+" * 300, CallOutcome(True, 9.0, 9.0, 0.1))
+    assert new.why.startswith("shown harmless")
+    half = Trial.begin(baseline())
+    for call in range(300):
+        half.take(GOOD if call % 2 else CallOutcome(True, 1.0, 1.0))
+    assert half.verdict.why.startswith("shown harmless")
+    assert half.index is not None
+    assert half.index.seen_within == half.calls // 2
+    gone = play(Trial.begin(baseline()), "+" * 300, CallOutcome(True, 1.0, 1.0))
+    assert gone.why == "no evidence of harm in 300 patched calls"
+
+
+def test_faster_but_wrong_is_rolled_back() -> None:
+    trial = Trial.begin(baseline())
+    for call in range(300):
+        trial.take(CallOutcome(call % 3 == 0, 0.01, 0.01, 0.9))
+    assert (trial.verdict.kind, trial.verdict.metric, trial.calls) == ("roll_back", "success", 6)
+
+
+def test_a_success_that_vouched_for_an_earlier_run_does_not_vouch_for_the_next() -> None:
+    trial = Trial.begin(baseline())
+    play(trial, "+" * 10 + "-")
+    trial.compare(GOOD)
+    assert play(trial, "+" + "-" * 6).kind == "keep_looking"
+    assert trial.compare(GOOD).metric == "failure_run"
+
+
 def test_an_unpatched_failure_ends_a_run() -> None:
     trial = Trial.begin(baseline(300))
     play(trial, "-" * 4)

@@ -26,12 +26,12 @@ def two_windows(traces: Sequence[Any]) -> tuple[Window, Window | None]:
     Parameters
     ----------
     traces : sequence
-        Calls, oldest first, of which the newest 40 count: mappings or objects with ``success`` (bool), ``latency_s``,
+        Calls, oldest first, of which the newest 40 count: mappings or objects with ``success`` (bool), ``duration_s``,
         ``cost``, ``index`` (the coherence index) and ``metrics`` (measure -> value), each of which may be missing.
 
     Examples
     --------
-    >>> calls = [{"success": True, "latency_s": 1.0}] * 5 + [{"success": False, "latency_s": 1.5}] * 5
+    >>> calls = [{"success": True, "duration_s": 1.0}] * 5 + [{"success": False, "duration_s": 1.5}] * 5
     >>> later, earlier = two_windows(calls)
     >>> later["success_rate"], later["latency_ratio"], earlier["success_rate"], earlier["latency_ratio"]
     (0.0, 1.5, 1.0, 1.0)
@@ -40,7 +40,7 @@ def two_windows(traces: Sequence[Any]) -> tuple[Window, Window | None]:
     half = len(newest) // 2 if len(newest) >= 2 * LEAST else 0
     before, after = newest[:half], newest[half:]
     later, earlier = _measures(after), _measures(before)
-    for ratio, field in (("latency_ratio", "latency_s"), ("cost_ratio", "cost")):
+    for ratio, field in (("latency_ratio", "duration_s"), ("cost_ratio", "cost")):
         old, new = (_median(calls, field) for calls in (before, after))
         if old and new is not None:
             later[ratio], earlier[ratio] = min(new / old, 1e6), 1.0

@@ -27,7 +27,7 @@ ROUTER = StateRouter()
 
 class Call(msgspec.Struct):
     success: bool
-    latency_s: float | None = None
+    duration_s: float | None = None
     index: float | None = None
 
 
@@ -47,7 +47,7 @@ def test_every_state_is_reached_from_calls_alone(code: str) -> None:
         for name, term in TERMS[line].items()
         if name not in GUARDS
     }
-    call = {"success": code[0] == "1", "latency_s": 1.0, "metrics": metrics}
+    call = {"success": code[0] == "1", "duration_s": 1.0, "metrics": metrics}
     assert diagnose([call] * 20).code == code
 
 
@@ -66,7 +66,7 @@ def test_a_bad_time_that_turns_good_rises() -> None:
 
 
 def test_calls_that_become_slower_and_dearer_weaken_efficiency() -> None:
-    fast, slow = {"success": True, "latency_s": 1.0, "cost": 0.01}, {"success": True, "latency_s": 2.5, "cost": 0.01}
+    fast, slow = {"success": True, "duration_s": 1.0, "cost": 0.01}, {"success": True, "duration_s": 2.5, "cost": 0.01}
     assert diagnose([fast] * 10 + [slow] * 10).lines[1].score == 0.25  # terms 0 and 1
     assert diagnose([fast] * 20).lines[1].score == 1.0
 
@@ -114,7 +114,7 @@ JUNK = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.sampled_from(["success", "latency_s", "cost", "index", "metrics", "pressure"]), inner, max_size=5
+            st.sampled_from(["success", "duration_s", "cost", "index", "metrics", "pressure"]), inner, max_size=5
         ),
     ),
     max_leaves=20,
