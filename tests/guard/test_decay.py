@@ -101,6 +101,29 @@ def test_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> N
     assert watch.success.expected == pytest.approx(0.1, abs=0.02)
 
 
+def test_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_is_learned() -> None:
+    mean = 51 / 502  # a beta distribution of 51 and 451
+    assert Chart.of(50, 500, 10_000).expected == pytest.approx(mean + 0.5 * math.sqrt(mean * (1 - mean) / 503))
+    chart = Chart.of(1, 10, 10_000)
+    expected = [chart.expected]
+    for call in range(1, 500):
+        chart.take(call % 10 == 0)
+        if chart.expected != expected[-1]:
+            expected.append(chart.expected)
+    # Anew at 20, 40, 80, 160, 320 and 500 calls, or a few later: only between two failures the level is 0.
+    assert len(expected) == 7
+    assert expected == sorted(expected, reverse=True)
+
+
+def test_what_is_hardly_worse_is_no_decay() -> None:
+    # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
+    watch = DecayWatch.begin(confirmed())
+    assert not any(watch.take(CallOutcome(True, 1.82, 1.82, 0.82)) for _ in range(500))
+    assert any(watch.take(CallOutcome(True, 1.84, 1.0, 0.9)) for _ in range(15))
+    assert any(watch.take(CallOutcome(True, 1.0, 1.84, 0.9)) for _ in range(15))
+    assert any(watch.take(CallOutcome(True, 1.0, 1.0, 0.81)) for _ in range(15))
+
+
 def test_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
     watch = DecayWatch.begin(Baseline(100, 2))
     assert watch.success.limit == 0
