@@ -32,7 +32,7 @@ def test_a_drop_of_more_than_ten_points_as_binary_floats_see_it(before: float, a
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "fires"), [(1, 1.2, False), (1, 1.21, True), (0.1, 0.12, False), (0, 99, False)]
+    ("before", "after", "fires"), [(1, 1.2, False), (1, 1.21, True), (0.1, 0.12, False), (0, 99, False), (5, 6, False)]
 )
 def test_a_rise_of_the_mean_latency_of_more_than_a_fifth(before: float, after: float, fires: bool) -> None:
     assert worse(Metrics(1, before), Metrics(1, after)) == ("latency" if fires else None)

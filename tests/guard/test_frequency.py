@@ -38,7 +38,8 @@ def test_critical_by_an_exact_word(agent: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "agent", ["a", "", "product-search", "reproduce", "monitoring", "uncritical", "\ud800", "x" * 10**6]
+    "agent",
+    ["a", "", "product-search", "reproduce", "monitoring", "uncritical", "\ud800", "x" * 10**6, "x " * 250 + "prod"],
 )
 def test_not_critical_by_a_part_of_a_word(agent: str) -> None:
     assert PLAIN.of(agent, calls_24h=20) == HIGH
