@@ -24,6 +24,9 @@ def current_patch() -> dict[str, Any] | None:
 @contextmanager
 def serving(patch: dict[str, Any] | None) -> Iterator[None]:
     """Let a patch serve what runs inside."""
+    if patch is None and _PATCH.get() is None:
+        yield
+        return
     token = _PATCH.set(patch)
     try:
         yield

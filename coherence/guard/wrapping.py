@@ -126,26 +126,30 @@ class _Running:
 
     def closed(self, inner: Generator[Any, Any, Any]) -> None:
         error: BaseException | None = None
+        began_s = time.perf_counter()
         try:
-            with self.timed():
-                inner.close()
+            inner.close()
         except BaseException as raised:
             error = raised
             raise
         finally:
-            self._left(error)
+            self._left(began_s, error)
 
     async def aclosed(self, inner: AsyncGenerator[Any, Any]) -> None:
         error: BaseException | None = None
+        began_s = time.perf_counter()
         try:
-            with self.timed():
-                await inner.aclose()
+            await inner.aclose()
         except BaseException as raised:
             error = raised
             raise
         finally:
-            self._left(error)
+            self._left(began_s, error)
 
-    def _left(self, error: BaseException | None) -> None:
-        """Leave the record for later: a collector of garbage may close a generator while this thread holds a lock."""
-        self._runner.leave(self._started, self._spent_s, error)
+    def _left(self, began_s: float, error: BaseException | None) -> None:
+        """Leave the record for later, and the context as it is.
+
+        A collector of garbage may close a generator at any place: while this thread holds a lock, or while it sets a
+        context variable, which must not be set anew in the middle of it (CPython 3.11 crashes).
+        """
+        self._runner.leave(self._started, self._spent_s + time.perf_counter() - began_s, error)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
+from coherence.guard.serving import serving
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
 
 
@@ -176,8 +177,11 @@ def test_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
             next(running[0])
             running.append(running)  # only the collector finds it
 
-        for _ in range(2_000):
+        for _ in range(1_000):
             drop()
+        with serving({"level": 2}):  # a context variable is set and reset, while the collector may come by
+            for _ in range(1_000):
+                drop()
         view = guard._runner.view("a")
 
         def collect() -> None:
@@ -188,6 +192,11 @@ def test_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
         thread.start()
         thread.join(30)
         assert not thread.is_alive()
+        for _ in range(100):  # the collector may be at work in another thread
+            gc.collect()
+            if guard.status("a").calls == 2_000:
+                break
+            time.sleep(0.05)
         assert guard.status("a").calls == 2_000
         assert guard.errors == {}
 

@@ -205,3 +205,12 @@ def test_amounts_never_overflow() -> None:
         rolling.record(seq, 0.0, success=True, latency_s=MOST_AMOUNT, cost=MOST_AMOUNT)
     assert rolling.over_hours(1).latency_mean_s == MOST_AMOUNT
     assert rolling.over_newest().cost == NEWEST * MOST_AMOUNT
+
+
+def test_what_was_never_measured_is_not_known() -> None:
+    rolling = Rolling()
+    rolling.record(0, 0.0, success=True)
+    for found in (rolling.over_newest(), rolling.over_hours(24)):
+        assert (found.latency_mean_s, found.cost, found.index_mean) == (None, None, None)
+    rolling.record(1, 0.0, success=True, cost=0.0)
+    assert rolling.over_hours(24).cost == rolling.over_newest().cost == 0.0

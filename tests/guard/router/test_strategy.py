@@ -16,7 +16,7 @@ from coherence.guard.router.measures import measures_of
 from coherence.guard.router.policy import KNOBS
 from coherence.guard.router.states import State
 from coherence.guard.router.strategy import StateRouter
-from coherence.guard.router.windows import LEAST, WINDOW, two_windows
+from coherence.guard.router.windows import WINDOW, two_windows
 from coherence.monitor import Monitor
 
 GUARDS = {"success_rate", "consecutive_failures", "latency_ratio", "cost_ratio", "coherence_index"}
@@ -74,7 +74,15 @@ def test_calls_that_become_slower_and_dearer_weaken_efficiency() -> None:
 def test_only_the_newest_calls_count() -> None:
     old, new = [Call(False)] * 10_000, [Call(True)] * (2 * WINDOW)
     assert diagnose(old + new) == diagnose(new)
-    assert two_windows([Call(True)] * (2 * LEAST - 1))[1] is None
+    assert two_windows([Call(True)] * 9)[1] is None
+    assert two_windows([Call(True)] * 10)[1] is not None
+
+
+def test_values_are_kept_within_reason() -> None:
+    calls = [{"duration_s": 1e-9, "cost": -1.0}] * 5 + [{"duration_s": 1e9, "cost": 1.0}] * 5
+    later, _ = two_windows(calls)
+    assert later["latency_ratio"] == 1e6
+    assert "cost_ratio" not in {name for name, value in later.items() if value is not None}  # it was nothing before
 
 
 def test_measures_of_now_go_before_what_calls_tell() -> None:
