@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,7 +38,7 @@ def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
         async def agenerator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             run = _Running(runner, start(args, kwargs), waits=False)
             inner = fn(*args, **kwargs)
-            step = functools.partial(anext, inner)
+            step = functools.partial(_first, inner)
             while True:
                 try:
                     with run.timed():
@@ -98,6 +99,16 @@ def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
         return runner.called(start(args, kwargs), lambda: fn(*args, **kwargs)).result
 
     return function  # type: ignore[return-value]
+
+
+def _first(inner: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Begin an async generator unknown to the event loop, which at its end would close it beside who holds it."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return anext(inner)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
 
 
 class _Running:

@@ -83,7 +83,9 @@ def test_a_context_variable_that_a_generator_sets_is_seen_as_without_a_guard(tmp
         assert seen(guard.wrap(agent="a")(agent)) == seen(agent) == ["inside", "inside", "reader"]
 
 
-def test_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_recorded(tmp_path: Path) -> None:
+def test_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     closed: list[str] = []
 
     async def agent(name: str) -> AsyncGenerator[int, None]:
@@ -108,6 +110,7 @@ def test_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_r
     with Guard(store=tmp_path / "guard.db") as guard:
         asyncio.run(main(agent, "plain"))
         asyncio.run(main(guard.wrap(agent="a")(agent), "guarded"))
+        assert not caplog.records  # the event loop closes each once
         assert closed == ["plain dropped", "plain left", "guarded dropped", "guarded left"]
         assert [trace.success for trace in guard.traces("a")] == [True, True]
         assert guard.errors == {}
