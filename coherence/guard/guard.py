@@ -33,7 +33,7 @@ from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.guard.wrapping import wrapped
 from coherence.monitor import Monitor
-from coherence.plain import check_count, check_flag, check_number
+from coherence.plain import check_count, check_flag, check_number, shown
 from coherence.store.store import Store
 
 T = TypeVar("T")
@@ -95,6 +95,9 @@ class Guard:
         Takes a result, returns whether the call succeeded. Default: a call that returns has succeeded.
     cost_of : callable, optional
         Takes a result, returns what the call cost, 0 or more in any unit, or None.
+    control_flow : exception type or tuple of them
+        Exceptions that steer the host and are no failure, such as ``langgraph.errors.GraphBubbleUp``. A call that
+        raises one has succeeded; its trace names it. Default: none.
     measures : callable, optional
         Returns measures for the strategy, by name.
     canary_share : float
@@ -140,6 +143,7 @@ class Guard:
         monitor: Monitor | None = None,
         is_success: Callable[[Any], object] | None = None,
         cost_of: Callable[[Any], float | None] | None = None,
+        control_flow: type[BaseException] | tuple[type[BaseException], ...] = (),
         measures: Callable[[], Mapping[str, float | None]] | None = None,
         canary_share: float = 0.5,
         canary_slice: int = 10,
@@ -162,6 +166,10 @@ class Guard:
             raise TypeError("notifier must be callable or have a method notify")
         if bounds is not None and not isinstance(bounds, Bounds):
             raise TypeError(f"bounds must be Bounds, not {type(bounds).__name__}")
+        steering = control_flow if isinstance(control_flow, tuple) else (control_flow,)
+        for kind in steering:
+            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+                raise TypeError(f"control_flow must be exception types, not {shown(kind)}")
         plan = Plan(
             strategy=strategy,
             adapter=config_adapter,
@@ -183,7 +191,7 @@ class Guard:
         self.store: Store | None = None if disabled() else open_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
-        measuring = Measuring(monitor, is_success, cost_of, self._troubles)
+        measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
         self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
         self._mirror = None if self.store is None or files is None else Mirror(self.store, files, self._troubles)
         self._end = weakref.finalize(

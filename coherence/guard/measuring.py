@@ -79,6 +79,8 @@ class Measuring:
         Of the agent.
     is_success, cost_of : callable or None
         What the host makes of a result.
+    control_flow : tuple of exception types
+        What is raised without a call having failed.
     troubles : Troubles
         Where failures are counted.
     """
@@ -88,11 +90,13 @@ class Measuring:
         monitor: Monitor | None,
         is_success: Callable[[Any], object] | None,
         cost_of: Callable[[Any], float | None] | None,
+        control_flow: tuple[type[BaseException], ...],
         troubles: Troubles,
     ) -> None:
         self.monitor = monitor
         self._is_success = is_success
         self._cost_of = cost_of
+        self._control_flow = control_flow
         self._troubles = troubles
 
     def returned(self, started: Started, result: Any, duration_s: float | None = None) -> Finished:
@@ -120,7 +124,7 @@ class Measuring:
             text = describe(error)
         except Exception:  # the stack is nearly used up
             text = "unknown"
-        return Finished(False, duration_s, text, None, *self._reading(started))
+        return Finished(isinstance(error, self._control_flow), duration_s, text, None, *self._reading(started))
 
     def _amount(self, cost: object) -> float | None:
         if cost is None:

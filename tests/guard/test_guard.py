@@ -339,6 +339,8 @@ def test_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> No
         ({"canary_share": 0}, ValueError),
         ({"canary_slice": 0}, ValueError),
         ({"store": 3}, TypeError),
+        ({"control_flow": "GraphBubbleUp"}, TypeError),
+        ({"control_flow": (Boom, int)}, TypeError),
     ],
 )
 def test_wrong_arguments_are_named(path: Path, wrong: dict[str, Any], error: type[Exception]) -> None:

@@ -368,3 +368,46 @@ def test_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path) -> Non
         out = guard.run(agent, agent="a")
         assert asyncio.run(out.result) == 1
         assert any("CoroutineType" in name or "coroutine" in name for name in guard.errors)
+
+
+class Pause(Exception):
+    """What a host raises to wait for a person."""
+
+
+@pytest.mark.parametrize("given", [Pause, (Pause,), (KeyError, Exception)])
+def test_exceptions_that_steer_the_host_are_no_failures(path: Path, given: Any) -> None:
+    pause = Pause("approve?")
+
+    def agent() -> None:
+        raise pause
+
+    async def aagent() -> None:
+        raise pause
+
+    def stream() -> Generator[int, None, None]:
+        yield 1
+        raise pause
+
+    strategy = Proposes({"level": 2})
+    with Guard(store=path, control_flow=given, strategy=strategy, clock=Clock(1.0)) as guard:
+        wrap = guard.wrap(agent="a")
+        for call in (wrap(agent), lambda: asyncio.run(wrap(aagent)()), lambda: list(wrap(stream)())):
+            with pytest.raises(Pause) as caught:
+                call()
+            assert caught.value is pause
+        assert (guard.status("a").calls, guard.status("a").failures) == (3, 0)
+        assert {(trace.success, trace.error) for trace in guard.traces("a")} == {(True, "Pause: approve?")}
+        assert strategy.asked == []
+
+
+def test_other_exceptions_stay_failures_where_some_steer_the_host(path: Path) -> None:
+    def agent() -> None:
+        raise Boom("no")
+
+    strategy = Proposes({"level": 2})
+    with Guard(store=path, control_flow=Pause, strategy=strategy, clock=Clock(1.0)) as guard:
+        for _ in range(2):
+            with pytest.raises(Boom):
+                guard.wrap(agent="a")(agent)()
+        assert guard.status("a").failures == 2
+        assert len(strategy.asked) == 1
