@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import coherence
+import coherence.guard
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -63,6 +65,14 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded == "[]"
 
 
+def test_the_bounds_of_a_guard_load_no_guard() -> None:
+    loaded = python(
+        "import sys; from coherence.guard import Bound\n"
+        "print([name for name in ('numpy', 'coherence.guard.guard', 'coherence.monitor') if name in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
 def test_the_sensor_loads_no_model_before_the_first_text() -> None:
     loaded = python(
         "import sys; from coherence import CoherenceSensor; from coherence.providers import StaticState\n"
@@ -72,25 +82,27 @@ def test_the_sensor_loads_no_model_before_the_first_text() -> None:
     assert loaded == "[]"
 
 
-def test_every_public_name_is_there_and_sorted() -> None:
-    assert coherence.__all__ == sorted(coherence.__all__)
-    assert set(coherence.__all__) == set(coherence._HOME)
-    for name in coherence.__all__:
-        assert getattr(coherence, name) is getattr(importlib.import_module(coherence._HOME[name]), name)
-    assert set(coherence.__all__) <= set(dir(coherence))
+@pytest.mark.parametrize("package", [coherence, coherence.guard], ids=["coherence", "coherence.guard"])
+def test_every_public_name_is_there_and_sorted(package: Any) -> None:
+    assert package.__all__ == sorted(package.__all__)
+    assert set(package.__all__) == set(package._HOME)
+    for name in package.__all__:
+        assert getattr(package, name) is getattr(importlib.import_module(package._HOME[name]), name)
+    assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match="no attribute 'Sensor'"):
-        coherence.Sensor  # noqa: B018  # the access is the test
+        package.Sensor  # noqa: B018  # the access is the test
 
 
 def test_the_version_is_the_projects() -> None:
     assert coherence.__version__ == PROJECT["project"]["version"]
 
 
-def test_type_checkers_see_the_same_public_names() -> None:
-    tree = ast.parse(Path(coherence.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", [coherence, coherence.guard], ids=["coherence", "coherence.guard"])
+def test_type_checkers_see_the_same_public_names(package: Any) -> None:
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     guard = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {name.name: node.module for node in guard.body if isinstance(node, ast.ImportFrom) for name in node.names}
-    assert seen == coherence._HOME
+    assert seen == package._HOME
 
 
 @pytest.mark.parametrize("module", ["coherence.metrics", "coherence.providers", "coherence.sensor", "coherence.report"])

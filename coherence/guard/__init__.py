@@ -1,8 +1,71 @@
-"""Guarding: a change of configuration is noticed when it harms, and kept when it does not."""
+"""Guarding: a change of configuration is noticed when it harms, and kept when it does not.
 
-from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
-from coherence.guard.guard import Guard
-from coherence.guard.runner import Out
-from coherence.guard.serving import current_patch
+Public names are loaded on first use, so that a module of this package costs no more than it needs.
+"""
 
-__all__ = ["ConfigAdapter", "Guard", "Notice", "Notifier", "Out", "Strategy", "current_patch"]
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coherence.guard.bound import Bound
+    from coherence.guard.bounds import Bounds
+    from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
+    from coherence.guard.exporting import export_trail
+    from coherence.guard.frequency import AdaptiveThresholds, Override
+    from coherence.guard.guard import Guard, Status
+    from coherence.guard.notifying import LogNotifier, WebhookNotifier
+    from coherence.guard.runner import Out
+    from coherence.guard.serving import current_patch
+    from coherence.guard.traces import Past, Trace
+
+_HOME = {
+    "AdaptiveThresholds": "coherence.guard.frequency",
+    "Bound": "coherence.guard.bound",
+    "Bounds": "coherence.guard.bounds",
+    "ConfigAdapter": "coherence.guard.collaborators",
+    "Guard": "coherence.guard.guard",
+    "LogNotifier": "coherence.guard.notifying",
+    "Notice": "coherence.guard.collaborators",
+    "Notifier": "coherence.guard.collaborators",
+    "Out": "coherence.guard.runner",
+    "Override": "coherence.guard.frequency",
+    "Past": "coherence.guard.traces",
+    "Status": "coherence.guard.guard",
+    "Strategy": "coherence.guard.collaborators",
+    "Trace": "coherence.guard.traces",
+    "WebhookNotifier": "coherence.guard.notifying",
+    "current_patch": "coherence.guard.serving",
+    "export_trail": "coherence.guard.exporting",
+}
+
+__all__ = [
+    "AdaptiveThresholds",
+    "Bound",
+    "Bounds",
+    "ConfigAdapter",
+    "Guard",
+    "LogNotifier",
+    "Notice",
+    "Notifier",
+    "Out",
+    "Override",
+    "Past",
+    "Status",
+    "Strategy",
+    "Trace",
+    "WebhookNotifier",
+    "current_patch",
+    "export_trail",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
