@@ -82,6 +82,16 @@ class Past(msgspec.Struct, frozen=True):
     at: float
     decision: Decision
 
+    @property
+    def kind(self) -> str:
+        """What it is, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed``, …"""
+        return kind_of(self.decision)
+
+    @property
+    def why(self) -> str:
+        """Its reason in words, empty where it needs none."""
+        return str(getattr(self.decision, "why", ""))
+
 
 class Head(NamedTuple):
     """How far an agent's trail goes."""

@@ -77,6 +77,12 @@ def test_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path) -> None
         assert memory.applied == [{"level": 2}]
         assert guard.status("a").phase == "serving"
         assert kinds(guard.history("a")) == ["asked", "accepted", "serving"]
+        assert [past.kind for past in guard.history("a")] == ["asked", "accepted", "serving"]
+        assert guard.rollback("a", "it is Friday")
+        assert [(past.kind, past.why) for past in guard.history("a", 2)] == [
+            ("ending", "it is Friday"),
+            ("restored", ""),
+        ]
     ((agent, traces, metrics),) = strategy.asked
     assert (agent, traces, metrics["success_rate"], metrics["consecutive_failures"]) == ("a", 2, 0.0, 2.0)
 

@@ -1,0 +1,104 @@
+"""A guarded node in a graph of the real LangGraph."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, RetryPolicy, interrupt
+
+from coherence.guard import Guard, current_patch
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+
+
+class State(TypedDict, total=False):
+    level: int
+    asked: str
+
+
+class Both(Memory):
+    serves_both = True
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Iterator[Guard]:
+    with Guard(
+        store=tmp_path / "guard.db",
+        strategy=Proposes({"level": 2}),
+        config_adapter=Both(),
+        bounds=BOUNDS,
+        control_flow=GraphBubbleUp,
+        clock=Clock(1.0),
+    ) as guard:
+        yield guard
+        assert guard.errors == {}
+
+
+def graph(node: Any, **options: Any) -> Any:
+    return StateGraph(State).add_node("node", node, **options).add_edge(START, "node").compile()
+
+
+def test_sync_and_async_nodes_see_the_patch_that_serves_them(guard: Guard) -> None:
+    def node(state: State) -> State:
+        if state["level"] < 0:
+            raise Boom("no")
+        return {"level": (current_patch() or {"level": 1})["level"]}
+
+    async def anode(state: State) -> State:
+        await asyncio.sleep(0)
+        return node(state)
+
+    async def many(app: Any) -> list[int]:
+        found = await asyncio.gather(*(app.ainvoke({"level": 0}) for _ in range(40)))
+        return [state["level"] for state in found]
+
+    wrap = guard.wrap(agent="a")
+    app, asynchronous = graph(wrap(node)), graph(wrap(anode))
+    assert app.invoke({"level": 0}) == {"level": 1}
+    for _ in range(3):  # as an agent with 3 to 10 calls a day
+        with pytest.raises(Boom):
+            app.invoke({"level": -1})
+    assert guard.status("a").phase == "serving"
+    levels = [app.invoke({"level": 0})["level"] for _ in range(20)]
+    levels += asyncio.run(many(app)) + asyncio.run(many(asynchronous))
+    assert set(levels) == {1, 2}  # half of 100 calls: all alike with a probability of 2 ** -99
+    served = [trace.patched for trace in guard.traces("a", 100)]
+    assert served.count(True) == levels.count(2)
+
+
+def test_an_interrupt_a_resumed_one_and_a_command_to_the_parent_are_no_failures(guard: Guard) -> None:
+    wrap = guard.wrap(agent="a")
+
+    def asks(state: State) -> Command[Any]:
+        found = interrupt("go on?")
+        return Command(graph=Command.PARENT, update={"asked": found}, goto="after")
+
+    inner = graph(wrap(asks))
+    outer = StateGraph(State).add_node("inner", inner).add_node("after", wrap(lambda state: {"level": 7}))
+    app: Any = outer.add_edge(START, "inner").compile(checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
+    assert app.invoke({"level": 0}, thread)["__interrupt__"][0].value == "go on?"
+    assert app.invoke(Command(resume="yes"), thread) == {"level": 7, "asked": "yes"}
+    traces = guard.traces("a")
+    assert [trace.success for trace in traces] == [True] * 3  # asked, answered, after
+    assert [(trace.error or "")[:14] for trace in traces] == ["GraphInterrupt", "", ""]
+
+
+def test_each_attempt_of_a_retried_node_is_a_call(guard: Guard) -> None:
+    attempts = []
+
+    def node(state: State) -> State:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ConnectionError("reset")
+        return {"level": 3}
+
+    app = graph(guard.wrap(agent="a")(node), retry_policy=RetryPolicy(initial_interval=0.001, jitter=False))
+    assert app.invoke({"level": 0}) == {"level": 3}
+    assert [trace.success for trace in guard.traces("a")] == [False, True]
