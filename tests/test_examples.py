@@ -45,6 +45,43 @@ SAYS = {
         "it was solved by: systemctl restart docker",
         "tuesday: 'systemctl restart docker' recorded 2 times, helped 1",
     ],
+    "guard_tracking.py": [
+        "ticket 1 is solved: success True, in less than a second: True",
+        "30 calls, 4 failed; phase idle, patch None",  # tickets 7, 14, 21 and 28
+        "the newest 30: 87% succeeded, for 0.078 dollars",  # 15 odd ones less 2 at 0.002, 15 even ones less 2 at 0.004
+        "call 14  ticket 14  TimeoutError: no answer to ticket 14 within 30 s",
+        "30 lines in support.jsonl",
+    ],
+    "guard_rollback.py": [
+        "told: accepted {'retries': 5}\ntold: serving {'retries': 5}\ntold: ending {'retries': 5} ",
+        "told: restored\ntold: accepted {'timeout_s': 60}\ntold: serving {'timeout_s': 60}\n"
+        "told: confirmed {'timeout_s': 60} ",
+        "in force: {'retries': 1, 'timeout_s': 60}",
+    ],
+    "guard_langgraph.py": [
+        "waits for a person: pay it back?\nfailures: 0 of 20\ntold no: refused\n",
+        "told: accepted {'model': 'large'}\ntold: confirmed {'model': 'large'}\n",  # and never applied for slices
+        "ainvoke: answered by the large model",
+        'failed: {"ValueError: the model\'s answer is no JSON"}',
+    ],
+    "guard_skill.py": [
+        "call 2: weather{'args': ['Davos'], 'kwargs': {'unit': 'kelvin'}}, success False, 40 tokens",
+        "decided: confirmed",
+        "newest 100 calls: 100% succeeded",
+        "in force: {'host': 'mirror', 'timeout_s': 5} now: {'status': 'ok'",
+    ],
+    "guard_router.py": [
+        "after 100 builds: state 111111, weak: nothing\ntold: accepted {'fallback': True, 'timeout_factor': 1.25}",
+        "after 110 builds: state 011111, weak: stability 0.",
+        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 400 builds: state 111111, weak: nothing",
+    ],
+    "guard_existing_agent.py": [
+        "About your question “Where is the invoice of May?”: the invoice is in the mail. \nAbout ",
+        "Agent.ask_async index 0.9",
+        " green ValueError: the model's answer breaks off\nAgent.ask       index 0.9",
+        " green patched\ntemperature on trial: 0.5\ntemperature: 1.5\n",
+        "  accepted {'temperature': 0.5}\n  serving {'temperature': 0.5}\n  ending {'temperature': 0.5}\n  restored\n",
+    ],
     "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
 }
 
