@@ -58,7 +58,7 @@ with (
         """Tell the weather; the agent calls this by name with the arguments that a model wrote."""
         return fetch(settings["host"], city)
 
-    for _ in range(60):
+    for _ in range(120):
         for city in ("Bern", "Davos", "Basel", "Zermatt", "Lugano"):
             result = weather(city, unit="kelvin")
 

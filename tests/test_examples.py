@@ -73,7 +73,7 @@ SAYS = {
     "guard_router.py": [
         "after 100 builds: state 111111, weak: nothing\ntold: accepted {'fallback': True, 'timeout_factor': 1.25}",
         "after 110 builds: state 011111, weak: stability 0.",
-        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 400 builds: state 111111, weak: nothing",
+        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 800 builds: state 111111, weak: nothing",
     ],
     "guard_existing_agent.py": [
         "About your question “Where is the invoice of May?”: the invoice is in the mail. \nAbout ",
