@@ -71,9 +71,10 @@ SAYS = {
         "in force: {'host': 'mirror', 'timeout_s': 5} now: {'status': 'ok'",
     ],
     "guard_router.py": [
-        "after 100 builds: state 111111, weak: nothing\ntold: accepted {'fallback': True, 'timeout_factor': 1.25}",
-        "after 110 builds: state 011111, weak: stability 0.",
-        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 800 builds: state 111111, weak: nothing",
+        "after 100 builds: state 1",  # the first line, stability, is strong
+        "told: accepted {'fallback': True, 'timeout_factor': 1.25}",
+        "after 110 builds: state 0",
+        "told: confirmed {'fallback': True, 'timeout_factor': 1.25}\nafter 600 builds: state 1",
     ],
     "guard_existing_agent.py": [
         "About your question “Where is the invoice of May?”: the invoice is in the mail. \nAbout ",

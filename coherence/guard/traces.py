@@ -84,7 +84,7 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed``, …"""
+        """What it is, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed`` and so on."""
         return kind_of(self.decision)
 
     @property
