@@ -7,6 +7,7 @@ from math import isfinite
 from statistics import fmean, median
 from typing import Any
 
+from coherence.guard.account import LEAST_LATENCY_S
 from coherence.guard.router.lines import KNOWN
 
 WINDOW = 20
@@ -21,7 +22,8 @@ Window = dict[str, float | None]
 def two_windows(traces: Sequence[Any]) -> tuple[Window, Window | None]:
     """Return the measures of the newer window and of the one before; ``None`` with fewer than ten calls.
 
-    With fewer than ten calls the newer window has them all. Values that are no finite numbers are unknown.
+    With fewer than ten calls the newer window has them all. Values that are no finite numbers are unknown. Calls
+    shorter than a millisecond count as so long.
 
     Parameters
     ----------
@@ -40,10 +42,10 @@ def two_windows(traces: Sequence[Any]) -> tuple[Window, Window | None]:
     half = len(newest) // 2 if len(newest) >= 2 * LEAST else 0
     before, after = newest[:half], newest[half:]
     later, earlier = _measures(after), _measures(before)
-    for ratio, field in (("latency_ratio", "duration_s"), ("cost_ratio", "cost")):
+    for ratio, field, least in (("latency_ratio", "duration_s", LEAST_LATENCY_S), ("cost_ratio", "cost", 0.0)):
         old, new = (_median(calls, field) for calls in (before, after))
-        if old and new is not None:
-            later[ratio], earlier[ratio] = min(new / old, 1e6), 1.0
+        if old is not None and new is not None and max(old, least):
+            later[ratio], earlier[ratio] = min(max(new, least) / max(old, least), 1e6), 1.0
     return later, earlier if half else None
 
 

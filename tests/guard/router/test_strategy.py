@@ -71,6 +71,12 @@ def test_calls_that_become_slower_and_dearer_weaken_efficiency() -> None:
     assert diagnose([fast] * 20).lines[1].score == 1.0
 
 
+def test_how_long_calls_below_a_millisecond_take_says_nothing() -> None:
+    calls = [{"success": True, "duration_s": 1e-5}] * 10 + [{"success": True, "duration_s": 9e-4}] * 10
+    assert diagnose(calls).lines[1].score == 1.0
+    assert diagnose(calls[:10] + [{"success": True, "duration_s": 0.002}] * 10).lines[1].score == 0.0  # 2 : 1
+
+
 def test_only_the_newest_calls_count() -> None:
     old, new = [Call(False)] * 10_000, [Call(True)] * (2 * WINDOW)
     assert diagnose(old + new) == diagnose(new)
