@@ -67,7 +67,7 @@ class Actor:
         self._store = store
         self._troubles = troubles
         self._clock = clock
-        self._prefix = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._suffix = os.urandom(4).hex()
         self._numbers = itertools.count(1)
 
     def due(self, agent: str, account: Account, owner: str, *, failed: bool) -> Decision | None:
@@ -149,7 +149,7 @@ class Actor:
             view.refresh(newest.get(view.agent, 0))
 
     def _owner(self) -> str:
-        return f"{self._prefix}-{next(self._numbers)}"
+        return f"{os.getpid()}-{self._suffix}-{next(self._numbers)}"  # a forked child is somebody else
 
     def _steps(self, view: View, failed: bool, found: set[str]) -> None:
         while True:

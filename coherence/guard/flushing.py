@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from coherence.guard.acting import Actor
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
+from coherence.guard.views import Views
 
 FLUSH_S = 0.1
 """How long an entry waits to be written at most, if the store can be written."""
@@ -22,18 +23,21 @@ class Flusher:
 
     Parameters
     ----------
-    views : Mapping of str to View
-        The agents' accounts; may grow meanwhile.
+    views : Views
+        The agents' accounts.
     actor : Actor
         Takes steps.
     troubles : Troubles
         Where failures are counted.
+    take_left : callable
+        Records calls that ended where nothing could be recorded.
     """
 
-    def __init__(self, views: Mapping[str, View], actor: Actor, troubles: Troubles) -> None:
+    def __init__(self, views: Views, actor: Actor, troubles: Troubles, take_left: Callable[[], None]) -> None:
         self._views = views
         self._actor = actor
         self._troubles = troubles
+        self._take_left = take_left
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="coherence-guard", daemon=True)
@@ -60,20 +64,27 @@ class Flusher:
             if time.monotonic() - looked_s >= LOOK_S:
                 looked_s = time.monotonic()
                 self._catch_up()
-            for view in list(self._views.values()):
-                self._look_after(view)
+            self._write()
+            for view in self._views.values():
+                if not view.account.patching.rests:
+                    self._look_after(view)
+
+    def _write(self) -> None:
+        try:
+            self._take_left()
+            self._views.write()
+        except Exception as error:
+            self._troubles.add("store", error)
+            self._wake.set()
 
     def _catch_up(self) -> None:
         try:
-            self._actor.catch_up(list(self._views.values()))
+            self._actor.catch_up(self._views.values())
         except Exception as error:
             self._troubles.add("store", error)
 
     def _look_after(self, view: View) -> None:
         try:
-            if view.waits:
-                view.write(None)
             self._actor.look_after(view)
         except Exception as error:
             self._troubles.add("store", error)
-            self._wake.set()

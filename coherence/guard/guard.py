@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, get_args
+from typing import Any, NoReturn, ParamSpec, Self, TypeVar, get_args
 
 import msgspec
 
@@ -108,7 +108,8 @@ class Guard:
         Whether a confirmed configuration that gets worse gives way to the one before it; else this is told only.
     wait_s : float
         How long a call waits for strategy, adapter and notifier at most, 0 to 3,600 seconds; then its result is
-        returned, and they go on.
+        returned, and they go on: ``patch_applied`` and ``rolled_back`` say what was done until then. One call waits
+        for a step, not those made meanwhile. Interrupts, and failures of :meth:`arun`, never wait.
     clock : callable
         Returns wall time, Unix seconds.
 
@@ -148,7 +149,7 @@ class Guard:
         canary_share: float = 0.5,
         canary_slice: int = 10,
         return_on_decay: bool = False,
-        wait_s: float = 10.0,
+        wait_s: float = 1.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if policy not in get_args(Policy):
@@ -214,9 +215,10 @@ class Guard:
         Parameters
         ----------
         fn : callable
-            Takes nothing; not a coroutine function, see :meth:`arun`.
+            Takes nothing. If what it returns is still to be run or awaited (a coroutine, future or generator), that is
+            returned, ``success`` is None, and nothing is recorded: use :meth:`arun` or :meth:`wrap`.
         agent : str
-            Whose call it is.
+            Whose call it is: any text that is not blank. Of one longer than 500 characters the middle is left out.
         task : str
             What for, in words.
         call_id : str, optional
@@ -227,7 +229,11 @@ class Guard:
     async def arun(
         self, fn: Callable[[], Awaitable[T]], *, agent: str, task: str = "", call_id: str | None = None
     ) -> Out[T]:
-        """Do what :meth:`run` does for a callable that returns an awaitable; the event loop stays free."""
+        """Do what :meth:`run` does for a callable that returns an awaitable; the event loop stays free.
+
+        A callable that returns a plain value has been run then, on the loop's thread, and is recorded as well. After a
+        failure nobody waits for the steps that follow it.
+        """
         return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn)
 
     def wrap(self, *, agent: str, task: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -367,6 +373,10 @@ class Guard:
         if found is not None:
             _, _, (_, runner, mirror, store), _ = found
             _end(runner, mirror, store)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied."""
+        raise TypeError("a Guard cannot be pickled or copied: make one in each process, with the same store")
 
     def __enter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import os
@@ -14,10 +15,10 @@ import msgspec
 
 from coherence.guard.happenings import Call
 from coherence.guard.rolling import MOST_AMOUNT
+from coherence.guard.shortening import shortened
 from coherence.guard.stages import OnTrial, Phase
 from coherence.guard.troubles import Troubles, describe
 from coherence.monitor import Monitor
-from coherence.plain import clean
 
 LONGEST_TASK = 2_000
 """Characters of a task that are recorded."""
@@ -33,7 +34,7 @@ class Started:
 
     def __init__(self, agent: str, task: str, arguments: Any) -> None:
         self.agent = agent
-        self.task = clean(task, LONGEST_TASK)
+        self.task = shortened(task, LONGEST_TASK)
         self.arguments = arguments
         self.epoch = -1
         self.patched = False
@@ -44,7 +45,7 @@ class Started:
 
     def serve(self, trial: OnTrial, phase: Phase, call_id: str | None) -> None:
         """Find out whether the patch on trial serves this call."""
-        drawn = (call_id or f"{_PREFIX}-{next(_NUMBERS)}") if trial.both else ""
+        drawn = (call_id or f"{_PREFIX}-{os.getpid()}-{next(_NUMBERS)}") if trial.both else ""
         self.patched = trial.serves(phase, drawn)
         self.patch = dict(trial.patch) if self.patched else None
 
@@ -99,11 +100,13 @@ class Measuring:
         self._control_flow = control_flow
         self._troubles = troubles
 
-    def returned(self, started: Started, result: Any, duration_s: float | None = None) -> Finished:
-        """Return what came of a call that returned."""
+    def returned(self, started: Started, result: Any, duration_s: float | None = None) -> Finished | None:
+        """Return what came of a call that returned; None = its work is still to be done, so nobody knows."""
         duration_s = time.perf_counter() - started.began_s if duration_s is None else duration_s
-        if type(result) in _LAZY:
-            self._troubles.add("run", f"{type(result).__name__} was returned and not run: use arun or wrap")
+        kind = type(result)
+        if kind in _UNFINISHED or issubclass(kind, asyncio.Future):
+            self._troubles.add("run", f"{kind.__name__} was returned, so the call is not recorded: use arun or wrap")
+            return None
         success, cost = True, None
         if self._is_success is not None:
             try:
@@ -150,4 +153,4 @@ class Measuring:
             return None, None
 
 
-_LAZY = frozenset((types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType))
+_UNFINISHED = frozenset((types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType))

@@ -7,7 +7,7 @@ cannot say is tagged, and secrets are replaced, before anything leaves the proce
 from __future__ import annotations
 
 import atexit
-import http.client
+import itertools
 import logging
 import os
 import random
@@ -16,16 +16,17 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from coherence.guard.posting import Poster
 from coherence.guard.tagged import tagged
+from coherence.guard.troubles import LOG, is_told
 from coherence.plain import check_count, clean
 from coherence.redact import redact_value
-
-LOG = logging.getLogger("coherence.guard")
 
 WARNINGS = frozenset({"ending", "not_applied", "restore_failed", "decayed"})
 """Kinds of events that are logged as warnings; all others are for information."""
@@ -41,7 +42,6 @@ LONGEST_LINE = 2_000
 """Characters of a text in the log."""
 
 _CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-_AGAIN = frozenset({408, 425, 429})
 
 
 class LogNotifier:
@@ -54,6 +54,8 @@ class LogNotifier:
 
     def notify(self, event: object) -> None:
         """Log an event: a warning if its kind is one of :data:`WARNINGS`."""
+        if not LOG.isEnabledFor(logging.WARNING):
+            return
         record = redact_value(tagged(event))
         fields = dict(record) if isinstance(record, dict) else {"text": record}
         kind = fields.pop("kind", "event")
@@ -88,20 +90,35 @@ class WebhookNotifier:
     """Sends each event as JSON by HTTP POST, in order, from a thread of its own.
 
     :meth:`notify` only queues. The thread lives as long as events wait. Connection failures, timeouts and the statuses
-    408, 425, 429 and 5xx are tried again; redirects are not followed. An event may arrive twice, if an answer is lost.
-    Failures are counted and logged, the first of a row, never raised. A forked child starts with an empty queue: what
-    waits is sent by the parent. At the end of the interpreter what waits is sent for up to :data:`EXIT_S` seconds.
+    408, 425, 429 and 5xx are tried again, after a pause or what ``Retry-After`` asks for; redirects are not followed,
+    and proxies of the environment are not used. An event may arrive twice, if an answer is lost: all its attempts have
+    one ``Idempotency-Key``. Failures are counted and logged, the first of a row, never raised. A forked child starts
+    with an empty queue: what waits is sent by the parent. At the end of the interpreter what waits is sent for up to
+    :data:`EXIT_S` seconds.
+
+    Of a :class:`~coherence.guard.collaborators.Notice` the body is, as a JSON schema::
+
+        {"type": "object", "required": ["agent", "kind", "why", "patch"], "properties": {
+            "agent": {"type": "string"},
+            "kind": {"type": "string", "description": "accepted, serving, ending, restored, confirmed, decayed, ..."},
+            "why": {"type": "string"},
+            "patch": {"type": ["object", "null"]}}}
 
     Parameters
     ----------
     url : str
         ``http://`` or ``https://``, without user and password. Its path is often a secret, so it is never logged.
     timeout_s : float
-        How long connecting, and each wait for the answer, may take; in seconds, above 0.
+        How long an attempt may take in all, in seconds, above 0.
     retries : int
         Attempts after the first, 0 to 20.
     most_waiting : int
         Events that wait at most, 1 or more; what comes then is dropped and counted. An event takes up to 500 kB.
+    headers : mapping of str to str, optional
+        Sent with each event, for instance ``Authorization``. They are never shown or logged.
+    body : callable, optional
+        Takes an event and returns what is sent of it as JSON, on the thread that calls :meth:`notify`. Default: all of
+        it. A receiver like Slack's takes ``lambda notice: {"text": f"{notice.agent}: {notice.kind} {notice.why}"}``.
 
     Raises
     ------
@@ -117,8 +134,16 @@ class WebhookNotifier:
     True
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 5.0, retries: int = 3, most_waiting: int = 100) -> None:
-        self._url = _checked_url(url)
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 5.0,
+        retries: int = 3,
+        most_waiting: int = 100,
+        headers: Mapping[str, str] | None = None,
+        body: Callable[[Any], object] | None = None,
+    ) -> None:
         if not isinstance(timeout_s, int | float) or isinstance(timeout_s, bool):
             raise TypeError(f"timeout_s must be a number of seconds, not {type(timeout_s).__name__}")
         if not 0 < timeout_s <= threading.TIMEOUT_MAX:
@@ -126,40 +151,56 @@ class WebhookNotifier:
         self.timeout_s = timeout_s
         self.retries = check_count("retries", retries, most=20)
         self.most_waiting = check_count("most_waiting", most_waiting, least=1, most=1_000_000)
+        if body is not None and not callable(body):
+            raise TypeError(f"body must be callable, not {type(body).__name__}")
+        self._body = body
+        self._poster = Poster(url, {} if headers is None else headers, float(timeout_s))
         self._closed = False
         self._begin()
         _webhooks.add(self)
 
     def __repr__(self) -> str:
-        return f"WebhookNotifier({self._url.scheme}://{self._url.hostname})"
+        return f"WebhookNotifier({self._poster.host})"
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
         self._cut_short = threading.Event()
-        self._waiting: deque[Any] = deque()
+        self._waiting: deque[tuple[str, Any]] = deque()
+        self._keys = (f"{os.urandom(8).hex()}-{number}" for number in itertools.count(1))
         self._working = False
         self._sent = self._failed = self._dropped = 0
         self._failing = False
 
     def notify(self, event: object) -> None:
         """Queue an event; returns at once, and raises nothing."""
-        record = tagged(event)
+        try:
+            record = tagged(event if self._body is None else self._body(event))
+        except Exception as error:  # a stranger's
+            with self._changed:
+                self._failed += 1
+            _warn("%r: body failed: %s", self, type(error).__name__)
+            return
         with self._changed:
             full = self._closed or len(self._waiting) >= self.most_waiting
             if not full:
-                self._waiting.append(record)
+                self._waiting.append((next(self._keys), record))
                 full = not (self._working or self._start())
                 if full:
                     self._waiting.pop()
             self._dropped += full
-            first = full and self._dropped == 1
-        if first:
-            LOG.warning("%r: an event is dropped (too many wait, or it is closed); they are counted from now on", self)
+            dropped = self._dropped
+        if full and is_told(dropped):
+            _warn("%r: events are dropped (too many wait, or it is closed), %d so far", self, dropped)
 
     def counts(self) -> WebhookCounts:
         """Return what became of the events so far."""
         with self._changed:
             return WebhookCounts(self._sent, self._failed, self._dropped, len(self._waiting))
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Wait up to ``timeout_s`` seconds until nothing waits any more; return whether that is so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._working, max(timeout_s, 0.0))
 
     def close(self, timeout_s: float = 5.0) -> bool:
         """Take no more events, and send what waits; what is left after ``timeout_s`` seconds is dropped.
@@ -192,45 +233,34 @@ class WebhookNotifier:
                     self._working = False
                     self._changed.notify_all()
                     return
-                record = self._waiting[0]
-            why = self._deliver(record)
+                key, record = self._waiting[0]
+            why = self._deliver(key, record)
             with self._changed:
                 self._waiting.popleft()
                 self._sent += not why
                 self._failed += bool(why)
                 first, self._failing = bool(why) and not self._failing, bool(why)
             if first:
-                LOG.warning("%r: an event could not be sent: %s", self, why)
+                _warn("%r: an event could not be sent: %s", self, why)
 
-    def _deliver(self, record: Any) -> str:
+    def _deliver(self, key: str, record: Any) -> str:
         """Return why a record could not be sent, or an empty text."""
         try:
             body = msgspec.json.encode(redact_value(record))
         except Exception as error:  # the thread must go on, whatever it was given
             return type(error).__name__
-        why, again = self._post(body)
+        answer = self._poster.post(body, key)
         for retry in range(self.retries):
-            if not again or self._cut_short.wait(pause_s(retry, f"{os.getpid()} {self._sent + self._failed}")):
+            pause = max(pause_s(retry, key), answer.after_s)
+            if not answer.again or self._cut_short.wait(pause):
                 break
-            why, again = self._post(body)
-        return why
+            answer = self._poster.post(body, key)
+        return answer.why
 
-    def _post(self, body: bytes) -> tuple[str, bool]:
-        """Return why an attempt failed, or an empty text; and whether to try again."""
-        secure = self._url.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(self._url.hostname or "", self._url.port, timeout=self.timeout_s)
-        path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
-        try:
-            connection.request("POST", path, body, {"Content-Type": "application/json", "User-Agent": "coherence"})
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as error:
-            return type(error).__name__, True
-        except Exception as error:  # a thread that died would take all later events with it
-            return type(error).__name__, False
-        finally:
-            connection.close()
-        return "" if 200 <= status < 300 else f"HTTP status {status}", status in _AGAIN or status >= 500
+
+def _warn(message: str, *parts: object) -> None:
+    with suppress(Exception):  # a stranger's handler or filter
+        LOG.warning(message, *parts)
 
 
 def pause_s(retry: int, salt: str) -> float:
@@ -252,23 +282,6 @@ def pause_s(retry: int, salt: str) -> float:
     """
     half = min(MOST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(retry, 32)) / 2
     return half + half * random.Random(f"{salt} {retry}").random()  # noqa: S311  # spreads load, hides nothing
-
-
-def _checked_url(url: str) -> SplitResult:
-    if not isinstance(url, str):
-        raise TypeError(f"url must be a str, not {type(url).__name__}")
-    if not url.isascii() or _CONTROL.search(url):
-        raise ValueError("url must be ASCII without white space; encode other characters with %")
-    try:
-        parts = urlsplit(url)
-        complete = bool(parts.hostname) and parts.port != 0  # a port that is no number raises
-    except ValueError:
-        complete = False
-    if not complete or parts.scheme not in ("http", "https"):
-        raise ValueError("url must be http://host/path or https://host/path")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("url must not contain a user or a password")
-    return parts
 
 
 _webhooks: weakref.WeakSet[WebhookNotifier] = weakref.WeakSet()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
+import multiprocessing
 import os
+import sys
+import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -13,12 +19,14 @@ import msgspec
 
 from coherence.given import check_name
 from coherence.guard.acting import Actor, Taken
+from coherence.guard.aside import aside
 from coherence.guard.flushing import Flusher
 from coherence.guard.measuring import Finished, Measuring, Started
 from coherence.guard.serving import serving
 from coherence.guard.traces import Entry
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
+from coherence.guard.views import Views
 from coherence.plain import shown
 from coherence.store.store import Store
 
@@ -37,7 +45,9 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
 
     result: T
     """The callable's own result, as it was returned."""
-    success: bool
+    success: bool | None
+    """None = not known: a coroutine, future or generator came back, of which the work is still to be done. Nothing is
+    recorded then."""
     duration_s: float
     """Seconds in the callable."""
     patch_applied: bool
@@ -84,23 +94,35 @@ class Runner:
         self._full = durability == "full"
         self._clock = clock
         self._wait_s = wait_s
-        self._flusher: Flusher | None = None
+        self._closed = False
         self._begin()
+        _runners.add(self)
+        self._wake()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._views: dict[str, View] = {}
+        """Hold nothing yet: when made, and in a forked child. Threads, locks and what waits stay with the parent."""
+        self._starting = threading.RLock()
         self._left: SimpleQueue[tuple[Started, float, BaseException | None]] = SimpleQueue()
-        self._flusher = None if self._actor is None else Flusher(self._views, self._actor, self._troubles)
+        self._troubles.renew()
+        self._views = None if self._store is None else Views(self._store, self._troubles)
+        self._flusher: Flusher | None = None
+
+    def _wake(self) -> Flusher | None:
+        """Return what writes in the background; it begins here if need be. None = nothing is recorded."""
+        if self._flusher is None and not self._closed and self._actor is not None and self._views is not None:
+            with self._starting:
+                if self._flusher is None and not self._closed:
+                    self._flusher = Flusher(self._views, self._actor, self._troubles, self._take_left)
+                    _end_with_process(self)
+        return self._flusher
 
     def view(self, agent: str) -> View:
+        """Return an agent's account."""
+        if self._views is None:
+            raise RuntimeError("the package is switched off: nothing is recorded")
+        self._wake()
         self._take_left()
-        view = self._views.get(agent)
-        if view is None:
-            if self._store is None:
-                raise RuntimeError("the package is switched off: nothing is recorded")
-            view = self._views.setdefault(agent, View(agent, self._store))
-        return view
+        return self._views.of(agent)
 
     def start(self, agent: str, task: str, arguments: Any = None, call_id: str | None = None) -> Started:
         """Begin a call; for :meth:`run` and :meth:`wrap`."""
@@ -122,24 +144,27 @@ class Runner:
             self.record(started, error=error)
             raise
         finished = self._measuring.returned(started, result)
-        taken = self._finish(started, finished, wait=True)
-        return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back)
+        taken = _NOTHING if finished is None else self._finish(started, finished, wait=True)
+        return _out(started, result, finished, taken)
 
     async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]]) -> Out[T]:
         """Do what has been begun; for :meth:`arun` and :meth:`wrap`."""
         try:
             with serving(started.patch):
-                result = await fn()
+                given: Any = fn()
+                result: T = await given if inspect.isawaitable(given) else given
         except BaseException as error:
-            finished = self._measuring.failed(started, error)
-            self._finish(started, finished, wait=False)  # a task that was cancelled must not wait
+            failed = self._measuring.failed(started, error)
+            self._finish(started, failed, wait=False)  # a task that was cancelled must not wait
             raise
         finished = self._measuring.returned(started, result)
-        if self._full or self._may_step(started, finished):
-            taken = await asyncio.to_thread(self._finish, started, finished, wait=True)
+        if finished is None:
+            taken = _NOTHING
+        elif self._full or not finished.success or self._has_open(started.agent):
+            taken = await aside(partial(self._finish, started, finished), _NOTHING)
         else:
             taken = self._finish(started, finished, wait=False)
-        return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back)
+        return _out(started, result, finished, taken)
 
     def record(
         self,
@@ -152,10 +177,11 @@ class Runner:
     ) -> None:
         """End what has been begun; for :meth:`wrap`."""
         if error is not None:
-            finished = self._measuring.failed(started, error, duration_s)
+            finished: Finished | None = self._measuring.failed(started, error, duration_s)
         else:
             finished = self._measuring.returned(started, result, duration_s)
-        self._finish(started, finished, wait=wait)
+        if finished is not None:  # who interrupts or ends the process is not kept waiting
+            self._finish(started, finished, wait=wait and (error is None or isinstance(error, Exception)))
 
     def leave(self, started: Started, duration_s: float, error: BaseException | None) -> None:
         """End what has been begun where no lock may be waited for; it is recorded with what comes next."""
@@ -173,8 +199,6 @@ class Runner:
 
     def _look(self, started: Started, call_id: str | None) -> None:
         """Note which configuration serves a call that begins."""
-        if self._pid != os.getpid():  # the threads, and what waits, stayed with the parent
-            self._begin()
         view = self.view(started.agent)
         now_s = time.monotonic()
         if now_s - view.looked_s > REFRESH_S:
@@ -186,46 +210,109 @@ class Runner:
             if patching.trial is not None:
                 started.serve(patching.trial, patching.phase, call_id)
 
-    def _may_step(self, started: Started, finished: Finished) -> bool:
-        view = self._views.get(started.agent)
-        return view is not None and (not finished.success or view.account.patching.phase != "idle")
+    def _has_open(self, agent: str) -> bool:
+        return self._views is not None and self._views.has_open(agent)
 
-    def _finish(self, started: Started, finished: Finished, *, wait: bool) -> Taken:
+    def _finish(self, started: Started, finished: Finished, wait: bool) -> Taken:
         """Record a call, and take the steps that follow; nothing is raised."""
-        nothing = Taken(False, False)
-        if self._actor is None or self._flusher is None:
-            return nothing
+        claimed: View | None = None
         try:
-            view = self.view(started.agent)
+            flusher = self._wake()
+            if self._actor is None or self._views is None or flusher is None:
+                return _NOTHING
+            view = self._views.of(started.agent)
             call = finished.call(started)
             entry = Entry(self._clock(), call, started.task, finished.error, finished.band, started.arguments)
             with view.lock:
+                lost = view.lost
                 account = view.take(entry)
-                due = not view.acting and self._actor.due(started.agent, account, "", failed=not call.success)
-                view.acting = view.acting or bool(due)
-            if due:
-                steps = self._actor.start(view, failed=not call.success)
-                return steps(self._wait_s) if wait else nothing
+                if not self._full:
+                    self._views.mark(view)
+                if not view.acting and self._actor.due(started.agent, account, "", failed=not call.success):
+                    view.acting, claimed = True, view
+            if view.lost > lost:
+                self._troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
             if self._full:
-                view.write(None)
+                self._write_now(view, self._views, flusher)
             else:
-                self._flusher.wake()
+                flusher.wake()
+            if claimed is not None:
+                steps, claimed = self._actor.start(view, failed=not call.success), None
+                return steps(self._wait_s) if wait else _NOTHING
         except Exception as error:
             self._troubles.add("recording", error)
-        return nothing
+        finally:
+            if claimed is not None:
+                claimed.acting = False
+        return _NOTHING
+
+    @staticmethod
+    def _write_now(view: View, views: Views, flusher: Flusher) -> None:
+        try:
+            view.write(None)
+        except BaseException:  # it is written later
+            with view.lock:
+                views.mark(view)
+            flusher.wake()
+            raise
 
     def flush(self) -> None:
         """Write everything that waits."""
         self._take_left()
-        for view in list(self._views.values()):
-            if view.waits:
-                view.write(None)
+        if self._views is not None:
+            self._views.write()
 
     def close(self) -> None:
-        """Write everything and end; calls go on running, and are not recorded."""
-        if self._flusher is None or self._pid != os.getpid():  # what waits in a forked child is the parent's
+        """Write everything and end; calls go on running, and are not recorded.
+
+        Steps under way are waited for as long as a call would wait for them.
+        """
+        with self._starting:
+            self._closed = True
+            flusher, self._flusher = self._flusher, None
+        if flusher is None or self._views is None:
             return
-        self._take_left()
-        flusher, self._flusher = self._flusher, None
+        deadline_s = time.monotonic() + self._wait_s
+        while any(view.acting for view in self._views.values()) and time.monotonic() < deadline_s:
+            time.sleep(0.005)
         flusher.stop()
         self.flush()
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child."""
+        self._begin()
+
+
+_NOTHING = Taken(False, False)
+
+
+def _out(started: Started, result: T, finished: Finished | None, taken: Taken) -> Out[T]:
+    if finished is None:
+        return Out(result, None, time.perf_counter() - started.began_s, False, False)
+    return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back)
+
+
+_runners: weakref.WeakSet[Runner] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for runner in list(_runners):
+        runner.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _end_with_process(runner: Runner) -> None:
+    """Let a child of multiprocessing write what waits: it ends without the functions of :mod:`atexit`."""
+    module = sys.modules.get("multiprocessing.util")
+    if module is not None and multiprocessing.parent_process() is not None:
+        module.Finalize(None, _flush_quietly, (weakref.ref(runner),), exitpriority=10)
+
+
+def _flush_quietly(found: weakref.ref[Runner]) -> None:
+    runner = found()
+    if runner is not None:
+        with suppress(Exception):
+            runner.flush()

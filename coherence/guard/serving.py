@@ -24,7 +24,7 @@ def current_patch() -> dict[str, Any] | None:
 @contextmanager
 def serving(patch: dict[str, Any] | None) -> Iterator[None]:
     """Let a patch serve what runs inside."""
-    if patch is None and _PATCH.get() is None:
+    if patch is None and _PATCH.get() is None:  # nearly always: nothing is to be set and set back
         yield
         return
     token = _PATCH.set(patch)

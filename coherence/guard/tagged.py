@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
+import inspect
 import math
-import re
+import types
+import uuid
 from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
 from itertools import islice
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import msgspec
+import numpy as np
 
-from coherence.plain import clean
+from coherence.guard.shortening import begun, shortened
 
 MOST_ITEMS = 1000
 """Values that are kept of one value, those in containers included; the rest is counted."""
@@ -27,13 +35,11 @@ LONGEST_TEXT = 8_000
 SHORT = 200
 """Characters of a key, and of the ``repr`` in a tag."""
 
-MOST_REPRS = 50
-"""Foreign ``__repr__`` that are asked for one value; further objects are named by their type alone."""
+KEY_MARGIN = 400
+"""Characters of a key or tag beyond the cut that are searched for secrets too."""
 
-LONGEST_REPR = 100_000
-"""After a ``repr`` longer than this no other is asked for, so that only one such text is built."""
-
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{1,16}")
+_UNSET = object()
+"""Stands for a field that cannot be read."""
 _JSON = msgspec.json.Encoder()
 
 
@@ -43,11 +49,12 @@ def tagged(value: object) -> Any:
     What JSON cannot say becomes ``{"unserialisable": type, "repr": short text}``: objects, bytes, NaN and infinities,
     ints beyond 64 bits, containers that contain themselves, whatever is too deep or too much. Tuples become lists,
     dataclasses and msgspec structs dicts of their fields, sets lists in the order of their JSON. Lone surrogates
-    become U+FFFD. Memory addresses are left out, so that equal values have equal records.
+    become U+FFFD.
 
-    At most :data:`MOST_ITEMS` values and about :data:`MOST_CHARACTERS` characters are kept, which is less than 500 kB
-    of JSON. The time is bounded but for that of foreign ``__repr__`` methods, of which at most :data:`MOST_REPRS` are
-    called; whatever they raise is caught, except KeyboardInterrupt, which may be the user's. Secrets are not removed.
+    No code of the value runs: of a foreign object the name of its type is kept and not its ``repr``, which may raise,
+    hang, or be of any length. At most :data:`MOST_ITEMS` values and about :data:`MOST_CHARACTERS` characters are kept,
+    which is less than 500 kB of JSON, and the work is bounded accordingly. Secrets are removed from texts that are cut,
+    before the cut; the rest is left to whoever writes the record.
 
     Parameters
     ----------
@@ -71,20 +78,12 @@ def tagged(value: object) -> Any:
         return {"unserialisable": "object", "repr": "cannot be read"}
 
 
-class _Unset:
-    """Stands for a field that cannot be read."""
-
-    def __repr__(self) -> str:
-        return "cannot be read"
-
-
 class _Tagging:
     """One value being copied; types are looked at directly, never through the value's own attributes."""
 
     def __init__(self) -> None:
         self.items = MOST_ITEMS
         self.characters = MOST_CHARACTERS
-        self.reprs = MOST_REPRS
         self.above: set[int] = set()
 
     def of(self, value: object, depth: int) -> Any:
@@ -99,7 +98,7 @@ class _Tagging:
             if copier is None and _fields(kind):
                 copier = _Tagging.fields_of
             if copier is None:
-                return self.tag(kind, self.repr_of(value))
+                return self.tag(kind, "cannot be read" if value is _UNSET else _repr(kind, value))
             if id(value) in self.above:
                 return self.tag(kind, "contains itself")
             if depth >= MAX_DEPTH:
@@ -123,7 +122,7 @@ class _Tagging:
         if len(text) > most and most < SHORT:
             return self.tag(type(value), f"{len(text):,} characters")
         self.characters -= min(len(text), most)
-        return clean(text, most)
+        return shortened(text, most)
 
     def whole_of(self, value: Any) -> Any:
         number = int.__int__(value)
@@ -156,7 +155,7 @@ class _Tagging:
         count = kind.__len__(value)
         if count < self.items:
             row = self.row(list(kind.__iter__(value)), count, depth)
-            if self.items > 0 and self.reprs > 0 and self.characters >= LONGEST_TEXT:
+            if self.items > 0 and self.characters >= LONGEST_TEXT:
                 return sorted(row, key=_JSON.encode)
         return self.tag(type(value), f"{count:,} items")  # which of them came first differs from process to process
 
@@ -190,25 +189,10 @@ class _Tagging:
         return out
 
     def key(self, key: object) -> str:
-        text = _short(str.__str__(key)) if issubclass(type(key), str) else self.repr_of(key)
+        kind = type(key)
+        text = _short(str.__str__(key)) if issubclass(kind, str) else _repr(kind, key)
         self.characters -= len(text)
         return text
-
-    def repr_of(self, value: object) -> str:
-        if type(value) in (int, float, bool, type(None)):
-            return _short(repr(value) if not isinstance(value, int) or abs(value) < 10**60 else "int")
-        if self.reprs <= 0:
-            return _name(type(value))
-        self.reprs -= 1
-        try:
-            text = str.__str__(repr(value))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            return f"repr raised {_name(type(error))}"
-        if len(text) > LONGEST_REPR:
-            self.reprs = 0
-        return _short(_ADDRESS.sub("", text[: 4 * SHORT]))
 
 
 _Scalar: TypeAlias = Callable[[_Tagging, Any], Any]
@@ -237,12 +221,31 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 
 def _field(value: object, name: str) -> object:
+    """Return a field, and run no property that its class may have in its place."""
     try:
-        return object.__getattribute__(value, name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return _Unset()
+        found = inspect.getattr_static(value, name)
+        return found.__get__(value) if type(found) is types.MemberDescriptorType else found
+    except Exception:
+        return _UNSET
+
+
+def _repr(kind: type, value: Any) -> str:
+    """Return a short text for a value: its ``repr`` where that runs no foreign code, else what kind it is."""
+    if issubclass(kind, int):
+        number = int.__int__(value)
+        return repr(bool(number) if kind is bool else number) if abs(number) < 10**60 else "int"
+    if kind is tuple:
+        return _short(f"({', '.join(_repr(type(item), item) for item in value[:8])})")
+    if issubclass(kind, Enum):
+        return _short(f"{_name(kind)}.{vars(value).get('_name_')}")
+    if kind is bytes:
+        return repr(value[:32]) + ("…" if len(value) > 32 else "")
+    if kind is np.ndarray:
+        return _short(f"{value.dtype.name} {value.shape}")
+    plain = kind in _PLAIN or (issubclass(kind, np.number) and kind.__module__ == "numpy")
+    if plain and (kind not in _TIMES or type(value.tzinfo) in _ZONES):
+        return _short(repr(value))
+    return _name(kind)
 
 
 def _name(kind: type) -> str:
@@ -253,4 +256,11 @@ def _name(kind: type) -> str:
 
 
 def _short(text: str) -> str:
-    return clean(text if len(text) <= SHORT else f"{text[:SHORT]}…")
+    return begun(text, SHORT, KEY_MARGIN)
+
+
+_TIMES = (datetime.datetime, datetime.time)
+_PATHS = (PosixPath, WindowsPath, PurePosixPath, PureWindowsPath)
+_PLAIN = {type(None), float, complex, type, Decimal, uuid.UUID, np.bool_, datetime.date, datetime.timedelta}
+_PLAIN.update(_TIMES, _PATHS)
+_ZONES = (type(None), datetime.timezone, ZoneInfo)

@@ -12,6 +12,7 @@ import msgspec
 
 from coherence.guard.account import Account
 from coherence.guard.happenings import Call, Decision, kind_of
+from coherence.redact import redact, redact_value
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -43,7 +44,7 @@ _DECODE = msgspec.msgpack.Decoder(Account).decode
 
 
 class Entry(NamedTuple):
-    """One entry that is to be written."""
+    """One entry that is to be written; secrets in its texts and arguments are replaced then."""
 
     at: float
     """Wall time, Unix seconds."""
@@ -160,9 +161,10 @@ def _row(number: int, seq: int, entry: Entry) -> tuple[object, ...]:
     call = entry.happening
     if not isinstance(call, Call):
         return (number, seq, entry.at, kind_of(call), *(None,) * 9, _ENCODE_JSON(call).decode())
-    data = None if entry.arguments is None else _ENCODE_JSON(entry.arguments).decode()
+    data = None if entry.arguments is None else _ENCODE_JSON(redact_value(entry.arguments)).decode()
+    error = None if entry.error is None else redact(entry.error)
     told = (int(call.success), call.duration_s, call.cost, call.index, entry.band, call.epoch, int(call.patched))
-    return (number, seq, entry.at, "call", *told, entry.task, entry.error, data)
+    return (number, seq, entry.at, "call", *told, redact(entry.task), error, data)
 
 
 def read_trail(store: Store, agent: str, *, after: int = 0, limit: int = 1000) -> list[Trace | Past]:

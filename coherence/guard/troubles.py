@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 
-from coherence.plain import clean
+from coherence.guard.shortening import shortened
+from coherence.redact import redact
 
-LOG = logging.getLogger("coherence")
+LOG = logging.getLogger("coherence.guard")
 MOST_KINDS = 100
 
 
@@ -27,27 +29,43 @@ class Troubles:
         """``stage: type`` -> how often."""
         self.newest: dict[str, str] = {}
         """Stage -> its newest failure."""
-        self._lock = threading.Lock()
+        self.renew()
+
+    def renew(self) -> None:
+        """Go on in a forked child: another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()  # a signal handler may add one while this thread adds one
 
     def add(self, stage: str, error: BaseException | str) -> None:
-        """Count a failure; the first of each kind is logged as well."""
+        """Count a failure. Of each kind the first, the 10th, the 100th and so on are logged, as warnings."""
         kind, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
+        text = redact(text)
         name = f"{stage}: {kind}"
         with self._lock:
-            first = name not in self.counts
-            if first and len(self.counts) >= MOST_KINDS:
-                name, first = "others", False
-            self.counts[name] = self.counts.get(name, 0) + 1
+            if name not in self.counts and len(self.counts) >= MOST_KINDS:
+                name = "others"
+            count = self.counts[name] = self.counts.get(name, 0) + 1
             self.newest[stage] = text
-        if first:
-            LOG.warning("coherence guard: %s failed: %s; this is counted from now on", stage, text)
+        if is_told(count):
+            with suppress(Exception):  # a stranger's handler or filter
+                LOG.warning("%s failed, %d times so far: %s", stage, count, text)
+
+
+def is_told(count: int) -> bool:
+    """Tell whether something is logged when it happens so many times: 1, 10, 100 and so on.
+
+    Examples
+    --------
+    >>> [count for count in range(2_000) if is_told(count)]
+    [1, 10, 100, 1000]
+    """
+    return count > 0 and set(str(count)[1:]) <= {"0"} and str(count)[0] == "1"
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as a trace keeps it: type and up to 2,000 characters of both."""
+    """Return an exception as a trace keeps it: type and up to 2,000 characters of both; see :func:`shortened`."""
     name = type(error).__name__
     try:
         text = str(error)
     except Exception:  # a stranger's exception
         return name
-    return clean(f"{name}: {text}" if text else name, 2_000)
+    return shortened(f"{name}: {text}" if text else name, 2_000)

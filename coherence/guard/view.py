@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from coherence.guard.account import Account
 from coherence.guard.happenings import Decision
@@ -20,11 +20,22 @@ from coherence.guard.traces import (
     write_entries,
 )
 from coherence.store.store import Store
+from coherence.store.transaction import Transaction
 
 D = TypeVar("D", bound=Decision)
 
 MOST_WAITING = 10_000
 """Entries that wait for a store that cannot be written; more are counted as lost."""
+
+
+class Batch(NamedTuple):
+    """What is to be written of one view."""
+
+    entries: list[Entry]
+    begin: int
+    """The newest entry of the store that the view knows."""
+    data: bytes | None
+    """The account after these entries if it is to be kept now."""
 
 
 class View:
@@ -46,10 +57,11 @@ class View:
         """Whether a thread of this process takes a step for this agent."""
         self.looked_s = 0.0
         """When this process last compared it with the store, on the caller's clock."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal handler may run a call of its own while this thread holds it
         """Held while account and waiting entries are read or changed."""
+        self.writing = threading.RLock()
+        """Held while entries are written; taken before :attr:`lock`."""
         self._store = store
-        self._writing = threading.Lock()
         self._waiting: list[Entry] = []
         self.account = read_account(store, agent)
         self._stored = self.account.seq
@@ -58,6 +70,11 @@ class View:
     def waits(self) -> bool:
         """Whether there is something to write."""
         return bool(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to write, a step is being taken, or a patch is open."""
+        return bool(self._waiting) or self.acting or not self.account.patching.rests
 
     def take(self, entry: Entry) -> Account:
         """Take in one entry now, and write it later; the caller holds :attr:`lock`."""
@@ -91,32 +108,44 @@ class View:
         StoreError
             Nothing was written; all goes on waiting, but for the decision.
         """
-        with self._writing:
+        with self.writing:
             if decide is None and self._append():
                 return None
             with ExitStack() as held:
                 return self._settle(decide, held)
 
-    def _append(self) -> bool:
-        """Write what waits unless others wrote meanwhile; calls go on while it is written."""
+    def batch(self) -> Batch:
+        """Return what waits now; the caller holds :attr:`writing`, and calls go on meanwhile."""
         with self.lock:
-            entries, begin = list(self._waiting), self._stored
-            data = (
-                encode_account(self.account) if self.account.seq // SNAPSHOT_EVERY > begin // SNAPSHOT_EVERY else None
-            )
-        with self._store.transaction() as transaction:
-            at = head(transaction, self.agent)
-            if at.seq != begin:
-                return False
-            if entries:
-                write_entries(transaction, at, entries)
-            if data is not None:
-                keep_account(transaction, at, begin + len(entries), data)
-        with self.lock:
-            del self._waiting[: len(entries)]
-            if self._stored == begin:  # else something was lost meanwhile, and the account is to be read anew
-                self._stored = begin + len(entries)
+            begin, seq = self._stored, self.account.seq
+            data = encode_account(self.account) if seq // SNAPSHOT_EVERY > begin // SNAPSHOT_EVERY else None
+            return Batch(list(self._waiting), begin, data)
+
+    def insert(self, transaction: Transaction, batch: Batch) -> bool:
+        """Write a batch unless others wrote meanwhile; return whether that was done."""
+        at = head(transaction, self.agent)
+        if at.seq != batch.begin:
+            return False
+        if batch.entries:
+            write_entries(transaction, at, batch.entries)
+        if batch.data is not None:
+            keep_account(transaction, at, batch.begin + len(batch.entries), batch.data)
         return True
+
+    def inserted(self, batch: Batch) -> None:
+        """Note that a batch is safe in the store."""
+        with self.lock:
+            del self._waiting[: len(batch.entries)]
+            if self._stored == batch.begin:  # else something was lost meanwhile, and the account is to be read anew
+                self._stored = batch.begin + len(batch.entries)
+
+    def _append(self) -> bool:
+        batch = self.batch()
+        with self._store.transaction() as transaction:
+            done = self.insert(transaction, batch)
+        if done:
+            self.inserted(batch)
+        return done
 
     def _settle(self, decide: Callable[[Account], tuple[float, D] | None] | None, held: ExitStack) -> D | None:
         with self._store.transaction() as transaction:

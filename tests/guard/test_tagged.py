@@ -1,16 +1,18 @@
 import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime, time, tzinfo
+from decimal import Decimal
 from enum import Enum, IntEnum
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.tagged import LONGEST_TEXT, MAX_DEPTH, MOST_ITEMS, MOST_REPRS, SHORT, tagged
+from coherence.guard.tagged import LONGEST_TEXT, MAX_DEPTH, MOST_ITEMS, SHORT, tagged
 
 JSON_LIKE = st.recursive(
     st.none()
@@ -56,29 +58,25 @@ def test_anything_becomes_json(value: Any) -> None:
     encoded.decode("utf-8")
 
 
-class Raising:
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
+class Reads:
+    """Does harm in whatever of it is called."""
 
+    def __init__(self) -> None:
+        self.called: list[str] = []
 
-class Exiting:
     def __repr__(self) -> str:
+        self.called.append("repr")
+        raise KeyboardInterrupt
+
+    def __str__(self) -> str:
+        self.called.append("str")
         raise SystemExit(3)
 
+    def __len__(self) -> int:
+        self.called.append("len")
+        raise RuntimeError
 
-class Recursing:
-    def __repr__(self) -> str:
-        return repr(self)
-
-
-class Huge:
-    def __repr__(self) -> str:
-        return "x" * 10_000_000
-
-
-class NoText:
-    def __repr__(self) -> str:
-        return 7  # type: ignore[return-value]
+    __bool__ = __iter__ = __index__ = __len__
 
 
 class Hostile:
@@ -94,31 +92,25 @@ class Hostile:
         return 1
 
 
-class Surrogate:
-    def __repr__(self) -> str:
-        return "\ud800"
+def test_no_code_of_an_object_runs() -> None:
+    value = Reads()
+    expected = {"unserialisable": "Reads", "repr": "Reads"}
+    assert tagged(value) == expected
+    assert tagged({"a": [value, (value,)], value: {value}}) == {"a": [expected, [expected]], "Reads": [expected]}
+    assert tagged({(value, 1): 2}) == {"(Reads, 1)": 2}
+    assert value.called == []
 
 
-class Interrupting:
-    def __repr__(self) -> str:
-        raise KeyboardInterrupt
+def test_no_property_of_a_dataclass_runs() -> None:
+    ran = []
 
+    @dataclass
+    class Shadowed:
+        x: int = 1
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (Raising(), "repr raised RuntimeError"),
-        (Exiting(), "repr raised SystemExit"),
-        (Recursing(), "repr raised RecursionError"),
-        (Huge(), "x" * SHORT + "…"),
-        (NoText(), "repr raised TypeError"),
-        (Surrogate(), "\ufffd"),
-    ],
-)
-def test_whatever_repr_does(value: Any, shown: Any) -> None:
-    assert tagged(value) == {"unserialisable": type(value).__name__, "repr": shown}
-    assert tagged({"a": [value]}) == {"a": [tagged(value)]}
-    assert tagged({value: 1}) == {shown: 1}
+    Shadowed.x = property(lambda self: ran.append(1), lambda self, value: None)  # type: ignore[assignment]
+    assert tagged(Shadowed()) == {"x": {"unserialisable": "property", "repr": "property"}}
+    assert ran == []
 
 
 def test_an_object_that_hides_everything() -> None:
@@ -126,13 +118,16 @@ def test_an_object_that_hides_everything() -> None:
     assert size(tagged({Hostile(): {Hostile()}})) < 1000
 
 
-def test_the_users_interrupt_is_not_swallowed() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        tagged([Interrupting()])
+def test_times_of_a_foreign_zone_are_named_by_their_type() -> None:
+    class Zone(tzinfo):
+        utcoffset = dst = tzname = lambda self, when: None
 
+        def __repr__(self) -> str:
+            raise KeyboardInterrupt
 
-def test_addresses_are_left_out() -> None:
-    assert tagged(object()) == {"unserialisable": "object", "repr": "<object object>"}
+    assert tagged(datetime(2026, 1, 2, tzinfo=Zone())) == {"unserialisable": "datetime", "repr": "datetime"}
+    assert tagged(time(1, 2, tzinfo=Zone()))["repr"] == "time"
+    assert tagged(datetime(2026, 1, 2, tzinfo=UTC))["repr"].startswith("datetime.datetime(2026, 1, 2, 0, 0, tzinfo=")
 
 
 @pytest.mark.parametrize(
@@ -147,8 +142,26 @@ def test_addresses_are_left_out() -> None:
         (1j, ("complex", "1j")),
         (date(2026, 1, 2), ("date", "datetime.date(2026, 1, 2)")),
         (int, ("type", "<class 'int'>")),
+        (Decimal("1.50"), ("Decimal", "Decimal('1.50')")),
+        (np.zeros((3000, 4000), np.float32), ("ndarray", "float32 (3000, 4000)")),
+        (np.array([object()]), ("ndarray", "object (1,)")),
+        (np.int8(3), ("int8", repr(np.int8(3)))),
     ],
-    ids=["nan", "inf", "65bits", "googol", "bytes", "bytearray", "complex", "date", "class"],
+    ids=[
+        "nan",
+        "inf",
+        "65bits",
+        "googol",
+        "bytes",
+        "bytearray",
+        "complex",
+        "date",
+        "class",
+        "decimal",
+        "array",
+        "objects",
+        "int8",
+    ],
 )
 def test_what_json_cannot_say(value: Any, expected: Any) -> None:
     assert tagged(value) == dict(zip(("unserialisable", "repr"), expected, strict=True))
@@ -201,7 +214,7 @@ def test_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
         ["x" * 5000] * 10_000,
         ["\x00" * 5000] * 10_000,
         {f"{'k' * 300}{n}": "v" for n in range(5000)},
-        [Huge()] * 5000,
+        [object()] * 5000,
         {f"{chr(1) * 190}{n}": "v" for n in range(5000)},
         [type("\x01" * 200, (), {})()] * 5000,
         [b"\x00" * 100] * 10_000,
@@ -222,31 +235,6 @@ def test_the_rest_is_counted() -> None:
     assert len(found) == MOST_ITEMS + 1
     assert found[-1] == {"unserialisable": "items", "repr": "5 more"}
     assert tagged([0] * MOST_ITEMS) == [0] * MOST_ITEMS
-
-
-def test_few_reprs_are_asked() -> None:
-    asked = []
-
-    class Counting:
-        def __repr__(self) -> str:
-            asked.append(1)
-            return "c"
-
-    found = tagged([Counting() for _ in range(500)])
-    assert len(asked) == MOST_REPRS
-    assert [one["repr"] for one in (found[0], found[499])] == ["c", "Counting"]
-
-
-def test_only_one_huge_repr_is_built() -> None:
-    asked = []
-
-    class Long:
-        def __repr__(self) -> str:
-            asked.append(1)
-            return "x" * 1_000_000
-
-    tagged([Long() for _ in range(500)])
-    assert len(asked) == 1
 
 
 @dataclass
@@ -290,9 +278,9 @@ def test_fields_and_subclasses_are_read_without_their_methods() -> None:
     assert tagged(Point(1, [2])) == {"x": 1, "y": [2]}
     assert tagged(Row(1, b"")) == {"a": 1, "b": {"unserialisable": "bytes", "repr": "b''"}}
     assert tagged([Level.HIGH, Text("t"), Table(a=1), OrderedDict(b=2)]) == [3, "t", {"a": 1}, {"b": 2}]
-    assert tagged(Colour.RED) == {"unserialisable": "Colour", "repr": "<Colour.RED: 1>"}
+    assert tagged(Colour.RED) == {"unserialisable": "Colour", "repr": "Colour.RED"}
     unset = Slotted.__new__(Slotted)
-    assert tagged(unset) == {"x": {"unserialisable": "_Unset", "repr": "cannot be read"}}
+    assert tagged(unset) == {"x": {"unserialisable": "object", "repr": "cannot be read"}}
     loop = Point(1)
     loop.y.append(loop)
     assert tagged(loop) == {"x": 1, "y": [{"unserialisable": "Point", "repr": "contains itself"}]}

@@ -1,0 +1,165 @@
+"""The accounts that a process holds: of the agents it called last, and of all that have something open."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+
+from coherence.guard.troubles import Troubles
+from coherence.guard.view import View
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+
+MOST_HELD = 1000
+"""Accounts that are held at once, of 2 to 70 kB each; those with a patch open or something to write come on top."""
+
+MOST_MARKED = 10_000
+"""Agents that wait to be written; whoever adds one more writes some first, or gives up the oldest if that fails."""
+
+LOOKED_AT = 8
+"""Accounts that are looked at for one to let go, whenever one is added."""
+
+AT_ONCE = 200
+"""Agents that are written in one transaction."""
+
+
+class Views:
+    """The views of one guard in this process.
+
+    The view used longest ago is let go once there are too many, and read anew from the store at the agent's next call.
+    A thread that still holds it goes on with it: two views of one agent keep one order, as two processes do.
+
+    Parameters
+    ----------
+    store : Store
+        Where the trails are.
+    troubles : Troubles
+        Where failures are counted.
+    """
+
+    def __init__(self, store: Store, troubles: Troubles) -> None:
+        self._store = store
+        self._troubles = troubles
+        self._lock = threading.RLock()
+        self._held: OrderedDict[str, View] = OrderedDict()
+        self._marked: dict[View, None] = {}
+        self._fails = False
+
+    def of(self, agent: str) -> View:
+        """Return an agent's view, read from the store if it is not held."""
+        with self._lock:
+            view = self._held.get(agent)
+            if view is not None:
+                self._held.move_to_end(agent)
+                return view
+        view = View(agent, self._store)
+        with self._lock:
+            view = self._held.setdefault(agent, view)
+            self._held.move_to_end(agent)
+            self._let_go(LOOKED_AT)
+        if len(self._marked) >= MOST_MARKED:
+            self._relieve()
+        return view
+
+    def values(self) -> list[View]:
+        """Return the views that are held."""
+        with self._lock:
+            return list(self._held.values())
+
+    def has_open(self, agent: str) -> bool:
+        """Tell whether an agent's patch is open, as far as this process knows."""
+        view = self._held.get(agent)
+        return view is not None and not view.account.patching.rests
+
+    def mark(self, view: View) -> None:
+        """Note that a view has something to write; the caller holds the view's lock."""
+        self._marked[view] = None
+
+    def write(self) -> None:
+        """Write what waits, of all views that were marked.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be written; what was not written goes on waiting.
+        """
+        views = list(self._marked)
+        for start in range(0, len(views), AT_ONCE):
+            self._write(views[start : start + AT_ONCE])
+        with self._lock:
+            self._let_go(len(self._held))
+
+    def _write(self, views: list[View]) -> None:
+        try:
+            try:
+                write_together(self._store, views)
+            except StoreError:
+                self._write_each(views)
+        except StoreError:
+            self._fails = True
+            raise
+        self._fails = False
+        for view in views:
+            with view.lock:
+                if not view.waits:
+                    self._marked.pop(view, None)
+
+    def _write_each(self, views: list[View]) -> None:
+        """Write one after the other up to the first that cannot be; it is the last one next time."""
+        for view in views:
+            try:
+                view.write(None)
+            except StoreError:
+                self._marked.pop(view, None)
+                self._marked[view] = None
+                raise
+
+    def _relieve(self) -> None:
+        """Make room for one more that waits."""
+        with suppress(StoreError):
+            if not self._fails:
+                self._write(list(self._marked)[:AT_ONCE])
+                return
+        with self._lock:
+            view = next(iter(self._marked), None)
+            if self._fails and view is not None:
+                self._marked.pop(view, None)
+                if self._held.get(view.agent) is view:
+                    del self._held[view.agent]
+                self._troubles.add("store", "too many agents wait for a store that cannot be written: calls are lost")
+
+    def _let_go(self, most: int) -> None:
+        """Let go what is too much, after a look at ``most`` views at most; never the newest one."""
+        for _ in range(min(most, len(self._held) - 1)):
+            if len(self._held) <= MOST_HELD:
+                return
+            agent, view = next(iter(self._held.items()))
+            if view.busy:
+                self._held.move_to_end(agent)
+            else:
+                del self._held[agent]
+
+
+def write_together(store: Store, views: Iterable[View]) -> None:
+    """Write what waits of several views in one transaction.
+
+    Raises
+    ------
+    StoreError
+        Nothing was written; all goes on waiting.
+    """
+    views = sorted(views, key=lambda view: (view.agent, id(view)))  # one order, so that no two threads block each other
+    with ExitStack() as stack:
+        for view in views:
+            stack.enter_context(view.writing)
+        batches = [view.batch() for view in views]
+        with store.transaction() as transaction:
+            written = [view.insert(transaction, batch) for view, batch in zip(views, batches, strict=True)]
+        for view, batch, done in zip(views, batches, written, strict=True):
+            if done:
+                view.inserted(batch)
+    for view, done in zip(views, written, strict=True):
+        if not done:
+            view.write(None)

@@ -1,0 +1,262 @@
+"""A guard where processes fork, are spawned and end."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard
+from guard.helpers import Boom
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+]
+
+
+@pytest.fixture
+def guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
+    """Yield a guard of which nothing is written unless somebody asks for it."""
+    monkeypatch.setattr("coherence.guard.flushing.FLUSH_S", 3600.0)
+    with Guard(store=tmp_path / "guard.db") as guard:
+        yield guard
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    path = os.pathsep.join(part for part in sys.path if part)
+    return subprocess.run(
+        [sys.executable, *arguments], timeout=60, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+
+
+def counted(guard: Guard) -> tuple[int, int]:
+    assert guard.store is not None
+    guard.flush()
+    ((rows, newest),) = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail")
+    return rows, newest
+
+
+@pytest.mark.parametrize(
+    ("begins", "calls"),
+    [
+        (lambda guard: guard.flush(), 0),
+        (lambda guard: guard.status("a"), 0),
+        (lambda guard: guard.history("a"), 0),
+        (lambda guard: guard.close(), 0),
+        (lambda guard: guard.run(lambda: 2, agent="a"), 1),
+    ],
+    ids=["flush", "status", "history", "close", "run"],
+)
+def test_a_child_never_writes_what_waits_in_its_parent(
+    guard: Guard, in_child: Any, begins: Callable[[Guard], object], calls: int
+) -> None:
+    guard.run(lambda: 1, agent="a")
+
+    def child() -> dict[str, int]:
+        begins(guard)
+        guard.flush()
+        return guard.errors
+
+    assert in_child(child) == "{}"
+    assert counted(guard) == (1 + calls, 1 + calls)
+
+
+def test_locks_that_were_held_at_the_fork_hold_up_no_child(guard: Guard, in_child: Any) -> None:
+    view = guard._runner.view("a")
+    held, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        assert guard._runner._views is not None
+        with view.writing, view.lock, guard._troubles._lock, guard._runner._views._lock, guard._runner._starting:
+            held.set()
+            go.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+
+    def child() -> object:
+        guard._troubles.add("x", "y")
+        guard.run(lambda: 1, agent="a")
+        return counted(guard)
+
+    try:
+        assert in_child(child) == "(1, 1)"
+    finally:
+        go.set()
+        holder.join()
+
+
+def test_a_child_claims_steps_under_a_name_of_its_own(guard: Guard, in_child: Any) -> None:
+    assert guard._runner._actor is not None
+    owner = guard._runner._actor._owner
+    theirs = in_child(owner)
+    assert theirs != repr(owner())
+
+
+CHILD = """
+import multiprocessing, sys
+from coherence.guard import Guard
+
+def work(path):
+    global kept  # alive until the end, and not closed
+    kept = Guard(store=path)
+    for _ in range(3):
+        kept.run(lambda: 1, agent="a")
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context(sys.argv[2]).Process(target=work, args=(sys.argv[1],))
+    worker.start()
+    worker.join(60)
+    sys.exit(worker.exitcode)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_child_of_multiprocessing_writes_what_waits_when_it_ends(tmp_path: Path, method: str) -> None:
+    (tmp_path / "program.py").write_text(CHILD)
+    done = run(str(tmp_path / "program.py"), str(tmp_path / "guard.db"), method)
+    assert (done.returncode, done.stderr) == (0, "")
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert guard.status("a").calls == 3
+
+
+def test_workers_forked_from_one_guard_count_all(guard: Guard) -> None:
+    guard.run(lambda: 1, agent="a")
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_calls, args=(guard,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    guard.run(lambda: 1, agent="a")
+    assert counted(guard) == (32, 32)  # 2 here and 10 in each worker
+    assert guard.status("a").calls == 32
+
+
+def _calls(guard: Guard) -> None:
+    for _ in range(10):
+        guard.run(lambda: 1, agent="a")
+
+
+def test_a_guard_says_why_it_cannot_be_pickled_or_copied(guard: Guard) -> None:
+    for way in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="make one in each process"):
+            way(guard)
+
+
+SIGNALS = """
+import signal, sys
+from coherence.guard import Guard
+
+handled = []
+
+def handler(*_):
+    guard.run(lambda: 1, agent="a")
+    handled.append(1)
+    signal.setitimer(signal.ITIMER_REAL, 0.0003)  # once each time: on a busy machine they would pile up
+
+with Guard(store=sys.argv[1]) as guard:
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0003)
+    for _ in range(3000):
+        guard.run(lambda: 1, agent="a")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    calls = 3000 + len(handled)
+    guard.flush()
+    ((rows,),) = guard.store.fetch("SELECT count(*) FROM guard_trail")
+    assert handled and guard.errors == {} and guard.status("a").calls == rows == calls, (guard.errors, rows, calls)
+"""
+
+
+def test_a_signal_handler_may_run_a_call_in_the_middle_of_another(tmp_path: Path) -> None:
+    done = run("-c", SIGNALS, str(tmp_path / "guard.db"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "sys.exit(0)",
+        """
+        def work():
+            time.sleep(0.2)
+            guard.run(lambda: 1, agent="b")
+        threading.Thread(target=work).start()
+        """,
+        """
+        class Late:
+            def __del__(self):
+                print(guard.run(lambda: 7, agent="a").result)  # the guard has ended, and calls just run
+        sys.late = Late()
+        """,
+    ],
+    ids=["exit", "thread", "del"],
+)
+def test_a_program_that_ends_has_written_all_and_says_nothing(tmp_path: Path, lines: str) -> None:
+    begin = "import sys, threading, time\nfrom coherence.guard import Guard\nguard = Guard(store=sys.argv[1])\n"
+    begin += 'guard.run(lambda: 1, agent="a")\n'
+    done = run("-c", begin + textwrap.dedent(lines), str(tmp_path / "guard.db"))
+    assert (done.returncode, done.stderr) == (0, "")
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert guard.status("a").calls == 1
+        assert guard.status("b").calls == ("thread" in lines)
+
+
+def test_close_waits_for_a_step_under_way(tmp_path: Path) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow:
+        def analyze(self, **_: object) -> None:
+            begun.set()
+            go.wait(60)
+
+    guard = Guard(store=tmp_path / "guard.db", strategy=Slow(), wait_s=60)
+    for _ in range(2):
+        with suppress(KeyboardInterrupt):
+            guard.run(_interrupted, agent="a")  # nobody waits for a strategy here, or this would hang
+    assert begun.wait(60)
+    threading.Timer(0.1, go.set).start()
+    guard.close()
+    assert guard.errors == {}
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert [type(past.decision).__name__ for past in guard.history("a")] == ["Asked", "Declined"]
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def test_close_does_not_wait_for_ever(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    class Hangs:
+        def analyze(self, **_: object) -> None:
+            go.wait(60)
+
+    guard = Guard(store=tmp_path / "guard.db", strategy=Hangs(), wait_s=0.05)
+    for _ in range(2):
+        with suppress(Boom):
+            guard.run(_fails, agent="a")
+    guard.close()
+    assert not go.is_set()
+    go.set()
+
+
+def _fails() -> None:
+    raise Boom("no")

@@ -1,0 +1,236 @@
+"""Event loops, calls within calls, and what is returned before it has run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, current_patch
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "guard.db"
+
+
+async def later(value: int) -> int:
+    await asyncio.sleep(0)
+    return value
+
+
+def numbers() -> Generator[int, None, None]:
+    yield 1
+
+
+@pytest.mark.parametrize("fn", [lambda: later(1), numbers], ids=["coroutine", "generator"])
+def test_what_has_not_run_yet_is_neither_a_success_nor_a_failure(path: Path, fn: Callable[[], Any]) -> None:
+    asked: list[object] = []
+    with Guard(store=path, is_success=asked.append) as guard:
+        out = guard.run(fn, agent="a")
+        assert (out.success, out.patch_applied, out.rolled_back) == (None, False, False)
+        assert guard.status("a").calls == 0
+        assert asked == []
+        (said,) = guard.errors
+        assert "use arun or wrap" in said
+        done = out.result if isinstance(out.result, Generator) else [asyncio.run(out.result)]
+        assert list(done) == [1]
+
+
+def test_a_future_is_not_a_success_either(path: Path) -> None:
+    async def main(guard: Guard) -> None:
+        out = guard.run(lambda: asyncio.ensure_future(later(1)), agent="a")
+        assert out.success is None
+        assert await out.result == 1
+        assert (await guard.arun(lambda: asyncio.ensure_future(later(2)), agent="a")).result == 2
+
+    with Guard(store=path) as guard:
+        asyncio.run(main(guard))
+        assert guard.status("a").calls == 1
+
+
+def test_arun_takes_a_callable_that_returns_a_plain_value(path: Path) -> None:
+    with Guard(store=path) as guard:
+        plain: Callable[[], Any] = lambda: 5  # noqa: E731
+        out = asyncio.run(guard.arun(plain, agent="a"))
+        assert (out.result, out.success) == (5, True)
+        assert guard.status("a").calls == 1
+        assert guard.errors == {}
+
+
+def test_a_loop_whose_executor_is_full_holds_up_nothing(path: Path) -> None:
+    go = threading.Event()
+
+    async def main(guard: Guard) -> int:
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as executor:
+            loop.set_default_executor(executor)
+            blocked = loop.run_in_executor(None, go.wait, 60)
+            out = await asyncio.wait_for(guard.arun(lambda: later(7), agent="a"), 30)
+            assert not go.is_set()
+            go.set()
+            await blocked
+        return out.result
+
+    with Guard(store=path, durability="full") as guard:
+        assert asyncio.run(main(guard)) == 7
+
+
+def test_several_loops_in_several_threads(path: Path) -> None:
+    async def main(guard: Guard) -> None:
+        outs = await asyncio.gather(*(guard.arun(partial(later, n), agent="a") for n in range(50)))
+        assert [out.result for out in outs] == list(range(50))
+
+    with Guard(store=path, durability="full") as guard:
+        threads = [threading.Thread(target=lambda: asyncio.run(main(guard))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert guard.errors == {}
+        assert guard.status("a").calls == 200
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+def test_a_coroutine_may_be_driven_without_asyncio(path: Path, durability: Any) -> None:
+    class Now:
+        def __await__(self) -> Generator[None, None, int]:
+            yield
+            return 3
+
+    now: Callable[[], Awaitable[int]] = Now
+    with Guard(store=path, durability=durability) as guard:
+        running = guard.arun(now, agent="a")
+        running.send(None)
+        with pytest.raises(StopIteration) as stop:
+            running.send(None)
+        assert stop.value.value.result == 3
+        assert guard.status("a").calls == 1
+
+
+def test_a_call_that_is_cancelled_while_its_steps_run_leaves_them_running(path: Path) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow(Proposes):
+        def analyze(self, **_: Any) -> Any:
+            begun.set()
+            go.wait(60)
+            return self.patch
+
+    memory = Memory()
+
+    async def main(guard: Guard) -> None:
+        await guard.arun(lambda: later(0), agent="a")
+        task = asyncio.ensure_future(guard.arun(lambda: later(0), agent="a"))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with Guard(
+        store=path, strategy=Slow({"level": 2}), config_adapter=memory, bounds=BOUNDS, is_success=bool,
+        clock=Clock(1.0), wait_s=60,
+    ) as guard:  # fmt: skip
+        asyncio.run(main(guard))
+        assert memory.applied == []
+        go.set()
+    assert memory.applied == [{"level": 2}]  # close waits for the step
+    assert guard.errors == {}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_who_interrupts_a_call_is_not_kept_waiting(path: Path, error: type[BaseException]) -> None:
+    go = threading.Event()
+
+    class Hangs:
+        def analyze(self, **_: object) -> None:
+            go.wait(60)
+
+    def fn() -> None:
+        raise error
+
+    guard = Guard(store=path, strategy=Hangs(), wait_s=3600)  # it would hang if it waited
+    for _ in range(2):
+        with pytest.raises(error):
+            guard.run(fn, agent="a")
+    assert not go.is_set()
+    go.set()
+    guard.close()
+    assert [type(past.decision).__name__ for past in Guard(store=path).history("a")] == ["Asked", "Declined"]
+
+
+def test_calls_within_calls(path: Path) -> None:
+    with Guard(store=path) as guard:
+        wrapped = guard.wrap(agent="b", task="inner")(lambda: 3)
+        out = guard.run(lambda: guard.run(wrapped, agent="a", task="middle").result + 1, agent="a", task="outer")
+        assert out.result == 4
+        assert [(trace.task, trace.success) for trace in guard.traces("a")] == [("middle", True), ("outer", True)]
+        assert guard.status("b").calls == 1
+        assert guard.errors == {}
+
+
+def test_a_call_within_a_call_sees_the_patch_of_its_own_agent(path: Path) -> None:
+    memory = Memory()
+    memory.serves_both = True  # type: ignore[attr-defined]
+
+    def fail() -> None:
+        raise Boom("no")
+
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0),
+        canary_share=1.0,
+    ) as guard:  # fmt: skip
+        for _ in range(2):
+            with suppress(Boom):
+                guard.run(fail, agent="a")
+        assert guard.status("a").phase == "serving"
+        seen: list[object] = []
+
+        def outer() -> None:
+            seen.append(current_patch())
+            guard.run(lambda: seen.append(current_patch()), agent="other")
+            guard.run(lambda: seen.append(current_patch()), agent="a")
+            seen.append(current_patch())
+
+        guard.run(outer, agent="a")
+        patch = {"level": 2}
+        assert seen == [patch, None, patch, patch]
+
+
+def test_strategy_adapter_and_notifier_may_use_the_guard(path: Path) -> None:
+    memory, used = Memory(), list[str]()
+
+    class Uses(Proposes):
+        def analyze(self, **given: Any) -> Any:
+            used.append(f"calls: {guard.status('a').calls}")
+            guard.run(lambda: 1, agent="a", task="strategy")
+            guard.flush()
+            return self.patch
+
+    def notify(notice: object) -> None:
+        used.append(guard.status("a").phase)
+        guard.run(lambda: 1, agent="a", task="notifier")
+
+    def fail() -> None:
+        raise Boom("no")
+
+    guard = Guard(
+        store=path, strategy=Uses({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
+        clock=Clock(1.0), wait_s=60,
+    )  # fmt: skip
+    with guard:
+        for _ in range(2):
+            with suppress(Boom):
+                guard.run(fail, agent="a")
+        assert used == ["calls: 2", "applying", "serving"]
+        assert guard.errors == {}
+    assert memory.applied == [{"level": 2}]

@@ -1,0 +1,48 @@
+"""What a guard writes of calls holds no secret."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from coherence.guard import Guard
+from guard.helpers import Boom
+
+KEY = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
+
+
+class Provider:
+    """Holds what nobody asked to be recorded."""
+
+    def __init__(self) -> None:
+        self.key, self.guard = KEY, None
+
+    def get_goals(self) -> list[str]:
+        raise AssertionError("a record reads no goals")
+
+    def __repr__(self) -> str:
+        return f"Provider({KEY})"
+
+
+def test_no_secret_of_a_call_reaches_the_disk_or_a_strategy(tmp_path: Path) -> None:
+    with Guard(store=tmp_path / "guard.db") as guard:
+
+        @guard.wrap(agent="a", task=f"answer with {KEY}")
+        def agent(*args: Any, **kwargs: Any) -> None:
+            raise Boom(f"401: key {KEY} is not valid")
+
+        with suppress(Boom):
+            agent(f"use {KEY}", Provider(), {"api_key": "hunter2222"}, prompt="x " * 1_975 + KEY + " y" * 4_500)
+        with suppress(Boom):
+            guard.run(lambda: agent(), agent="a", task="z" * 990 + f" {KEY} " + "z" * 2_000)
+        trace = guard.traces("a")[0]
+        guard.flush()
+        written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert trace.error == "Boom: 401: key [redacted:anthropic-key] is not valid"
+    assert trace.task == "answer with [redacted:anthropic-key]"
+    assert trace.arguments["args"][0] == "use [redacted:anthropic-key]"
+    assert trace.arguments["args"][1] == {"unserialisable": "Provider", "repr": "Provider"}
+    assert b"Boom" in written
+    assert b"Ab3dE5fG7h" not in written
+    assert b"hunter2222" not in written

@@ -1,0 +1,196 @@
+"""Many agents in one process: few accounts are held, and none of them loses or doubles an entry by that."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from coherence.guard import Guard, views
+from coherence.guard.happenings import Call
+from coherence.guard.traces import Entry, encode_account, read_account
+from coherence.guard.troubles import Troubles
+from coherence.guard.views import Views, write_together
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "guard.db")
+
+
+def entry(at: float = 1.0) -> Entry:
+    return Entry(at, Call(True, 0.5))
+
+
+def take(held: Views, agent: str) -> None:
+    view = held.of(agent)
+    with view.lock:
+        view.take(entry())
+        held.mark(view)
+
+
+def test_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "MOST_HELD", 3)
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert guard._runner._views is not None
+        for _ in range(4):
+            for number in range(20):
+                guard.run(lambda: 1, agent=f"user-{number}")
+            guard.flush()
+        for _ in range(3):  # each that is added lets the oldest of 8 go
+            for number in range(20):
+                assert guard.status(f"user-{number}").calls == 4
+        assert len(guard._runner._views.values()) == 3
+
+
+def test_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "MOST_HELD", 2)
+
+    def fail() -> None:
+        raise Boom("no")
+
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=Memory(), bounds=BOUNDS,
+        clock=Clock(1.0),
+    ) as guard:  # fmt: skip
+        for _ in range(2):
+            with suppress(Boom):
+                guard.run(fail, agent="a")
+        assert guard.status("a").phase == "serving"
+        for number in range(30):
+            guard.run(lambda: 1, agent=f"user-{number}")
+            guard.flush()
+        assert guard._runner._views is not None
+        agents = [view.agent for view in guard._runner._views.values()]
+        assert "a" in agents
+        assert len(agents) == 2
+
+
+def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "MOST_HELD", 1)
+    held = Views(store, Troubles())
+    old = held.of("a")
+    held.of("b")
+    assert [view.agent for view in held.values()] == ["b"]
+    new = held.of("a")
+    assert new is not old
+    for view in (old, new, old):
+        with view.lock:
+            view.take(entry())
+            held.mark(view)
+    assert read_account(store, "a").seq == 0
+    held.write()
+    assert read_account(store, "a").rolling.calls == 3
+    assert store.fetch("SELECT count(*), max(seq) FROM guard_trail") == [(3, 3)]
+    held.write()
+    assert read_account(store, "a").rolling.calls == 3
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+def test_threads_with_more_agents_than_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
+) -> None:
+    monkeypatch.setattr(views, "MOST_HELD", 2)
+    monkeypatch.setattr("coherence.guard.flushing.FLUSH_S", 0.001)
+    agents, threads, calls = 6, 4, 150
+    with Guard(store=tmp_path / "guard.db", durability=durability) as guard:  # type: ignore[arg-type]
+
+        def work(seed: int) -> None:
+            drawn = random.Random(seed)
+            for _ in range(calls):
+                guard.run(lambda: 1, agent=f"user-{drawn.randrange(agents)}")
+
+        workers = [threading.Thread(target=work, args=(seed,)) for seed in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        guard.flush()
+        assert guard.errors == {}
+        assert sum(guard.status(f"user-{number}").calls for number in range(agents)) == threads * calls
+        assert guard.store is not None
+        for number in range(agents):
+            account = read_account(guard.store, f"user-{number}")
+            assert encode_account(account) == encode_account(guard._runner.view(f"user-{number}").account)
+        rows = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail GROUP BY agent_id")
+        assert all(count == newest for count, newest in rows)  # without gaps
+
+
+def test_who_comes_too_fast_for_the_thread_that_writes_writes_some(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "MOST_MARKED", 5)
+    troubles = Troubles()
+    held = Views(store, troubles)
+    for number in range(30):
+        take(held, f"user-{number}")
+    assert store.fetch("SELECT count(*) FROM guard_trail") == [(25,)]  # the 6th, 11th, ... write the 5 before them
+    held.write()
+    assert store.fetch("SELECT count(*) FROM guard_trail") == [(30,)]
+    assert troubles.counts == {}
+
+
+def test_while_the_store_cannot_be_written_a_bounded_number_waits(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "MOST_MARKED", 20)
+    troubles = Troubles()
+    held = Views(store, troubles)
+    with sqlite3.connect(store.path) as other:
+        other.execute("CREATE TRIGGER full BEFORE INSERT ON guard_trail BEGIN SELECT raise(FAIL, 'disk full'); END")
+    for number in range(30):
+        take(held, f"user-{number}")
+    (said,) = troubles.counts
+    assert "calls are lost" in said
+    assert troubles.counts[said] == 10
+    with sqlite3.connect(store.path) as other:
+        other.execute("DROP TRIGGER full")
+    held.write()
+    assert store.fetch("SELECT count(*) FROM guard_trail") == [(20,)]
+
+
+def test_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> None:
+    held = Views(store, Troubles())
+    for agent in ("bad", "b", "c"):
+        take(held, agent)
+    with (bad := held.of("bad")).lock:
+        bad.take(Entry(1.0, Call(True, 0.5, epoch=-2)))  # no store keeps that
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            held.write()
+    assert store.fetch("SELECT agent FROM guard_agents ORDER BY agent") == [("b",), ("c",)]
+    assert bad.waits
+
+
+def test_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
+    one, other = Views(store, Troubles()), Views(store, Troubles())
+    take(one, "a")
+    take(one, "b")
+    take(other, "b")
+    write_together(store, [other.of("b")])
+    write_together(store, [one.of("a"), one.of("b")])
+    assert [one.of(agent).account.rolling.calls for agent in ("a", "b")] == [1, 2]
+    assert [read_account(store, agent).rolling.calls for agent in ("a", "b")] == [1, 2]
+
+
+def test_what_full_durability_could_not_write_at_once_is_written_later(tmp_path: Path) -> None:
+    with Guard(store=tmp_path / "guard.db", durability="full") as guard:
+        assert guard.store is not None
+        guard.run(lambda: 1, agent="a")
+        with sqlite3.connect(guard.store.path) as other:
+            other.execute("CREATE TRIGGER f BEFORE INSERT ON guard_trail BEGIN SELECT raise(FAIL, 'disk full'); END")
+        assert guard.run(lambda: 2, agent="a").result == 2
+        assert guard.errors["recording: StoreError"] == 1
+        with sqlite3.connect(guard.store.path) as other:
+            other.execute("DROP TRIGGER f")
+        guard.flush()
+        assert guard.store.fetch("SELECT count(*) FROM guard_trail") == [(2,)]
