@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
     from coherence.guard.exporting import export_trail
     from coherence.guard.frequency import AdaptiveThresholds, Override
-    from coherence.guard.guard import Guard, Status
+    from coherence.guard.guard import Guard
     from coherence.guard.notifying import LogNotifier, WebhookNotifier
+    from coherence.guard.plain_files import PlainTraces
     from coherence.guard.runner import Out
     from coherence.guard.serving import current_patch
+    from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
 
 _HOME = {
@@ -30,7 +32,8 @@ _HOME = {
     "Out": "coherence.guard.runner",
     "Override": "coherence.guard.frequency",
     "Past": "coherence.guard.traces",
-    "Status": "coherence.guard.guard",
+    "PlainTraces": "coherence.guard.plain_files",
+    "Status": "coherence.guard.status",
     "Strategy": "coherence.guard.collaborators",
     "Trace": "coherence.guard.traces",
     "WebhookNotifier": "coherence.guard.notifying",
@@ -50,6 +53,7 @@ __all__ = [
     "Out",
     "Override",
     "Past",
+    "PlainTraces",
     "Status",
     "Strategy",
     "Trace",

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Self, TypeVar, get_args
 
-import msgspec
-
 from coherence.config import disabled
 from coherence.given import check_name
 from coherence.guard.account import Account
@@ -24,9 +22,8 @@ from coherence.guard.mirroring import Mirror, as_plain_files
 from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposing import Plan
 from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
-from coherence.guard.rolling import Summary
 from coherence.guard.runner import Durability, Out, Runner
-from coherence.guard.stages import Waiting
+from coherence.guard.status import Status, status_of
 from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls, prune_calls, read_decisions
 from coherence.guard.troubles import Troubles
@@ -39,27 +36,6 @@ from coherence.store.store import Store
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R", bound=Decision)
-
-
-class Status(msgspec.Struct, frozen=True):
-    """How an agent stands."""
-
-    agent: str
-    calls: int
-    failures: int
-    newest: Summary
-    """The newest 100 calls."""
-    phase: str
-    patch: dict[str, Any] | None
-    """The patch on trial, or the confirmed one."""
-    patched_calls: int
-    """Calls that the patch on trial has served and that are judged; 0 without one."""
-    waiting: dict[str, Any] | None
-    """The proposal that waits for a person: its ``patch``, ``why`` it is not applied, the entry that proposed it
-    (``seq``), and why a person has ``approved`` it, or None."""
-    trouble: str
-    """What does not go on as it should, in words: a restore that fails, a process that has not answered for
-    10 s or longer, a request that nobody has taken up. Empty = nothing."""
 
 
 class Guard:
@@ -271,21 +247,7 @@ class Guard:
         view = self._runner.view(agent)
         view.refresh()
         with view.lock:
-            account = view.account
-            patching, rolling = account.patching, account.rolling
-            trial, holder, waiting = patching.trial, patching.holder, patching.waiting
-            now_s = msgspec.structs.replace(account.clock).read(self._clock())
-            return Status(
-                agent=agent,
-                calls=rolling.calls,
-                failures=rolling.failures,
-                newest=rolling.over_newest(),
-                phase=patching.phase,
-                patch=None if holder is None else dict(holder.patch),
-                patched_calls=0 if trial is None else trial.after.calls,
-                waiting=None if waiting is None else shown_waiting(waiting),
-                trouble=patching.trouble(now_s),
-            )
+            return status_of(agent, view.account, self._clock())
 
     def history(self, agent: str, limit: int = 100) -> list[Past]:
         """Return the newest decisions on an agent's patches, oldest first."""
@@ -385,11 +347,6 @@ class Guard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def shown_waiting(waiting: Waiting) -> dict[str, Any]:
-    """Return a proposal that waits as a status shows it."""
-    return {"patch": dict(waiting.patch), "why": waiting.why, "seq": waiting.seq, "approved": waiting.approved}
 
 
 def _end(runner: Runner, mirror: Mirror | None, store: Store | None) -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from coherence.guard import Guard
 from coherence.guard.exporting import export_trail
-from coherence.guard.guard import Status
+from coherence.guard.status import Status
 from coherence.guard.mirroring import Mirror
 from coherence.guard.plain_files import PlainTraces
 from coherence.guard.traces import read_account
@@ -91,12 +91,10 @@ def test_the_thread_copies_without_being_asked(tmp_path: Path, path: Path) -> No
         assert guard.errors == {}
 
 
-def test_secrets_stay_in_the_store(tmp_path: Path, path: Path) -> None:
+def test_files_hold_no_secrets(tmp_path: Path, path: Path) -> None:
     key = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
     with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
         guard.wrap(agent="a")(lambda key: 1)(key)
-        (trace,) = guard.traces("a")
-        assert key in str(trace.arguments)
     assert numbers(path) == [1]
     assert key.encode() not in path.read_bytes()
 

@@ -1,0 +1,54 @@
+"""How an agent under guard stands, told from its account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coherence.guard.account import Account
+from coherence.guard.rolling import Summary
+from coherence.guard.stages import Waiting
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How an agent stands."""
+
+    agent: str
+    calls: int
+    failures: int
+    newest: Summary
+    """The newest 100 calls."""
+    phase: str
+    patch: dict[str, Any] | None
+    """The patch on trial, or the confirmed one."""
+    patched_calls: int
+    """Calls that the patch on trial has served and that are judged; 0 without one."""
+    waiting: dict[str, Any] | None
+    """The proposal that waits for a person: its ``patch``, ``why`` it is not applied, the entry that proposed it
+    (``seq``), and why a person has ``approved`` it, or None."""
+    trouble: str
+    """What does not go on as it should, in words: a restore that fails, a process that has not answered for
+    10 s or longer, a request that nobody has taken up. Empty = nothing."""
+
+
+def status_of(agent: str, account: Account, at: float) -> Status:
+    """Return how an agent stands at a wall time, Unix seconds."""
+    patching, rolling = account.patching, account.rolling
+    trial, holder, waiting = patching.trial, patching.holder, patching.waiting
+    return Status(
+        agent=agent,
+        calls=rolling.calls,
+        failures=rolling.failures,
+        newest=rolling.over_newest(),
+        phase=patching.phase,
+        patch=None if holder is None else dict(holder.patch),
+        patched_calls=0 if trial is None else trial.after.calls,
+        waiting=None if waiting is None else shown_waiting(waiting),
+        trouble=patching.trouble(msgspec.structs.replace(account.clock).read(at)),
+    )
+
+
+def shown_waiting(waiting: Waiting) -> dict[str, Any]:
+    """Return a proposal that waits as a status shows it."""
+    return {"patch": dict(waiting.patch), "why": waiting.why, "seq": waiting.seq, "approved": waiting.approved}
