@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from shutil import get_terminal_size
 
-from coherence.records import one_line
+from coherence.records import excerpt, one_line
+
+UNLIMITED = 10_000
+"""Characters of a line that does not go to a terminal."""
 
 
 def print_columns(table: Sequence[Sequence[str]]) -> None:
@@ -27,3 +31,14 @@ def aligned(table: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
+
+
+def width() -> int:
+    """Return how many characters a line of the terminal has; what goes elsewhere may be of any length."""
+    return max(get_terminal_size().columns, 20) if sys.stdout.isatty() else UNLIMITED
+
+
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text on one line of no more than so many characters."""
+    found = excerpt(text, most)
+    return found if len(found) <= most else f"{found[: most - 1]}…"

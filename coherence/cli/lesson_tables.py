@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from shutil import get_terminal_size
 from typing import Any
 
 import msgspec
 
-from coherence.cli.columns import aligned, print_columns
+from coherence.cli.columns import aligned, cut, print_columns, width
 from coherence.lessons.normal import normalise
 from coherence.lessons.records import Lesson, LessonStats
-from coherence.records import excerpt, one_line
+from coherence.records import one_line
 
 FIX = 100
 """Characters of a fix that a table shows; ``show`` and ``--json`` give all of it."""
@@ -29,8 +28,6 @@ LEAST_NAME, LEAST_FIX = 12, 20
 GAP = 2
 """Spaces between two columns."""
 
-UNLIMITED = 10_000
-
 
 def plain(lesson: Lesson) -> dict[str, Any]:
     """Return a lesson as JSON has it, without where it was learned."""
@@ -45,11 +42,11 @@ def print_lessons(lessons: Sequence[Lesson]) -> None:
         ("id", "seen", "times", "helped"),
         *((str(each.id), _day(each.seen), str(each.count), _record(each)) for each in lessons),
     ]
-    room = _width() - max(map(len, aligned(table)))
+    room = width() - max(map(len, aligned(table)))
     names = _names(lessons, room - 3 * GAP - LEAST_FIX)
     named = [(*numbers, *name) for numbers, name in zip(table, names, strict=True)]
-    left = max(_width() - max(map(len, aligned(named))) - GAP, LEAST_FIX)
-    fixes = ["fix", *(_cut(each.fix_text, min(FIX, left)) for each in lessons)]
+    left = max(width() - max(map(len, aligned(named))) - GAP, LEAST_FIX)
+    fixes = ["fix", *(cut(each.fix_text, min(FIX, left)) for each in lessons)]
     print_columns([(*row, fix) for row, fix in zip(named, fixes, strict=True)])
 
 
@@ -60,24 +57,24 @@ def print_found(lessons: Sequence[Lesson]) -> None:
         (str(each.id), f"{each.similarity:.2f}", each.match, _day(each.seen), str(each.count), _record(each))
         for each in lessons
     ]
-    names = _names(lessons, _width() - max(map(len, aligned(table))) - 2 * GAP)
+    names = _names(lessons, width() - max(map(len, aligned(table))) - 2 * GAP)
     head, *lines = aligned([(*numbers, *name) for numbers, name in zip(table, names, strict=True)])
     sys.stdout.write(head + "\n")
     for line, lesson in zip(lines, lessons, strict=True):
         sys.stdout.write(line + "\n")
         for name, text in (("error", _headline(lesson.error_text)), ("fix", lesson.fix_text)):
             told = f"    {name}: "
-            sys.stdout.write(f"{told}{_cut(text, min(ERROR, _width() - len(told)))}\n")
+            sys.stdout.write(f"{told}{cut(text, min(ERROR, width() - len(told)))}\n")
 
 
 def _names(lessons: Sequence[Lesson], room: int) -> list[tuple[str, str]]:
     """Return tool and pattern of each lesson, with their heads, in no more than so many characters of a line."""
-    tools = max((len(_cut(each.tool, NAME)) for each in lessons), default=0)
+    tools = max((len(cut(each.tool, NAME)) for each in lessons), default=0)
     tool = min(NAME, max(room - NAME, LEAST_NAME))
     pattern = min(NAME, max(room - min(tools, tool), LEAST_NAME))
     return [
         ("tool", "pattern"),
-        *((_cut(each.tool, tool) or "-", _cut(each.pattern, pattern) or "-") for each in lessons),
+        *((cut(each.tool, tool) or "-", cut(each.pattern, pattern) or "-") for each in lessons),
     ]
 
 
@@ -85,17 +82,6 @@ def _headline(error: str) -> str:
     """Return what of an error fits on a line: of one with a traceback or a log, what went wrong."""
     error = error.strip()
     return normalise(error).text if "\n" in error else error
-
-
-def _cut(text: str, most: int) -> str:
-    """Return the beginning of a text on one line of no more than so many characters."""
-    found = excerpt(text, most)
-    return found if len(found) <= most else f"{found[: most - 1]}…"
-
-
-def _width() -> int:
-    """Return how many characters a line of the terminal has; what goes elsewhere may be of any length."""
-    return max(get_terminal_size().columns, 20) if sys.stdout.isatty() else UNLIMITED
 
 
 def print_lesson(lesson: Lesson) -> None:

@@ -1,0 +1,205 @@
+"""How an agent under guard stands, from its trail in the store alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from coherence.cli.guard_words import local_time, span
+from coherence.guard.account import Account
+from coherence.guard.decay import DecayWatch
+from coherence.guard.excess import Excess
+from coherence.guard.frequency import AdaptiveThresholds, Thresholds
+from coherence.guard.ledger import PatchRecord, ledger
+from coherence.guard.patching import LEASE_S, OnTrial, Patching, Phase
+from coherence.guard.rolling import Summary
+from coherence.guard.traces import read_account, read_decisions
+from coherence.guard.verdict import MOST_CALLS, Trial
+from coherence.store.store import Store
+
+ALERT_S = 86_400.0
+"""For so long after a confirmed configuration got worse the exit status says so; if it stays so, it is found again."""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What the patched calls say by one metric."""
+
+    metric: str
+    calls: int
+    """Patched calls of which it is known."""
+    beyond: int
+    """Failures, or calls in what was the worst third."""
+    harm: float
+    """Evidence that it has got worse; 1 = none."""
+    roll_back_at: float
+    safe: float
+    """Evidence that it has not, by a margin; 1 = none."""
+    promote_at: float
+
+
+class OpenTrial(msgspec.Struct, frozen=True):
+    """The patch on trial."""
+
+    calls: int
+    """Since it was accepted."""
+    served: int
+    """Of these by the patch, and compared."""
+    most_calls: int
+    """Served calls after which there is a verdict in any case."""
+    slice_left: int | None
+    """Calls until the configuration may change; None = it does not."""
+    failures_in_row: int
+    """Of served calls."""
+    roll_back_at_row: int | None
+    """Failures in a row that end it; None = no number does."""
+    evidence: list[Evidence]
+    """By metric; none for the classic rules."""
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """How the watch on the confirmed configuration stands, by one metric."""
+
+    metric: str
+    level: int
+    """Of its chart; the alert comes at the limit."""
+    limit: int
+    calls: int
+    """Since the level was 0."""
+    beyond: int
+    """Of these failures, or calls in what was the worst third."""
+    expected: float
+    """Share of such calls that is expected at most."""
+
+
+class AgentState(msgspec.Struct, frozen=True):
+    """How an agent stands."""
+
+    agent: str
+    calls: int
+    failures: int
+    failures_in_row: int
+    newest: Summary
+    """The newest 100 calls."""
+    phase: Phase
+    phase_s: float | None
+    """How long somebody has been at what the phase is about, seconds."""
+    retry_in_s: float | None
+    """Seconds until a restore that failed is tried again."""
+    counted: int
+    """Failures that count against the threshold."""
+    thresholds: Thresholds
+    """Those by default; the running guard may have others."""
+    cooldown_left_s: float
+    patch: PatchRecord | None
+    """The patch on trial."""
+    trial: OpenTrial | None
+    confirmed: PatchRecord | None
+    """The patch that is confirmed and in force."""
+    watch: list[Watched]
+    waiting: PatchRecord | None
+    """The patch that waits for a person or an adapter."""
+    trouble: str
+    """What is wrong now, or empty."""
+    failing: bool
+    """Whether that is a restore that failed or is overdue, or an alert of the last 24 hours."""
+
+
+def agents(store: Store) -> list[str]:
+    """Return the names of all agents under guard."""
+    return [str(name) for (name,) in store.fetch("SELECT agent FROM guard_agents ORDER BY agent")]
+
+
+def state_of(store: Store, agent: str, now: float) -> AgentState:
+    """Return how an agent stands at a wall time, Unix seconds."""
+    account, records = read_account(store, agent), ledger(read_decisions(store, agent, -1))
+    now_s = msgspec.structs.replace(account.clock).read(now)
+    patching, rolling = account.patching, account.rolling
+    due = account.trigger.check(agent, rolling, AdaptiveThresholds(), now_s)
+    tried = _newest(records, patching.trial is not None, lambda one: one.ended_at is None and one.outcome != "waiting")
+    stood = _newest(records, patching.standing is not None, lambda one: one.promoted_at is not None)
+    failed = patching.phase == "restoring" and not patching.owner and patching.attempts > 0
+    trouble, failing = _trouble(patching, now_s, now, stood)
+    return AgentState(
+        agent=agent,
+        calls=rolling.calls,
+        failures=rolling.failures,
+        failures_in_row=rolling.failures_in_row,
+        newest=rolling.over_newest(),
+        phase=patching.phase,
+        phase_s=max(now_s - patching.claimed_s, 0.0) if patching.owner else None,
+        retry_in_s=max(patching.retry_s - now_s, 0.0) if failed else None,
+        counted=due.failures,
+        thresholds=due.thresholds,
+        cooldown_left_s=due.cooldown_left_s,
+        patch=tried,
+        trial=None if patching.trial is None else _open_trial(account, patching.trial),
+        confirmed=stood,
+        watch=[] if patching.standing is None else _watched(patching.standing.watch),
+        waiting=_newest(records, True, lambda one: one.outcome == "waiting"),
+        trouble=trouble,
+        failing=failing,
+    )
+
+
+def _newest(records: list[PatchRecord], wanted: bool, fits: Callable[[PatchRecord], bool]) -> PatchRecord | None:
+    return next((one for one in reversed(records) if fits(one)), None) if wanted else None
+
+
+def _open_trial(account: Account, on_trial: OnTrial) -> OpenTrial:
+    trial = on_trial.trial
+    switched = account.patching.phase in ("serving", "paused") and not on_trial.both and on_trial.share < 1.0
+    begun = trial.fails_from_first
+    classic = on_trial.policy == "classic"
+    return OpenTrial(
+        calls=on_trial.calls,
+        served=on_trial.after.calls,
+        most_calls=MOST_CALLS if classic else trial.most_calls,
+        slice_left=on_trial.slice - on_trial.calls % on_trial.slice if switched else None,
+        failures_in_row=on_trial.after.failures_in_a_row if classic else trial.run,
+        roll_back_at_row=None if classic else trial.first_run if begun else trial.later_run,
+        evidence=[] if classic else _evidence(trial),
+    )
+
+
+def _evidence(trial: Trial) -> list[Evidence]:
+    tests: dict[str, Excess | None] = {
+        "success": trial.success, "latency": trial.latency, "cost": trial.cost, "index": trial.index
+    }  # fmt: skip
+    return [
+        Evidence(
+            metric, test.seen_beyond + test.seen_within, test.seen_beyond, test.harm, test.limit, test.safe,
+            1.0 / trial.alpha,
+        )
+        for metric, test in tests.items()
+        if test is not None
+    ]  # fmt: skip
+
+
+def _watched(watch: DecayWatch) -> list[Watched]:
+    charts = {"success": watch.success, "latency": watch.latency, "cost": watch.cost, "index": watch.index}
+    return [
+        Watched(metric, chart.level, chart.limit, chart.since, chart.since_beyond, chart.expected)
+        for metric, chart in charts.items()
+        if chart is not None and chart.limit
+    ]
+
+
+def _trouble(patching: Patching, now_s: float, now: float, stood: PatchRecord | None) -> tuple[str, bool]:
+    """Return what is wrong, and whether it is a restore or a new alert."""
+    for_s = now_s - patching.claimed_s
+    gone = bool(patching.owner) and for_s > LEASE_S
+    if patching.phase == "restoring" and patching.attempts:
+        left = patching.retry_s - now_s
+        again = "it is tried again now" if patching.owner and not gone else f"next attempt in {span(left)}"
+        if left <= 0 and not patching.owner:
+            again = "the next attempt is due, and waits for a process with the adapter"
+        times = "once" if patching.attempts == 1 else f"{patching.attempts} times"
+        return f"restoring the configuration failed {times}; {again}", True
+    if gone:
+        doing = {"asking": "asks the strategy", "applying": "applies a patch", "restoring": "restores it"}
+        what = doing.get(patching.phase, patching.phase)
+        return f"the process that {what} has not answered for {span(for_s)}", patching.phase == "restoring"
+    if stood is not None and stood.outcome == "got worse" and stood.worse_at is not None:
+        return f"{stood.why} ({local_time(stood.worse_at)})", stood.worse_at > now - ALERT_S
+    return "", False

@@ -1,0 +1,154 @@
+"""Patches, decisions and spans of time in plain words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from coherence.guard.bounds import merged
+from coherence.guard.happenings import (
+    Accepted,
+    Asked,
+    Confirmed,
+    Decayed,
+    Decision,
+    Declined,
+    Dropped,
+    Ending,
+    NotApplied,
+    Proposed,
+    Restored,
+    RestoreFailed,
+    Resuming,
+    Retrying,
+    Serving,
+    kind_of,
+)
+from coherence.records import excerpt, number_of
+
+NOT_SET = "not set"
+
+MOST_CHANGES = 200
+"""Keys that are shown of a patch."""
+
+VALUE = 60
+"""Characters of a value that are shown; ``--json`` gives all of it."""
+
+_MISSING = object()
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what differs between two configurations: dotted path, value before, value after.
+
+    Examples
+    --------
+    >>> changes({"retry": {"limit": 3}, "model": "a"}, {"retry": {"limit": 4}, "model": "a", "top": 1})
+    [('retry.limit', '3', '4'), ('top', 'not set', '1')]
+    """
+    found: list[tuple[str, str, str]] = []
+    _compare("", before, after, found)
+    return found[:MOST_CHANGES]
+
+
+def _compare(path: str, before: Mapping[str, Any], after: Mapping[str, Any], found: list[tuple[str, str, str]]) -> None:
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key, _MISSING), after.get(key, _MISSING)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            _compare(f"{path}{key}.", old, new, found)
+        elif type(old) is not type(new) or old != new:
+            found.append((excerpt(path + key, VALUE), _value(old), _value(new)))
+
+
+def _value(value: object) -> str:
+    return NOT_SET if value is _MISSING else excerpt(json.dumps(value, ensure_ascii=False), VALUE)
+
+
+def patch_in_words(patch: Mapping[str, Any], backup: Mapping[str, Any] | None) -> str:
+    """Return what a patch changes; ``backup`` is the configuration before it, if that is known.
+
+    Examples
+    --------
+    >>> patch_in_words({"retries": 2}, {"retries": 1}), patch_in_words({"retries": 2}, None)
+    ('retries 1 -> 2', 'retries 2')
+    """
+    if backup is not None:
+        return ", ".join(f"{key} {old} -> {new}" for key, old, new in changes(backup, merged(backup, patch)))
+    return ", ".join(f"{key} {new}" for key, _, new in changes({}, merged({}, patch)))
+
+
+def decision_in_words(step: Decision) -> str:
+    """Return a decision as a sentence; one of a kind that is not known here keeps its name.
+
+    Examples
+    --------
+    >>> decision_in_words(RestoreFailed(why="the adapter returned False"))
+    'the configuration before the patch could not be restored: the adapter returned False'
+    """
+    if isinstance(step, Asked):
+        return f"{number_of(step.failures, 'failure')} called for a patch: the strategy is asked"
+    if isinstance(step, Proposed):
+        return f"a patch waits: {patch_in_words(step.patch, None)} ({step.why})"
+    if isinstance(step, Accepted):
+        return f"a patch goes on trial for {step.share:.0%} of calls: {patch_in_words(step.patch, step.backup)}"
+    if isinstance(step, Ending) and step.pause:
+        return "a slice ends: the configuration before the patch is to be restored"
+    if isinstance(step, Decayed):
+        return f"{step.why}; " + ("the configuration before is to be restored" if step.returns else "this is told only")
+    head = _HEADS.get(type(step), kind_of(step).replace("_", " "))
+    why = getattr(step, "why", "")
+    return f"{head}: {why}" if why else head
+
+
+_HEADS: dict[type[Decision], str] = {
+    Declined: "no patch",
+    Serving: "the patch is in force",
+    NotApplied: "the patch could not be applied",
+    Ending: "the patch is to be rolled back",
+    Retrying: "restoring the configuration before the patch is tried again",
+    RestoreFailed: "the configuration before the patch could not be restored",
+    Restored: "the configuration before the patch is in force again",
+    Resuming: "the patch is to be applied again",
+    Confirmed: "the patch stays",
+    Dropped: "the patch is given up while it is not in force",
+}
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in the two largest units that say something.
+
+    Examples
+    --------
+    >>> [span(seconds) for seconds in (0.4, 40, 150, 7980, 200_000)]
+    ['0 s', '40 s', '2 min', '2 h 13 min', '2 d 7 h']
+    """
+    whole = max(int(seconds), 0)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = whole // 60
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def local_time(at: float) -> str:
+    """Return a wall time as clocks here show it."""
+    try:
+        return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return str(at)
+
+
+def latency(seconds: float | None) -> str:
+    """Return a duration of calls.
+
+    Examples
+    --------
+    >>> [latency(seconds) for seconds in (None, 0.0123, 2.5)]
+    ['-', '12.3 ms', '2.5 s']
+    """
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:,.1f} s"
