@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from coherence.cli.guard_words import local_time, span
+from coherence.cli.guard_words import local_time
 from coherence.guard.account import Account
 from coherence.guard.decay import DecayWatch
 from coherence.guard.excess import Excess
@@ -187,19 +187,12 @@ def _watched(watch: DecayWatch) -> list[Watched]:
 
 def _trouble(patching: Patching, now_s: float, now: float, stood: PatchRecord | None) -> tuple[str, bool]:
     """Return what is wrong, and whether it is a restore or a new alert."""
-    for_s = now_s - patching.claimed_s
-    gone = bool(patching.owner) and for_s > LEASE_S
-    if patching.phase == "restoring" and patching.attempts:
-        left = patching.retry_s - now_s
-        again = "it is tried again now" if patching.owner and not gone else f"next attempt in {span(left)}"
-        if left <= 0 and not patching.owner:
-            again = "the next attempt is due, and waits for a process with the adapter"
-        times = "once" if patching.attempts == 1 else f"{patching.attempts} times"
-        return f"restoring the configuration failed {times}; {again}", True
-    if gone:
-        doing = {"asking": "asks the strategy", "applying": "applies a patch", "restoring": "restores it"}
-        what = doing.get(patching.phase, patching.phase)
-        return f"the process that {what} has not answered for {span(for_s)}", patching.phase == "restoring"
+    gone = bool(patching.owner) and now_s > patching.claimed_s + LEASE_S
+    failing = patching.phase == "restoring" and (patching.attempts > 0 or gone)
+    if found := patching.trouble(now_s):
+        return found, failing
+    if failing:
+        return f"restoring the configuration failed {patching.attempts} times, and is tried again now", True
     if stood is not None and stood.outcome == "got worse" and stood.worse_at is not None:
         return f"{stood.why} ({local_time(stood.worse_at)})", stood.worse_at > now - ALERT_S
     return "", False

@@ -10,6 +10,8 @@ from typing import Any
 from coherence.guard.bounds import merged
 from coherence.guard.happenings import (
     Accepted,
+    ApprovalWanted,
+    Approved,
     Asked,
     Confirmed,
     Decayed,
@@ -19,11 +21,14 @@ from coherence.guard.happenings import (
     Ending,
     NotApplied,
     Proposed,
+    Refused,
     Restored,
     RestoreFailed,
     Resuming,
     Retrying,
+    RollbackWanted,
     Serving,
+    Withheld,
     kind_of,
 )
 from coherence.records import excerpt, number_of
@@ -103,6 +108,11 @@ def decision_in_words(step: Decision) -> str:
 
 _HEADS: dict[type[Decision], str] = {
     Declined: "no patch",
+    ApprovalWanted: "a person approves the patch that waits",
+    Approved: "the approved patch is taken up",
+    Withheld: "the approved patch does not go on trial",
+    Refused: "a person declines the patch that waits",
+    RollbackWanted: "a person wants the patch rolled back",
     Serving: "the patch is in force",
     NotApplied: "the patch could not be applied",
     Ending: "the patch is to be rolled back",
@@ -146,9 +156,11 @@ def latency(seconds: float | None) -> str:
 
     Examples
     --------
-    >>> [latency(seconds) for seconds in (None, 0.0123, 2.5)]
-    ['-', '12.3 ms', '2.5 s']
+    >>> [latency(seconds) for seconds in (None, 4e-6, 0.0123, 2.5)]
+    ['-', '4 µs', '12.3 ms', '2.5 s']
     """
     if seconds is None:
         return "-"
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
     return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:,.1f} s"

@@ -14,6 +14,7 @@ import click
 import coherence
 from coherence.cli.calibration import calibration, label
 from coherence.cli.experiments import experiments
+from coherence.cli.guard import guard
 from coherence.cli.lessons import lessons
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -312,3 +313,4 @@ main.add_command(experiments)
 main.add_command(label)
 main.add_command(calibration)
 main.add_command(lessons)
+main.add_command(guard)

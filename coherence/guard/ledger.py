@@ -9,6 +9,8 @@ import msgspec
 
 from coherence.guard.happenings import (
     Accepted,
+    ApprovalWanted,
+    Approved,
     Asked,
     Confirmed,
     Decayed,
@@ -18,9 +20,12 @@ from coherence.guard.happenings import (
     NotApplied,
     Policy,
     Proposed,
+    Refused,
     Restored,
     RestoreFailed,
+    RollbackWanted,
     Serving,
+    Withheld,
 )
 from coherence.guard.traces import Past
 
@@ -46,6 +51,7 @@ patch was given up while it was not in force; ``promoted`` = it stays; ``got wor
 force.
 """
 
+
 class PatchRecord(msgspec.Struct, kw_only=True):
     """One patch of an agent. Times are wall times, Unix seconds; ``None`` = it has not come to that."""
 
@@ -60,6 +66,10 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     asked_at: float
     failures: int | None = None
     """Failures that called for it."""
+    proposed_seq: int | None = None
+    """The entry by which it began to wait for a person or an adapter."""
+    approved_at: float | None = None
+    """When a person approved it."""
     policy: Policy | None = None
     share: float | None = None
     """Of calls that it served while on trial, in (0, 1]."""
@@ -80,6 +90,8 @@ class PatchRecord(msgspec.Struct, kw_only=True):
     evidence: float | None = None
     limit: float | None = None
     """What the evidence had to reach."""
+    rollback_asked_at: float | None = None
+    """When a person asked for it to be rolled back."""
     restores_failed: int = 0
     """Attempts to restore the configuration before it that failed."""
 
@@ -125,6 +137,8 @@ class _Reading:
         self.waiting: PatchRecord | None = None
         self.trial: PatchRecord | None = None
         self.standing: PatchRecord | None = None
+        self.reviewing = False
+        """Whether the one that waits was approved and is being taken up."""
         self.pauses = False
         """Whether the restore that goes on is one between slices."""
 
@@ -136,6 +150,13 @@ class _Reading:
             self._proposed(past, step)
         elif isinstance(step, Accepted):
             self._accepted(past, step)
+        elif isinstance(step, ApprovalWanted | Approved | Withheld | Refused):
+            if self.waiting is not None:
+                self._waited(self.waiting, past, step)
+        elif isinstance(step, RollbackWanted):
+            record = self.trial or self.standing
+            if record is not None:
+                record.rollback_asked_at = past.at
         elif self.trial is not None:
             self._tried(self.trial, past, step)
         elif self.standing is not None:
@@ -153,14 +174,25 @@ class _Reading:
 
     def _proposed(self, past: Past, step: Proposed) -> None:
         if self.waiting is not None and self.waiting.patch == step.patch:
-            self.waiting.why, self.asked = step.why, None
+            self.waiting.why, self.waiting.proposed_seq, self.asked = step.why, past.seq, None
             return
         self._replace(past)
         self.waiting = self._new(past, step.patch, "waiting")
-        self.waiting.why = step.why
+        self.waiting.why, self.waiting.proposed_seq = step.why, past.seq
+
+    def _waited(self, record: PatchRecord, past: Past, step: ApprovalWanted | Approved | Withheld | Refused) -> None:
+        """Take in what a person says to the patch that waits, and what comes of it."""
+        self.reviewing = isinstance(step, Approved)
+        if isinstance(step, ApprovalWanted):
+            record.approved_at = past.at if step.seq == record.proposed_seq else record.approved_at
+        elif isinstance(step, Withheld) and step.waits:
+            record.approved_at, record.why = None, step.why
+        elif isinstance(step, Withheld | Refused):
+            _end(record, past, "declined" if isinstance(step, Refused) else "not applied", step.why)
+            self.waiting = None
 
     def _accepted(self, past: Past, step: Accepted) -> None:
-        if self.waiting is not None and self.waiting.patch == step.patch:
+        if self.waiting is not None and (self.reviewing or self.waiting.patch == step.patch):
             record = self.waiting
         else:
             self._replace(past)
@@ -169,7 +201,8 @@ class _Reading:
         record.policy, record.share, record.backup = step.policy, step.share, step.backup
         record.accepted_at = past.at
         record.served_at = past.at if step.both else None
-        self.waiting, self.trial, self.pauses = None, record, False
+        record.patch = step.patch
+        self.waiting, self.trial, self.reviewing, self.pauses = None, record, False, False
 
     def _replace(self, past: Past) -> None:
         """End the proposal that waits."""

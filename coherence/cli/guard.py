@@ -1,0 +1,139 @@
+"""``coherence guard``: how agents under guard stand, what was decided on their patches, and acting by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_STORE = click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The store's file. Default: $COHERENCE_STORE, else the user's data folder.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_AGENT = click.argument("agent")
+_WHY = click.option("--why", metavar="TEXT", default="a person asked", show_default=True, help="What is recorded.")
+_WAIT = click.option(
+    "--wait",
+    "wait_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0, 86_400),
+    default=10.0,
+    show_default=True,
+    help="How long to wait for the process that has the adapter.",
+)
+
+
+def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Give a command these arguments and options, in this order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.group()
+def guard() -> None:
+    """Show how agents under guard stand and what became of their patches, and act on these by hand.
+
+    Exit status: 0 ok, 1 something is wrong with an agent or was not done yet, 2 bad usage or an unusable file.
+    """
+
+
+@guard.command()
+@click.argument("agent", required=False)
+@_options(_STORE, _JSON)
+def status(agent: str | None, **options: Any) -> None:
+    """Show how all agents stand, or everything about one.
+
+    Exit status: 0 ok, 1 a configuration could not be restored, or a confirmed one got worse in the last 24 hours, 2 bad
+    usage.
+    """
+    from coherence.cli.guard_work import print_status
+
+    raise SystemExit(print_status(agent, **options))
+
+
+@guard.command()
+@_options(_AGENT, _STORE)
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Newest decisions.")
+@click.option("--slices", is_flag=True, help="Show each slice of calls that a patch on trial serves, too.")
+@_JSON
+def history(agent: str, **options: Any) -> None:
+    """Print what was decided on an agent's patches, one decision a line, with its number in the trail."""
+    from coherence.cli.guard_work import show_history
+
+    show_history(agent, **options)
+
+
+@guard.command()
+@_AGENT
+@click.argument("number", required=False, type=click.IntRange(1, 2**53))
+@_options(_STORE, _JSON)
+def patches(agent: str, number: int | None, **options: Any) -> None:
+    """List an agent's patches and what came of each; with NUMBER, show all that is known of one."""
+    from coherence.cli.guard_work import show_patches
+
+    show_patches(agent, number, **options)
+
+
+@guard.command("export")
+@_AGENT
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@_STORE
+def export_command(agent: str, file: Path | None, store: Path | None) -> None:
+    """Write an agent's calls and decisions as JSON lines, to a new FILE or to standard output."""
+    from coherence.cli.guard_work import export_to
+
+    export_to(agent, file, store)
+
+
+@guard.command()
+@_options(_AGENT, _STORE, _WHY, _WAIT)
+@click.option(
+    "--adapter",
+    metavar="MODULE:NAME",
+    help="Restore here, by this adapter: an object, or what is called without arguments to get one.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def rollback(agent: str, **options: Any) -> None:
+    """Restore the configuration before an agent's patch, on trial or confirmed.
+
+    Without --adapter, a process that has the adapter is asked to. Exit status: 0 it is restored, 1 not yet, 2 bad usage
+    or nothing to roll back.
+    """
+    from coherence.cli.guard_asking import roll_back
+
+    raise SystemExit(roll_back(agent, **options))
+
+
+@guard.command()
+@_options(_AGENT, _STORE, _WHY, _WAIT)
+def approve(agent: str, **options: Any) -> None:
+    """Let the patch that waits for a person go on trial; a process that has the adapter applies it.
+
+    Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or nothing waits.
+    """
+    from coherence.cli.guard_asking import approve_patch
+
+    raise SystemExit(approve_patch(agent, **options))
+
+
+@guard.command()
+@_options(_AGENT, _STORE, _WHY)
+def decline(agent: str, **options: Any) -> None:
+    """Refuse the patch that waits for a person.
+
+    Exit status: 0 it is declined, 2 bad usage or nothing waits.
+    """
+    from coherence.cli.guard_asking import decline_patch
+
+    raise SystemExit(decline_patch(agent, **options))

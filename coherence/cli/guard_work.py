@@ -1,0 +1,144 @@
+"""The work behind ``coherence guard status``, ``history``, ``patches`` and ``export``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from coherence.cli.guard_state import agents, state_of
+from coherence.cli.guard_tables import print_agent, print_agents, print_history, print_patch, print_patches
+from coherence.cli.outputs import check_outputs
+from coherence.cli.target import NAMED, opened, split_target
+from coherence.guard.exporting import export_trail
+from coherence.guard.happenings import Ending, Restored, Resuming, Serving
+from coherence.guard.ledger import ledger
+from coherence.guard.traces import Past, read_decisions
+from coherence.records import one_line
+from coherence.store.store import Store
+
+
+def check_agent(store: Store, agent: str) -> None:
+    """See that an agent is there; one that is not becomes a usage error."""
+    if not store.fetch("SELECT 1 FROM guard_agents WHERE agent = ?", (agent,)):
+        known = agents(store)
+        more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
+        named = ", ".join(known[:NAMED]) + more if known else "none"
+        raise click.UsageError(one_line(f"{store.path}: no agent under guard is called {agent!r}; known: {named}"))
+
+
+def print_status(agent: str | None, *, store: Path | None, as_json: bool) -> int:
+    """Print how agents stand; return the exit status."""
+    with opened(split_target(None, store)[0]) as kept:
+        if agent is not None:
+            check_agent(kept, agent)
+        names = agents(kept) if agent is None else [agent]
+        states = [state_of(kept, name, time.time()) for name in names]
+    if as_json:
+        print_json(msgspec.to_builtins(states if agent is None else states[0]))
+    elif agent is not None:
+        print_agent(states[0])
+    elif states:
+        print_agents(states)
+    else:
+        sys.stdout.write("no agents under guard\n")
+    return int(any(state.failing for state in states))
+
+
+def show_history(agent: str, *, store: Path | None, limit: int, slices: bool, as_json: bool) -> None:
+    """Print the newest decisions on an agent's patches, oldest first."""
+    with opened(split_target(None, store)[0]) as kept:
+        check_agent(kept, agent)
+        past = read_decisions(kept, agent, -1)
+    found = (past if slices else without_slices(past))[-limit:]
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    elif found:
+        print_history(found)
+    else:
+        sys.stdout.write("no decisions\n")
+
+
+def without_slices(past: list[Past]) -> list[Past]:
+    """Leave out that a patch on trial comes into force and goes again, slice by slice."""
+    found: list[Past] = []
+    pausing = resuming = False
+    for one in past:
+        step = one.decision
+        if isinstance(step, Ending) and step.pause:
+            pausing = True
+        elif pausing and isinstance(step, Restored):
+            pausing = False
+        elif isinstance(step, Resuming):
+            resuming = True
+        elif resuming and isinstance(step, Serving):
+            resuming = False
+        else:
+            resuming = False
+            found.append(one)
+    return found
+
+
+def show_patches(agent: str, number: int | None, *, store: Path | None, as_json: bool) -> None:
+    """Print an agent's patches, or one with all that is known of it."""
+    with opened(split_target(None, store)[0]) as kept:
+        check_agent(kept, agent)
+        records = ledger(read_decisions(kept, agent, -1))
+        if number is not None and number > len(records):
+            raise click.UsageError(one_line(f"{kept.path}: {agent!r} has no patch {number}, but {len(records)}"))
+    if as_json:
+        print_json(msgspec.to_builtins(records if number is None else records[number - 1]))
+    elif number is not None:
+        print_patch(agent, records[number - 1])
+    elif records:
+        print_patches(records)
+    else:
+        sys.stdout.write("no patches\n")
+
+
+def export_to(agent: str, file: Path | None, store: Path | None) -> None:
+    """Write an agent's calls and decisions as JSON lines to a new file, or to standard output."""
+    path = split_target(None, store)[0]
+    check_outputs({"FILE": file}, [], store=path)
+    with opened(path) as kept:
+        check_agent(kept, agent)
+        if file is not None:
+            count = _export_whole(kept, agent, file)
+            click.echo(f"{count} entries: {file}", err=True)
+            return
+        try:
+            export_trail(kept, agent, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise click.UsageError(f"standard output: cannot be written: {error.strerror or error}") from error
+
+
+def _export_whole(kept: Store, agent: str, file: Path) -> int:
+    """Write a new file whole or not at all; what stops it becomes a usage error."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        if os.path.lexists(file):
+            raise click.UsageError(f"{file} exists already; nothing was written, choose another name")
+        try:
+            with part.open("wb") as target:
+                count = export_trail(kept, agent, target)
+            os.replace(part, file)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{file}: cannot be written: {error}") from error
+    return count
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON for programs and people."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")

@@ -1,0 +1,409 @@
+"""``coherence guard``, as a user runs it, on stores that real guards have written."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
+
+from coherence.cli.main import main
+from coherence.guard import Guard
+from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bounds
+from coherence.store.store import Store
+
+ASKS = Bounds({"level": Bound(least=0, most=9)}, auto_apply=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where commands look for the store."""
+    found = tmp_path / "guard.db"
+    monkeypatch.setenv("COHERENCE_STORE", str(found))
+    return found
+
+
+def run(*arguments: str | Path | int) -> Result:
+    return CliRunner().invoke(main, ["guard", *map(str, arguments)])
+
+
+def read(*arguments: str | int) -> Any:
+    """Return what a command prints as JSON."""
+    return json.loads(run(*arguments, "--json").stdout)
+
+
+def complaint(result: Result) -> str:
+    """Return what a refused command says: one line, and no traceback."""
+    assert result.exit_code == 2 and isinstance(result.exception, SystemExit), result.output
+    assert sum(line.startswith("Error: ") for line in result.stderr.splitlines()) == 1
+    return result.stderr.splitlines()[-1]
+
+
+class Stuck(Memory):
+    """Cannot restore."""
+
+    def rollback_config(self, **asked: Any) -> object:
+        return False
+
+
+def live(path: Path, rate_of: Callable[[int, int], float], calls: int, agent: str = "support", **given: Any) -> Memory:
+    """Run calls under a guard; ``rate_of`` takes the level and the number of the call."""
+    config = given.pop("config_adapter", Memory())
+    drawn = random.Random(1)
+    settings = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": BOUNDS, **given}
+    with Guard(store=path, **settings) as guard:
+        for number in range(calls):
+
+            def call(number: int = number) -> None:
+                if drawn.random() >= rate_of(config.config["level"], number):
+                    raise Boom("no")
+
+            with suppress(Boom):
+                guard.run(call, agent=agent, task="answer")
+    assert isinstance(config, Memory)
+    return config
+
+
+def harmful(level: int, number: int) -> float:
+    return 0.9 if level == 1 else 0.0
+
+
+def helpful(level: int, number: int) -> float:
+    return 0.85 if level == 1 else 0.98
+
+
+def decaying(level: int, number: int) -> float:
+    return 0.0 if number >= 500 else helpful(level, number)
+
+
+def test_all_agents_are_listed(path: Path) -> None:
+    live(path, harmful, 200, "billing")
+    live(path, helpful, 400, "support")
+    live(path, helpful, 60, "prod-mail", bounds=ASKS)
+    found = run("status")
+    assert found.exit_code == 0
+    head, *lines = [line.split() for line in found.stdout.splitlines()]
+    assert head == ["agent", "calls", "in", "row", "success", "latency", "index", "phase", "patch"]
+    assert [line[0] for line in lines] == ["billing", "prod-mail", "support"]
+    assert lines[0][1] == "200" and lines[0][-2:] == ["idle", "-"]
+    assert lines[1][-3:] == ["waiting", "level", "2"]
+    assert lines[2][-5:] == ["confirmed", "level", "1", "->", "2"]
+    assert [one["agent"] for one in read("status")] == ["billing", "prod-mail", "support"]
+
+
+def test_a_patch_on_trial_is_shown_with_its_evidence(path: Path) -> None:
+    live(path, lambda level, number: 0.85, 60, canary_slice=8)
+    state = read("status", "support")
+    trial = state["trial"]
+    assert state["phase"] in ("serving", "paused") and state["patch"]["patch"] == {"level": 2}
+    assert 0 < trial["served"] < trial["calls"] and trial["slice_left"] == 8 - trial["calls"] % 8
+    success = next(one for one in trial["evidence"] if one["metric"] == "success")
+    assert success["calls"] == trial["served"] and success["harm"] < success["roll_back_at"]
+    assert success["promote_at"] == 20.0  # 1 / alpha of 0.05
+    text = " ".join(run("status", "support").stdout.split())
+    assert "patch 1 on trial: level 1 -> 2" in text and "roll back at" in text
+    assert f"{trial['served']} of the {trial['calls']} calls since it was accepted" in text
+
+
+def test_thresholds_by_default_and_the_cool_down(path: Path) -> None:
+    live(path, lambda level, number: 0.0 if number >= 6 else 1.0, 10, strategy=None)
+    state = read("status", "support")
+    assert (state["counted"], state["failures_in_row"], state["cooldown_left_s"]) == (4, 4, 0)
+    assert state["thresholds"] == {"failures": 3, "window_h": 24, "cooldown_h": 6}  # 3 to 10 calls in 24 hours
+    assert "4 within 24 h, 3 call for a patch: by default" in " ".join(run("status", "support").stdout.split())
+    live(path, harmful, 60, "billing")
+    assert 3 * 3600 - 60 < read("status", "billing")["cooldown_left_s"] <= 3 * 3600  # more than 10 calls
+    assert "2 h 59 min left" in run("status", "billing").stdout
+
+
+def test_a_restore_that_failed_is_a_trouble(path: Path) -> None:
+    live(path, harmful, 60, config_adapter=Stuck())
+    everything, one = run("status"), run("status", "support")
+    assert everything.exit_code == one.exit_code == 1
+    assert "    ! restore failed" in everything.stdout and "restore failed: level 1 -> 2" in one.stdout
+    assert read("patches", "support", 1)["outcome"] == "restore failed"
+
+
+def test_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> None:
+    live(path, decaying, 540)
+    found = run("status")
+    assert found.exit_code == 1 and "    ! success got worse" in found.stdout
+    live(path.with_name("old.db"), decaying, 540, clock=Clock(1.0))  # a clock of 2023
+    found = run("status", "--store", path.with_name("old.db"))
+    assert found.exit_code == 0 and "    ! success got worse" in found.stdout
+    watch = read("status", "support")["watch"]
+    assert {"success"} <= {one["metric"] for one in watch} and all(one["limit"] > 0 for one in watch)
+
+
+def test_a_classic_trial_has_no_evidence(path: Path) -> None:
+    live(path, lambda level, number: 0.85, 40, policy="classic")
+    trial = read("status", "support")["trial"]
+    assert trial["evidence"] == [] and trial["roll_back_at_row"] is None and trial["slice_left"] is None
+    assert run("status", "support").exit_code == 0
+
+
+def test_decisions_in_plain_words(path: Path) -> None:
+    live(path, harmful, 200)
+    lines = run("history", "support").stdout.splitlines()
+    whole = read("history", "support")
+    assert len(lines) == len(whole) == 5
+    assert [one["decision"]["kind"] for one in whole] == ["asked", "accepted", "serving", "ending", "restored"]
+    for line, one in zip(lines, whole, strict=True):
+        assert line.split()[0] == str(one["seq"])
+        assert time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one["at"])) in line
+    assert lines[1].endswith("a patch goes on trial for 50% of calls: level 1 -> 2")
+    assert "the patch is to be rolled back: success fell: 0 of " in lines[3]
+    assert run("history", "support", "--limit", 2).stdout.splitlines() == lines[-2:]
+
+
+def test_slices_are_left_out_unless_asked_for(path: Path) -> None:
+    live(path, lambda level, number: 0.85, 70, canary_slice=5)
+    kinds = [one["decision"]["kind"] for one in read("history", "support")]
+    assert kinds == ["asked", "accepted", "serving"]
+    whole = [one["decision"]["kind"] for one in read("history", "support", "--slices")]
+    assert whole[:6] == ["asked", "accepted", "serving", "ending", "restored", "resuming"]
+    assert run("history", "support", "--slices").stdout.count("a slice ends") == whole.count("ending") > 1
+
+
+def test_patches_and_one_of_them(path: Path) -> None:
+    live(path, harmful, 200)
+    head, line, why = run("patches", "support").stdout.splitlines()
+    assert head.split() == ["patch", "asked", "outcome", "metric", "evidence", "limit", "what"]
+    assert "rolled back  success" in line and line.endswith("level 1 -> 2")
+    assert why.startswith("    success fell: 0 of ")
+    one = read("patches", "support", 1)
+    assert one == read("patches", "support")[0]
+    assert (one["patch"], one["backup"], one["policy"], one["share"]) == ({"level": 2}, {"level": 1}, "sequential", 0.5)
+    text = run("patches", "support", 1).stdout
+    assert f"evidence {one['evidence']:.3g} of the {one['limit']:.3g} that were needed" in text
+    assert "    level: 1 -> 2\n" in text and '"level": 2' in text
+    assert "has no patch 2, but 1" in complaint(run("patches", "support", 2))
+
+
+def test_an_agent_without_decisions(path: Path) -> None:
+    live(path, lambda level, number: 1.0, 3)
+    assert run("history", "support").stdout == "no decisions\n"
+    assert run("patches", "support").stdout == "no patches\n"
+    assert run("status", "support").exit_code == 0
+    assert "no patch on trial and no confirmed one" in complaint(run("rollback", "support"))
+    for command in ("approve", "decline"):
+        assert "no patch of 'support' waits" in complaint(run(command, "support"))
+
+
+def test_the_trail_is_exported(path: Path, tmp_path: Path) -> None:
+    live(path, harmful, 50)
+    found = run("export", "support")
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert found.exit_code == 0 and [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert sum(row["kind"] == "call" for row in rows) == 50
+    file = tmp_path / "trail.jsonl"
+    assert run("export", "support", file).exit_code == 0
+    assert file.read_text("utf-8") == found.stdout
+    assert "exists already" in complaint(run("export", "support", file))
+    assert "SQLite store" in complaint(run("export", "support", path, "--store", tmp_path / "none.db"))
+    assert "cannot be written" in complaint(run("export", "support", tmp_path / "no folder" / "trail.jsonl"))
+    assert file.read_text("utf-8") == found.stdout and not list(tmp_path.glob(".*.part"))
+
+
+def test_no_store_and_no_agent(path: Path, tmp_path: Path) -> None:
+    assert "no such file" in complaint(run("status"))
+    assert not path.exists()
+    Store(path).close()
+    assert run("status").stdout == "no agents under guard\n" and read("status") == []
+    live(path, helpful, 1, "support")
+    for command in ("status", "history", "patches", "export", "rollback", "approve", "decline"):
+        assert complaint(run(command, "suport")).endswith("no agent under guard is called 'suport'; known: support")
+    other = tmp_path / "notes.txt"
+    other.write_text("mine")
+    assert "not a store" in complaint(run("status", "--store", other)) and other.read_text() == "mine"
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as database:
+        database.execute("CREATE TABLE notes (text)")
+    before = foreign.read_bytes()
+    complaint(run("status", "--store", foreign))
+    assert foreign.read_bytes() == before
+
+
+def test_hostile_texts_stay_on_their_line(path: Path) -> None:
+    evil = "a\x1b[31m\u202eb\nc"
+    patch = {evil: evil, "x" * 5000: "y" * 5000}
+    live(path, lambda level, number: 0.5, 40, evil, strategy=Proposes(patch), bounds=None)
+    for arguments in (["status"], ["status", evil], ["history", evil], ["patches", evil], ["patches", evil, "1"]):
+        text = run(*arguments).stdout
+        assert "\x1b" not in text and "\u202e" not in text and len(text) < 20_000, arguments
+    assert read("patches", evil, 1)["patch"] == patch
+    assert complaint(run("status", "no\x1b[2Jbody"))
+
+
+ADAPTER = """
+import json, pathlib
+FILE = pathlib.Path(__file__).with_name("settings.json")
+class Settings:
+    def get_config(self, *, agent_id):
+        return json.loads(FILE.read_text())
+    def apply_config(self, *, agent_id, config_patch):
+        FILE.write_text(json.dumps({**json.loads(FILE.read_text()), **config_patch}))
+        return True
+    def rollback_config(self, *, agent_id, backup_config):
+        FILE.write_text(json.dumps(backup_config))
+settings = Settings()
+class Stuck(Settings):
+    def rollback_config(self, *, agent_id, backup_config):
+        raise OSError("read-only file system")
+"""
+LIVE = """
+import sys
+from adapter import settings
+from coherence.guard import Guard
+from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bounds
+class Proposes:
+    def analyze(self, **asked):
+        return {"level": 2}
+calls, auto = int(sys.argv[1]), sys.argv[2] == "auto"
+bounds = Bounds({"level": Bound(least=0, most=9)}, auto_apply=auto)
+with Guard(store="guard.db", strategy=Proposes(), config_adapter=settings, bounds=bounds, canary_slice=10000) as guard:
+    for number in range(calls):
+        try:
+            guard.run(lambda: 1 / (number % 2), agent="support")
+        except ZeroDivisionError:
+            pass
+    guard.flush()
+    print(guard.status("support").phase, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, path: Path) -> Path:
+    """Return a folder with an adapter that keeps its settings in a file, and a program that uses it."""
+    (tmp_path / "adapter.py").write_text(ADAPTER, "utf-8")
+    (tmp_path / "live.py").write_text(LIVE, "utf-8")
+    (tmp_path / "settings.json").write_text('{"level": 1, "model": "a"}', "utf-8")
+    return tmp_path
+
+
+def level(folder: Path) -> int:
+    return int(json.loads((folder / "settings.json").read_text("utf-8"))["level"])
+
+
+@contextmanager
+def another(folder: Path, calls: int, *, auto: bool = True) -> Iterator[str]:
+    """Run calls in another process, which stays until this ends; yields the phase then."""
+    command = [sys.executable, "live.py", str(calls), "auto" if auto else "asks"]
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+            assert process.wait(60) == 0
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "coherence", "guard", *arguments],
+        cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"},
+        check=False,
+    )  # fmt: skip
+
+
+def test_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) -> None:
+    with another(folder, 30) as phase:
+        assert (phase, level(folder)) == ("serving", 2)
+        done = command(folder, "rollback", "support", "--why", "answers got shorter", "--wait", "60")
+        assert (done.returncode, level(folder)) == (0, 1), done.stderr
+    assert done.stdout.splitlines() == [
+        "patch 1 of support (level 1 -> 2) goes, and this comes back:",
+        "    level: 2 -> 1",
+        "done: the configuration before the patch is in force",
+    ]
+    found = read("patches", "support", 1)
+    assert (found["outcome"], found["why"]) == ("rolled back", "answers got shorter")
+
+
+def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
+    with another(folder, 30) as phase:
+        assert phase == "serving"
+    asked = command(folder, "rollback", "support", "--wait", "0.2")
+    assert (asked.returncode, level(folder)) == (1, 2) and "nobody has taken it up yet" in asked.stderr
+    with another(folder, 1):
+        done = command(folder, "rollback", "support", "--wait", "60")
+    assert level(folder) == 1 and read("patches", "support", 1)["outcome"] == "rolled back"
+    assert done.returncode in (0, 2)  # 2: it had been rolled back before this asked
+
+
+def test_a_rollback_by_an_adapter(folder: Path) -> None:
+    with another(folder, 30) as phase:
+        assert phase == "serving"
+    (folder / "settings.json").write_text('{"level": 7, "model": "b"}', "utf-8")  # a person has changed it meanwhile
+    failed = command(folder, "rollback", "support", "--adapter", "adapter:Stuck", "--wait", "0")
+    assert failed.returncode == 1 and "not restored: the adapter failed: OSError" in failed.stderr
+    assert level(folder) == 7 and read("patches", "support", 1)["outcome"] == "restore failed"
+    done = command(folder, "rollback", "support", "--adapter", "adapter:settings", "--wait", "60")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:3] == ["    level: 7 -> 1", '    model: "b" -> "a"']
+    assert json.loads((folder / "settings.json").read_text("utf-8")) == {"level": 1, "model": "a"}
+    assert command(folder, "rollback", "support", "--adapter", "adapter:settings").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("adapter", "is not MODULE:NAME"),
+        ("nowhere:settings", "ModuleNotFoundError"),
+        ("adapter:nothing", "AttributeError"),
+        ("adapter:json", "TypeError: 'module' object is not callable"),
+        ("builtins:dict", "a dict has no method get_config"),
+        ("sys:exit", "SystemExit"),
+    ],
+)
+def test_a_bad_adapter_is_named(folder: Path, name: str, why: str) -> None:
+    with another(folder, 30):
+        pass
+    found = command(folder, "rollback", "support", "--adapter", name)
+    assert found.returncode == 2 and why in found.stderr and "Traceback" not in found.stderr
+    assert level(folder) == 2
+
+
+def test_a_patch_is_approved(folder: Path) -> None:
+    with another(folder, 30, auto=False) as phase:
+        assert (phase, level(folder)) == ("idle", 1)
+        done = command(folder, "approve", "support", "--wait", "60")
+        assert (done.returncode, level(folder)) == (0, 2), done.stderr
+    assert done.stdout.splitlines()[-1] == "done: it is on trial"
+    assert "no patch of 'support' waits" in complaint(run("approve", "support"))
+
+
+def test_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
+    with another(folder, 30, auto=False):
+        pass
+    asked = run("approve", "support", "--wait", 0)
+    assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr and level(folder) == 1
+    assert read("patches", "support", 1)["approved_at"] is not None
+    with another(folder, 2, auto=False):
+        run("approve", "support", "--wait", 60)
+    assert read("patches", "support", 1)["accepted_at"] is not None
+
+
+def test_a_patch_is_declined(folder: Path) -> None:
+    with another(folder, 30, auto=False):
+        pass
+    done = run("decline", "support", "--why", "not now")
+    assert (done.exit_code, done.stdout) == (0, "patch 1 of support (level 2) is declined\n")
+    found = read("patches", "support", 1)
+    assert (found["outcome"], found["why"]) == ("declined", "not now")
+    assert "no patch of 'support' waits" in complaint(run("decline", "support"))

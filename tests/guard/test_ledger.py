@@ -1,0 +1,231 @@
+"""An agent's patches, told from its decisions."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard
+from coherence.guard.classic import Metrics
+from coherence.guard.happenings import (
+    Accepted,
+    ApprovalWanted,
+    Approved,
+    Asked,
+    Confirmed,
+    Decayed,
+    Decision,
+    Declined,
+    Dropped,
+    Ending,
+    Happening,
+    NotApplied,
+    Proposed,
+    Refused,
+    Restored,
+    RestoreFailed,
+    Resuming,
+    Retrying,
+    RollbackWanted,
+    Serving,
+    Withheld,
+)
+from coherence.guard.ledger import PatchRecord, ledger
+from coherence.guard.traces import Past, read_account, read_decisions
+from coherence.store.store import Store
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing
+
+ASKED = Asked(owner="p1", failures=3)
+PATCH, BACKUP = {"level": 2}, {"level": 1}
+
+
+def accepted(patch: dict[str, Any] = PATCH, *, both: bool = False) -> Accepted:
+    return Accepted(
+        owner="p1", patch=patch, backup=BACKUP, policy="sequential", share=0.5, slice=10, both=both, before=Metrics()
+    )
+
+
+def told(*steps: Decision) -> list[PatchRecord]:
+    """Return the ledger of a trail; entry n was written at n * 10 s."""
+    return ledger(Past(seq, 10.0 * seq, step) for seq, step in enumerate(steps, 1))
+
+
+ENDING = Ending(owner="p1", why="success fell", metric="success", evidence=90.0, limit=80.0)
+PAUSE = Ending(owner="p1", pause=True, why="slice")
+CONFIRMED = Confirmed(why="shown harmless", evidence=21.0, limit=20.0)
+WAITS = Proposed(patch=PATCH, why="the bounds ask for a person")
+APPROVED = [ApprovalWanted(seq=2, why="looks fine"), Approved(owner="p2", patch=PATCH, why="looks fine")]
+DECAYED = Decayed(metric="latency", why="latency got worse", returns=False)
+
+
+def test_a_patch_on_trial() -> None:
+    (found,) = told(ASKED, accepted(), Serving())
+    assert (found.number, found.outcome, found.patch, found.backup) == (1, "on trial", PATCH, BACKUP)
+    assert (found.asked_seq, found.asked_at, found.accepted_at, found.served_at) == (1, 10.0, 20.0, 30.0)
+    assert (found.failures, found.policy, found.share) == (3, "sequential", 0.5)
+    assert (found.judged_at, found.ended_at, found.why) == (None, None, "")
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome", "why"),
+    [
+        ([accepted()], "applying", ""),
+        ([accepted(both=True)], "on trial", ""),
+        ([accepted(), NotApplied(why="the adapter returned None")], "not applied", "the adapter returned None"),
+        ([accepted(), Serving(), PAUSE, Restored()], "on trial", ""),
+        ([accepted(), Serving(), PAUSE, RestoreFailed(why="locked")], "on trial", ""),
+        ([accepted(), Serving(), PAUSE, Restored(), Dropped(why="latency")], "rolled back", "latency"),
+        ([accepted(), Serving(), ENDING], "restoring", "success fell"),
+        ([accepted(), Serving(), ENDING, RestoreFailed(why="locked")], "restore failed", "success fell"),
+        ([accepted(), Serving(), ENDING, Restored()], "rolled back", "success fell"),
+        ([accepted(), Serving(), CONFIRMED], "promoted", "shown harmless"),
+        ([accepted(), Serving(), CONFIRMED, DECAYED], "got worse", "latency got worse"),
+        ([accepted(), Serving(), CONFIRMED, Ending(owner="p2", why="a person asked")], "restoring", "a person asked"),
+        ([Proposed(patch=PATCH, why="there is no adapter")], "waiting", "there is no adapter"),
+    ],
+)
+def test_what_came_of_a_patch(steps: list[Decision], outcome: str, why: str) -> None:
+    (found,) = told(ASKED, *steps)
+    assert (found.outcome, found.why) == (outcome, why)
+
+
+def test_what_decided_a_rollback_and_how_often_restoring_failed() -> None:
+    failed, again = RestoreFailed(why="locked"), Retrying(owner="p1")
+    (found,) = told(ASKED, accepted(), Serving(), ENDING, failed, again, failed, again, Restored())
+    assert (found.metric, found.evidence, found.limit, found.restores_failed) == ("success", 90.0, 80.0, 2)
+    assert (found.judged_at, found.ended_at) == (40.0, 90.0)  # entries 4 and 9
+
+
+def test_slices_are_no_verdict() -> None:
+    slice = [PAUSE, Restored(), Resuming(owner="p1"), Serving()]
+    (found,) = told(ASKED, accepted(), Serving(), *slice, *slice, CONFIRMED)
+    assert (found.outcome, found.served_at, found.promoted_at) == ("promoted", 30.0, 120.0)  # 3 + 8 entries before
+
+
+def test_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
+    life = [ASKED, accepted(), Serving(), CONFIRMED, DECAYED]
+    (worse,) = told(*life)
+    assert (worse.metric, worse.worse_at, worse.evidence, worse.promoted_at) == ("latency", 50.0, None, 40.0)
+    (gone,) = told(*life, Ending(owner="p1", why="latency got worse"), Restored())
+    assert (gone.outcome, gone.metric, gone.worse_at, gone.ended_at) == ("rolled back", "latency", 50.0, 70.0)
+
+
+def test_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
+    first, second = told(
+        ASKED, accepted(), Serving(), CONFIRMED, ASKED, accepted({"level": 3}), Serving(), ENDING, Restored()
+    )
+    assert (first.number, first.outcome, first.ended_at) == (1, "promoted", 40.0)
+    assert (second.number, second.outcome, second.patch) == (2, "rolled back", {"level": 3})
+    (only,) = told(*[ASKED, accepted(), Serving(), CONFIRMED], Ending(owner="p1", why="a person"), Restored())
+    assert only.outcome == "rolled back"
+
+
+def test_a_proposal_that_is_asked_for_again_is_one_patch_and_another_one_replaces_it() -> None:
+    waits = Proposed(patch=PATCH, why="there is no adapter")
+    (one,) = told(ASKED, waits, ASKED, waits)
+    assert one.outcome == "waiting" and one.asked_seq == 1
+    first, second = told(ASKED, waits, ASKED, Proposed(patch={"level": 3}, why="there is no adapter"))
+    assert (first.outcome, first.ended_at, second.outcome, second.number) == ("replaced", 40.0, "waiting", 2)
+
+
+def test_a_proposal_that_is_accepted_later_is_one_patch() -> None:
+    (found,) = told(ASKED, Proposed(patch=PATCH, why="the bounds ask for a person"), accepted(), Serving())
+    assert (found.outcome, found.asked_at, found.accepted_at, found.why) == ("on trial", 10.0, 30.0, "")
+
+
+def test_what_is_no_patch_is_passed_over() -> None:
+    class Unheard(Happening, frozen=True, kw_only=True):
+        """A kind of a later version."""
+
+    unheard: Any = Unheard()
+    assert told(ASKED, Declined(why="the strategy proposes nothing")) == []
+    assert told(unheard, Restored(), Serving(), CONFIRMED, DECAYED, ENDING, RestoreFailed(why="")) == []
+    whole = [ASKED, accepted(), Serving(), ENDING, Restored()]
+    mixed = [step for one in whole for step in (one, unheard)]
+    assert [one.outcome for one in told(*mixed)] == ["rolled back"]
+
+
+def test_a_declined_proposal_does_not_lend_its_failures_to_the_next_patch() -> None:
+    (found,) = told(ASKED, Declined(why="none"), Asked(owner="p2", failures=5), Proposed(patch=PATCH, why="waits"))
+    assert (found.asked_seq, found.failures) == (3, 5)
+
+
+class Moody(Memory):
+    """Fails now and then."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.drawn = Random(seed)
+
+    def apply_config(self, **asked: Any) -> object:
+        return self.drawn.random() < 0.9 and super().apply_config(**asked)
+
+    def rollback_config(self, **asked: Any) -> object:
+        return None if self.drawn.random() < 0.6 and super().rollback_config(**asked) is None else False
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_ledger_agrees_with_the_account(tmp_path: Path, seed: int) -> None:
+    """Of a real guard whose adapter fails now and then, and a person who takes patches back."""
+    config, drawn = Moody(seed), Random(seed)
+    strategy = Proposes({"level": 2})
+    path = tmp_path / "guard.db"
+    with Guard(store=path, strategy=strategy, config_adapter=config, bounds=BOUNDS, clock=Clock(600.0)) as guard:
+        agent = failing(lambda level: (0.5, 0.7, 0.9, 0.3)[level % 4], config, seed)
+        for call in range(600):
+            strategy.patch = {"level": drawn.randrange(2, 10)}
+            with suppress(Boom):
+                guard.run(agent, agent="a")
+            if call % 97 == 96:
+                guard.rollback("a")
+            if call % 50 == 0:
+                with Store(path) as store:
+                    compare(store)
+    with Store(path) as store:
+        compare(store)
+        assert len(ledger(read_decisions(store, "a", -1))) > 1
+
+
+def compare(store: Store) -> None:
+    records, patching = ledger(read_decisions(store, "a", -1)), read_account(store, "a").patching
+    tried = [one for one in records if one.outcome in ("applying", "on trial", "restoring", "restore failed")]
+    assert patching.number == sum(one.accepted_at is not None for one in records)
+    if patching.trial is not None:
+        assert tried[-1].patch == patching.trial.patch and tried[-1].backup == patching.trial.backup
+        assert patching.phase != "applying" or tried[-1].outcome in ("applying", "on trial")
+    if patching.phase == "idle":
+        assert tried == []
+    if patching.standing is not None:
+        kept = [one for one in records if one.promoted_at is not None and one.outcome != "rolled back"]
+        assert kept[-1].patch == patching.standing.patch
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome", "why", "approved_at"),
+    [
+        ([APPROVED[0]], "waiting", "the bounds ask for a person", 30.0),
+        ([ApprovalWanted(seq=1, why="of an older one")], "waiting", "the bounds ask for a person", None),
+        (APPROVED, "waiting", "the bounds ask for a person", 30.0),
+        ([*APPROVED, accepted({"level": 2, "top": 1}), Serving()], "on trial", "", 30.0),
+        ([*APPROVED, Withheld(patch=PATCH, why="no adapter", waits=True)], "waiting", "no adapter", None),
+        ([*APPROVED, Withheld(patch=PATCH, why="out of bounds", waits=False)], "not applied", "out of bounds", 30.0),
+        ([Refused(patch=PATCH, why="not now")], "declined", "not now", None),
+    ],
+)
+def test_what_a_person_says_to_a_patch(
+    steps: list[Decision], outcome: str, why: str, approved_at: float | None
+) -> None:
+    (found,) = told(ASKED, WAITS, *steps)
+    assert (found.outcome, found.why, found.approved_at, found.proposed_seq) == (outcome, why, approved_at, 2)
+
+
+def test_a_rollback_that_a_person_wants() -> None:
+    wanted = RollbackWanted(number=1, why="a person asked")
+    (asked,) = told(ASKED, accepted(), Serving(), wanted)
+    assert (asked.outcome, asked.rollback_asked_at) == ("on trial", 40.0)
+    (gone,) = told(ASKED, accepted(), Serving(), CONFIRMED, wanted, Ending(owner="p1", why="asked"), Restored())
+    assert (gone.outcome, gone.why, gone.rollback_asked_at) == ("rolled back", "asked", 50.0)
