@@ -17,7 +17,7 @@ import click
 
 from coherence.cli.guard_tables import print_changes
 from coherence.cli.guard_words import changes, patch_in_words
-from coherence.cli.guard_work import check_agent
+from coherence.cli.guard_work import known_agent
 from coherence.cli.target import opened, split_target
 from coherence.guard.bounds import merged
 from coherence.guard.guard import Guard
@@ -38,7 +38,7 @@ METHODS = ("get_config", "apply_config", "rollback_config")
 def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapter: str | None, yes: bool) -> int:
     """Have the configuration before a patch restored, or restore it by an adapter; return the exit status."""
     with opened(split_target(None, store)[0]) as kept:
-        check_agent(kept, agent)
+        agent = known_agent(kept, agent)
         record = _in_force(kept, agent)
         owner = None if adapter is None else load_adapter(adapter)
         _tell("patch", record, agent, "goes, and this comes back:")
@@ -109,7 +109,7 @@ def _told_of_rollback(kept: Store, agent: str, record: PatchRecord, here: bool) 
 def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) -> int:
     """Have the patch that waits put on trial; return the exit status."""
     with opened(split_target(None, store)[0]) as kept:
-        check_agent(kept, agent)
+        agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
         _tell("patch", record, agent, "is approved")
         if not request_approval(kept, agent, why, record.proposed_seq):
@@ -132,7 +132,7 @@ def _was_taken_up(record: PatchRecord) -> bool:
 def decline_patch(agent: str, *, store: Path | None, why: str) -> int:
     """Refuse the patch that waits; return the exit status."""
     with opened(split_target(None, store)[0]) as kept:
-        check_agent(kept, agent)
+        agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
         if not request_decline(kept, agent, why, record.proposed_seq):
             return _say("it waits no more; nothing was done", done=False)
@@ -178,7 +178,7 @@ def load_adapter(name: str) -> Any:
             found = getattr(found, part)
         if isinstance(found, type) or not _is_adapter(found):
             found = found()
-    except Exception as error:  # a stranger's module
+    except (Exception, SystemExit) as error:  # a stranger's module
         raise click.BadParameter(one_line(f"{name}: {describe(error)}"), param_hint="--adapter") from error
     if not _is_adapter(found):
         missing = next(method for method in METHODS if not callable(getattr(found, method, None)))

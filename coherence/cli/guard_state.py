@@ -12,8 +12,9 @@ from coherence.guard.decay import DecayWatch
 from coherence.guard.excess import Excess
 from coherence.guard.frequency import AdaptiveThresholds, Thresholds
 from coherence.guard.ledger import PatchRecord, ledger
-from coherence.guard.patching import LEASE_S, OnTrial, Patching, Phase
+from coherence.guard.patching import LEASE_S, Patching
 from coherence.guard.rolling import Summary
+from coherence.guard.stages import OnTrial, Phase
 from coherence.guard.traces import read_account, read_decisions
 from coherence.guard.verdict import MOST_CALLS, Trial
 from coherence.store.store import Store

@@ -20,25 +20,26 @@ from coherence.guard.exporting import export_trail
 from coherence.guard.happenings import Ending, Restored, Resuming, Serving
 from coherence.guard.ledger import ledger
 from coherence.guard.traces import Past, read_decisions
+from coherence.plain import MAX_NAME, clean
 from coherence.records import one_line
 from coherence.store.store import Store
 
 
-def check_agent(store: Store, agent: str) -> None:
-    """See that an agent is there; one that is not becomes a usage error."""
-    if not store.fetch("SELECT 1 FROM guard_agents WHERE agent = ?", (agent,)):
+def known_agent(store: Store, agent: str) -> str:
+    """Return an agent's name as the store has it; one that is not there becomes a usage error."""
+    name = clean(agent, MAX_NAME)
+    if not store.fetch("SELECT 1 FROM guard_agents WHERE agent = ?", (name,)):
         known = agents(store)
         more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
         named = ", ".join(known[:NAMED]) + more if known else "none"
         raise click.UsageError(one_line(f"{store.path}: no agent under guard is called {agent!r}; known: {named}"))
+    return name
 
 
 def print_status(agent: str | None, *, store: Path | None, as_json: bool) -> int:
     """Print how agents stand; return the exit status."""
     with opened(split_target(None, store)[0]) as kept:
-        if agent is not None:
-            check_agent(kept, agent)
-        names = agents(kept) if agent is None else [agent]
+        names = agents(kept) if agent is None else [known_agent(kept, agent)]
         states = [state_of(kept, name, time.time()) for name in names]
     if as_json:
         print_json(msgspec.to_builtins(states if agent is None else states[0]))
@@ -54,7 +55,7 @@ def print_status(agent: str | None, *, store: Path | None, as_json: bool) -> int
 def show_history(agent: str, *, store: Path | None, limit: int, slices: bool, as_json: bool) -> None:
     """Print the newest decisions on an agent's patches, oldest first."""
     with opened(split_target(None, store)[0]) as kept:
-        check_agent(kept, agent)
+        agent = known_agent(kept, agent)
         past = read_decisions(kept, agent, -1)
     found = (past if slices else without_slices(past))[-limit:]
     if as_json:
@@ -88,7 +89,7 @@ def without_slices(past: list[Past]) -> list[Past]:
 def show_patches(agent: str, number: int | None, *, store: Path | None, as_json: bool) -> None:
     """Print an agent's patches, or one with all that is known of it."""
     with opened(split_target(None, store)[0]) as kept:
-        check_agent(kept, agent)
+        agent = known_agent(kept, agent)
         records = ledger(read_decisions(kept, agent, -1))
         if number is not None and number > len(records):
             raise click.UsageError(one_line(f"{kept.path}: {agent!r} has no patch {number}, but {len(records)}"))
@@ -107,7 +108,7 @@ def export_to(agent: str, file: Path | None, store: Path | None) -> None:
     path = split_target(None, store)[0]
     check_outputs({"FILE": file}, [], store=path)
     with opened(path) as kept:
-        check_agent(kept, agent)
+        agent = known_agent(kept, agent)
         if file is not None:
             count = _export_whole(kept, agent, file)
             click.echo(f"{count} entries: {file}", err=True)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes
 
 from coherence.cli.main import main
 from coherence.guard import Guard
@@ -24,7 +20,7 @@ from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.store.store import Store
 
-ASKS = Bounds({"level": Bound(least=0, most=9)}, auto_apply=False)
+LEVEL = {"level": Bound(least=0, most=9)}
 
 
 @pytest.fixture
@@ -51,6 +47,38 @@ def complaint(result: Result) -> str:
     return result.stderr.splitlines()[-1]
 
 
+class Boom(Exception):
+    """What an agent raises."""
+
+
+class Memory:
+    """A configuration in memory."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {"level": 1}
+
+    def get_config(self, *, agent_id: str) -> dict[str, Any]:
+        return dict(self.config)
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+        self.config.update(config_patch)
+        return True
+
+    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
+        self.config = dict(backup_config)
+        return None
+
+
+class Proposes:
+    """Proposes the same each time."""
+
+    def __init__(self, patch: dict[str, Any]) -> None:
+        self.patch = patch
+
+    def analyze(self, **asked: Any) -> dict[str, Any]:
+        return self.patch
+
+
 class Stuck(Memory):
     """Cannot restore."""
 
@@ -62,7 +90,7 @@ def live(path: Path, rate_of: Callable[[int, int], float], calls: int, agent: st
     """Run calls under a guard; ``rate_of`` takes the level and the number of the call."""
     config = given.pop("config_adapter", Memory())
     drawn = random.Random(1)
-    settings = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": BOUNDS, **given}
+    settings = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": Bounds(LEVEL), **given}
     with Guard(store=path, **settings) as guard:
         for number in range(calls):
 
@@ -91,7 +119,7 @@ def decaying(level: int, number: int) -> float:
 def test_all_agents_are_listed(path: Path) -> None:
     live(path, harmful, 200, "billing")
     live(path, helpful, 400, "support")
-    live(path, helpful, 60, "prod-mail", bounds=ASKS)
+    live(path, helpful, 60, "prod-mail", bounds=Bounds(LEVEL, auto_apply=False))
     found = run("status")
     assert found.exit_code == 0
     head, *lines = [line.split() for line in found.stdout.splitlines()]
@@ -140,7 +168,7 @@ def test_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> No
     live(path, decaying, 540)
     found = run("status")
     assert found.exit_code == 1 and "    ! success got worse" in found.stdout
-    live(path.with_name("old.db"), decaying, 540, clock=Clock(1.0))  # a clock of 2023
+    live(path.with_name("old.db"), decaying, 540, clock=lambda: 1.7e9)  # November 2023
     found = run("status", "--store", path.with_name("old.db"))
     assert found.exit_code == 0 and "    ! success got worse" in found.stdout
     watch = read("status", "support")["watch"]
@@ -148,7 +176,7 @@ def test_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> No
 
 
 def test_a_classic_trial_has_no_evidence(path: Path) -> None:
-    live(path, lambda level, number: 0.85, 40, policy="classic")
+    live(path, lambda level, number: 0.0 if 10 <= number < 15 else 1.0, 20, policy="classic")  # no verdict before 10
     trial = read("status", "support")["trial"]
     assert trial["evidence"] == [] and trial["roll_back_at_row"] is None and trial["slice_left"] is None
     assert run("status", "support").exit_code == 0
@@ -244,166 +272,4 @@ def test_hostile_texts_stay_on_their_line(path: Path) -> None:
         text = run(*arguments).stdout
         assert "\x1b" not in text and "\u202e" not in text and len(text) < 20_000, arguments
     assert read("patches", evil, 1)["patch"] == patch
-    assert complaint(run("status", "no\x1b[2Jbody"))
-
-
-ADAPTER = """
-import json, pathlib
-FILE = pathlib.Path(__file__).with_name("settings.json")
-class Settings:
-    def get_config(self, *, agent_id):
-        return json.loads(FILE.read_text())
-    def apply_config(self, *, agent_id, config_patch):
-        FILE.write_text(json.dumps({**json.loads(FILE.read_text()), **config_patch}))
-        return True
-    def rollback_config(self, *, agent_id, backup_config):
-        FILE.write_text(json.dumps(backup_config))
-settings = Settings()
-class Stuck(Settings):
-    def rollback_config(self, *, agent_id, backup_config):
-        raise OSError("read-only file system")
-"""
-LIVE = """
-import sys
-from adapter import settings
-from coherence.guard import Guard
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-class Proposes:
-    def analyze(self, **asked):
-        return {"level": 2}
-calls, auto = int(sys.argv[1]), sys.argv[2] == "auto"
-bounds = Bounds({"level": Bound(least=0, most=9)}, auto_apply=auto)
-with Guard(store="guard.db", strategy=Proposes(), config_adapter=settings, bounds=bounds, canary_slice=10000) as guard:
-    for number in range(calls):
-        try:
-            guard.run(lambda: 1 / (number % 2), agent="support")
-        except ZeroDivisionError:
-            pass
-    guard.flush()
-    print(guard.status("support").phase, flush=True)
-    sys.stdin.readline()
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path, path: Path) -> Path:
-    """Return a folder with an adapter that keeps its settings in a file, and a program that uses it."""
-    (tmp_path / "adapter.py").write_text(ADAPTER, "utf-8")
-    (tmp_path / "live.py").write_text(LIVE, "utf-8")
-    (tmp_path / "settings.json").write_text('{"level": 1, "model": "a"}', "utf-8")
-    return tmp_path
-
-
-def level(folder: Path) -> int:
-    return int(json.loads((folder / "settings.json").read_text("utf-8"))["level"])
-
-
-@contextmanager
-def another(folder: Path, calls: int, *, auto: bool = True) -> Iterator[str]:
-    """Run calls in another process, which stays until this ends; yields the phase then."""
-    command = [sys.executable, "live.py", str(calls), "auto" if auto else "asks"]
-    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
-            assert process.wait(60) == 0
-
-
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "coherence", "guard", *arguments],
-        cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"},
-        check=False,
-    )  # fmt: skip
-
-
-def test_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) -> None:
-    with another(folder, 30) as phase:
-        assert (phase, level(folder)) == ("serving", 2)
-        done = command(folder, "rollback", "support", "--why", "answers got shorter", "--wait", "60")
-        assert (done.returncode, level(folder)) == (0, 1), done.stderr
-    assert done.stdout.splitlines() == [
-        "patch 1 of support (level 1 -> 2) goes, and this comes back:",
-        "    level: 2 -> 1",
-        "done: the configuration before the patch is in force",
-    ]
-    found = read("patches", "support", 1)
-    assert (found["outcome"], found["why"]) == ("rolled back", "answers got shorter")
-
-
-def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
-    with another(folder, 30) as phase:
-        assert phase == "serving"
-    asked = command(folder, "rollback", "support", "--wait", "0.2")
-    assert (asked.returncode, level(folder)) == (1, 2) and "nobody has taken it up yet" in asked.stderr
-    with another(folder, 1):
-        done = command(folder, "rollback", "support", "--wait", "60")
-    assert level(folder) == 1 and read("patches", "support", 1)["outcome"] == "rolled back"
-    assert done.returncode in (0, 2)  # 2: it had been rolled back before this asked
-
-
-def test_a_rollback_by_an_adapter(folder: Path) -> None:
-    with another(folder, 30) as phase:
-        assert phase == "serving"
-    (folder / "settings.json").write_text('{"level": 7, "model": "b"}', "utf-8")  # a person has changed it meanwhile
-    failed = command(folder, "rollback", "support", "--adapter", "adapter:Stuck", "--wait", "0")
-    assert failed.returncode == 1 and "not restored: the adapter failed: OSError" in failed.stderr
-    assert level(folder) == 7 and read("patches", "support", 1)["outcome"] == "restore failed"
-    done = command(folder, "rollback", "support", "--adapter", "adapter:settings", "--wait", "60")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:3] == ["    level: 7 -> 1", '    model: "b" -> "a"']
-    assert json.loads((folder / "settings.json").read_text("utf-8")) == {"level": 1, "model": "a"}
-    assert command(folder, "rollback", "support", "--adapter", "adapter:settings").returncode == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("adapter", "is not MODULE:NAME"),
-        ("nowhere:settings", "ModuleNotFoundError"),
-        ("adapter:nothing", "AttributeError"),
-        ("adapter:json", "TypeError: 'module' object is not callable"),
-        ("builtins:dict", "a dict has no method get_config"),
-        ("sys:exit", "SystemExit"),
-    ],
-)
-def test_a_bad_adapter_is_named(folder: Path, name: str, why: str) -> None:
-    with another(folder, 30):
-        pass
-    found = command(folder, "rollback", "support", "--adapter", name)
-    assert found.returncode == 2 and why in found.stderr and "Traceback" not in found.stderr
-    assert level(folder) == 2
-
-
-def test_a_patch_is_approved(folder: Path) -> None:
-    with another(folder, 30, auto=False) as phase:
-        assert (phase, level(folder)) == ("idle", 1)
-        done = command(folder, "approve", "support", "--wait", "60")
-        assert (done.returncode, level(folder)) == (0, 2), done.stderr
-    assert done.stdout.splitlines()[-1] == "done: it is on trial"
-    assert "no patch of 'support' waits" in complaint(run("approve", "support"))
-
-
-def test_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
-    with another(folder, 30, auto=False):
-        pass
-    asked = run("approve", "support", "--wait", 0)
-    assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr and level(folder) == 1
-    assert read("patches", "support", 1)["approved_at"] is not None
-    with another(folder, 2, auto=False):
-        run("approve", "support", "--wait", 60)
-    assert read("patches", "support", 1)["accepted_at"] is not None
-
-
-def test_a_patch_is_declined(folder: Path) -> None:
-    with another(folder, 30, auto=False):
-        pass
-    done = run("decline", "support", "--why", "not now")
-    assert (done.exit_code, done.stdout) == (0, "patch 1 of support (level 2) is declined\n")
-    found = read("patches", "support", 1)
-    assert (found["outcome"], found["why"]) == ("declined", "not now")
-    assert "no patch of 'support' waits" in complaint(run("decline", "support"))
+    assert "\x1b" not in complaint(run("status", "no\x1b[2Jbody")) and complaint(run("status", "no\udcffbody"))

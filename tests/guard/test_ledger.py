@@ -101,13 +101,13 @@ def test_what_decided_a_rollback_and_how_often_restoring_failed() -> None:
 
 
 def test_slices_are_no_verdict() -> None:
-    slice = [PAUSE, Restored(), Resuming(owner="p1"), Serving()]
+    slice: list[Decision] = [PAUSE, Restored(), Resuming(owner="p1"), Serving()]
     (found,) = told(ASKED, accepted(), Serving(), *slice, *slice, CONFIRMED)
     assert (found.outcome, found.served_at, found.promoted_at) == ("promoted", 30.0, 120.0)  # 3 + 8 entries before
 
 
 def test_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
-    life = [ASKED, accepted(), Serving(), CONFIRMED, DECAYED]
+    life: list[Decision] = [ASKED, accepted(), Serving(), CONFIRMED, DECAYED]
     (worse,) = told(*life)
     assert (worse.metric, worse.worse_at, worse.evidence, worse.promoted_at) == ("latency", 50.0, None, 40.0)
     (gone,) = told(*life, Ending(owner="p1", why="latency got worse"), Restored())
@@ -120,7 +120,7 @@ def test_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
     )
     assert (first.number, first.outcome, first.ended_at) == (1, "promoted", 40.0)
     assert (second.number, second.outcome, second.patch) == (2, "rolled back", {"level": 3})
-    (only,) = told(*[ASKED, accepted(), Serving(), CONFIRMED], Ending(owner="p1", why="a person"), Restored())
+    (only,) = told(ASKED, accepted(), Serving(), CONFIRMED, Ending(owner="p1", why="a person"), Restored())
     assert only.outcome == "rolled back"
 
 
@@ -144,7 +144,7 @@ def test_what_is_no_patch_is_passed_over() -> None:
     unheard: Any = Unheard()
     assert told(ASKED, Declined(why="the strategy proposes nothing")) == []
     assert told(unheard, Restored(), Serving(), CONFIRMED, DECAYED, ENDING, RestoreFailed(why="")) == []
-    whole = [ASKED, accepted(), Serving(), ENDING, Restored()]
+    whole: list[Any] = [ASKED, accepted(), Serving(), ENDING, Restored()]
     mixed = [step for one in whole for step in (one, unheard)]
     assert [one.outcome for one in told(*mixed)] == ["rolled back"]
 
