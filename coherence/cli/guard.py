@@ -17,7 +17,6 @@ _STORE = click.option(
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _AGENT = click.argument("agent")
-_WHY = click.option("--why", metavar="TEXT", default="a person asked", show_default=True, help="What is recorded.")
 _WAIT = click.option(
     "--wait",
     "wait_s",
@@ -27,6 +26,10 @@ _WAIT = click.option(
     show_default=True,
     help="How long to wait for the process that has the adapter.",
 )
+
+
+def _why(default: str) -> Callable[[F], F]:
+    return click.option("--why", metavar="TEXT", default=default, show_default=True, help="What is recorded.")
 
 
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -68,7 +71,10 @@ def status(agent: str | None, **options: Any) -> None:
 @click.option("--slices", is_flag=True, help="Show each slice of calls that a patch on trial serves, too.")
 @_JSON
 def history(agent: str, **options: Any) -> None:
-    """Print what was decided on an agent's patches, one decision a line, with its number in the trail."""
+    """Print the decisions on an agent's patches.
+
+    One a line, oldest first, with its number in the trail and its local time.
+    """
     from coherence.cli.guard_work import show_history
 
     show_history(agent, **options)
@@ -79,7 +85,10 @@ def history(agent: str, **options: Any) -> None:
 @click.argument("number", required=False, type=click.IntRange(1, 2**53))
 @_options(_STORE, _JSON)
 def patches(agent: str, number: int | None, **options: Any) -> None:
-    """List an agent's patches and what came of each; with NUMBER, show all that is known of one."""
+    """List an agent's patches, or show one.
+
+    The table says what came of each and why; NUMBER shows all that is known of one.
+    """
     from coherence.cli.guard_work import show_patches
 
     show_patches(agent, number, **options)
@@ -90,14 +99,17 @@ def patches(agent: str, number: int | None, **options: Any) -> None:
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @_STORE
 def export_command(agent: str, file: Path | None, store: Path | None) -> None:
-    """Write an agent's calls and decisions as JSON lines, to a new FILE or to standard output."""
+    """Write an agent's trail as JSON lines.
+
+    Calls and decisions in their order, to a new FILE or to standard output.
+    """
     from coherence.cli.guard_work import export_to
 
     export_to(agent, file, store)
 
 
 @guard.command()
-@_options(_AGENT, _STORE, _WHY, _WAIT)
+@_options(_AGENT, _STORE, _why("a person asked"), _WAIT)
 @click.option(
     "--adapter",
     metavar="MODULE:NAME",
@@ -105,9 +117,9 @@ def export_command(agent: str, file: Path | None, store: Path | None) -> None:
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def rollback(agent: str, **options: Any) -> None:
-    """Restore the configuration before an agent's patch, on trial or confirmed.
+    """Roll back a patch, on trial or confirmed.
 
-    Without --adapter, a process that has the adapter is asked to. Exit status: 0 it is restored, 1 not yet, 2 bad usage
+    The configuration before it is restored. Without --adapter, a process that has the adapter is asked to. Exit status: 0 it is restored, 1 not yet, 2 bad usage
     or nothing to roll back.
     """
     from coherence.cli.guard_asking import roll_back
@@ -116,11 +128,11 @@ def rollback(agent: str, **options: Any) -> None:
 
 
 @guard.command()
-@_options(_AGENT, _STORE, _WHY, _WAIT)
+@_options(_AGENT, _STORE, _why("a person approved"), _WAIT)
 def approve(agent: str, **options: Any) -> None:
-    """Let the patch that waits for a person go on trial; a process that has the adapter applies it.
+    """Put the patch that waits on trial.
 
-    Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or nothing waits.
+    A process that has the adapter applies it. Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or nothing waits.
     """
     from coherence.cli.guard_asking import approve_patch
 
@@ -128,9 +140,9 @@ def approve(agent: str, **options: Any) -> None:
 
 
 @guard.command()
-@_options(_AGENT, _STORE, _WHY)
+@_options(_AGENT, _STORE, _why("a person declined"))
 def decline(agent: str, **options: Any) -> None:
-    """Refuse the patch that waits for a person.
+    """Refuse the patch that waits.
 
     Exit status: 0 it is declined, 2 bad usage or nothing waits.
     """

@@ -155,7 +155,7 @@ def _tell(noun: str, record: PatchRecord, agent: str, what: str) -> None:
 
 def _not_taken_up() -> int:
     return _say(
-        "nobody has taken it up yet; it stays recorded, and is done as soon as a guard with an adapter runs this agent",
+        "nobody has taken it up yet: it is done as soon as a guard with an adapter runs",
         done=False,
     )
 

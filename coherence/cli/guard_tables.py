@@ -90,14 +90,19 @@ def print_agent(state: AgentState) -> None:
     trial = state.trial
     if state.patch is not None:
         rows.append((f"patch {state.patch.number}", f"{state.patch.outcome}: {_words(state.patch)}"))
+    in_force = state.patch or state.confirmed
     if trial is not None:
         rows.append(("served", _served(trial)))
     if state.confirmed is not None:
         since = f" since {local_time(state.confirmed.promoted_at)}" if state.confirmed.promoted_at is not None else ""
         rows.append((f"patch {state.confirmed.number}", f"confirmed{since}, watched: {_words(state.confirmed)}"))
+    if in_force is not None and in_force.rollback_asked_at is not None:
+        rows.append(("asked for", f"rolling back patch {in_force.number}, {local_time(in_force.rollback_asked_at)}"))
     if state.waiting is not None:
         told = f"waits ({state.waiting.why}): {_words(state.waiting)}"
-        rows.append((f"patch {state.waiting.number}", told))
+        at = state.waiting.approved_at
+        approved = "" if at is None else f"; approved {local_time(at)}, nobody has taken it up yet"
+        rows.append((f"patch {state.waiting.number}", f"{told}{approved}"))
     if state.trouble:
         rows.append(("trouble", state.trouble))
     _print_pairs(rows)

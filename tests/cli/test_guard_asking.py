@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,7 @@ def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
         assert phase == "serving"
     asked = command(folder, "rollback", "support", "--wait", "0.2")
     assert (asked.returncode, level(folder)) == (1, 2) and "nobody has taken it up yet" in asked.stderr
+    assert "asked for rolling back patch 1, " in " ".join(run("status", "support").stdout.split())
     with another(folder, 1):
         done = command(folder, "rollback", "support", "--wait", "60")
     assert level(folder) == 1 and read("patches", "support", 1)["outcome"] == "rolled back"
@@ -180,6 +182,7 @@ def test_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
     asked = run("approve", "support", "--wait", 0)
     assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr and level(folder) == 1
     assert read("patches", "support", 1)["approved_at"] is not None
+    assert "; approved " in run("status", "support").stdout
     with another(folder, 2, auto=False):
         run("approve", "support", "--wait", 60)
     assert read("patches", "support", 1)["accepted_at"] is not None
@@ -193,3 +196,24 @@ def test_a_patch_is_declined(folder: Path) -> None:
     found = read("patches", "support", 1)
     assert (found["outcome"], found["why"]) == ("declined", "not now")
     assert "no patch of 'support' waits" in complaint(run("decline", "support"))
+
+
+@pytest.mark.parametrize(("answer", "status", "left"), [("n", 1, 2), ("y", 0, 1)])
+def test_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int, left: int) -> None:
+    with another(folder, 30):
+        pass
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{answer}\n".encode())
+    found = subprocess.run(
+        [sys.executable, "-m", "coherence", "guard", "rollback", "support", "--adapter", "adapter:settings"],
+        cwd=folder,
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert "Restore the configuration before it? [y/N]" in found.stdout
+    assert (found.returncode, level(folder)) == (status, left), found.stderr
