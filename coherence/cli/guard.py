@@ -119,8 +119,8 @@ def export_command(agent: str, file: Path | None, store: Path | None) -> None:
 def rollback(agent: str, **options: Any) -> None:
     """Roll back a patch, on trial or confirmed.
 
-    The configuration before it is restored. Without --adapter, a process that has the adapter is asked to. Exit status: 0 it is restored, 1 not yet, 2 bad usage
-    or nothing to roll back.
+    The configuration before it is restored. Without --adapter, a process that has the adapter is asked to. Exit
+    status: 0 it is restored, 1 not yet, 2 bad usage or nothing to roll back.
     """
     from coherence.cli.guard_asking import roll_back
 
@@ -132,7 +132,8 @@ def rollback(agent: str, **options: Any) -> None:
 def approve(agent: str, **options: Any) -> None:
     """Put the patch that waits on trial.
 
-    A process that has the adapter applies it. Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or nothing waits.
+    A process that has the adapter applies it. Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or
+    nothing waits.
     """
     from coherence.cli.guard_asking import approve_patch
 
