@@ -151,7 +151,7 @@ def _row(agent: str, row: dict[str, Any]) -> dict[str, Any]:
         key: redact_value(value) if isinstance(value, str | dict | list) and key != "kind" else value
         for key, value in row.items()
     }
-    return {"agent": agent, **told}
+    return told
 
 
 def as_plain_files(given: PlainTraces | str | Path | None) -> PlainTraces | None:
