@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coherence.guard.account import Account
-from coherence.guard.happenings import Accepted, Asked, Call, Confirmed, Decision, Restored
-from coherence.guard.patching import Phase
+from coherence.guard.happenings import Accepted, Approved, Asked, Call, Confirmed, Decision, Restored
 from coherence.guard.rolling import NEWEST
+from coherence.guard.stages import Phase
 
 
 class Basis:
@@ -40,10 +40,13 @@ class Basis:
         self.trial_lost = self._recent_lost = self._standing_lost = self._served_lost = self._why
         self._recent_known = self._calls = 0
 
-    def missing(self, phase: Phase) -> str:
-        """Return why what a step of this phase depends on is not known, or an empty text."""
-        if self.lost_for_good:
-            return self._why
+    def missing(self, phase: Phase, *, depends: bool) -> str:
+        """Return why what a step of this phase depends on is not known, or an empty text.
+
+        ``depends`` tells whether it depends on calls at all.
+        """
+        if self.lost_for_good or not depends:
+            return self._why if self.lost_for_good else ""
         if phase in ("serving", "paused"):
             return self.trial_lost
         return self._standing_lost if phase == "idle" else ""
@@ -54,14 +57,14 @@ class Basis:
         had_trial, place = account.patching.trial is not None, (len(recent.newest), recent.at)
         account.take(at, happening)
         if self.lost_for_good or self.complete:
-            self.trial_lost = "" if self.complete and isinstance(happening, Asked) else self.trial_lost
+            self.trial_lost = "" if self.complete and isinstance(happening, Asked | Approved) else self.trial_lost
             return
         if isinstance(happening, Call):
             self._calls += 1
             self._recent_known += (len(recent.newest), recent.at) != place
             if self._recent_known >= recent.window:
                 self._recent_lost = ""
-        elif isinstance(happening, Asked):
+        elif isinstance(happening, Asked | Approved):
             self.trial_lost = self._recent_lost
         elif isinstance(happening, Accepted):
             self._served_lost = ""

@@ -59,7 +59,7 @@ class Proposed(Happening, frozen=True, kw_only=True):
 class ApprovalWanted(Happening, frozen=True, kw_only=True):
     """A person approves the patch that waits; a process with an adapter is to take it up."""
 
-    seq: int
+    proposed_seq: int
     """The entry that proposed it."""
     why: str
 

@@ -184,7 +184,7 @@ class _Reading:
         """Take in what a person says to the patch that waits, and what comes of it."""
         self.reviewing = isinstance(step, Approved)
         if isinstance(step, ApprovalWanted):
-            record.approved_at = past.at if step.seq == record.proposed_seq else record.approved_at
+            record.approved_at = past.at if step.proposed_seq == record.proposed_seq else record.approved_at
         elif isinstance(step, Withheld) and step.waits:
             record.approved_at, record.why = None, step.why
         elif isinstance(step, Withheld | Refused):

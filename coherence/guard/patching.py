@@ -182,7 +182,7 @@ class Patching(msgspec.Struct):
         elif waiting is None:
             return
         elif isinstance(step, ApprovalWanted):
-            if step.seq == waiting.seq:
+            if step.proposed_seq == waiting.seq:
                 self.waiting = replace(waiting, approved=step.why, approved_s=now_s)
         elif isinstance(step, Approved):
             self._claim("reviewing", step.owner, now_s)

@@ -15,6 +15,7 @@ from coherence.guard.baseline import WINDOW
 from coherence.guard.classic import FAILURES_IN_A_ROW, LATENCY_RISE, LEAST_CALLS, SUCCESS_DROP, Metrics
 from coherence.guard.happenings import (
     Accepted,
+    Approved,
     Asked,
     Call,
     Confirmed,
@@ -22,6 +23,7 @@ from coherence.guard.happenings import (
     Dropped,
     Ending,
     NotApplied,
+    Proposed,
     Restored,
     Resuming,
     Retrying,
@@ -109,6 +111,7 @@ class Recount:
         self.before: list[bool] = []
         """The successes before the patch that was asked for last, without the burst that called for it."""
         self._recent: deque[bool] = deque(maxlen=WINDOW)
+        self._failures = self._failures_waiting = 0
         self._switching = False
         self._pauses = False
 
@@ -118,7 +121,12 @@ class Recount:
             self._call(happening)
             return
         if isinstance(happening, Asked):
-            self.before = _without_burst(list(self._recent), happening.failures)
+            self._failures = happening.failures
+            self.before = _without_burst(list(self._recent), self._failures)
+        elif isinstance(happening, Proposed):
+            self._failures_waiting = self._failures
+        elif isinstance(happening, Approved):
+            self.before = _without_burst(list(self._recent), self._failures_waiting)
         elif isinstance(happening, Accepted):
             self.trial = Counted()
         elif isinstance(happening, Ending):

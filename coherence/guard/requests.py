@@ -93,7 +93,7 @@ def wanted_approval(account: Account, why: str, seq: int | None = None) -> Appro
     waiting = account.patching.waiting
     if waiting is None or waiting.approved is not None or seq not in (None, waiting.seq):
         return None
-    return ApprovalWanted(seq=waiting.seq, why=checked_why(why))
+    return ApprovalWanted(proposed_seq=waiting.seq, why=checked_why(why))
 
 
 def refusal(account: Account, why: str, seq: int | None = None) -> Refused | None:

@@ -10,8 +10,8 @@ MOST_TOLD = 1_000
 """Faults, and remarks, that are kept in words; all are counted."""
 
 Derived: TypeAlias = Literal["yes", "no", "unknown", "by hand"]
-"""``yes``: the rules yield it from the entries before. ``by hand``: no rule yields it and it claims none. ``unknown``:
-calls it depends on are missing. ``no``: it claims a rule, and the entries before do not yield it."""
+"""``yes``: the rules yield it from the entries before. ``by hand``: a person has asked for it. ``unknown``: calls it
+depends on are missing. ``no``: the entries before do not yield it."""
 
 
 class Rollback(msgspec.Struct):

@@ -9,7 +9,7 @@ What cannot be seen in a trail, for nobody has signed it:
 
 - a call that was altered, or left out with all numbers moved up, where no decision depends on it;
 - a trail that was made up as a whole by these rules, or that ends earlier than it did;
-- who asked: an ending without evidence is listed as by hand;
+- who asked for a rollback: that a person has asked is an entry like others, and the rollback is listed as by hand;
 - what the adapter did. A backup that was altered shows only where the next patch reads another configuration, and so
   does a change by the owner of the configuration: both are remarks;
 - what the strategy proposed, and with hash canaries which calls of those on trial the patch served.
@@ -30,6 +30,8 @@ from coherence.guard.basis import Basis
 from coherence.guard.exporting import TrailEntry, TrailError
 from coherence.guard.happenings import (
     Accepted,
+    ApprovalWanted,
+    Approved,
     Asked,
     Call,
     Confirmed,
@@ -40,22 +42,29 @@ from coherence.guard.happenings import (
     Ending,
     NotApplied,
     Proposed,
+    Refused,
     Restored,
     RestoreFailed,
     Resuming,
     Retrying,
+    RollbackWanted,
     Serving,
+    Withheld,
     kind_of,
 )
-from coherence.guard.patching import Patching, Phase
+from coherence.guard.patching import Patching
 from coherence.guard.recounting import Recount
+from coherence.guard.requests import refusal, wanted_approval, wanted_rollback
+from coherence.guard.stages import Phase
 from coherence.guard.verified import MOST_TOLD, Derived, Remark, Rollback, Verified
 
 _PHASES: dict[type, tuple[Phase, ...]] = {
     Asked: ("idle",),
     Declined: ("asking",),
     Proposed: ("asking",),
-    Accepted: ("asking",),
+    Approved: ("idle", "reviewing"),
+    Withheld: ("reviewing",),
+    Accepted: ("asking", "reviewing"),
     Serving: ("applying",),
     NotApplied: ("applying",),
     Ending: ("idle", "applying", "serving"),
@@ -67,8 +76,8 @@ _PHASES: dict[type, tuple[Phase, ...]] = {
     Dropped: ("serving", "paused"),
     Decayed: ("idle",),
 }
-_BY_RULE = (Ending, Retrying, Resuming, Confirmed, Dropped, Decayed)
-_RESULTS = (Declined, Proposed, Accepted, Serving, NotApplied, RestoreFailed, Restored)
+_BY_RULE = (Approved, Ending, Retrying, Resuming, Confirmed, Dropped, Decayed)
+_RESULTS = (Declined, Proposed, Withheld, Accepted, Serving, NotApplied, RestoreFailed, Restored)
 """What comes of a claim, by its owner."""
 
 _GONE = "the process that asked has gone"
@@ -178,9 +187,7 @@ class _Check:
 
     def _decision(self, entry: TrailEntry, step: Decision) -> None:
         seq, patching, basis = entry.seq, self.account.patching, self.basis
-        phases = _PHASES.get(type(step))
-        if phases is None:
-            return
+        phases = _PHASES.get(type(step), (patching.phase,))
         if patching.phase not in phases:
             self._judge(seq, "no", f"{entry.kind!r} cannot follow: the patch is at {patching.phase!r}")
         elif isinstance(step, _RESULTS) and not patching.owner:
@@ -189,13 +196,30 @@ class _Check:
             left = self.account.rolling.failures - self.account.trigger.failures_before
             if basis.complete and not 1 <= step.failures <= left:
                 self._judge(seq, "no", f"{step.failures} failures called for a patch, and {left} were counted")
-        elif isinstance(step, Accepted):
-            self._accepted(seq, step)
+        elif isinstance(step, ApprovalWanted | Refused | RollbackWanted):
+            if _differing(_request(self.account, step), step):
+                self._judge(seq, "no", f"nothing of the kind could be asked for: {entry.kind!r}")
+        elif isinstance(step, Accepted | Proposed):
+            self._taken_up(entry, step)
         elif isinstance(step, _BY_RULE) or (isinstance(step, Declined) and step.why == _GONE):
             derived, why_not = self._derive(entry, step)
             self._judge(seq, derived, "" if derived == "unknown" else why_not)
             if isinstance(step, Dropped) or (isinstance(step, Ending) and not step.pause):
                 self._rolled_back(seq, step, derived, why_not)
+
+    def _taken_up(self, entry: TrailEntry, step: Accepted | Proposed) -> None:
+        settled = self.account.patching.settled(step, self._now_s(entry))
+        if isinstance(settled, Declined | Withheld):
+            if self.basis.complete:
+                self._judge(entry.seq, "no", f"{entry.kind!r} cannot follow: {settled.why}")
+            else:
+                self._judge(entry.seq, "unknown", "")
+        if isinstance(step, Accepted):
+            self._accepted(entry.seq, step)
+
+    def _now_s(self, entry: TrailEntry) -> float:
+        """Return the steady time of an entry that has not been taken in yet."""
+        return msgspec.structs.replace(self.account.clock).read(entry.at)
 
     def _accepted(self, seq: int, step: Accepted) -> None:
         patching, means = self.account.patching, (step.before.success_rate, step.before.mean_latency_s)
@@ -219,21 +243,21 @@ class _Check:
     def _derive(self, entry: TrailEntry, step: Decision) -> tuple[Derived, str]:
         """Tell whether a step is the one that is due, and if not, why not."""
         patching = self.account.patching
-        now_s = msgspec.structs.replace(self.account.clock).read(entry.at)
         returns = step.returns if isinstance(step, Decayed) else True
-        due = patching.due(getattr(step, "owner", ""), now_s, returns=returns)
-        missing = self.basis.missing(patching.phase)
+        due = patching.due(getattr(step, "owner", ""), self._now_s(entry), returns=returns)
+        by_hand = patching.wish is not None and patching.phase in ("idle", "serving", "paused")
+        missing = self.basis.missing(patching.phase, depends=not by_hand and patching.holder is not None)
         differs = _differing(due, step)
-        if not differs and missing == "":
-            return ("no", against) if (against := self._against(step, patching)) else ("yes", "")
+        if not differs and not missing:
+            if against := self._against(step, patching):
+                return "no", against
+            return ("by hand" if by_hand else "yes"), ""
         if missing:
             return "unknown", missing
-        if _by_hand(step, patching) and "why" in differs:
-            return "by hand", ""
         if due is not None and type(due) is type(step):
             name = differs[0]
             return "no", f"{name} is {getattr(step, name)!r:.60}, and {getattr(due, name)!r:.60} follows from the calls"
-        if patching.phase in ("asking", "applying", "restoring") and not self.basis.complete:
+        if patching.phase in ("asking", "reviewing", "applying", "restoring") and not self.basis.complete:
             return "unknown", "what time it was follows from all calls, and some were pruned"
         return "no", f"{'nothing' if due is None else repr(kind_of(due))} was due, not {entry.kind!r}"
 
@@ -257,7 +281,7 @@ class _Check:
 
     def _rolled_back(self, seq: int, step: Ending | Dropped, derived: Derived, why_not: str) -> None:
         patching, recount = self.account.patching, self.recount
-        holder = patching.trial or patching.standing
+        holder = patching.holder
         counted = recount.trial or recount.standing
         if derived == "by hand":
             rule = "by hand"
@@ -305,7 +329,7 @@ class _Check:
             self.due = seq if self.due is None else self.due
         else:
             self.due = None
-        if patching.phase != "asking":
+        if patching.phase not in ("asking", "reviewing"):
             self.asked = []
         elif len(self.asked) < MOST_TOLD:
             newest = self.account.rolling.over_newest()
@@ -329,16 +353,11 @@ class _Check:
             self.found.remarks.append(Remark(seq, what))
 
 
-def _by_hand(step: Decision, patching: Patching) -> bool:
-    """Tell whether a person can have made a step: it claims no rule, and there is a patch in force or paused."""
-    if not isinstance(step, Ending | Dropped) or (step.metric, step.evidence, step.limit) != (None, None, None):
-        return False
-    sliced = patching.trial is not None and not patching.trial.both
-    if isinstance(step, Dropped):
-        return patching.phase == "paused" or (patching.phase == "serving" and not sliced)
-    if patching.phase == "idle":
-        return patching.standing is not None and not step.pause
-    return patching.phase == "serving" and sliced and not step.pause
+def _request(account: Account, step: ApprovalWanted | Refused | RollbackWanted) -> Decision | None:
+    """Return what a person could ask for here, of the kind of a step."""
+    if isinstance(step, RollbackWanted):
+        return wanted_rollback(account, step.why)
+    return wanted_approval(account, step.why) if isinstance(step, ApprovalWanted) else refusal(account, step.why)
 
 
 def _differing(due: Decision | None, step: Decision) -> list[str]:

@@ -58,7 +58,7 @@ ENDING = Ending(owner="p1", why="success fell", metric="success", evidence=90.0,
 PAUSE = Ending(owner="p1", pause=True, why="slice")
 CONFIRMED = Confirmed(why="shown harmless", evidence=21.0, limit=20.0)
 WAITS = Proposed(patch=PATCH, why="the bounds ask for a person")
-APPROVED = [ApprovalWanted(seq=2, why="looks fine"), Approved(owner="p2", patch=PATCH, why="looks fine")]
+APPROVED = [ApprovalWanted(proposed_seq=2, why="looks fine"), Approved(owner="p2", patch=PATCH, why="looks fine")]
 DECAYED = Decayed(metric="latency", why="latency got worse", returns=False)
 
 
@@ -208,7 +208,7 @@ def compare(store: Store) -> None:
     ("steps", "outcome", "why", "approved_at"),
     [
         ([APPROVED[0]], "waiting", "the bounds ask for a person", 30.0),
-        ([ApprovalWanted(seq=1, why="of an older one")], "waiting", "the bounds ask for a person", None),
+        ([ApprovalWanted(proposed_seq=1, why="of an older one")], "waiting", "the bounds ask for a person", None),
         (APPROVED, "waiting", "the bounds ask for a person", 30.0),
         ([*APPROVED, accepted({"level": 2, "top": 1}), Serving()], "on trial", "", 30.0),
         ([*APPROVED, Withheld(patch=PATCH, why="no adapter", waits=True)], "waiting", "no adapter", None),

@@ -9,26 +9,29 @@ import pytest
 from coherence.guard import Guard
 from coherence.guard.baseline import WINDOW
 from coherence.guard.exporting import TrailError
+from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.store.store import Store
 from guard.helpers import Memory
 from guard.trails import Both, Row, Stuck, at, exported, renumbered, trail, verified
 
-WORSE = {1: 0.9, 2: 0.3}.__getitem__
+
+def worse(level: int) -> float:
+    return 0.9 if level == 1 else 0.3
 
 
 @pytest.fixture(scope="module")
 def classic(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    return trail(tmp_path_factory.mktemp("classic"), Memory(), WORSE, policy="classic")
+    return trail(tmp_path_factory.mktemp("classic"), Memory(), worse, policy="classic")
 
 
 @pytest.fixture(scope="module")
 def sequential(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    return trail(tmp_path_factory.mktemp("sequential"), Memory(), WORSE)
+    return trail(tmp_path_factory.mktemp("sequential"), Memory(), worse)
 
 
 @pytest.fixture(scope="module")
 def promoted(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    return trail(tmp_path_factory.mktemp("promoted"), Memory(), {1: 0.6, 2: 0.95}.__getitem__)
+    return trail(tmp_path_factory.mktemp("promoted"), Memory(), lambda level: 0.6 if level == 1 else 1.0)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def promoted(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 def test_each_rollback_of_a_real_guard_is_derived(
     tmp_path: Path, memory: Memory, options: dict[str, Any], rule: str
 ) -> None:
-    found = verified(trail(tmp_path, memory, WORSE, **options))
+    found = verified(trail(tmp_path, memory, worse, **options))
     assert (found.verdict, found.faults, found.remarks) == ("verified", [], [])
     assert len(found.rollbacks) >= 2
     for each in found.rollbacks:
@@ -71,9 +74,10 @@ def test_a_decay_with_a_return_is_derived(tmp_path: Path) -> None:
 
     def rate(level: int) -> float:
         seen.append(level)
-        return 0.6 if level == 1 else 0.95 if seen.count(2) < 400 else 0.2
+        return 0.6 if level == 1 else 1.0 if seen.count(2) < 400 else 0.2
 
-    rows = trail(tmp_path, Memory(), rate, calls=900, return_on_decay=True)
+    thresholds = AdaptiveThresholds({"a": Override(failures=20)})
+    rows = trail(tmp_path, Memory(), rate, calls=550, return_on_decay=True, thresholds=thresholds)
     found = verified(rows)
     assert (found.verdict, found.confirmed) == ("verified", 1)
     (decay,) = (each for each in found.rollbacks if each.rule == "decay")
@@ -87,7 +91,7 @@ def test_what_a_person_did_is_listed_as_such(tmp_path: Path) -> None:
         if guard.status("a").patch is not None:
             guard.rollback("a")
 
-    found = verified(trail(tmp_path, Memory(), WORSE, calls=60, act=act))
+    found = verified(trail(tmp_path, Memory(), worse, calls=60, act=act))
     assert found.verdict == "verified"
     assert {(each.rule, each.derived) for each in found.rollbacks} == {("by hand", "by hand")}
 
@@ -182,7 +186,9 @@ TAMPERED: dict[str, Callable[[list[Row]], list[Row]]] = {
     "in force without being accepted": lambda rows: renumbered(
         [*rows[: at(rows, "accepted")], *rows[at(rows, "accepted") + 1 :]]
     ),
-    "in force twice": lambda rows: renumbered([*rows[: ending(rows)], rows[at(rows, "serving")], *rows[ending(rows) :]]),
+    "in force twice": lambda rows: renumbered(
+        [*rows[: ending(rows)], rows[at(rows, "serving")], *rows[ending(rows) :]]
+    ),
     "more failures called for it": lambda rows: altered(rows, at(rows, "asked"), failures=400),
     "another owner": lambda rows: altered(rows, at(rows, "accepted"), owner="somebody"),
 }  # fmt: skip
@@ -215,7 +221,7 @@ def test_a_promotion_is_derived_as_well(promoted: list[Row]) -> None:
     place = at(promoted, "confirmed")
     assert verified(altered(promoted, place, evidence=99.0)).verdict == "wrong"
     assert verified(altered(promoted, place, why="because")).verdict == "wrong"
-    early = promoted[: place - 5] + [promoted[place]]
+    early = [*promoted[: place - 5], promoted[place]]
     assert verified(renumbered(early)).verdict == "wrong"
 
 
@@ -229,9 +235,12 @@ def test_what_cannot_be_seen_is_not_claimed(classic: list[Row], sequential: list
     """As the module says: a call on which no decision depends, and an ending without a rule."""
     assert verified(flip(classic, failed_before(classic))).verdict == "verified"  # the rule holds all the same
     place = at(sequential, "serving") + 2
-    by_hand = {"kind": "ending", "owner": "x", "why": "a person asked", "at": sequential[place]["at"]}
-    rows = renumbered([*sequential[:place], by_hand, {"kind": "restored", "at": by_hand["at"]}])
-    assert [each.derived for each in verified(rows).rollbacks] == ["by hand"]
+    when = {"agent": "a", "at": sequential[place]["at"]}
+    asked = {"kind": "rollback_wanted", "number": 1, "why": "slow", **when}
+    done = [{"kind": "ending", "owner": "x", "why": "slow", **when}, {"kind": "restored", **when}]
+    found = verified(renumbered([*sequential[:place], asked, *done]))
+    assert [each.derived for each in found.rollbacks] == ["by hand"]
+    assert verified(renumbered([*sequential[:place], *done])).verdict == "wrong"  # nobody has asked
 
 
 def test_where_calls_were_pruned_only_what_follows_is_claimed(tmp_path: Path) -> None:
@@ -239,7 +248,7 @@ def test_where_calls_were_pruned_only_what_follows_is_claimed(tmp_path: Path) ->
         if call == 449:
             guard.prune("a", keep=200)
 
-    rows = trail(tmp_path, Memory(), WORSE, calls=450 + 4 * WINDOW, act=act)
+    rows = trail(tmp_path, Memory(), worse, calls=450 + 4 * WINDOW, act=act)
     found = verified(rows)
     assert (found.verdict, found.faults) == ("unknown", [])
     told = [each.derived for each in found.rollbacks]
@@ -273,6 +282,6 @@ def test_a_canary_that_no_guard_has_is_told(sequential: list[Row], bad: Row) -> 
 
 
 def test_a_store_is_read_as_its_export_is(tmp_path: Path, classic: list[Row]) -> None:
-    rows = trail(tmp_path, Memory(), WORSE, calls=50)
+    rows = trail(tmp_path, Memory(), worse, calls=50)
     with Store(tmp_path / "guard.db") as store:
         assert exported(store) == rows

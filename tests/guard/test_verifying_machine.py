@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from coherence.guard import Guard
 from coherence.guard.account import Account
@@ -24,15 +25,15 @@ from coherence.guard.happenings import (
     Call,
     Decision,
     Declined,
-    Dropped,
-    Ending,
     NotApplied,
     Proposed,
     Restored,
     RestoreFailed,
     Serving,
+    Withheld,
 )
 from coherence.guard.patching import LEASE_S
+from coherence.guard.requests import refusal, wanted_approval, wanted_rollback
 from coherence.guard.traces import Past, Trace
 from guard.test_guard_processes import MANY, WORKER, start
 from guard.trails import Row, exported, verified
@@ -74,7 +75,9 @@ class Machine:
             epoch, patched = self.started.pop(drawn.randrange(len(self.started)))
             success = drawn.random() < self.rates[patched]
             cost = drawn.choice((None, drawn.random()))
-            self.write(Call(success, drawn.expovariate(1.0), cost, drawn.choice((None, drawn.random())), epoch, patched))
+            self.write(
+                Call(success, drawn.expovariate(1.0), cost, drawn.choice((None, drawn.random())), epoch, patched)
+            )
 
     def step(self) -> None:
         """Take what is due, or do what has been claimed, or leave it to another process."""
@@ -82,29 +85,30 @@ class Machine:
         self.now_s += drawn.choice((60.0, 2 * LEASE_S, -7200.0)) if drawn.random() < 0.05 else 0.1
         owner = f"process {drawn.randrange(3)}"
         if patching.owner and drawn.random() < 0.8:
-            self.write(self.result())
+            self.write(patching.settled(self.result(), self.steady_s()))
             return
-        now_s = type(self.account.clock)(self.account.clock.now_s, self.account.clock.offset_s).read(self.now_s)
+        now_s = self.steady_s()
         left = self.account.rolling.failures - self.account.trigger.failures_before
         if (due := patching.due(owner, now_s, returns=drawn.random() < 0.5)) is not None:
             self.write(due)
         elif patching.phase == "idle" and left > 1:
             self.write(Asked(owner=owner, failures=drawn.randint(1, left)))
-        elif drawn.random() < 0.002 and (
-            patching.phase == "serving" or (patching.phase == "idle" and patching.standing is not None)
-        ):
-            trial = patching.trial
-            both = trial is not None and trial.both
-            self.write(Dropped(why="a person asked") if both else Ending(owner=owner, why="a person asked"))
+        elif drawn.random() < 0.01:
+            asks = drawn.choice((wanted_rollback, wanted_approval, wanted_approval, refusal))
+            if (request := asks(self.account, "a person asked")) is not None:
+                self.write(request)
+
+    def steady_s(self) -> float:
+        return replace(self.account.clock).read(self.now_s)
 
     def result(self) -> Decision:
         patching, drawn = self.account.patching, self.drawn
-        if patching.phase == "asking":
+        if patching.phase in ("asking", "reviewing"):
             summary = self.account.rolling.over_newest()
             policy = drawn.choice(("classic", "sequential"))
             accepted = Accepted(
                 owner=patching.owner,
-                patch={"level": 2},
+                patch={"level": drawn.randrange(10**6)},
                 backup={"level": 1},
                 policy=policy,  # type: ignore[arg-type]
                 share=1.0 if policy == "classic" else drawn.choice((0.1, 0.5, 1.0)),
@@ -112,7 +116,10 @@ class Machine:
                 both=drawn.random() < 0.3,
                 before=Metrics(summary.success_rate or 0.0, summary.latency_mean_s or 0.0),
             )
-            return drawn.choice((accepted, accepted, accepted, Declined(why="no"), Proposed(patch={}, why="no")))
+            if patching.phase == "reviewing":
+                return drawn.choice((accepted, Withheld(patch={}, why="no", waits=drawn.random() < 0.5)))
+            waits = Proposed(patch={"level": drawn.randrange(3)}, why="no")
+            return drawn.choice((accepted, accepted, accepted, Declined(why="no"), waits))
         if patching.phase == "applying":
             return NotApplied(why="no") if drawn.random() < 0.1 else Serving()
         return RestoreFailed(why="disk full") if drawn.random() < 0.3 else Restored()

@@ -14,7 +14,7 @@ from coherence.guard.exporting import export_trail, read_entries
 from coherence.guard.verified import Verified
 from coherence.guard.verifying import verify_trail
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing
+from guard.helpers import BOUNDS, Boom, Clock, Memory, failing
 
 Row = dict[str, Any]
 
@@ -35,6 +35,16 @@ class Stuck(Memory):
         if self.failures % 3:
             raise OSError("disk full")
         return super().rollback_config(agent_id=agent_id, backup_config=backup_config)
+
+
+class Varies:
+    """Proposes another level each time."""
+
+    level = 1
+
+    def analyze(self, **_: Any) -> dict[str, Any]:
+        self.level = 2 + (self.level - 1) % 8
+        return {"level": self.level}
 
 
 def exported(store: Store, agent: str = "a") -> list[Row]:
@@ -61,7 +71,7 @@ def trail(
     seed: int = 1,
     **options: Any,
 ) -> list[Row]:
-    """Return the trail of an agent whose level is patched from 1 to 2; ``act`` runs after each call."""
+    """Return the trail of an agent whose level is patched from 1 to 2, 3 and so on; ``act`` runs after each call."""
     served = Memory()
     agent = failing(rate_of, served, seed)
 
@@ -70,7 +80,7 @@ def trail(
         return agent()
 
     with Guard(
-        store=folder / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
+        store=folder / "guard.db", strategy=Varies(), config_adapter=memory, bounds=BOUNDS,
         clock=Clock(), **options,
     ) as guard:  # fmt: skip
         for call in range(calls):
