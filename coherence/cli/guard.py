@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from coherence.cli.guard_verify import verify
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _STORE = click.option(
@@ -49,6 +51,9 @@ def guard() -> None:
 
     Exit status: 0 ok, 1 something is wrong with an agent or was not done yet, 2 bad usage or an unusable file.
     """
+
+
+guard.add_command(verify)
 
 
 @guard.command()

@@ -81,7 +81,7 @@ def _exported(path: Path, agent: str | None) -> Iterator[tuple[str, IO[bytes]]]:
             file = TemporaryFile()  # noqa: SIM115  closed by who takes it
             export_trail(store, name, file)
             file.seek(0)
-            yield name, file
+            yield f"{path}, agent {name}", file
 
 
 def _is_store(trail: str) -> bool:
