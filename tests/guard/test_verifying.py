@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.baseline import WINDOW
+from coherence.guard.baseline import WINDOW, CallOutcome
+from coherence.guard.classic import Tally
 from coherence.guard.exporting import TrailError
 from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.verdict import Trial, Verdict
 from coherence.store.store import Store
 from guard.helpers import Memory
 from guard.trails import Both, Row, Stuck, at, exported, renumbered, trail, verified
@@ -204,6 +206,64 @@ def test_what_was_tampered_with_is_found(how: str, policy: str, request: pytest.
     found = verified(TAMPERED[how](rows))
     assert found.verdict == "wrong", found
     assert found.fault_count == len(found.faults) >= 1
+
+
+@pytest.mark.parametrize("policy", ["classic", "sequential"])
+def test_the_first_fault_says_what_is_wrong(policy: str, request: pytest.FixtureRequest) -> None:
+    rows: list[Row] = request.getfixturevalue(policy)
+    place, accepted, serving = ending(rows), at(rows, "accepted"), at(rows, "serving")
+    again = next(row for row in rows[place:] if row["kind"] == "accepted") | {"patch": rows[accepted]["patch"]}
+    asked = {"kind": "rollback_wanted", "agent": "a", "number": 9, "why": "slow", "at": rows[serving]["at"]}
+    approved = {"kind": "approval_wanted", "agent": "a", "proposed_seq": 3, "why": "yes", "at": rows[0]["at"]}
+    for tampered, told in (
+        ([*rows[:place], rows[place + 1]], "'restored' cannot follow: the patch is at 'serving'"),
+        ([*rows[: serving + 1], rows[serving]], "'serving' cannot follow: the patch is at 'serving'"),
+        ([*rows[:accepted], rows[serving]], "'serving' cannot follow: the patch is at 'asking'"),
+        ([*rows[: serving + 1], asked], "nothing of the kind could be asked for: 'rollback_wanted'"),
+        ([*rows[:3], approved], "nothing of the kind could be asked for: 'approval_wanted'"),
+        (
+            [again if row["seq"] == again["seq"] else row for row in rows],
+            "'accepted' cannot follow: the same patch was given up once",
+        ),
+    ):
+        assert verified(renumbered(tampered)).faults[0].what.startswith(told)
+
+
+def test_a_restore_that_nobody_has_claimed_is_no_restore(tmp_path: Path) -> None:
+    rows = trail(tmp_path, Stuck(), worse, calls=200)
+    place = at(rows, "retrying")
+    found = verified(renumbered([*rows[:place], *rows[at(rows, "restored") :]]))
+    assert found.faults[0].what == "'restored' cannot follow: nobody has claimed it"
+
+
+def forget_failures(tally: Tally, outcome: CallOutcome) -> None:
+    if not outcome.success or tally.calls % 2:
+        REAL_TAKE(tally, outcome)
+
+
+REAL_TAKE = Tally.take
+
+
+def one_failure(trial: Trial) -> Verdict:
+    return Verdict("roll_back", "a failure", "failure_run", 60.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("broken", "by", "policy", "told"),
+    [
+        ("coherence.guard.classic.Tally.take", forget_failures, "classic", "by a second count"),
+        ("coherence.guard.classic.worse", lambda before, after: "latency", "classic", "the classic rule on"),
+        ("coherence.guard.verdict.Trial._failing", one_failure, "sequential", "no run of failures gives"),
+    ],
+    ids=["calls are not counted", "a rule that always holds", "a single failure"],
+)
+def test_what_a_broken_guard_did_by_its_own_rules_fails_the_second_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, by: Any, policy: str, told: str
+) -> None:
+    monkeypatch.setattr(broken, by)
+    found = verified(trail(tmp_path, Memory(), worse, policy=policy))
+    assert told in found.faults[0].what
+    assert "no" in [each.derived for each in found.rollbacks]
 
 
 def test_the_means_before_are_part_of_the_classic_rules(classic: list[Row]) -> None:

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from coherence.guard import Guard
 from coherence.guard.account import Account
 from coherence.guard.classic import Metrics
-from coherence.guard.exporting import KNOWN_KINDS, plain_entry
+from coherence.guard.exporting import KNOWN_KINDS, plain_entry, read_entries
 from coherence.guard.happenings import (
     Accepted,
+    Approved,
     Asked,
     Call,
     Decision,
@@ -33,10 +34,11 @@ from coherence.guard.happenings import (
     Withheld,
 )
 from coherence.guard.patching import LEASE_S
+from coherence.guard.recounting import Recount
 from coherence.guard.requests import refusal, wanted_approval, wanted_rollback
 from coherence.guard.traces import Past, Trace
 from guard.test_guard_processes import MANY, WORKER, start
-from guard.trails import Row, exported, verified
+from guard.trails import Row, exported, verified, written
 
 
 class Machine:
@@ -125,7 +127,7 @@ class Machine:
         return RestoreFailed(why="disk full") if drawn.random() < 0.3 else Restored()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.floats(0.3, 1.0), st.floats(0.0, 1.0), st.integers(0, 800))
 def test_what_the_machine_does_is_derived(seed: int, rate: float, patched: float, length: int) -> None:
     machine = Machine(seed, rate, patched)
@@ -141,6 +143,45 @@ def test_what_the_machine_does_is_derived(seed: int, rate: float, patched: float
             row["evidence"] *= 1.001
             assert verified(machine.rows).verdict == "wrong"
             return
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0.8, 1.0), st.floats(0.5, 1.0), st.integers(0, 1000), st.floats(0, 1))
+def test_what_is_left_after_pruning_is_never_called_wrong(
+    seed: int, rate: float, patched: float, length: int, part: float
+) -> None:
+    machine = Machine(seed, rate, patched)
+    machine.go(length)
+    machine.rates = 0.3, 0.9
+    machine.go(300)
+    kept = part * len(machine.rows)
+    found = verified([row for row in machine.rows if row["kind"] != "call" or row["seq"] > kept])
+    assert found.faults == []
+    assert [each.seq for each in found.rollbacks] == [each.seq for each in verified(machine.rows).rollbacks]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0.5, 1.0), st.floats(0.0, 1.0))
+def test_the_second_count_agrees_all_along(seed: int, rate: float, patched: float) -> None:
+    machine = Machine(seed, rate, patched)
+    machine.go(600)
+    machine.rates = 0.5, 0.95
+    machine.go(600)
+    account, recount = Account(), Recount()
+    for entry in read_entries(written(machine.rows)):
+        assert entry.happening is not None
+        account.take(entry.at, entry.happening)
+        recount.take(entry.happening)
+        patching, trial = account.patching, account.patching.trial
+        assert recount.epoch == patching.epoch
+        assert (recount.trial is None, recount.standing is None) == (trial is None, patching.standing is None)
+        if isinstance(entry.happening, Asked | Approved):
+            before = patching.before
+            assert (len(recount.before), sum(recount.before)) == (before.calls, before.successes)
+        if trial is not None and recount.trial is not None:
+            assert (recount.trial.calls, recount.trial.latency_s) == (trial.after.calls, trial.after.latency_s)
+            if trial.trial.verdict.kind == "keep_looking":
+                assert recount.trial.run == trial.trial.run
 
 
 def test_the_machine_reaches_every_kind_of_step() -> None:
