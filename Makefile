@@ -27,7 +27,7 @@ lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
 	$(BIN)/lint-imports
 
 # cost and detection, beside the peers; with sentence-transformers if `make test-st` installed it
-bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp
+bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/peer.stamp
 	$(BIN)/python tests/bench/run.py
 	$(BIN)/python tests/bench/lesson_index.py --texts 2000 --synthesised 0
 
@@ -38,7 +38,7 @@ bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_index.py --texts 100000
 
 clean:
-	rm -rf $(VENV) .venv-soma .venv-noos build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
+	rm -rf $(VENV) .venv-soma .venv-noos .venv-sil build dist *.egg-info report.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench
 
 $(VENV)/base.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ...")'
@@ -69,4 +69,9 @@ $(VENV)/st.stamp: $(VENV)/dev.stamp
 .venv-noos/peer.stamp: $(VENV)/base.stamp tests/bench/peers/requirements-noos.txt
 	$(PYTHON) -m venv .venv-noos
 	.venv-noos/bin/python -m pip --disable-pip-version-check --quiet install -r tests/bench/peers/requirements-noos.txt
+	@touch $@
+
+.venv-sil/peer.stamp: $(VENV)/base.stamp tests/bench/peers/requirements-sil.txt
+	$(PYTHON) -m venv .venv-sil
+	.venv-sil/bin/python -m pip --disable-pip-version-check --quiet install -r tests/bench/peers/requirements-sil.txt
 	@touch $@

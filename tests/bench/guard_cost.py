@@ -1,13 +1,16 @@
 """What a guard costs: overhead a call by stored traces, durability and state of the patch, and how long a start takes.
 
-Run: ``python tests/bench/guard_cost.py [--traces 100000] [--folder /dev/shm]``. Medians; the callable does nothing.
+Run ``python tests/bench/guard_cost.py [--traces 100000] [--folder /dev/shm]``. Medians; the callable does nothing.
+Stores lie in memory if there is a folder for it: ``full`` waits for the disk, and what a disk takes is its own affair.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +18,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from showing import row
+
 from coherence.guard import Guard
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.traces import Trace
+
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""A folder in memory, if there is one."""
+CALL_US = {"batched": 60.0, "full": 300.0}
+START_MS = 50.0
 
 
 class Fixed:
@@ -63,9 +73,10 @@ def fail() -> None:
     raise ValueError("no")
 
 
-def shown(name: str, took: list[float]) -> None:
+def shown(name: str, took: list[float], durability: Literal["batched", "full"]) -> None:
     worst = sorted(took)[int(len(took) * 0.99)]
-    print(f"  {name:<32} median {statistics.median(took) * 1e6:6.1f} us   p99 {worst * 1e6:6.1f} us")
+    median = statistics.median(took)
+    row(f"{durability}, {name}; p99 {worst * 1e6:,.0f} us", median * 1e6, CALL_US[durability], " us")
 
 
 def measure(path: Path, durability: Literal["batched", "full"], calls: int, level: int) -> None:
@@ -73,14 +84,13 @@ def measure(path: Path, durability: Literal["batched", "full"], calls: int, leve
     with Guard(store=path, durability=durability) as guard:
         guard.run(fine, agent="a")
         opened = time.perf_counter() - begin
-        print(
-            f"{durability}, {guard.status('a').calls - 1:,} traces stored: start and first call {opened * 1e3:.1f} ms"
-        )
-        shown("succeeds", timed(guard, fine, calls))
-        shown("fails", timed(guard, fail, calls))
+        stored = f"{guard.status('a').calls - 1:,} stored"
+        row(f"{durability}, start and first call, {stored}", opened * 1e3, START_MS, " ms")
+        shown(f"a call that succeeds, {stored}", timed(guard, fine, calls), durability)
+        shown(f"fails, {stored}", timed(guard, fail, calls), durability)
     few = AdaptiveThresholds({"a": Override(failures=1000, cooldown_h=0)})
     with Guard(store=path, durability=durability, strategy=Fixed(None), thresholds=few) as guard:
-        shown("fails, with a strategy", timed(guard, fail, calls))
+        shown("fails, with a strategy", timed(guard, fail, calls), durability)
     once = AdaptiveThresholds({"a": Override(failures=1, cooldown_h=0)})
     fixed = Fixed({"level": level})
     bounds = Bounds({"level": Bound(least=0, most=9)})
@@ -90,17 +100,24 @@ def measure(path: Path, durability: Literal["batched", "full"], calls: int, leve
     ) as guard:  # fmt: skip
         timed(guard, fail, 1)
         if guard.status("a").phase == "serving":
-            shown("succeeds, a patch is on trial", timed(guard, fine, 250))
+            shown("succeeds, a patch is on trial", timed(guard, fine, 250), durability)
         guard.rollback("a")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=int, default=100_000)
-    parser.add_argument("--folder", default=None)
+    parser.add_argument("--folder", default=MEMORY)
     parser.add_argument("--calls", type=int, default=2_000)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     logging.disable()
+    try:
+        print_all(options)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def print_all(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for durability in ("batched", "full"):
             path = Path(folder) / f"{durability}.db"
@@ -113,4 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -20,7 +20,8 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -196,7 +197,7 @@ ABLATIONS: dict[str, Callable[[], list[Any]]] = {
     "reading calls count less": lambda: [patch.object(hijack, "READING", 1.0)],
     "what was asked": lambda: [patch.object(hijack, "note_asked", lambda facts, text: None)],
     "each argument counts alike": lambda: [patch.object(hijack, "_units", _pooled)],
-    "weights of tokens": lambda: [patch.object(hijack, "weight", lambda token: 1.0)],
+    "weights of tokens": lambda: [patch.object(hijack, "telling_weight", lambda token: 1.0)],
     "fields left out": lambda: [patch.object(sentences, "FIELD_WORDS", -1)],
     "cue: begins with a verb": lambda: [patch.object(directives, "VERBS", frozenset())],
     "cue: tasks, instructions": lambda: [_never("_TASK")],
@@ -215,11 +216,11 @@ def without(name: str) -> Iterator[None]:
         yield
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reworded", action="store_true")
-    wanted = REWORDINGS if parser.parse_args().reworded else {}
+    wanted = REWORDINGS if parser.parse_args(arguments).reworded else {}
     data = load(RUNS)
     strange = [run for name in ("tau_airline", "swebench_mini") for run in load(RUNS.with_name(f"{name}.jsonl.gz"))]
     others = {name: list(runs(how)) for name, how in wanted.items()}
@@ -238,4 +239,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

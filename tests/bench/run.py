@@ -26,6 +26,10 @@ import corrections
 import decide
 import forecast
 import grounding
+import guard_cost
+import guard_lives
+import guard_peer
+import hijack_ablation
 import hijack_carries
 import index_weights
 import lesson_cost
@@ -33,6 +37,7 @@ import lesson_recall
 import loops
 import numpy as np
 import outcome_risk
+import router_states
 import scope_drift
 import trust
 from showing import row, say
@@ -258,9 +263,10 @@ def main() -> None:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
     column.main()
-    judged = (alarms, hijack_carries, blame, outcome_risk, grounding, calibration, index_weights)
+    judged = (alarms, hijack_carries, hijack_ablation, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
-    for bench in (decide, alarm_cost, *judged, *rules, lesson_cost, lesson_recall):
+    guarded = (guard_cost, guard_lives, guard_peer, router_states)
+    for bench in (decide, alarm_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
 

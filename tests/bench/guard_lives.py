@@ -1,0 +1,446 @@
+"""What the guard promises, shown through a whole ``Guard``: store, adapter, trail, threads and canaries included.
+
+Run ``python tests/bench/guard_lives.py [--lives 1000]``. A life is one agent: 500 calls, a burst of five failures, a
+patch, and its calls until the verdict; a confirmed patch goes on being watched. What is simulated is what calls do and
+how long they take, by the same :class:`guard_verdicts.World` as the bench of the statistics alone, and both clocks.
+Fixed seeds. Calls that fail have no cost here: nothing returns it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import random
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from unittest import mock
+
+import msgspec
+from guard_cost import MEMORY
+from guard_verdicts import BASELINES, World
+from showing import row, say
+
+from coherence.guard import Guard, Notice, current_patch, measuring
+from coherence.guard.baseline import CallOutcome
+from coherence.guard.bound import Bound
+from coherence.guard.bounds import Bounds
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.happenings import Policy
+from coherence.guard.traces import Trace
+from coherence.records import Band
+
+LIVES = 1000
+BEFORE = 500
+"""Calls before a patch."""
+BURST = 5
+APART_S = 5400.0
+"""Between the calls before the burst: more than the window of an hour, so that the burst alone calls for a patch."""
+LIVES_A_GUARD = 50
+MOST = 7000
+"""Calls after which a patch without a verdict counts as open; the guard gives up at 6,000."""
+SHARE: float = inspect.signature(Guard).parameters["canary_share"].default
+"""Of calls that a patch on trial serves: what a guard does if nobody says otherwise."""
+SHARES = (0.2, 0.5)
+"""With which harmful patches are tried."""
+OFTEN = "often"
+"""The agent that has several patches."""
+LONG = 10_000
+"""Calls of a steady life."""
+
+Canary: TypeAlias = Literal["hash", "slices"]
+Change: TypeAlias = Callable[[World], World]
+
+
+class Calls(Protocol):
+    """What an agent's calls are like."""
+
+    def call(self, chance: random.Random) -> CallOutcome:
+        """Return one call."""
+        ...
+
+
+class Failed(Exception):
+    """A call that failed."""
+
+
+class Reading(NamedTuple):
+    """What the guard reads of a monitor."""
+
+    tick_seq: int
+    coherence_index: float
+    coverage: float = 1.0
+    band: Band = Band.GREEN
+
+
+class Host:
+    """Owns the configurations of simulated agents, proposes patches, is told, measures, and keeps the time."""
+
+    def __init__(self, serves_both: bool) -> None:
+        self.serves_both = serves_both
+        self.levels: dict[str, int] = {}
+        self.proposed: dict[str, int] = {}
+        self.proposes = False
+        self.ended = ""
+        """The notice that ended the newest trial."""
+        self.decays = 0
+        self.wall_s, self.span_s = 1_700_000_000.0, 0.0
+        self.latest: Reading | None = None
+
+    def get_config(self, *, agent_id: str) -> dict[str, Any]:
+        return {"level": self.levels[agent_id]}
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> bool:
+        self.levels[agent_id] = config_patch["level"]
+        return True
+
+    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> None:
+        self.levels[agent_id] = backup_config["level"]
+
+    def analyze(
+        self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
+    ) -> dict[str, Any] | None:
+        if not self.proposes:
+            return None
+        self.proposed[agent_id] = self.proposed.get(agent_id, 1) + 1
+        return {"level": self.proposed[agent_id]}
+
+    def notify(self, notice: Notice) -> None:
+        if notice.kind in ("ending", "dropped", "confirmed"):
+            self.ended = notice.kind
+        self.decays += notice.kind == "decayed"
+
+    def decide(self) -> None:
+        """Nothing is left to be measured."""
+
+
+class Lived(NamedTuple):
+    """How a trial ended."""
+
+    how: Literal["rolled back", "promoted", "open"]
+    patched: int
+    """Calls that the patch served until then."""
+    calls: int
+    """All calls since the burst."""
+
+
+class Life:
+    """One agent under guard."""
+
+    def __init__(self, guard: Guard, host: Host, name: str, chance: random.Random) -> None:
+        self.guard, self.host, self.name, self.chance = guard, host, name, chance
+        self.calls = 0
+        host.levels[name] = 1
+
+    def call(self, world: Calls, success: bool | None = None, *, patched: Calls | None = None) -> bool:
+        """Call the agent, with its success drawn or given; return whether a patch served the call.
+
+        ``patched`` is what calls are like under its first patch, and every second one from there on.
+        """
+        host, level = self.host, 1
+
+        def agent() -> CallOutcome:
+            nonlocal level
+            level = (current_patch() or host.get_config(agent_id=self.name))["level"]
+            outcome = (patched if level % 2 == 0 and patched is not None else world).call(self.chance)
+            host.span_s += outcome.latency_s or 0.0
+            if outcome.index is not None:
+                host.latest = Reading(self.calls, outcome.index)
+            if not (outcome.success if success is None else success):
+                raise Failed
+            return outcome
+
+        self.calls += 1
+        host.wall_s += 1.0
+        with suppress(Failed):
+            self.guard.run(agent, agent=self.name, call_id=f"{self.name}/{self.calls}")
+        return level > 1
+
+    def until_patch(self, world: Calls, calls: int = BEFORE) -> None:
+        """Live until a patch is on trial."""
+        host, host.proposes, host.ended = self.host, False, ""
+        for _ in range(calls):
+            host.wall_s += APART_S
+            self.call(world)
+        host.proposes = True
+        while self.guard.status(self.name).phase == "idle":
+            self.call(world, success=False)
+
+    def trial(self, world: Calls, patched: Calls) -> Lived:
+        """Live until there is a verdict."""
+        begun, served = self.calls, 0
+        while not self.host.ended and self.calls - begun < MOST:
+            served += self.call(world, patched=patched)
+        how: Literal["rolled back", "promoted", "open"] = "rolled back"
+        if self.host.ended in ("", "confirmed"):
+            how = "promoted" if self.host.ended else "open"
+        return Lived(how, served, self.calls - begun)
+
+
+@contextmanager
+def guarded(
+    canary: Canary = "hash", policy: Policy = "sequential", share: float = SHARE
+) -> Iterator[tuple[Guard, Host]]:
+    """Open a guard on a new store, in memory if there is a folder for it."""
+    host = Host(canary == "hash")
+    spans = SimpleNamespace(perf_counter=lambda: host.span_s)
+    once = Override(failures=BURST, window_h=1, cooldown_h=8760)
+    overrides = dict.fromkeys((f"life {number}" for number in range(LIVES_A_GUARD)), once)
+    thresholds = AdaptiveThresholds({**overrides, OFTEN: Override(failures=BURST, cooldown_h=0)})
+    with (
+        TemporaryDirectory(dir=MEMORY) as folder,
+        mock.patch.object(measuring, "time", spans),
+        Guard(
+            store=Path(folder) / "guard.db",
+            strategy=host,
+            config_adapter=host,
+            notifier=host,
+            policy=policy,
+            canary_share=share,
+            bounds=Bounds({"level": Bound(least=0, most=1000)}),
+            thresholds=thresholds,
+            monitor=host,  # type: ignore[arg-type]
+            cost_of=lambda outcome: outcome.cost,
+            clock=lambda: host.wall_s,
+        ) as guard,
+    ):
+        yield guard, host
+        if guard.errors:
+            raise RuntimeError(f"the guard had troubles: {guard.errors}")
+
+
+def each(
+    seed: int, lives: int, canary: Canary = "hash", policy: Policy = "sequential", share: float = SHARE
+) -> Iterator[tuple[Life, random.Random]]:
+    """Yield agents to live, some for each guard."""
+    chance = random.Random(seed)
+    for begin in range(0, lives, LIVES_A_GUARD):
+        with guarded(canary, policy, share) as (guard, host):
+            for number in range(min(LIVES_A_GUARD, lives - begin)):
+                yield Life(guard, host, f"life {number}", chance), chance
+
+
+def same(world: World) -> World:
+    """A harmless patch."""
+    return world
+
+
+def trials(
+    seed: int,
+    success: float,
+    change: Change = same,
+    *,
+    lives: int = LIVES,
+    canary: Canary = "hash",
+    policy: Policy = "sequential",
+    share: float = SHARE,
+    all_metrics: bool = False,
+    sigma: float | None = None,
+) -> list[Lived]:
+    """Return how patches end that change an agent so, each agent with another spread of latency."""
+    found = []
+    for life, chance in each(seed, lives, canary, policy, share):
+        world = World(success, sigma or chance.uniform(0.3, 1.0), all_metrics=all_metrics)
+        life.until_patch(world)
+        found.append(life.trial(world, change(world)))
+    return found
+
+
+class Decays(NamedTuple):
+    """Calls from decays to their alerts, and alerts before."""
+
+    delays: list[int]
+    early: int
+
+
+def decays(seed: int, good: float, bad: float | None, *, lives: int = LIVES, calls: int = 400) -> Decays:
+    """Return the calls to the alert after so many good calls of a confirmed patch; ``None`` = every second fails."""
+    delays, early = [], 0
+    for life, chance in each(seed, lives):
+        world = World(0.9, chance.uniform(0.3, 1.0))
+        life.until_patch(world)
+        healthy = world._replace(success=good)
+        if life.trial(world, healthy).how != "promoted":
+            continue
+        host, host.decays = life.host, 0
+        for _ in range(calls):
+            life.call(healthy)
+        early, host.decays, delay = early + host.decays, 0, 0
+        while not host.decays:
+            life.call(healthy._replace(success=bad or 0.0), success=delay % 2 == 0 if bad is None else None)
+            delay += 1
+        delays.append(delay)
+    return Decays(sorted(delays), early)
+
+
+def false_alerts(seed: int, success: float, lives: int) -> int:
+    """Return alerts in steady lives of 10,000 calls after the confirmation."""
+    alerts = 0
+    for life, chance in each(seed, lives):
+        world = World(success, chance.uniform(0.3, 1.0))
+        life.until_patch(world)
+        if life.trial(world, world).how == "promoted":
+            life.host.decays = 0
+            for _ in range(LONG):
+                life.call(world)
+            alerts += life.host.decays
+    return alerts
+
+
+def decisions(seed: int, calls: int, back_at: int | None, canary: Canary = "hash") -> list[Any]:
+    """Return all decisions of one life of several patches; the wall clock is set back two hours before a call.
+
+    No quiet time follows a patch: the time between the two calls at which the clock is set back cannot be known and
+    counts as none, so a quiet time may end a call later.
+    """
+    chance = random.Random(seed)
+    with guarded(canary) as (guard, host):
+        host.proposes = True
+        life = Life(guard, host, OFTEN, chance)
+        good, bad = World(0.8), World(0.4)
+        for number in range(calls):
+            host.wall_s += 59.0 - 7200.0 * (number == back_at)
+            life.call(good, patched=bad)
+        past = guard.history(OFTEN, 10_000)
+    return [(each.seq, {**msgspec.to_builtins(each.decision), "owner": ""}) for each in past]
+
+
+def clock_set_back(seed: int, calls: int, times: int, canary: Canary = "hash") -> tuple[int, int, int]:
+    """Return in how many of so many lives the decisions are those of the life without, and how many those are."""
+    straight = decisions(seed, calls, None, canary)
+    places = [(number + 1) * calls // (times + 1) for number in range(times)]
+    return sum(decisions(seed, calls, place, canary) == straight for place in places), times, len(straight)
+
+
+def shares(found: Sequence[Lived]) -> str:
+    """Return how trials ended, in words."""
+    counts = Counter(lived.how for lived in found)
+    promoted = [lived.patched for lived in found if lived.how == "promoted"] or [0]
+    ends = sorted(lived.calls for lived in found)
+    return (
+        f"promoted {counts['promoted'] / len(found):.1%} ({statistics.median(promoted):.0f} patched calls), "
+        f"open {counts['open']}; all calls: {ends[len(ends) // 2]}, most {ends[-1]}"
+    )
+
+
+def late(found: Sequence[Lived], part: float) -> int:
+    """Return the patched calls within which a part of the trials has rolled back; 301 = they have not."""
+    return sorted(lived.patched if lived.how == "rolled back" else 301 for lived in found)[int(part * len(found))]
+
+
+def rate(found: Sequence[Lived]) -> float:
+    """Return the share that was rolled back, in percent."""
+    return 100.0 * sum(lived.how == "rolled back" for lived in found) / len(found)
+
+
+def fewer(world: World) -> World:
+    """Succeed less often, by 15 points."""
+    return world._replace(success=world.success - 0.15)
+
+
+def none(world: World) -> World:
+    """Never succeed."""
+    return world._replace(success=0.0)
+
+
+def slow(world: World) -> World:
+    """Take twice as long."""
+    return world._replace(slower=2.0)
+
+
+def dear(world: World) -> World:
+    """Cost twice as much."""
+    return world._replace(dearer=2.0)
+
+
+def low(world: World) -> World:
+    """Have a lower index."""
+    return world._replace(lower=0.2)
+
+
+HARMS: tuple[tuple[str, Change, float | None], ...] = (
+    ("latency doubled, sigma 0.3", slow, 0.3),
+    ("latency doubled, sigma 1", slow, 1.0),
+    ("cost doubled", dear, None),
+    ("index lower by 0.2", low, None),
+)
+DECAYS: tuple[tuple[str, float, float | None], ...] = (
+    ("0.9 -> 0.45, drawn", 0.9, 0.45),
+    ("0.9 -> 0.5, drawn", 0.9, 0.5),
+    ("400 successes, then ok, bad, ok, bad, ...", 1.0, None),
+    ("400 successes, then half, drawn", 1.0, 0.5),
+)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print every figure; lines are lived side by side on all cores."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lives", type=int, default=LIVES, help="of each line of harmless patches")
+    lives = parser.parse_args(arguments).lives
+    few, long = max(lives // 5, 1), max(lives // 50, 1)
+    kinds: tuple[Canary, ...] = ("hash", "slices")
+    ways = [(canary, share) for canary in kinds for share in SHARES]
+    with ProcessPoolExecutor() as pool:
+        harmless = {at: pool.submit(trials, 1, at, lives=lives) for at in BASELINES}
+        sliced = pool.submit(trials, 2, 0.9, lives=few, canary="slices")
+        classic = {at: pool.submit(trials, 3, at, lives=few, policy="classic") for at in BASELINES}
+        harmful = {way: pool.submit(trials, 4, 0.9, fewer, lives=few, canary=way[0], share=way[1]) for way in ways}
+        failing = {
+            (way, at): pool.submit(trials, 6, at, none, lives=few // 2 or 1, canary=way[0], share=way[1])
+            for way in ways
+            for at in (0.6, 0.9)
+        }
+        others = {
+            name: pool.submit(trials, 7, 0.9, change, lives=few, share=SHARES[0], all_metrics=True, sigma=sigma)
+            for name, change, sigma in HARMS
+        }
+        decayed = {name: pool.submit(decays, 10, good, bad, lives=few) for name, good, bad in DECAYS}
+        steady = {at: pool.submit(false_alerts, 11, at, long) for at in (0.6, 0.9)}
+        back = {canary: pool.submit(clock_set_back, 12, 2000, 10, canary) for canary in kinds}
+
+        say(f"the guard, {lives:,} lives a line; the others {few:,}", "measured", "target")
+        for at, future in harmless.items():
+            row(f"harmless patches rolled back, {at}", rate(future.result()), 5, " %")
+            say("  " + shares(future.result()), "", "")
+        row("harmless patches rolled back, 0.9, by slices", rate(sliced.result()), 5, " %")
+        say("  " + shares(sliced.result()), "", "")
+        for at, future in classic.items():
+            say(f"  the same by the classic policy, {at}", f"{rate(future.result()):.1f} %", "")
+        for (canary, share), future in harmful.items():
+            found = future.result()
+            row(f"15 points less from 0.9, {canary}, {share}: patched calls, median", late(found, 0.5), 60, "")
+            row("  90 % within", late(found, 0.9), 150, "")
+        for ((canary, share), at), future in failing.items():
+            found = future.result()
+            within = 100.0 * sum(lived.patched <= 5 for lived in found) / len(found)
+            row(f"total failure from {at}, {canary}, {share}: within 5", within, 95, " %", least=True)
+            say(f"  median {late(found, 0.5)}, 90 % within {late(found, 0.9)}", "", "")
+        for name, future in others.items():
+            told = f"{late(future.result(), 0.5)}, {late(future.result(), 0.9)}"
+            say(f"{name}: patched calls, median and 90 %", told, "")
+        for name, watched in decayed.items():
+            delays = watched.result().delays
+            row(f"decay, {name}: calls to the alert, median", statistics.median(delays), 15, "")
+            within = 100.0 * sum(delay <= 15 for delay in delays) / len(delays)
+            told = f"{within:.0f} %, {delays[9 * len(delays) // 10]}, {watched.result().early}"
+            say("  within 15, 90 % within, alerts before", told, "")
+        for at, alerts in steady.items():
+            say(f"false alerts in steady lives, {at}", f"{alerts.result()} in {long * LONG:,}", "1 in 10,000")
+        for canary, moved in back.items():
+            equal, times, count = moved.result()
+            say(
+                f"clock set back two hours, {canary}: same {count} decisions",
+                f"{equal} of {times}",
+                f"{times} of {times}",
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,115 @@
+"""The promises of the guard, lived through a whole ``Guard``; the bench prints more of it."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from coherence.guard.baseline import CallOutcome, Recent
+from coherence.guard.verdict import Trial
+
+BENCH = Path(__file__).parent.parent / "bench"
+LIVES = 200
+
+
+@pytest.fixture(scope="module")
+def lives() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCH)
+        yield importlib.import_module("guard_lives")
+        for name in ("guard_lives", "guard_cost", "guard_verdicts", "showing"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("canary", ["hash", "slices"])
+def test_a_clock_that_is_set_back_two_hours_changes_no_decision(lives: ModuleType, canary: Any) -> None:
+    straight = lives.decisions(3, 1000, None, canary)
+    kinds = {decision["kind"] for _, decision in straight}
+    assert {"accepted", "confirmed"} <= kinds
+    assert kinds & {"dropped", "ending"}
+    for back_at in (60, 200, 700):
+        assert lives.decisions(3, 1000, back_at, canary) == straight
+
+
+@pytest.mark.parametrize("canary", ["hash", "slices"])
+def test_a_guard_decides_what_the_statistics_alone_decide_on_its_traces(lives: ModuleType, canary: Any) -> None:
+    for life, chance in lives.each(5, 4, canary):
+        world = lives.World(0.9, chance.uniform(0.3, 1.0), all_metrics=True)
+        life.until_patch(world, 100)
+        lived = life.trial(world, world._replace(success=0.6))
+        traces = life.guard.traces(life.name, 10_000)
+        outcomes = [CallOutcome(trace.success, trace.duration_s, trace.cost, trace.index) for trace in traces]
+        recent = Recent()
+        for outcome in outcomes[: -lived.calls]:
+            recent.take(outcome)
+        trial = Trial.begin(recent.freeze(lives.BURST))
+        for trace, outcome in zip(traces[-lived.calls :], outcomes[-lived.calls :], strict=True):
+            assert trial.verdict.kind == "keep_looking"
+            if trace.patched:
+                trial.take(outcome)
+            else:
+                trial.compare(outcome)
+        assert trial.verdict.kind == ("roll_back" if lived.how == "rolled back" else "promote")
+        assert trial.calls == lived.patched
+
+
+def test_what_costs_is_measured_and_a_steep_harm_is_rolled_back(lives: ModuleType) -> None:
+    for change in (lives.dear, lives.low, lives.slow):
+        found = lives.trials(7, 0.9, change, lives=2, all_metrics=True, sigma=0.3)
+        assert [lived.how for lived in found] == ["rolled back"] * 2
+        assert max(lived.patched for lived in found) < 100
+
+
+def test_every_second_call_fails_after_400_good_ones_and_four_calls_tell_it(lives: ModuleType) -> None:
+    assert lives.decays(10, 1.0, None, lives=3).delays[-1] <= 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("success", "canary"), [(0.6, "hash"), (0.9, "hash"), (0.95, "hash"), (0.9, "slices")])
+def test_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
+    lives: ModuleType, success: float, canary: Any
+) -> None:
+    found = lives.trials(1, success, lives=LIVES, canary=canary)
+    # 5 % of 200 are 10; 19 or more have a probability of 0.7 % then
+    assert lives.rate(found) * LIVES / 100 < 19
+    assert all(lived.how != "open" for lived in found)
+    assert max(lived.calls for lived in found) <= 800  # 300 patched ones, about half of all
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("success", [0.6, 0.9])
+def test_a_total_failure_ends_within_the_first_slice(lives: ModuleType, success: float) -> None:
+    found = lives.trials(6, success, lives.none, lives=LIVES, canary="slices")
+    assert lives.late(found, 0.95) <= 5
+
+
+@pytest.mark.slow
+def test_fifteen_points_less_are_found_in_time_where_a_fifth_of_the_calls_is_patched(lives: ModuleType) -> None:
+    found = lives.trials(4, 0.9, lives.fewer, lives=LIVES, share=0.2)
+    assert lives.late(found, 0.5) <= 60
+    assert lives.late(found, 0.9) <= 150
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("good", "bad", "part"), [(1.0, None, 0.99), (1.0, 0.5, 0.99), (0.9, 0.5, 0.5)])
+def test_success_that_falls_by_half_is_told_within_15_calls(
+    lives: ModuleType, good: float, bad: float | None, part: float
+) -> None:
+    """Every time after 400 successes; in half of the cases where one call in ten failed before."""
+    delays = lives.decays(10, good, bad, lives=100).delays
+    assert delays[int(part * len(delays))] <= 15
+
+
+@pytest.mark.slow
+def test_steady_lives_have_one_false_alert_in_10_000_calls_at_most(lives: ModuleType) -> None:
+    # 10 lives of 10,000 calls hold 10 false alerts; 19 or more have a probability of 0.7 % then
+    assert lives.false_alerts(11, 0.9, 10) < 19
+
+
+@pytest.mark.slow
+def test_the_classic_policy_rolls_back_most_harmless_patches_of_an_agent_that_often_fails(lives: ModuleType) -> None:
+    assert lives.rate(lives.trials(3, 0.6, lives=50, policy="classic")) > 80
