@@ -193,7 +193,7 @@ def guarded(
     spans = SimpleNamespace(perf_counter=lambda: host.span_s)
     once = Override(failures=BURST, window_h=1, cooldown_h=8760)
     overrides = dict.fromkeys((f"life {number}" for number in range(LIVES_A_GUARD)), once)
-    thresholds = AdaptiveThresholds({**overrides, OFTEN: Override(failures=BURST, cooldown_h=0)})
+    thresholds = AdaptiveThresholds({**overrides, OFTEN: Override(failures=BURST, cooldown_h=3)})
     with (
         TemporaryDirectory(dir=MEMORY) as folder,
         mock.patch.object(measuring, "time", spans),
@@ -297,16 +297,16 @@ def false_alerts(seed: int, success: float, lives: int) -> int:
 def decisions(seed: int, calls: int, back_at: int | None, canary: Canary = "hash") -> list[Any]:
     """Return all decisions of one life of several patches; the wall clock is set back two hours before a call.
 
-    No quiet time follows a patch: the time between the two calls at which the clock is set back cannot be known and
-    counts as none, so a quiet time may end a call later.
+    A call a minute, and two hours off after every 100; quiet times of three hours. How long the call took before which
+    the clock is set back cannot be known, and counts as nothing: a quiet time that ends amid calls ends one call later.
     """
     chance = random.Random(seed)
     with guarded(canary) as (guard, host):
         host.proposes = True
         life = Life(guard, host, OFTEN, chance)
-        good, bad = World(0.8), World(0.4)
+        good, bad = World(0.8), World(0.0)
         for number in range(calls):
-            host.wall_s += 59.0 - 7200.0 * (number == back_at)
+            host.wall_s += 59.0 + 7200.0 * ((number % 100 == 0) - (number == back_at))
             life.call(good, patched=bad)
         past = guard.history(OFTEN, 10_000)
     return [(each.seq, {**msgspec.to_builtins(each.decision), "owner": ""}) for each in past]
@@ -315,7 +315,7 @@ def decisions(seed: int, calls: int, back_at: int | None, canary: Canary = "hash
 def clock_set_back(seed: int, calls: int, times: int, canary: Canary = "hash") -> tuple[int, int, int]:
     """Return in how many of so many lives the decisions are those of the life without, and how many those are."""
     straight = decisions(seed, calls, None, canary)
-    places = [(number + 1) * calls // (times + 1) for number in range(times)]
+    places = [(number + 1) * calls // (times + 1) // 100 * 100 + 80 for number in range(times)]
     return sum(decisions(seed, calls, place, canary) == straight for place in places), times, len(straight)
 
 
