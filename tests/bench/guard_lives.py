@@ -405,7 +405,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         steady = {at: pool.submit(false_alerts, 11, at, long) for at in (0.6, 0.9)}
         back = {canary: pool.submit(clock_set_back, 12, 2000, 10, canary) for canary in kinds}
 
-        say(f"the guard, {lives:,} lives a line; the others {few:,}", "measured", "target")
+        say(f"the guard: {lives:,} lives a line of harmless patches, others {few:,}", "measured", "target")
         for at, future in harmless.items():
             row(f"harmless patches rolled back, {at}", rate(future.result()), 5, " %")
             say("  " + shares(future.result()), "", "")
