@@ -9,222 +9,28 @@ Fixed seeds. Calls that fail have no cost here: nothing returns it.
 from __future__ import annotations
 
 import argparse
-import inspect
 import random
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
-from unittest import mock
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
-from guard_cost import MEMORY
+from guard_life import OFTEN, SHARE, Canary, Life, Lived, each, guarded
 from guard_verdicts import BASELINES, World
 from showing import row, say
 
-from coherence.guard import Guard, Notice, current_patch, measuring
-from coherence.guard.baseline import CallOutcome
-from coherence.guard.bound import Bound
-from coherence.guard.bounds import Bounds
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.happenings import Policy
-from coherence.guard.traces import Trace
-from coherence.records import Band
 
 LIVES = 1000
-BEFORE = 500
-"""Calls before a patch."""
-BURST = 5
-APART_S = 5400.0
-"""Between the calls before the burst: more than the window of an hour, so that the burst alone calls for a patch."""
-LIVES_A_GUARD = 50
-MOST = 7000
-"""Calls after which a patch without a verdict counts as open; the guard gives up at 6,000."""
-SHARE: float = inspect.signature(Guard).parameters["canary_share"].default
-"""Of calls that a patch on trial serves: what a guard does if nobody says otherwise."""
 SHARES = (0.2, 0.5)
 """With which harmful patches are tried."""
-OFTEN = "often"
-"""The agent that has several patches."""
 LONG = 10_000
 """Calls of a steady life."""
 
-Canary: TypeAlias = Literal["hash", "slices"]
 Change: TypeAlias = Callable[[World], World]
-
-
-class Calls(Protocol):
-    """What an agent's calls are like."""
-
-    def call(self, chance: random.Random) -> CallOutcome:
-        """Return one call."""
-        ...
-
-
-class Failed(Exception):
-    """A call that failed."""
-
-
-class Reading(NamedTuple):
-    """What the guard reads of a monitor."""
-
-    tick_seq: int
-    coherence_index: float
-    coverage: float = 1.0
-    band: Band = Band.GREEN
-
-
-class Host:
-    """Owns the configurations of simulated agents, proposes patches, is told, measures, and keeps the time."""
-
-    def __init__(self, serves_both: bool) -> None:
-        self.serves_both = serves_both
-        self.levels: dict[str, int] = {}
-        self.proposed: dict[str, int] = {}
-        self.proposes = False
-        self.ended = ""
-        """The notice that ended the newest trial."""
-        self.decays = 0
-        self.wall_s, self.span_s = 1_700_000_000.0, 0.0
-        self.latest: Reading | None = None
-
-    def get_config(self, *, agent_id: str) -> dict[str, Any]:
-        return {"level": self.levels[agent_id]}
-
-    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> bool:
-        self.levels[agent_id] = config_patch["level"]
-        return True
-
-    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> None:
-        self.levels[agent_id] = backup_config["level"]
-
-    def analyze(
-        self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
-    ) -> dict[str, Any] | None:
-        if not self.proposes:
-            return None
-        self.proposed[agent_id] = self.proposed.get(agent_id, 1) + 1
-        return {"level": self.proposed[agent_id]}
-
-    def notify(self, notice: Notice) -> None:
-        if notice.kind in ("ending", "dropped", "confirmed"):
-            self.ended = notice.kind
-        self.decays += notice.kind == "decayed"
-
-    def decide(self) -> None:
-        """Nothing is left to be measured."""
-
-
-class Lived(NamedTuple):
-    """How a trial ended."""
-
-    how: Literal["rolled back", "promoted", "open"]
-    patched: int
-    """Calls that the patch served until then."""
-    calls: int
-    """All calls since the burst."""
-
-
-class Life:
-    """One agent under guard."""
-
-    def __init__(self, guard: Guard, host: Host, name: str, chance: random.Random) -> None:
-        self.guard, self.host, self.name, self.chance = guard, host, name, chance
-        self.calls = 0
-        host.levels[name] = 1
-
-    def call(self, world: Calls, success: bool | None = None, *, patched: Calls | None = None) -> bool:
-        """Call the agent, with its success drawn or given; return whether a patch served the call.
-
-        ``patched`` is what calls are like under its first patch, and every second one from there on.
-        """
-        host, level = self.host, 1
-
-        def agent() -> CallOutcome:
-            nonlocal level
-            level = (current_patch() or host.get_config(agent_id=self.name))["level"]
-            outcome = (patched if level % 2 == 0 and patched is not None else world).call(self.chance)
-            host.span_s += outcome.latency_s or 0.0
-            if outcome.index is not None:
-                host.latest = Reading(self.calls, outcome.index)
-            if not (outcome.success if success is None else success):
-                raise Failed
-            return outcome
-
-        self.calls += 1
-        host.wall_s += 1.0
-        with suppress(Failed):
-            self.guard.run(agent, agent=self.name, call_id=f"{self.name}/{self.calls}")
-        return level > 1
-
-    def until_patch(self, world: Calls, calls: int = BEFORE) -> None:
-        """Live until a patch is on trial."""
-        host, host.proposes, host.ended = self.host, False, ""
-        for _ in range(calls):
-            host.wall_s += APART_S
-            self.call(world)
-        host.proposes = True
-        while self.guard.status(self.name).phase == "idle":
-            self.call(world, success=False)
-
-    def trial(self, world: Calls, patched: Calls) -> Lived:
-        """Live until there is a verdict."""
-        begun, served = self.calls, 0
-        while not self.host.ended and self.calls - begun < MOST:
-            served += self.call(world, patched=patched)
-        how: Literal["rolled back", "promoted", "open"] = "rolled back"
-        if self.host.ended in ("", "confirmed"):
-            how = "promoted" if self.host.ended else "open"
-        return Lived(how, served, self.calls - begun)
-
-
-@contextmanager
-def guarded(
-    canary: Canary = "hash", policy: Policy = "sequential", share: float = SHARE
-) -> Iterator[tuple[Guard, Host]]:
-    """Open a guard on a new store, in memory if there is a folder for it."""
-    host = Host(canary == "hash")
-    spans = SimpleNamespace(perf_counter=lambda: host.span_s)
-    once = Override(failures=BURST, window_h=1, cooldown_h=8760)
-    overrides = dict.fromkeys((f"life {number}" for number in range(LIVES_A_GUARD)), once)
-    thresholds = AdaptiveThresholds({**overrides, OFTEN: Override(failures=BURST, cooldown_h=3)})
-    with (
-        TemporaryDirectory(dir=MEMORY) as folder,
-        mock.patch.object(measuring, "time", spans),
-        Guard(
-            store=Path(folder) / "guard.db",
-            strategy=host,
-            config_adapter=host,
-            notifier=host,
-            policy=policy,
-            canary_share=share,
-            bounds=Bounds({"level": Bound(least=0, most=1000)}),
-            thresholds=thresholds,
-            monitor=host,  # type: ignore[arg-type]
-            cost_of=lambda outcome: outcome.cost,
-            clock=lambda: host.wall_s,
-        ) as guard,
-    ):
-        yield guard, host
-        if guard.errors:
-            raise RuntimeError(f"the guard had troubles: {guard.errors}")
-
-
-def each(
-    seed: int, lives: int, canary: Canary = "hash", policy: Policy = "sequential", share: float = SHARE
-) -> Iterator[tuple[Life, random.Random]]:
-    """Yield agents to live, some for each guard."""
-    chance = random.Random(seed)
-    for begin in range(0, lives, LIVES_A_GUARD):
-        with guarded(canary, policy, share) as (guard, host):
-            for number in range(min(LIVES_A_GUARD, lives - begin)):
-                yield Life(guard, host, f"life {number}", chance), chance
 
 
 def same(world: World) -> World:

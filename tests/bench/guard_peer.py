@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 from guard_cost import MEMORY, Fixed, fail, fine, timed
-from guard_lives import Life, decays, guarded
+from guard_life import Life, guarded
+from guard_lives import decays
 from peers.client import Peer
 from showing import row, say
 

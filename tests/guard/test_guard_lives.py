@@ -21,7 +21,7 @@ def lives() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCH)
         yield importlib.import_module("guard_lives")
-        for name in ("guard_lives", "guard_cost", "guard_verdicts", "showing"):
+        for name in ("guard_lives", "guard_life", "guard_cost", "guard_verdicts", "showing"):
             sys.modules.pop(name, None)
 
 
@@ -46,7 +46,7 @@ def test_a_guard_decides_what_the_statistics_alone_decide_on_its_traces(lives: M
         recent = Recent()
         for outcome in outcomes[: -lived.calls]:
             recent.take(outcome)
-        trial = Trial.begin(recent.freeze(lives.BURST))
+        trial = Trial.begin(recent.freeze(importlib.import_module("guard_life").BURST))
         for trace, outcome in zip(traces[-lived.calls :], outcomes[-lived.calls :], strict=True):
             assert trial.verdict.kind == "keep_looking"
             if trace.patched:
