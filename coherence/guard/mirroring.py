@@ -119,7 +119,7 @@ class Mirror:
                 copied = there.get(agent.name, agent.copied)
                 room = PAGE - len(plain)
                 rows = exported_rows(self._store, agent.name, after=copied, limit=room)
-                plain.extend(_row(agent.name, row) for row in rows)
+                plain.extend(_row(row) for row in rows)
                 # a short page ends the trail: the entries without a row were pruned
                 end = rows[-1]["seq"] if len(rows) == room else max(agent.newest, rows[-1]["seq"] if rows else 0)
                 reached.append((agent, max(copied, end)))
@@ -137,21 +137,18 @@ class Mirror:
             seq = row.get("seq") if agent is not None else None
             if agent is None or not isinstance(seq, int) or not agent.copied < seq <= agent.newest:
                 break
-            if [_row(agent.name, kept) for kept in exported_rows(self._store, agent.name, after=seq - 1, limit=1)] != [
-                row
-            ]:
+            if [_row(kept) for kept in exported_rows(self._store, agent.name, after=seq - 1, limit=1)] != [row]:
                 break  # of a store that was here before
             found.setdefault(agent.name, seq)
         return found
 
 
-def _row(agent: str, row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row as it is written; the search for secrets takes time and leaves out what is ours."""
-    told = {
-        key: redact_value(value) if isinstance(value, str | dict | list) and key != "kind" else value
+    return {
+        key: redact_value(value) if isinstance(value, str | dict | list) and key not in ("kind", "agent") else value
         for key, value in row.items()
     }
-    return told
 
 
 def as_plain_files(given: PlainTraces | str | Path | None) -> PlainTraces | None:

@@ -21,9 +21,9 @@ import pytest
 
 from coherence.guard import Guard
 from coherence.guard.exporting import export_trail
-from coherence.guard.status import Status
 from coherence.guard.mirroring import Mirror
 from coherence.guard.plain_files import PlainTraces
+from coherence.guard.status import Status
 from coherence.guard.traces import read_account
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing
