@@ -82,7 +82,7 @@ class Actor:
         found = self.plan.thresholds
         trigger = msgspec.structs.replace(account.trigger)
         due = trigger.check(agent, account.rolling, found, now_s)
-        return Asked(owner=owner, failures=due.failures) if due.fires else None
+        return Asked(owner=owner, failures=due.burst) if due.fires else None
 
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
         """Begin to take steps on a thread; return what waits for them up to some seconds."""

@@ -122,7 +122,7 @@ class Guard:
         cost_of: Callable[[Any], float | None] | None = None,
         control_flow: type[BaseException] | tuple[type[BaseException], ...] = (),
         measures: Callable[[], Mapping[str, float | None]] | None = None,
-        canary_share: float = 0.5,
+        canary_share: float = 0.2,
         canary_slice: int = 10,
         return_on_decay: bool = False,
         wait_s: float = 1.0,

@@ -85,7 +85,8 @@ class Poster:
         except ssl.SSLCertVerificationError as error:
             return Answer(f"the server's certificate is not trusted: {error.verify_message}", False)
         except (OSError, http.client.HTTPException) as error:
-            return Answer("no answer in time" if late.is_set() else type(error).__name__, True)
+            in_time = not late.is_set() and not isinstance(error, TimeoutError)
+            return Answer(type(error).__name__ if in_time else "no answer in time", True)
         except Exception as error:  # a thread that died would take all later events with it
             return Answer(type(error).__name__, False)
         finally:

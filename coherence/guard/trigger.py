@@ -13,12 +13,19 @@ class Due(msgspec.Struct, frozen=True):
 
     fires: bool
     failures: int
-    """Failures that call for one: in the window and after the last improvement, of a larger number the newest that are
-    enough. After a long cool-down many count, and they are no burst: calls between them tell what was usual."""
+    """Failures that count: in the window, and after the last improvement."""
     cooldown_left_s: float
     """Seconds until something may be improved again, 0 outside a cool-down."""
     thresholds: Thresholds
     """The thresholds in force."""
+
+    @property
+    def burst(self) -> int:
+        """The newest failures that are enough to call for a patch.
+
+        After a long cool-down many more may count, and they are no burst: calls between them tell what was usual.
+        """
+        return min(self.failures, self.thresholds.failures)
 
 
 class Trigger(msgspec.Struct):
@@ -70,4 +77,4 @@ class Trigger(msgspec.Struct):
             self.improved_at_s = min(self.improved_at_s, now_s)
             left = max(self.improved_at_s + found.cooldown_h * 3600 - now_s, 0.0)
         counted = min(rolling.failures_within(found.window_h, now_s=now_s), rolling.failures - self.failures_before)
-        return Due(not left and counted >= found.failures, min(counted, found.failures), left, found)
+        return Due(not left and counted >= found.failures, counted, left, found)

@@ -32,6 +32,10 @@ LOWER = 0.02
 SUCCESS_WEIGHT = 2.0
 """Of the shares of :data:`ALPHA`; latency, cost and index have 1 each, if the baseline knows them."""
 
+FEWEST = 3
+"""Patched calls before anything is rolled back: after hundreds of successes one failure would be evidence enough, and
+convince nobody who reads it."""
+
 FIRST_RUN, FIRST_SHARE = 5, 0.4
 """A patch that fails from its first call on: so many failures at least, and at most this share of :data:`ALPHA`."""
 
@@ -185,7 +189,7 @@ class Trial(msgspec.Struct):
         shown = True
         for metric, test in tests.items():
             if test is not None:
-                if test.harm >= test.limit:
+                if test.harm >= test.limit and self.calls >= FEWEST:
                     return self._worse(metric, test)
                 shown = shown and test.safe >= 1.0 / self.alpha
         if self.run and (failing := self._failing()):

@@ -101,7 +101,7 @@ def false_alerts(seed: int, success: float, lives: int) -> int:
 
 
 def decisions(seed: int, calls: int, back_at: int | None, canary: Canary = "hash") -> list[Any]:
-    """Return all decisions of one life of several patches; the wall clock is set back two hours before a call.
+    """Return all decisions of one life of patches, harmful and then harmless; the clock is set back before a call.
 
     A call a minute, and two hours off after every 100; quiet times of three hours. How long the call took before which
     the clock is set back cannot be known, and counts as nothing: a quiet time that ends amid calls ends one call later.
@@ -113,7 +113,7 @@ def decisions(seed: int, calls: int, back_at: int | None, canary: Canary = "hash
         good, bad = World(0.8), World(0.0)
         for number in range(calls):
             host.wall_s += 59.0 + 7200.0 * ((number % 100 == 0) - (number == back_at))
-            life.call(good, patched=bad)
+            life.call(good, patched=bad if number < calls // 3 else good)
         past = guard.history(OFTEN, 10_000)
     return [(each.seq, {**msgspec.to_builtins(each.decision), "owner": ""}) for each in past]
 

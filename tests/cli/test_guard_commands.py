@@ -90,8 +90,8 @@ def live(path: Path, rate_of: Callable[[int, int], float], calls: int, agent: st
     """Run calls under a guard; ``rate_of`` takes the level and the number of the call."""
     config = given.pop("config_adapter", Memory())
     drawn = random.Random(1)
-    settings = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": Bounds(LEVEL), **given}
-    with Guard(store=path, **settings) as guard:
+    usual = {"strategy": Proposes({"level": 2}), "config_adapter": config, "bounds": Bounds(LEVEL), "canary_share": 0.5}
+    with Guard(store=path, **(usual | given)) as guard:
         for number in range(calls):
 
             def call(number: int = number) -> None:

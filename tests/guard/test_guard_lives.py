@@ -27,12 +27,12 @@ def lives() -> Iterator[ModuleType]:
 
 @pytest.mark.parametrize("canary", ["hash", "slices"])
 def test_a_clock_that_is_set_back_two_hours_changes_no_decision(lives: ModuleType, canary: Any) -> None:
-    straight = lives.decisions(3, 1000, None, canary)
+    straight = lives.decisions(3, 1500, None, canary)
     kinds = {decision["kind"] for _, decision in straight}
     assert {"accepted", "confirmed"} <= kinds
     assert kinds & {"dropped", "ending"}
     for back_at in (80, 250, 670):
-        assert lives.decisions(3, 1000, back_at, canary) == straight
+        assert lives.decisions(3, 1500, back_at, canary) == straight
 
 
 @pytest.mark.parametrize("canary", ["hash", "slices"])

@@ -167,6 +167,7 @@ def test_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Path) -> 
     with Guard(
         store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
         thresholds=AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)}), clock=Clock(1.0),
+        canary_share=0.5,
     ) as guard:  # fmt: skip
         for _ in range(730):
             run(guard, agent)

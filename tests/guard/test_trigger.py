@@ -103,9 +103,9 @@ def test_of_many_failures_only_the_newest_call_for_a_patch() -> None:
     rolling, trigger = improved_at_two()
     for seq in range(2, 32):
         due = fail(rolling, trigger, seq, 60.0 * seq)
-    assert (due.fires, due.failures) == (False, 5)
+    assert (due.fires, due.failures, due.burst) == (False, 30, 5)
     due = fail(rolling, trigger, 32, 7 * HOUR)  # 31 since the improvement; more than 10 calls a day ask for 5
-    assert (due.fires, due.failures) == (True, 5)
+    assert (due.fires, due.failures, due.burst) == (True, 31, 5)
 
 
 def test_an_agent_with_nothing_recorded_does_not_fire() -> None:

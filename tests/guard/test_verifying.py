@@ -79,13 +79,13 @@ def test_a_decay_with_a_return_is_derived(tmp_path: Path) -> None:
         return 0.6 if level == 1 else 1.0 if seen.count(2) < 400 else 0.2
 
     thresholds = AdaptiveThresholds({"a": Override(failures=20)})
-    rows = trail(tmp_path, Memory(), rate, calls=550, return_on_decay=True, thresholds=thresholds)
+    rows = trail(tmp_path, Memory(), rate, calls=800, return_on_decay=True, thresholds=thresholds, canary_share=0.5)
     found = verified(rows)
     assert (found.verdict, found.confirmed) == ("verified", 1)
     (decay,) = (each for each in found.rollbacks if each.rule == "decay")
     assert (decay.derived, decay.patch) == ("yes", 1)
     since = at(rows, "confirmed")
-    assert decay.calls == sum(row["kind"] == "call" for row in rows[since : at(rows, "decayed")])
+    assert decay.calls == sum(row["kind"] == "call" and not row["patched"] for row in rows[since : at(rows, "decayed")])
 
 
 def test_what_a_person_did_is_listed_as_such(tmp_path: Path) -> None:
