@@ -98,7 +98,7 @@ def decision_in_words(step: Decision) -> str:
     if isinstance(step, Accepted):
         return f"a patch goes on trial for {step.share:.0%} of calls: {patch_in_words(step.patch, step.backup)}"
     if isinstance(step, Ending) and step.pause:
-        return "a slice ends: the configuration before the patch is to be restored"
+        return f"{'a slice ends' if step.why == 'slice' else step.why}: the configuration before is to be restored"
     if isinstance(step, Decayed):
         return f"{step.why}; " + ("the configuration before is to be restored" if step.returns else "this is told only")
     head = _HEADS.get(type(step), kind_of(step).replace("_", " "))

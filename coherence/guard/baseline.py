@@ -13,6 +13,10 @@ WINDOW = 500
 baseline of 200 calls after 44 (181)."""
 
 
+APART = 4
+"""A burst is left out of a baseline if so many times its calls lie before it; else it may be all there is, and usual."""
+
+
 class CallOutcome(msgspec.Struct, frozen=True):
     """What came of one call; ``None`` = not known. NaN, infinite and negative numbers count as not known."""
 
@@ -65,11 +69,11 @@ class Recent(msgspec.Struct):
     A burst of two failures is left out, with the success before it:
 
     >>> calls = Recent()
-    >>> for success in (True, True, False, True, True, False, False):
+    >>> for success in [True, True, False, True] * 5 + [False, False]:
     ...     calls.take(CallOutcome(success))
     >>> whole, without = calls.freeze(), calls.freeze(failures=2)
     >>> (whole.successes, whole.calls), (without.successes, without.calls)
-    ((4, 7), (3, 4))
+    ((15, 22), (14, 19))
     """
 
     window: int = WINDOW
@@ -97,6 +101,10 @@ class Recent(msgspec.Struct):
         sample, as long as calls are independent; a cut at the place that divides good from bad best would flatter
         the baseline. It costs one good call.
 
+        Where fewer than :data:`APART` times as many calls lie before it, all calls count, as for an agent whose fifth
+        failure ever calls for its first patch: what lies before its first failure would be successes only. A burst
+        that counts makes the baseline worse than it was, which spares patches; calls made meanwhile correct it.
+
         Parameters
         ----------
         failures : int
@@ -105,7 +113,8 @@ class Recent(msgspec.Struct):
         """
         check_count("failures", failures)
         calls = self.newest[self.at :] + self.newest[: self.at]
-        return summary(calls[: _burst(calls, failures)])
+        begin = _burst(calls, failures)
+        return summary(calls if begin < APART * (len(calls) - begin) else calls[:begin])
 
 
 def _burst(calls: list[CallOutcome], failures: int) -> int:

@@ -6,6 +6,9 @@ halfway to 1 (success halved), so the sum is the evidence for a change at the be
 false alarm is exact for a given rate: the chart is a Markov chain with ``limit`` states, whose hitting times solve a
 linear system.
 
+After an alarm the sum stays at ``limit`` at most, and what is bad is told again only once the sum has been back at 0,
+or as a step further: calls since the alarm have a chart of their own, for the rate that has been reached.
+
 References
 ----------
 Reynolds, Stoumbos (1999), A CUSUM chart for monitoring a proportion when inspecting continuously, Journal of Quality
@@ -46,6 +49,9 @@ FINEST = 4
 MOST_STATES = 512
 """Of a chart; only one for a rate above 0.8 comes near."""
 
+_WORDS = {"success": "failed", "latency": "were slower than {:.3g} s", "cost": "cost more than {:.3g}"}
+_INDEX = "had an index below {:.3g}"
+
 
 class Alert(msgspec.Struct, frozen=True):
     """Something has got worse."""
@@ -58,6 +64,23 @@ class Alert(msgspec.Struct, frozen=True):
     """How many of those were beyond the cut: failures, or calls in what was the worst third."""
     expected: float
     """The share of calls beyond it that was expected at most."""
+    cut: float | None = None
+    """The cut; None for success."""
+
+    @property
+    def why(self) -> str:
+        """What has got worse, in one sentence.
+
+        Examples
+        --------
+        >>> Alert("success", 9, 7, 0.12).why
+        'success got worse: 7 of the last 9 calls failed, 12% were expected to'
+        >>> Alert("latency", 9, 9, 1 / 3, 4.56789).why
+        'latency got worse: 9 of the last 9 calls were slower than 4.57 s, 33% were expected to'
+        """
+        what = _WORDS.get(self.metric, _INDEX).format(self.cut)
+        last = "the last call" if self.calls == 1 else f"{self.beyond} of the last {self.calls} calls"
+        return f"{self.metric} got worse: {last} {what}, {100.0 * self.expected:.2g}% were expected to"
 
 
 class Chart(msgspec.Struct):
@@ -79,6 +102,8 @@ class Chart(msgspec.Struct):
     since: int = 0
     since_beyond: int = 0
     """Calls since the level was 0 the last time."""
+    further: Chart | None = None
+    """After an alarm, until the level is 0 again: for what gets worse still."""
 
     @classmethod
     def of(cls, beyond: int, calls: int, calls_to_alarm: float) -> Chart:
@@ -96,16 +121,22 @@ class Chart(msgspec.Struct):
         chart._design()
         return chart
 
-    def take(self, is_beyond: bool) -> tuple[int, int] | None:
-        """Take in one call; return the calls since the change and how many were beyond, if there seems to be one."""
+    def take(self, is_beyond: bool) -> tuple[int, int, float] | None:
+        """Take in one call; return the calls since a change, how many were beyond, and the share that was expected."""
         self.since += 1
         self.since_beyond += is_beyond
         if self.limit:
             self.level = self.level + self.up if is_beyond else max(self.level - self.down, 0)
-            if self.level >= self.limit:
-                found = self.since, self.since_beyond
-                self._restart()
+            if self.further is not None:
+                self.level = min(self.level, self.limit)
+                found = self.further.take(is_beyond)
+                if self.level == 0:
+                    self.further = None
+                    self._restart()
                 return found
+            if self.level >= self.limit:
+                self.level, self.further = self.limit, Chart.of(self.since_beyond, self.since, self.calls_to_alarm)
+                return self.since, self.since_beyond, self.expected
         if self.level == 0:
             self._learn()
         return None
@@ -172,11 +203,11 @@ class DecayWatch(msgspec.Struct):
         return cls(baseline, success, *(_chart(spread, share) for spread in spreads))
 
     def take(self, outcome: CallOutcome) -> tuple[Alert, ...]:
-        """Take in one call; return what has got worse. A metric's chart begins anew after its alert."""
+        """Take in one call; return what has got worse, once, and again if it gets worse still or after a recovery."""
         before = self.baseline
         found = []
         if seen := self.success.take(not outcome.success):
-            found.append(Alert("success", *seen, self.success.expected))
+            found.append(Alert("success", *seen))
         for metric, chart, spread, value in (
             ("latency", self.latency, before.latency, outcome.latency_s),
             ("cost", self.cost, before.cost, outcome.cost),
@@ -184,10 +215,17 @@ class DecayWatch(msgspec.Struct):
         ):
             if chart is None or spread is None or (known := usable(value)) is None:
                 continue
-            is_beyond = known < spread.cut - LOWER if metric == "index" else known > SLOWER * spread.cut
-            if seen := chart.take(is_beyond):
-                found.append(Alert(metric, *seen, chart.expected))
+            is_index = metric == "index"
+            cut = spread.cut - LOWER if is_index else SLOWER * spread.cut
+            if seen := chart.take(known < cut if is_index else known > cut):
+                found.append(Alert(metric, *seen, cut))
         return tuple(found)
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """The metrics that have got worse and have not recovered."""
+        charts = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
+        return tuple(metric for metric, chart in charts.items() if chart is not None and chart.further is not None)
 
 
 def _chart(spread: Spread | None, calls_to_alarm: float) -> Chart | None:

@@ -45,6 +45,11 @@ WORSE = ((0.12, 0.4), (0.22, 0.45), (0.6, 0.15))
 SAME = ((1.0, 0.7), (0.5, 0.3))
 """What is bet on to show that a patch does no harm: times the baseline's share beyond the cut, share of the stake."""
 
+BETTER = ((0.5, 0.5), (0.15, 0.5))
+"""What is bet on to show that a patch cures: times the unpatched calls' share beyond the cut, share of the stake."""
+
+MOST_GAINED = 4.0
+"""What one block multiplies that by, at most: the end of an outage that falls between two slices is no cure."""
 
 GIVE_WAY = 10
 """Calls of the frozen baseline whose place one unpatched call takes: what goes on now says more than what was."""
@@ -88,10 +93,13 @@ class Excess(msgspec.Struct):
     """Evidence now that calls lie beyond the cut more often than before; 1 = none."""
     safe: float = 1.0
     """Evidence now that they do not do so by the margin; 1 = none."""
+    gain: float = 1.0
+    """Evidence now that patched calls lie beyond the cut less often than unpatched ones; 1 = none."""
     seen_beyond: int = 0
     seen_within: int = 0
     worse: tuple[float, float, float] = (WORSE[0][1], WORSE[1][1], WORSE[2][1])
     same: tuple[float, float] = (SAME[0][1], SAME[1][1])
+    better: tuple[float, float] = (BETTER[0][1], BETTER[1][1])
     """What the stakes have become."""
     worse_rates: tuple[float, float, float] = (0.0, 0.0, 0.0)
     same_rates: tuple[float, float] = (0.0, 0.0)
@@ -134,6 +142,11 @@ class Excess(msgspec.Struct):
         self.same_time = True
         self._pair(is_beyond, patched=False)
 
+    def forget(self) -> None:
+        """Begin anew with the evidence of harm; later calls are compared with unpatched ones of the same time."""
+        self.worse = WORSE[0][1], WORSE[1][1], WORSE[2][1]
+        self.harm, self.same_time, self.block = 1.0, True, (0, 0, 0, 0)
+
     def _pair(self, is_beyond: bool, *, patched: bool) -> None:
         """Add a call to the block. Of two kinds that are in it, the one with more calls came first."""
         ours, others = sum(self.block[:2]), sum(self.block[2:])
@@ -151,23 +164,27 @@ class Excess(msgspec.Struct):
             self.same_time, self.block = False, (0, 0, 0, 0)
 
     def _close(self) -> None:
+        usual = (self.beyond + 0.5) / (self.beyond + self.within + 1.0)
         if self.within > 0.0:
-            self._bet_block()
+            first, second, third = (self._won(rate, usual) for rate in self.worse_rates)
+            one, two, three = self.worse
+            self.worse = min(one * first, LARGEST), min(two * second, LARGEST), min(three * third, LARGEST)
+            self.harm = sum(self.worse)
+        first, second = (min(self._won(usual * times, usual), MOST_GAINED) for times, _ in BETTER)
+        one, two = self.better
+        self.better = min(one * first, LARGEST), min(two * second, LARGEST)
+        self.gain = sum(self.better)
         self._renew(*self.block[2:])
         self.block = (0, 0, 0, 0)
 
-    def _bet_block(self) -> None:
+    def _won(self, rate: float, usual: float) -> float:
+        """Return what the block multiplies a stake by that is bet on a rate of the patched calls."""
         beyond, within, other_beyond, other_within = self.block
         share = (beyond + within) / sum(self.block)
-        usual = (self.beyond + 0.5) / (self.beyond + self.within + 1.0)
-        stakes = []
-        for stake, rate in zip(self.worse, self.worse_rates, strict=True):
-            mean = share * rate + (1.0 - share) * usual
-            won = beyond * log(rate / mean) + within * log((1.0 - rate) / (1.0 - mean))
-            won += other_beyond * log(usual / mean) + other_within * log((1.0 - usual) / (1.0 - mean))
-            stakes.append(min(stake * exp(min(won, MOST_WON)), LARGEST))
-        self.worse = stakes[0], stakes[1], stakes[2]
-        self.harm = sum(self.worse)
+        mean = share * rate + (1.0 - share) * usual
+        won = beyond * log(rate / mean) + within * log((1.0 - rate) / (1.0 - mean))
+        won += other_beyond * log(usual / mean) + other_within * log((1.0 - usual) / (1.0 - mean))
+        return exp(min(won, MOST_WON))
 
     def _renew(self, beyond: int, within: int) -> None:
         """Let calls of the frozen baseline give way to unpatched ones."""

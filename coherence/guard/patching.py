@@ -119,9 +119,7 @@ class Patching(msgspec.Struct):
             return
         recent.take(outcome)
         if self.standing is not None and self.phase == "idle":
-            alerts = self.standing.watch.take(outcome)
-            if alerts and self.standing.alert is None:
-                self.standing.alert = alerts[0]
+            self.standing.take(outcome)
 
     def take(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
         """Take in one entry of the trail that is no call; ``seq`` is its number."""
@@ -156,7 +154,7 @@ class Patching(msgspec.Struct):
             self._confirm(recent)
         elif isinstance(step, Decayed):
             if self.standing is not None:
-                self.standing.alert = None
+                self.standing.alerts = self.standing.alerts[1:]
                 self.standing.leaving = step.why if step.returns else ""
         elif isinstance(step, Declined | NotApplied | Restored | Dropped):
             if self.holder is not None and not isinstance(step, Declined):
@@ -308,10 +306,9 @@ class Patching(msgspec.Struct):
         standing = self.standing
         if standing is None:
             return None
-        if (alert := standing.alert) is not None:
-            share = f"{alert.beyond} of the last {alert.calls} calls"
-            why = f"{alert.metric} got worse: {share} are beyond what {alert.expected:.0%} were expected to be"
-            return Decayed(metric=alert.metric, why=why, returns=returns)
+        if standing.alerts:
+            alert = standing.alerts[0]
+            return Decayed(metric=alert.metric, why=alert.why, returns=returns)
         return Ending(owner=owner, why=standing.leaving) if standing.leaving else None
 
     def _judges(self, owner: str) -> Decision | None:
@@ -328,7 +325,9 @@ class Patching(msgspec.Struct):
             return Resuming(owner=owner)
         if trial.wanted() == serving:
             return None
-        return Ending(owner=owner, pause=True, why="slice") if serving else Resuming(owner=owner)
+        if not serving:
+            return Resuming(owner=owner)
+        return Ending(owner=owner, pause=True, why=f"held: {trial.trial.verdict.why}" if trial.held else "slice")
 
 
 def _salt(number: int, share: float, length: int) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 from itertools import accumulate
 
 from coherence.guard.account import LEAST_LATENCY_S
-from coherence.guard.baseline import WINDOW
+from coherence.guard.baseline import APART, WINDOW
 from coherence.guard.classic import FAILURES_IN_A_ROW, LATENCY_RISE, LEAST_CALLS, SUCCESS_DROP, Metrics
 from coherence.guard.happenings import (
     Accepted,
@@ -159,11 +159,13 @@ class Recount:
 
 
 def _without_burst(calls: list[bool], failures: int) -> list[bool]:
-    """Leave out the newest failures that called for a patch, back to the success before them."""
+    """Leave out the newest failures that called for a patch, back to the success before them, if they stand apart."""
     left, found = calls[:], 0
     while left and failures:
         if not left.pop():
             found += 1
         elif found >= failures:
-            return left
-    return calls if not failures or False not in calls else calls[: calls.index(False)]
+            break
+    else:
+        left = calls if not failures or False not in calls else calls[: calls.index(False)]
+    return left if len(left) >= APART * (len(calls) - len(left)) else calls

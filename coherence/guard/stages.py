@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -20,6 +21,14 @@ MOST_OPEN = 10
 
 FIRST_CALLS = 5
 """A patch serves so many calls in a row at first, whatever their hash: they show one that breaks everything."""
+
+VOUCHERS = 10
+"""So many unpatched calls tell, after a patch was accepted, whether the baseline still holds. A patch that was worse than
+it before that is held: it serves no call until they have told."""
+
+VOUCHED = 0.5
+"""It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes on
+when a patch is accepted would end most trials at once, however harmless the patch is."""
 
 
 class OnTrial(msgspec.Struct):
@@ -42,10 +51,17 @@ class OnTrial(msgspec.Struct):
     """The calls it served."""
     applied: int = 0
     """How often it came into force: for every slice again."""
+    vouchers: tuple[int, int] | None = (0, 0)
+    """Unpatched calls so far and how many of them succeeded; None = they have told whether the baseline still holds."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it serves no call, for it was worse than a baseline of which it is not known whether it still holds."""
+        return self.policy == "sequential" and self.vouchers is not None and self.trial.verdict.kind == "roll_back"
 
     def serves(self, phase: Phase, call_id: str) -> bool:
         """Tell whether it serves a call that begins now."""
-        if phase != "serving":
+        if phase != "serving" or self.held:
             return False
         return not self.both or self.calls < FIRST_CALLS or HashCanary(self.share, self.salt).patched(call_id)
 
@@ -53,14 +69,28 @@ class OnTrial(msgspec.Struct):
         """Take in a call of which it is known which configuration served it."""
         if not patched:
             self.trial.compare(outcome)
+            if self.vouchers is not None:
+                self._vouch(*self.vouchers, outcome.success)
             return
         self.served.take(outcome)
         self.trial.take(outcome)
         self.after.take(outcome)
 
+    def _vouch(self, calls: int, good: int, success: bool) -> None:
+        """Count an unpatched call; if they are not as before, what was found by the baseline alone is void."""
+        calls, good = calls + 1, good + success
+        before = self.trial.baseline
+        needed = max(ceil(VOUCHERS * VOUCHED * before.successes / max(before.calls, 1)), 1)
+        lost = calls - good > VOUCHERS - needed
+        if lost:
+            self.trial.reprieve()
+        self.vouchers = None if lost or good >= needed else (calls, good)
+
     def verdict(self) -> Verdict:
         """Return what is to be done now."""
-        if self.policy == "sequential":
+        if self.held:
+            found = Verdict("keep_looking")
+        elif self.policy == "sequential":
             found = self.trial.verdict
         elif rule := classic.rolled_back(self.before, self.after):
             found = Verdict("roll_back", f"the classic rule on {rule}, after {self.after.calls} calls", rule)
@@ -74,7 +104,7 @@ class OnTrial(msgspec.Struct):
 
     def wanted(self) -> bool:
         """Tell whether the patch should be in force for the next call, by slices."""
-        return self.both or SlicedCanary(self.share, self.salt, self.slice).patched(self.calls)
+        return self.both or (not self.held and SlicedCanary(self.share, self.salt, self.slice).patched(self.calls))
 
 
 class Standing(msgspec.Struct):
@@ -84,10 +114,15 @@ class Standing(msgspec.Struct):
     patch: dict[str, Any]
     backup: dict[str, Any]
     watch: DecayWatch
-    alert: Alert | None = None
-    """What has got worse and was not told yet."""
+    alerts: tuple[Alert, ...] = ()
+    """What has got worse and was not told yet, one of each metric at most."""
     leaving: str = ""
     """Why the configuration before it is to be restored, or empty."""
+
+    def take(self, outcome: CallOutcome) -> None:
+        """Take in a call that it served."""
+        waiting = {alert.metric for alert in self.alerts}
+        self.alerts += tuple(alert for alert in self.watch.take(outcome) if alert.metric not in waiting)
 
 
 class Waiting(msgspec.Struct, frozen=True):

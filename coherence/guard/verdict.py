@@ -79,7 +79,8 @@ class Trial(msgspec.Struct):
       failure, k in a row have :math:`\prod_{i<k} (f + 1 + i) / (n + 1 + i)` for f failures of n calls;
     - with a baseline of fewer than 10 calls, 10 failures from the first call on.
 
-    It promotes when each metric of the baseline is shown to be no worse than by its margin, or after ``most_calls``.
+    It promotes when each metric of the baseline is shown to be no worse than by its margin, when patched calls are shown
+    to succeed more often than unpatched ones of the same time and nothing else looks worse, or after ``most_calls``.
     What the runs do not use of alpha is shared by the metrics that the baseline knows, so all tests together roll back
     a patch with a probability of at most alpha if its calls are like the baseline's, or better, and independent of
     each other. Where unpatched calls go on, patched ones are
@@ -184,6 +185,16 @@ class Trial(msgspec.Struct):
         self.verdict = self._decide()
         return self.verdict
 
+    def reprieve(self) -> None:
+        """Take back a rollback, and forget all evidence of harm so far: calls are not what the baseline tells."""
+        if self.verdict.kind == "promote":
+            return
+        self.run, self.fails_from_first, self.vouched, self.verdict = 0, False, False, KEEP_LOOKING
+        self.later_run = None  # by the baseline as well
+        for test in (self.success, self.latency, self.cost, self.index):
+            if test is not None:
+                test.forget()
+
     def _decide(self) -> Verdict:
         tests = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
         shown = True
@@ -194,6 +205,9 @@ class Trial(msgspec.Struct):
                 shown = shown and test.safe >= 1.0 / self.alpha
         if self.run and (failing := self._failing()):
             return failing
+        if self.success.gain >= 1.0 / self.alpha and all(test is None or test.harm <= 1.0 for test in tests.values()):
+            why = f"success rose: {self.success.seen_within} of {self.calls} patched calls, and less of the others"
+            return Verdict("promote", why, "success", self.success.gain, 1.0 / self.alpha)
         if shown:
             evidence = min(test.safe for test in tests.values() if test is not None)
             return Verdict("promote", f"shown harmless by {self.calls} patched calls", None, evidence, 1.0 / self.alpha)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
-from coherence.guard.decay import ENOUGH, MOST_STATES, Chart, DecayWatch, calls_to_alarm, limit_for, steps
+from coherence.guard.decay import ENOUGH, MOST_STATES, Alert, Chart, DecayWatch, calls_to_alarm, limit_for, steps
 
 GOOD, BAD = CallOutcome(True, 1.0, 1.0, 0.9), CallOutcome(False, 1.0, 1.0, 0.9)
 
@@ -56,7 +56,62 @@ def test_each_metric_is_watched(worse: CallOutcome, metric: str) -> None:
     assert [alert.metric for alert in alerts] == [metric]
     assert (alerts[0].calls, alerts[0].beyond) == (needed, needed)  # all of them, from the first one on
     assert needed <= 15
-    assert not watch.take(worse)  # the chart begins anew
+    assert watch.worse == (metric,)
+    assert metric in alerts[0].why
+    assert not any(watch.take(worse) for _ in range(1_000))  # told once
+    assert not any(watch.take(GOOD) for _ in range(100))
+    assert watch.worse == ()
+    again = 1
+    while not watch.take(worse):  # told again after a recovery
+        again += 1
+    assert again == needed
+
+
+def test_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_more() -> None:
+    watch = DecayWatch.begin(Baseline(400, 360))
+    told = [call for call in range(1_000) if watch.take(BAD if call % 2 else GOOD)]
+    assert len(told) == 1
+    assert told[0] <= 15
+    alerts = [alert for _ in range(100) for alert in watch.take(BAD)]
+    assert [alert.metric for alert in alerts] == ["success"]
+    assert alerts[0].expected > 0.4  # by now half of the calls are expected to fail
+    assert watch.worse == ("success",)
+
+
+def test_a_calm_that_is_too_short_is_no_recovery() -> None:
+    watch = DecayWatch.begin(Baseline(400, 360))
+    calls = ([BAD] * 10 + [GOOD] * 5) * 20
+    assert sum(len(watch.take(call)) for call in calls) <= 2  # the fall, and perhaps a step further
+    assert watch.worse == ("success",)
+
+
+def test_what_was_bad_is_not_learned_as_usual() -> None:
+    watch = DecayWatch.begin(Baseline(40, 36))
+    expected = watch.success.expected
+    for call in [BAD] * 50 + [GOOD] * 17:  # 33 / 2 of them end it, if each counts -2
+        watch.take(call)
+    assert watch.worse == ()
+    assert watch.success.calls < 60
+    assert watch.success.expected <= expected
+
+
+@pytest.mark.parametrize(
+    ("alert", "why"),
+    [
+        (Alert("success", 2, 2, 0.01), "success got worse: 2 of the last 2 calls failed, 1% were expected to"),
+        (Alert("success", 1, 1, 0.01), "success got worse: the last call failed, 1% were expected to"),
+        (
+            Alert("cost", 9, 8, 0.35, 0.25),
+            "cost got worse: 8 of the last 9 calls cost more than 0.25, 35% were expected to",
+        ),
+        (
+            Alert("index", 9, 8, 0.35, 0.7),
+            "index got worse: 8 of the last 9 calls had an index below 0.7, 35% were expected to",
+        ),
+    ],
+)
+def test_an_alert_says_what_happened(alert: Alert, why: str) -> None:
+    assert alert.why == why
 
 
 @pytest.mark.parametrize(("rate", "up", "down", "limit"), [(0.1, 5, 2, 12), (0.3, 2, 1, 5), (0.6, 1, 3, 4)])

@@ -12,7 +12,7 @@ import pytest
 
 from coherence.guard import Guard, Notice, current_patch, measuring
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Ending
+from coherence.guard.happenings import Dropped, Ending
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
 
 
@@ -88,7 +88,7 @@ def test_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path) -> None
 
 
 def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) -> None:
-    for level, ends in ((2, "confirmed"), (3, "restored")):
+    for level, ends in ((2, "confirmed"), (3, "dropped")):
         memory = Memory()
         agent = failing(lambda now: {1: 0.7, 2: 1.0, 3: 0.0}[now], memory)
         strategy = Proposes({"level": level})
@@ -110,7 +110,7 @@ def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) 
             history = guard.history("a", 1000)
         assert ("confirmed" in kinds(history)) == (ends == "confirmed")
         if level == 3:
-            final = [past.decision for past in history if isinstance(past.decision, Ending) and not past.decision.pause]
+            final = [past.decision for past in history if isinstance(past.decision, Dropped)]
             assert final[0].metric in ("success", "failure_run")
             assert final[0].evidence is not None
             assert final[0].limit is not None
@@ -136,10 +136,13 @@ def test_a_total_failure_is_rolled_back_within_five_patched_calls(path: Path, mo
         assert memory.applied == [{"level": 3}]
         assert memory.config == {"level": 1}
         assert 1 <= len(served) <= 5
-        ending = first(guard.history("a"), "ending")
-        assert isinstance(ending, Ending)
-        assert not ending.pause
-        assert ending.metric in ("success", "failure_run")
+        held, dropped = first(guard.history("a"), "ending"), first(guard.history("a"), "dropped")
+        assert isinstance(held, Ending)
+        assert isinstance(dropped, Dropped)
+        assert (held.pause, held.why) == (True, f"held: {dropped.why}")  # until unpatched calls have succeeded
+        assert dropped.metric in ("success", "failure_run")
+        beside = [trace for trace in guard.traces("a", 500) if trace.seq > served[-1].seq]
+        assert beside[0].success
 
 
 @pytest.mark.parametrize("returns", [None, False, 0, Boom("adapter"), SystemExit(1)])

@@ -22,13 +22,15 @@ def recent(pattern: str, window: int = 500) -> Recent:
         ("", 5, ""),
         ("+++", 0, "+++"),
         ("++-+-", 0, "++-+-"),  # no burst: failures count like everything else
-        ("++++-----", 5, "+++"),  # the last success before the burst goes with it
-        ("++-+--+---", 5, "++-"),  # five failures back, then to the success before them
-        ("++-------", 5, "+"),  # failures right before them are of the same burst
-        ("-----", 5, ""),
-        ("++--", 5, "++"),  # fewer failures than asked for: back to the first of them
+        ("+" * 25 + "-----", 5, "+" * 24),  # the last success before the burst goes with it
+        ("+" * 24 + "-----", 5, "+" * 24 + "-----"),  # 23 are less than 4 * 6: the burst may be all there is
+        ("+" * 32 + "-+--+---", 5, "+" * 32 + "-"),  # five failures back, then to the success before them
+        ("+" * 40 + "-------", 5, "+" * 39),  # failures right before them are of the same burst
+        ("-----", 5, "-----"),
+        ("+" * 8 + "--", 5, "+" * 8),  # fewer failures than asked for: back to the first of them
         ("+++", 2, "+++"),  # none at all
-        ("++-+", 1, "+"),
+        ("+" * 13 + "-+", 1, "+" * 12),
+        ("++-+", 1, "++-+"),
     ],
 )
 def test_the_burst_that_triggered_is_left_out(pattern: str, failures: int, kept: str) -> None:
@@ -54,7 +56,7 @@ def test_the_window_keeps_the_newest() -> None:
     calls = recent("-" * 7 + "+" * 8, window=10)
     assert len(calls.newest) == 10
     assert (calls.freeze().calls, calls.freeze().successes) == (10, 8)
-    assert calls.freeze(2).calls == 0  # the two failures are the oldest calls kept
+    assert calls.freeze(2).calls == 10  # the two failures are the oldest calls kept
 
 
 def test_values_are_summed_up() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from coherence.guard.baseline import CallOutcome, Recent
+from coherence.guard.classic import Metrics
+from coherence.guard.stages import OnTrial
 from coherence.guard.verdict import Trial
 
 BENCH = Path(__file__).parent.parent / "bench"
@@ -46,15 +48,13 @@ def test_a_guard_decides_what_the_statistics_alone_decide_on_its_traces(lives: M
         recent = Recent()
         for outcome in outcomes[: -lived.calls]:
             recent.take(outcome)
-        trial = Trial.begin(recent.freeze(importlib.import_module("guard_life").BURST))
+        begun = Trial.begin(recent.freeze(importlib.import_module("guard_life").BURST))
+        trial = OnTrial(1, {}, {}, "sequential", 0.2, 10, True, "", begun, Metrics())
         for trace, outcome in zip(traces[-lived.calls :], outcomes[-lived.calls :], strict=True):
-            assert trial.verdict.kind == "keep_looking"
-            if trace.patched:
-                trial.take(outcome)
-            else:
-                trial.compare(outcome)
-        assert trial.verdict.kind == ("roll_back" if lived.how == "rolled back" else "promote")
-        assert trial.calls == lived.patched
+            assert trial.verdict().kind == "keep_looking"
+            trial.take(outcome, trace.patched)
+        assert trial.verdict().kind == ("roll_back" if lived.how == "rolled back" else "promote")
+        assert trial.trial.calls == lived.patched
 
 
 def test_what_costs_is_measured_and_a_steep_harm_is_rolled_back(lives: ModuleType) -> None:

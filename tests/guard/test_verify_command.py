@@ -15,7 +15,7 @@ from guard.trails import Row, at, trail, written
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("verify")
-    rows = trail(folder, Memory(), lambda level: 0.9 if level == 1 else 0.3, calls=400)
+    rows = trail(folder, Memory(), lambda level: 0.9 if level == 1 else 0.7, canary_share=0.5, canary_slice=30)
     (folder / "good.jsonl").write_bytes(written(rows).getvalue())
     place = at(rows, "ending", pause=False)
     bad: list[Row] = [*rows[:place], rows[place] | {"evidence": 1e6}, *rows[place + 1 :]]

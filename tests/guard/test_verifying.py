@@ -21,6 +21,11 @@ def worse(level: int) -> float:
     return 0.9 if level == 1 else 0.3
 
 
+def bad(level: int) -> float:
+    """A rate that takes more than the first slice to be found: what is found in it is given up while held."""
+    return 0.9 if level == 1 else 0.7
+
+
 @pytest.fixture(scope="module")
 def classic(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     return trail(tmp_path_factory.mktemp("classic"), Memory(), worse, policy="classic")
@@ -28,7 +33,7 @@ def classic(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def sequential(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    return trail(tmp_path_factory.mktemp("sequential"), Memory(), worse)
+    return trail(tmp_path_factory.mktemp("sequential"), Memory(), bad, canary_share=0.5, canary_slice=30)
 
 
 @pytest.fixture(scope="module")
