@@ -14,7 +14,7 @@ baseline of 200 calls after 44 (181)."""
 
 
 APART = 4
-"""A burst is left out of a baseline if so many times its calls lie before it; else it may be all there is, and usual."""
+"""A burst is left out of a baseline if so many times its calls lie before it; else it may be all there is."""
 
 
 class CallOutcome(msgspec.Struct, frozen=True):

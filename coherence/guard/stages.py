@@ -23,12 +23,12 @@ FIRST_CALLS = 5
 """A patch serves so many calls in a row at first, whatever their hash: they show one that breaks everything."""
 
 VOUCHERS = 10
-"""So many unpatched calls tell, after a patch was accepted, whether the baseline still holds. A patch that was worse than
-it before that is held: it serves no call until they have told."""
+"""So many unpatched calls tell, after a patch was accepted, whether the baseline still holds. A patch that was worse
+than it before that is held: it serves no call until they have told."""
 
 VOUCHED = 0.5
-"""It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes on
-when a patch is accepted would end most trials at once, however harmless the patch is."""
+"""It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes
+on when a patch is accepted would end most trials at once, however harmless the patch is."""
 
 
 class OnTrial(msgspec.Struct):
@@ -56,7 +56,7 @@ class OnTrial(msgspec.Struct):
 
     @property
     def held(self) -> bool:
-        """Whether it serves no call, for it was worse than a baseline of which it is not known whether it still holds."""
+        """Whether it serves no call: it was worse than a baseline that may hold no longer."""
         return self.policy == "sequential" and self.vouchers is not None and self.trial.verdict.kind == "roll_back"
 
     def serves(self, phase: Phase, call_id: str) -> bool:

@@ -79,8 +79,9 @@ class Trial(msgspec.Struct):
       failure, k in a row have :math:`\prod_{i<k} (f + 1 + i) / (n + 1 + i)` for f failures of n calls;
     - with a baseline of fewer than 10 calls, 10 failures from the first call on.
 
-    It promotes when each metric of the baseline is shown to be no worse than by its margin, when patched calls are shown
-    to succeed more often than unpatched ones of the same time and nothing else looks worse, or after ``most_calls``.
+    It promotes when each metric of the baseline is shown to be no worse than by its margin, when patched calls are
+    shown to succeed more often than unpatched ones of the same time and nothing else looks worse, or after
+    ``most_calls``.
     What the runs do not use of alpha is shared by the metrics that the baseline knows, so all tests together roll back
     a patch with a probability of at most alpha if its calls are like the baseline's, or better, and independent of
     each other. Where unpatched calls go on, patched ones are

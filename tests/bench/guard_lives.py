@@ -25,8 +25,6 @@ from showing import row, say
 from coherence.guard.happenings import Policy
 
 LIVES = 1000
-SHARES = (0.2, 0.5)
-"""With which harmful patches are tried."""
 LONG = 10_000
 """Calls of a steady life."""
 
@@ -79,7 +77,7 @@ def decays(seed: int, good: float, bad: float | None, *, lives: int = LIVES, cal
         for _ in range(calls):
             life.call(healthy)
         early, host.decays, delay = early + host.decays, 0, 0
-        while not host.decays:
+        while not host.decays and delay < LONG:  # an alert may have come right before: it is told once
             life.call(healthy._replace(success=bad or 0.0), success=delay % 2 == 0 if bad is None else None)
             delay += 1
         delays.append(delay)
@@ -141,6 +139,12 @@ def late(found: Sequence[Lived], part: float) -> int:
     return sorted(lived.patched if lived.how == "rolled back" else 301 for lived in found)[int(part * len(found))]
 
 
+def middle(found: Sequence[Lived]) -> str:
+    """Return the calls to the end of trials, the unpatched ones included: median and 90th percentile."""
+    calls = sorted(lived.calls for lived in found)
+    return f"{calls[len(calls) // 2]}, {calls[9 * len(calls) // 10]}"
+
+
 def rate(found: Sequence[Lived]) -> float:
     """Return the share that was rolled back, in percent."""
     return 100.0 * sum(lived.how == "rolled back" for lived in found) / len(found)
@@ -190,21 +194,18 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lives", type=int, default=LIVES, help="of each line of harmless patches")
     lives = parser.parse_args(arguments).lives
-    few, long = max(lives // 5, 1), max(lives // 50, 1)
+    few, long = max(lives // 2, 1), max(lives // 50, 1)
     kinds: tuple[Canary, ...] = ("hash", "slices")
-    ways = [(canary, share) for canary in kinds for share in SHARES]
     with ProcessPoolExecutor() as pool:
         harmless = {at: pool.submit(trials, 1, at, lives=lives) for at in BASELINES}
-        sliced = pool.submit(trials, 2, 0.9, lives=few, canary="slices")
+        sliced = {at: pool.submit(trials, 2, at, lives=few, canary="slices") for at in BASELINES}
         classic = {at: pool.submit(trials, 3, at, lives=few, policy="classic") for at in BASELINES}
-        harmful = {way: pool.submit(trials, 4, 0.9, fewer, lives=few, canary=way[0], share=way[1]) for way in ways}
+        harmful = {way: pool.submit(trials, 4, 0.9, fewer, lives=few, canary=way) for way in kinds}
         failing = {
-            (way, at): pool.submit(trials, 6, at, none, lives=few // 2 or 1, canary=way[0], share=way[1])
-            for way in ways
-            for at in (0.6, 0.9)
+            (way, at): pool.submit(trials, 6, at, none, lives=few, canary=way) for way in kinds for at in (0.6, 0.9)
         }
         others = {
-            name: pool.submit(trials, 7, 0.9, change, lives=few, share=SHARES[0], all_metrics=True, sigma=sigma)
+            name: pool.submit(trials, 7, 0.9, change, lives=few, all_metrics=True, sigma=sigma)
             for name, change, sigma in HARMS
         }
         decayed = {name: pool.submit(decays, 10, good, bad, lives=few) for name, good, bad in DECAYS}
@@ -215,19 +216,21 @@ def main(arguments: Sequence[str] = ()) -> None:
         for at, future in harmless.items():
             row(f"harmless patches rolled back, {at}", rate(future.result()), 5, " %")
             say("  " + shares(future.result()), "", "")
-        row("harmless patches rolled back, 0.9, by slices", rate(sliced.result()), 5, " %")
-        say("  " + shares(sliced.result()), "", "")
+        for at, future in sliced.items():
+            row(f"harmless patches rolled back, {at}, by slices", rate(future.result()), 5, " %")
+            say("  " + shares(future.result()), "", "")
         for at, future in classic.items():
             say(f"  the same by the classic policy, {at}", f"{rate(future.result()):.1f} %", "")
-        for (canary, share), future in harmful.items():
+        for canary, future in harmful.items():
             found = future.result()
-            row(f"15 points less from 0.9, {canary}, {share}: patched calls, median", late(found, 0.5), 60, "")
+            row(f"15 points less from 0.9, {canary}: patched calls, median", late(found, 0.5), 60, "")
             row("  90 % within", late(found, 0.9), 150, "")
-        for ((canary, share), at), future in failing.items():
+            say("  all calls, median and 90 %", middle(found), "")
+        for (canary, at), future in failing.items():
             found = future.result()
             within = 100.0 * sum(lived.patched <= 5 for lived in found) / len(found)
-            row(f"total failure from {at}, {canary}, {share}: within 5", within, 95, " %", least=True)
-            say(f"  median {late(found, 0.5)}, 90 % within {late(found, 0.9)}", "", "")
+            row(f"total failure from {at}, {canary}: within 5", within, 95, " %", least=True)
+            say(f"  median {late(found, 0.5)}, 90 % within {late(found, 0.9)}; all calls", middle(found), "")
         for name, future in others.items():
             told = f"{late(future.result(), 0.5)}, {late(future.result(), 0.9)}"
             say(f"{name}: patched calls, median and 90 %", told, "")

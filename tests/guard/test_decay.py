@@ -60,7 +60,7 @@ def test_each_metric_is_watched(worse: CallOutcome, metric: str) -> None:
     assert metric in alerts[0].why
     assert not any(watch.take(worse) for _ in range(1_000))  # told once
     assert not any(watch.take(GOOD) for _ in range(100))
-    assert watch.worse == ()
+    assert not watch.worse
     again = 1
     while not watch.take(worse):  # told again after a recovery
         again += 1

@@ -21,7 +21,7 @@ from guard.trails import Both
 
 def on_trial(successes: int, calls: int, *, both: bool = True, policy: Policy = "sequential") -> OnTrial:
     trial = Trial.begin(Baseline(calls, successes))
-    return OnTrial(1, {}, {}, policy, 0.2, 10, both, "", trial, Metrics(calls, successes / max(calls, 1), 0.0))
+    return OnTrial(1, {}, {}, policy, 0.2, 10, both, "", trial, Metrics())
 
 
 def play(trial: OnTrial, pattern: str, *, patched: bool) -> str:
