@@ -74,7 +74,7 @@ with (
         except (ConnectionError, TimeoutError):
             continue
     for past in guard.history("support", limit=1000):
-        if past.why and past.why != "slice":  # a patch on trial serves half of the calls, in slices of ten
+        if past.why:
             print(f"entry {past.seq} of the trail: {past.kind}, {past.why}")
     print("in force:", settings["support"])
 

@@ -20,6 +20,7 @@ from coherence.cli.guard_words import changes, patch_in_words
 from coherence.cli.guard_work import known_agent
 from coherence.cli.target import opened, split_target
 from coherence.guard.bounds import merged
+from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.guard import Guard
 from coherence.guard.happenings import RestoreFailed
 from coherence.guard.ledger import PatchRecord, ledger
@@ -31,8 +32,6 @@ from coherence.store.store import Store
 
 LOOK_S = 0.1
 """How often it is looked whether somebody has done it."""
-
-METHODS = ("get_config", "apply_config", "rollback_config")
 
 
 def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapter: str | None, yes: bool) -> int:
@@ -180,11 +179,12 @@ def load_adapter(name: str) -> Any:
             found = found()
     except (Exception, SystemExit) as error:  # a stranger's module
         raise click.BadParameter(one_line(f"{name}: {describe(error)}"), param_hint="--adapter") from error
-    if not _is_adapter(found):
-        missing = next(method for method in METHODS if not callable(getattr(found, method, None)))
-        raise click.BadParameter(f"{name}: a {type(found).__name__} has no method {missing}", param_hint="--adapter")
+    try:
+        check_methods(name, found, ADAPTER)
+    except TypeError as error:
+        raise click.BadParameter(one_line(str(error)), param_hint="--adapter") from error
     return found
 
 
 def _is_adapter(value: object) -> bool:
-    return all(callable(getattr(value, method, None)) for method in METHODS)
+    return all(callable(getattr(value, method, None)) for method in ADAPTER)

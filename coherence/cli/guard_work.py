@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,11 +16,10 @@ from coherence.cli.guard_tables import print_agent, print_agents, print_history,
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import NAMED, opened, split_target
 from coherence.guard.exporting import export_trail
-from coherence.guard.happenings import Ending, Restored, Resuming, Serving
-from coherence.guard.ledger import ledger
-from coherence.guard.traces import Past, read_decisions
+from coherence.guard.ledger import ledger, read_history
+from coherence.guard.traces import read_decisions
 from coherence.plain import MAX_NAME, clean
-from coherence.records import one_line
+from coherence.records import number_of, one_line
 from coherence.store.store import Store
 
 
@@ -56,34 +54,13 @@ def show_history(agent: str, *, store: Path | None, limit: int, slices: bool, as
     """Print the newest decisions on an agent's patches, oldest first."""
     with opened(split_target(None, store)[0]) as kept:
         agent = known_agent(kept, agent)
-        past = read_decisions(kept, agent, -1)
-    found = (past if slices else without_slices(past))[-limit:]
+        found = read_history(kept, agent, limit, slices=slices)
     if as_json:
         print_json(msgspec.to_builtins(found))
     elif found:
         print_history(found)
     else:
         sys.stdout.write("no decisions\n")
-
-
-def without_slices(past: list[Past]) -> list[Past]:
-    """Leave out that a patch on trial comes into force and goes again, slice by slice."""
-    found: list[Past] = []
-    pausing = resuming = False
-    for one in past:
-        step = one.decision
-        if isinstance(step, Ending) and step.pause:
-            pausing = True
-        elif pausing and isinstance(step, Restored):
-            pausing = False
-        elif isinstance(step, Resuming):
-            resuming = True
-        elif resuming and isinstance(step, Serving):
-            resuming = False
-        else:
-            resuming = False
-            found.append(one)
-    return found
 
 
 def show_patches(agent: str, number: int | None, *, store: Path | None, as_json: bool) -> None:
@@ -110,8 +87,13 @@ def export_to(agent: str, file: Path | None, store: Path | None) -> None:
     with opened(path) as kept:
         agent = known_agent(kept, agent)
         if file is not None:
-            count = _export_whole(kept, agent, file)
-            click.echo(f"{count} entries: {file}", err=True)
+            try:
+                count = export_trail(kept, agent, file)
+            except FileExistsError as error:
+                raise click.UsageError(one_line(str(error))) from error
+            except (OSError, ValueError) as error:
+                raise click.UsageError(one_line(f"{file}: cannot be written: {error}")) from error
+            click.echo(one_line(f"{number_of(count, 'line')}: {file}"), err=True)
             return
         try:
             export_trail(kept, agent, sys.stdout.buffer)
@@ -120,24 +102,6 @@ def export_to(agent: str, file: Path | None, store: Path | None) -> None:
             raise
         except OSError as error:
             raise click.UsageError(f"standard output: cannot be written: {error.strerror or error}") from error
-
-
-def _export_whole(kept: Store, agent: str, file: Path) -> int:
-    """Write a new file whole or not at all; what stops it becomes a usage error."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        if os.path.lexists(file):
-            raise click.UsageError(f"{file} exists already; nothing was written, choose another name")
-        try:
-            with part.open("wb") as target:
-                count = export_trail(kept, agent, target)
-            os.replace(part, file)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"{file}: cannot be written: {error}") from error
-    return count
 
 
 def print_json(value: Any) -> None:

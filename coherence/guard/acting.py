@@ -16,7 +16,6 @@ from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
 from coherence.guard.happenings import (
     Accepted,
-    ApprovalWanted,
     Approved,
     Asked,
     Decision,
@@ -28,12 +27,11 @@ from coherence.guard.happenings import (
     RestoreFailed,
     Resuming,
     Retrying,
-    RollbackWanted,
     Serving,
-    kind_of,
 )
 from coherence.guard.patching import Patching
 from coherence.guard.proposing import Plan, outcome_of, outcome_of_approval
+from coherence.guard.telling import notice_of
 from coherence.guard.traces import newest_calls, newest_seqs
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
@@ -44,9 +42,6 @@ SHOWN_CALLS = 100
 
 PAUSE_S = 0.02
 """Pause between two looks at what another thread or process is doing."""
-
-_QUIET = (Asked, Declined, Resuming, Retrying, ApprovalWanted, RollbackWanted)
-"""Of these nobody is told: they come to nothing, or another entry follows."""
 
 _OUTSIDE = (Approved, Ending, Retrying, Resuming)
 """These need an adapter."""
@@ -159,13 +154,27 @@ class Actor:
                 step = self.due(view.agent, account, owner, failed=failed)
                 return None if step is None else (self._clock(), step)
 
-            step = view.write(decide)
+            step, notice = self._write(view, decide)
             failed = False
             if step is None:
                 return
-            self._follow(view, owner, step, found)
+            self._follow(view, owner, step, notice, found)
 
-    def _follow(self, view: View, owner: str, step: Decision | None, found: set[str]) -> None:
+    @staticmethod
+    def _write(
+        view: View, decide: Callable[[Account], tuple[float, Decision] | None]
+    ) -> tuple[Decision | None, Notice | None]:
+        """Write what is decided; return it, and what is told of it."""
+        told: list[Notice | None] = [None]
+
+        def deciding(account: Account) -> tuple[float, Decision] | None:
+            found = decide(account)
+            told[0] = None if found is None else notice_of(view.agent, account.patching, found[1])
+            return found
+
+        return view.write(deciding), told[0]
+
+    def _follow(self, view: View, owner: str, step: Decision | None, notice: Notice | None, found: set[str]) -> None:
         """Do what a claim says, and write what came of it, until nothing follows."""
         while step is not None:
             patching = view.account.patching
@@ -173,11 +182,11 @@ class Actor:
                 found.add("applied")
             elif isinstance(step, Restored | Dropped) and patching.phase == "idle":
                 found.add("rolled back")
-            self.tell(view, step)
+            self.tell(notice)
             result = self._do(view, owner, step)
-            step = None if result is None else self._result(view, owner, result)
+            step, notice = (None, None) if result is None else self._result(view, owner, result)
 
-    def _result(self, view: View, owner: str, result: Decision) -> Decision | None:
+    def _result(self, view: View, owner: str, result: Decision) -> tuple[Decision | None, Notice | None]:
         """Write what came of a claim, if the claim still is ours."""
 
         def decide(account: Account) -> tuple[float, Decision] | None:
@@ -187,7 +196,7 @@ class Actor:
             now_s = msgspec.structs.replace(account.clock).read(at)
             return at, account.patching.settled(result, now_s)
 
-        return view.write(decide)
+        return self._write(view, decide)
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:
         if isinstance(step, Asked):
@@ -249,29 +258,16 @@ class Actor:
             self._troubles.add("adapter", error)
             return RestoreFailed(why=f"the adapter failed: {type(error).__name__}")
 
-    def tell(self, view: View, step: Decision) -> None:
-        """Tell the notifier of a step that has been written."""
+    def tell(self, notice: Notice | None) -> None:
+        """Tell the notifier, if there is something to tell, of a step that has been written."""
         notifier = self.plan.notifier
-        if notifier is None or isinstance(step, _QUIET) or (isinstance(step, Ending) and step.pause):
+        if notifier is None or notice is None:
             return
-        patching = view.account.patching
-        if isinstance(step, RestoreFailed) and patching.attempts > 1:
-            return
-        if isinstance(step, Serving | Restored) and patching.phase in ("serving", "paused") and _sliced(view):
-            return
-        held = None if patching.holder is None else patching.holder.patch
-        patch = getattr(step, "patch", held)
         try:
-            notice = Notice(view.agent, kind_of(step), getattr(step, "why", ""), patch)
             tell: Any = getattr(notifier, "notify", notifier)
             tell(notice)
         except BaseException as error:
             self._troubles.add("notifier", error)
-
-
-def _sliced(view: View) -> bool:
-    trial = view.account.patching.trial
-    return trial is not None and (trial.applied > 1 or view.account.patching.phase == "paused")
 
 
 def _copy(value: dict[str, Any]) -> dict[str, Any]:

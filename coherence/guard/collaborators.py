@@ -9,6 +9,9 @@ import msgspec
 
 from coherence.guard.traces import Trace
 
+ADAPTER = ("get_config", "apply_config", "rollback_config")
+"""The methods of a :class:`ConfigAdapter`."""
+
 
 @runtime_checkable
 class ConfigAdapter(Protocol):
@@ -61,6 +64,7 @@ class Notice(msgspec.Struct, frozen=True):
     kind: str
     """As the trail names it: ``accepted``, ``serving``, ``ending``, ``restored``, ``confirmed``, ``decayed``, …"""
     why: str
+    """Of what was restored, why it was rolled back."""
     patch: dict[str, Any] | None = None
     """The patch that it is about."""
 
@@ -76,3 +80,10 @@ class Notifier(Protocol):
 
 Notify: TypeAlias = Notifier | Callable[[Notice], object]
 """A notifier, or a function of one notice."""
+
+
+def check_methods(name: str, given: object, needed: Sequence[str]) -> None:
+    """Raise TypeError that names the parameter unless what was given, if anything, has all methods."""
+    missing = next((method for method in needed if not callable(getattr(given, method, None))), None)
+    if given is not None and missing is not None:
+        raise TypeError(f"{name}: a {type(given).__name__} has no method {missing}")

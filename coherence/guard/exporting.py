@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Annotated, Any, get_args
 
 import msgspec
 from msgspec import Meta
 
 from coherence.errors import CoherenceError
+from coherence.given import check_name
 from coherence.guard.happenings import Accepted, Call, Decision
 from coherence.guard.traces import Past, Trace, newest_seq, read_trail
-from coherence.plain import check_number
+from coherence.plain import check_number, shown
 from coherence.store.store import Store
 
 PAGE = 200
@@ -29,7 +32,7 @@ class TrailError(CoherenceError, ValueError):
     """A file is not the trail of one agent. The message names the line, counted from 1."""
 
 
-def export_trail(store: Store, agent: str, file: IO[bytes]) -> int:
+def export_trail(store: Store, agent: str, file: str | Path | IO[bytes]) -> int:
     """Write an agent's calls and decisions in their order, one JSON object a line; return how many.
 
     A call has ``kind`` = ``call`` and the fields of :class:`~coherence.guard.traces.Trace`; a decision has its own kind
@@ -42,9 +45,23 @@ def export_trail(store: Store, agent: str, file: IO[bytes]) -> int:
         should not prune, or calls are missing in the middle.
     agent : str
         Whose trail it is.
-    file : file
-        Open for bytes.
+    file : path or file
+        A path of a new file, which is written whole or not at all; or a file that is open for bytes.
+
+    Raises
+    ------
+    TypeError
+        For a file of another kind.
+    FileExistsError, OSError
+        If the file is there already, or cannot be written.
+    StoreError
+        If the store cannot be read.
     """
+    agent = check_name("agent", agent)
+    if isinstance(file, str | Path):
+        return _export_whole(store, agent, Path(file))
+    if not callable(getattr(file, "writelines", None)):
+        raise TypeError(f"file must be a path or a binary file, not {shown(file)}")
     newest, after, written = newest_seq(store, agent), 0, 0
     while after < newest and (rows := exported_rows(store, agent, after=after, limit=PAGE)):
         after = rows[-1]["seq"]
@@ -52,6 +69,20 @@ def export_trail(store: Store, agent: str, file: IO[bytes]) -> int:
         file.writelines(_ENCODE(row) + b"\n" for row in rows)
         written += len(rows)
     return written
+
+
+def _export_whole(store: Store, agent: str, path: Path) -> int:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if os.path.lexists(path):
+        raise FileExistsError(f"{path} exists already; nothing was written, choose another name")
+    try:
+        with part.open("xb") as file:
+            count = export_trail(store, agent, file)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return count
 
 
 def exported_rows(store: Store, agent: str, *, after: int, limit: int) -> list[dict[str, Any]]:

@@ -7,16 +7,18 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, ParamSpec, Self, TypeVar, get_args
+from typing import IO, Any, NoReturn, ParamSpec, Self, TypeVar, get_args
 
 from coherence.config import disabled
 from coherence.given import check_name
 from coherence.guard.account import Account
 from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
-from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
+from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods
+from coherence.guard.exporting import export_trail
 from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.happenings import Decision, Policy
+from coherence.guard.ledger import read_history
 from coherence.guard.measuring import Measuring
 from coherence.guard.mirroring import Mirror, as_plain_files
 from coherence.guard.plain_files import PlainTraces
@@ -24,8 +26,9 @@ from coherence.guard.proposing import Plan
 from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
 from coherence.guard.runner import Durability, Out, Runner
 from coherence.guard.status import Status, status_of
+from coherence.guard.telling import notice_of
 from coherence.guard.temporary import open_store
-from coherence.guard.traces import Past, Trace, newest_calls, prune_calls, read_decisions
+from coherence.guard.traces import Past, Trace, newest_calls, prune_calls
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.guard.wrapping import wrapped
@@ -132,13 +135,8 @@ class Guard:
             raise ValueError(f"policy must be 'sequential' or 'classic', not {policy!r}")
         if durability not in get_args(Durability):
             raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
-        for name, given, needed in (
-            ("strategy", strategy, ("analyze",)),
-            ("config_adapter", config_adapter, ("get_config", "apply_config", "rollback_config")),
-        ):
-            missing = [method for method in needed if given is not None and not callable(getattr(given, method, None))]
-            if missing:
-                raise TypeError(f"{name} has no method {missing[0]}")
+        check_methods("strategy", strategy, ("analyze",))
+        check_methods("config_adapter", config_adapter, ADAPTER)
         if notifier is not None and not callable(getattr(notifier, "notify", notifier)):
             raise TypeError("notifier must be callable or have a method notify")
         if bounds is not None and not isinstance(bounds, Bounds):
@@ -212,7 +210,9 @@ class Guard:
         """
         return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn)
 
-    def wrap(self, *, agent: str, task: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    def wrap(
+        self, *, agent: str, task: str | None = None, call_id: Callable[..., str | None] | None = None
+    ) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Return a decorator for a function, a coroutine function, a generator or an async generator.
 
         The wrapped callable returns, yields and raises what the function does. Its arguments are recorded, what cannot
@@ -224,9 +224,14 @@ class Guard:
             Whose calls these are.
         task : str, optional
             What for; default: the function's name.
+        call_id : callable, optional
+            Takes the arguments of a call, returns what :meth:`run` takes as ``call_id``: a node of a graph that is
+            resumed with the same ones is served by the same configuration.
         """
         check_name("agent", agent)
-        return lambda fn: wrapped(self._runner, fn, agent, task)
+        if call_id is not None and not callable(call_id):
+            raise TypeError(f"call_id must be callable, not {shown(call_id)}: it takes the arguments of a call")
+        return lambda fn: wrapped(self._runner, fn, agent, task, call_id)
 
     def flush(self) -> None:
         """Write everything that was recorded; afterwards a kill of the process loses none of it.
@@ -244,24 +249,45 @@ class Guard:
 
     def status(self, agent: str) -> Status:
         """Return how an agent stands, other processes' calls included as far as they are written."""
-        view = self._runner.view(agent)
+        view = self._view(agent)
         view.refresh()
         with view.lock:
-            return status_of(agent, view.account, self._clock())
+            return status_of(view.agent, view.account, self._clock())
 
-    def history(self, agent: str, limit: int = 100) -> list[Past]:
-        """Return the newest decisions on an agent's patches, oldest first."""
-        view = self._runner.view(agent)
-        view.write(None)
-        assert self.store is not None
-        return read_decisions(self.store, agent, check_count("limit", limit))
+    def history(self, agent: str, limit: int = 100, *, slices: bool = False) -> list[Past]:
+        """Return the newest decisions on an agent's patches, oldest first.
+
+        ``slices`` tells whether switches between the slices of calls that a patch on trial serves are among them.
+        """
+        limit, slices = check_count("limit", limit), check_flag("slices", slices)
+        store, name = self._written(agent)
+        return read_history(store, name, limit, slices=slices)
 
     def traces(self, agent: str, limit: int = 100) -> list[Trace]:
         """Return the newest recorded calls of an agent, oldest first."""
-        view = self._runner.view(agent)
-        view.write(None)
+        limit = check_count("limit", limit)
+        store, name = self._written(agent)
+        return newest_calls(store, name, limit)
+
+    def export(self, agent: str, file: str | Path | IO[bytes]) -> int:
+        """Write an agent's calls and decisions as JSON lines, return how many; see :func:`export_trail`.
+
+        The path of a file must be a new one: FileExistsError is raised before anything is written over.
+        """
+        store, name = self._written(agent)
+        return export_trail(store, name, file)
+
+    def _view(self, agent: str) -> View:
+        """Return the account of an agent, by its name as calls are recorded under it."""
+        return self._runner.view(check_name("agent", agent))
+
+    def _written(self, agent: str) -> tuple[Store, str]:
+        """Write what waits of an agent; return the store, and the agent's name there."""
+        view = self._view(agent)
+        if view.waits:
+            view.write(None)
         assert self.store is not None
-        return newest_calls(self.store, agent, check_count("limit", limit))
+        return self.store, view.agent
 
     def prune(self, agent: str, keep: int = 100_000) -> int:
         """Remove the oldest calls but for the newest ``keep`` entries, return how many; counters and decisions stay.
@@ -269,10 +295,9 @@ class Guard:
         What is not in this guard's plain files yet stays as well.
         """
         keep = check_count("keep", keep)
-        self._runner.view(agent)
+        store, name = self._written(agent)
         self.flush()
-        assert self.store is not None
-        return prune_calls(self.store, agent, keep, None if self._mirror is None else self._mirror.copied(agent))
+        return prune_calls(store, name, keep, None if self._mirror is None else self._mirror.copied(name))
 
     def rollback(self, agent: str, why: str = "a person asked") -> bool:
         """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.
@@ -283,7 +308,7 @@ class Guard:
         """
         if self._actor is None:
             return False
-        view = self._runner.view(agent)
+        view = self._view(agent)
         asked = self._request(view, lambda account: wanted_rollback(account, why)) or view.account.patching.wish
         if asked is None:
             return False
@@ -298,7 +323,7 @@ class Guard:
         """
         if self._actor is None:
             return False
-        view = self._runner.view(agent)
+        view = self._view(agent)
         if self._request(view, lambda account: wanted_approval(account, why)) is None:
             return is_approved(view.account.patching)
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
@@ -308,14 +333,18 @@ class Guard:
         """Decline the patch of an agent that waits, return whether one waited; it is not proposed again soon."""
         if self._actor is None:
             return False
-        view = self._runner.view(agent)
+        view = self._view(agent)
         step = self._request(view, lambda account: refusal(account, why))
         if step is not None:
-            self._actor.tell(view, step)
+            self._actor.tell(notice_of(view.agent, view.account.patching, step))
         return step is not None
 
     def _request(self, view: View, request: Callable[[Account], R | None]) -> R | None:
         """Write what a person asks for, if there is something to ask for."""
+        view.refresh()
+        with view.lock:
+            if request(view.account) is None:
+                return None
 
         def decide(account: Account) -> tuple[float, R] | None:
             step = request(account)

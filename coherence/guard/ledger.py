@@ -23,11 +23,14 @@ from coherence.guard.happenings import (
     Refused,
     Restored,
     RestoreFailed,
+    Resuming,
+    Retrying,
     RollbackWanted,
     Serving,
     Withheld,
 )
-from coherence.guard.traces import Past
+from coherence.guard.traces import Past, read_decisions
+from coherence.store.store import Store
 
 Outcome: TypeAlias = Literal[
     "waiting",
@@ -126,6 +129,39 @@ def ledger(decisions: Iterable[Past]) -> list[PatchRecord]:
     for past in decisions:
         reading.take(past, past.decision)
     return reading.records
+
+
+def read_history(store: Store, agent: str, limit: int, *, slices: bool) -> list[Past]:
+    """Return the newest decisions on an agent's patches, oldest first; switches between slices only if asked for."""
+    if slices:
+        return read_decisions(store, agent, limit)
+    found = without_slices(read_decisions(store, agent, -1))
+    return found[max(len(found) - limit, 0) :]
+
+
+def without_slices(decisions: Iterable[Past]) -> list[Past]:
+    """Leave out that a patch on trial goes and comes into force again, slice by slice, unless something fails then.
+
+    Examples
+    --------
+    >>> pause = Ending(owner="p1", pause=True, why="slice")
+    >>> trail = [Serving(), pause, Restored(), Resuming(owner="p1"), Serving(), pause, RestoreFailed(why="disk full")]
+    >>> [past.kind for past in without_slices(Past(seq, 0.0, step) for seq, step in enumerate(trail, 1))]
+    ['serving', 'restore_failed']
+    """
+    found: list[Past] = []
+    result: type[Decision] | None = None
+    for past in decisions:
+        step = past.decision
+        if isinstance(step, Resuming) or (isinstance(step, Ending) and step.pause):
+            result = Serving if isinstance(step, Resuming) else Restored
+        elif result is not None and isinstance(step, result):
+            result = None
+        else:
+            if isinstance(step, Ending | NotApplied | RestoreFailed | Retrying):
+                result = None
+            found.append(past)
+    return found
 
 
 class _Reading:

@@ -75,6 +75,8 @@ class Patching(msgspec.Struct):
     """Steady time of the next attempt, seconds."""
     pauses: bool = False
     """Whether the trial goes on after the restore."""
+    ending: str = ""
+    """Why the patch whose restore was begun last is rolled back; empty for a pause."""
     failures: int = 0
     """Failures that called for the patch that is being asked for."""
     before: Baseline = Baseline()
@@ -139,7 +141,7 @@ class Patching(msgspec.Struct):
                 self.trial.applied, self.trial.both = self.trial.applied + 1, False
         elif isinstance(step, Ending | Retrying):
             if isinstance(step, Ending):
-                self.attempts, self.pauses = 0, step.pause
+                self.attempts, self.pauses, self.ending = 0, step.pause, "" if step.pause else step.why
             self._claim("restoring", step.owner, now_s)
             self.epoch += 1
         elif isinstance(step, RestoreFailed):

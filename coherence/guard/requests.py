@@ -124,7 +124,7 @@ def _request(
 ) -> bool:
     if not isinstance(store, Store):
         raise TypeError(f"store must be a Store, not {shown(store)}")
-    check_name("agent", agent)
+    agent = check_name("agent", agent)
     checked_why(why)
     with store.transaction() as transaction:
         account = read_account(transaction, agent)

@@ -27,7 +27,7 @@ from coherence.guard.traces import Entry
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.guard.views import Views
-from coherence.plain import shown
+from coherence.plain import check_text, shown
 from coherence.store.store import Store
 
 T = TypeVar("T")
@@ -124,12 +124,14 @@ class Runner:
         self._take_left()
         return self._views.of(agent)
 
-    def start(self, agent: str, task: str, arguments: Any = None, call_id: str | None = None) -> Started:
+    def start(
+        self, agent: str, task: str, arguments: Any = None, call_id: str | Callable[[], str | None] | None = None
+    ) -> Started:
         """Begin a call; for :meth:`run` and :meth:`wrap`."""
         started = Started(check_name("agent", agent), task if isinstance(task, str) else shown(task), arguments)
         if self._store is not None:
             try:
-                self._look(started, call_id)
+                self._look(started, self._drawn_by(call_id) if callable(call_id) else call_id)
             except Exception as error:
                 self._troubles.add("start", error)
         started.begin(self._measuring.monitor)
@@ -196,6 +198,15 @@ class Runner:
                 break
         for started, duration_s, error in found:
             self.record(started, duration_s=duration_s, error=error, wait=False)
+
+    def _drawn_by(self, call_id: Callable[[], str | None]) -> str | None:
+        """Return what a host makes of the arguments of a call; None = a new id."""
+        try:
+            found = call_id()
+            return None if found is None else check_text("call_id", found)
+        except Exception as error:
+            self._troubles.add("call_id", error)
+            return None
 
     def _look(self, started: Started, call_id: str | None) -> None:
         """Note which configuration serves a call that begins."""

@@ -189,6 +189,8 @@ def prune_calls(store: Store, agent: str, keep: int, until: int | None = None) -
 
     Entries after number ``until`` stay in any case.
     """
+    if not newest_seq(store, agent):
+        return 0
     with store.transaction() as transaction:
         at = head(transaction, agent)
         last = min(at.seq - keep, at.kept, at.seq if until is None else until)

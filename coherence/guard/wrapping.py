@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def wrapped(runner: Runner, fn: F, agent: str, task: str | None) -> F:
+def wrapped(runner: Runner, fn: F, agent: str, task: str | None, call_id: Callable[..., str | None] | None = None) -> F:
     """Return a callable of the same kind that records each call of ``fn``."""
     if isinstance(fn, staticmethod | classmethod):  # in a class body, above which the decorator stands
-        return type(fn)(wrapped(runner, fn.__func__, agent, task))
+        return type(fn)(wrapped(runner, fn.__func__, agent, task, call_id))
     if not callable(fn):
         raise TypeError(f"wrap takes a callable, not {type(fn).__name__}")
     name = task if task is not None else str(getattr(fn, "__qualname__", type(fn).__name__))
     method = getattr(type(fn), "__call__", None)  # noqa: B004 - its kind, not whether it is one
 
     def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Started:
-        return runner.start(agent, name, {"args": tagged(args), "kwargs": tagged(kwargs)})
+        drawn = None if call_id is None else lambda: call_id(*args, **kwargs)
+        return runner.start(agent, name, {"args": tagged(args), "kwargs": tagged(kwargs)}, drawn)
 
     if inspect.isasyncgenfunction(fn) or inspect.isasyncgenfunction(method):
 

@@ -112,7 +112,7 @@ def decisions(seed: int, calls: int, back_at: int | None, canary: Canary = "hash
         for number in range(calls):
             host.wall_s += 59.0 + 7200.0 * ((number % 100 == 0) - (number == back_at))
             life.call(good, patched=bad if number < calls // 3 else good)
-        past = guard.history(OFTEN, 10_000)
+        past = guard.history(OFTEN, 10_000, slices=True)
     return [(each.seq, {**msgspec.to_builtins(each.decision), "owner": ""}) for each in past]
 
 

@@ -106,8 +106,13 @@ def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) 
             outs = list(call(guard, agent, 800))
             assert memory.config == {"level": 2 if ends == "confirmed" else 1}
             assert [notice.kind for notice in notices][-1] == ends
+            assert {notice.patch["level"] for notice in notices if notice.patch is not None} == {level}
+            told = notices[-1]
+            assert told.patch == {"level": level}
+            if ends == "restored":
+                assert told.why == notices[-2].why.strip() != "" and notices[-2].kind == "ending"
             assert guard.errors == {}
-            history = guard.history("a", 1000)
+            history = guard.history("a", 1000, slices=True)
         assert ("confirmed" in kinds(history)) == (ends == "confirmed")
         if level == 3:
             final = [past.decision for past in history if isinstance(past.decision, Dropped)]
@@ -202,7 +207,7 @@ def test_a_restore_that_fails_is_tried_again_later_and_told_once(path: Path) -> 
     ) as guard:
         list(call(guard, agent, 150))
         assert memory.config == {"level": 1}
-        history = kinds(guard.history("a", 1000))
+        history = kinds(guard.history("a", 1000, slices=True))
         assert guard.errors == {"adapter: OSError": 3}
     assert history.count("restore_failed") == 3
     assert [notice.kind for notice in notices].count("restore_failed") == 1
@@ -264,7 +269,7 @@ def test_a_clock_that_is_set_back_two_hours_changes_nothing(tmp_path: Path, monk
             guard.flush()
             clock.now_s -= back
             list(call(guard, agent, 600))
-            histories.append([(past.seq, kinds([past])[0]) for past in guard.history("a", 1000)])
+            histories.append([(past.seq, kinds([past])[0]) for past in guard.history("a", 1000, slices=True)])
     assert histories[0] == histories[1]
     assert "restored" in [kind for _, kind in histories[0]]
 

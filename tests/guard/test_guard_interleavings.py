@@ -67,7 +67,7 @@ def test_whatever_happens_processes_agree_and_nothing_is_lost_or_done_twice(step
         settle(world, guards[0])
         for guard in guards:
             agrees(guard)
-        check_history(guards[0].history("a", 10_000))
+        check_history(guards[0].history("a", 10_000, slices=True))
         for guard in guards:
             guard.close()
 
@@ -128,7 +128,7 @@ def test_threads_and_guards_that_all_act_at_once(tmp_path: Path, seed: int, monk
     assert errors == []
     with by_hand(world):
         settle(world, guards[0])
-    history = guards[0].history("a", 100_000)
+    history = guards[0].history("a", 100_000, slices=True)
     for guard in guards:
         agrees(guard)
         assert guard.errors == {}

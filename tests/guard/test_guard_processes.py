@@ -97,7 +97,7 @@ def test_processes_count_all_calls_and_share_one_patch(tmp_path: Path, calls: in
         assert worker.returncode == 0
         assert json.loads(told) == {}
     with Guard(store=tmp_path / "guard.db") as guard:
-        status, history = guard.status("a"), guard.history("a", 10_000)
+        status, history = guard.status("a"), guard.history("a", 10_000, slices=True)
         assert guard.store is not None
         shared = read_account(guard.store, "a")
         with guard.store.transaction() as transaction:  # the trail alone gives what the processes agreed on

@@ -55,7 +55,7 @@ def test_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, re
             run(guard, agent)
             bad += 1
         assert bad <= 15
-        decayed = first(guard.history("a", 1000), "decayed")
+        decayed = first(guard.history("a", 1000, slices=True), "decayed")
         assert isinstance(decayed, Decayed)
         assert (decayed.metric, decayed.returns) == ("success", returns)
         assert memory.config == {"level": 1 if returns else 2}
@@ -157,7 +157,7 @@ def test_many_threads_lose_no_call(tmp_path: Path) -> None:
             list(pool.map(lambda _: run(guard, agent), range(2000)))
         assert guard.status("a").calls == 2000
         assert guard.errors == {}
-        history = kinds(guard.history("a", 10_000))
+        history = kinds(guard.history("a", 10_000, slices=True))
         assert len(memory.applied) == history.count("accepted") + history.count("resuming")
 
 
@@ -188,10 +188,10 @@ def test_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -
     with Guard(store=tmp_path / "guard.db", strategy=Proposes(None)) as guard:
         for _ in range(350):
             run(guard, failing(lambda level: 0.0, Memory()))
-        history = guard.history("a", 1000)
+        history = guard.history("a", 1000, slices=True)
         assert guard.prune("a", keep=100) > 200
         assert len(guard.traces("a", 1000)) <= 100
-        assert guard.history("a", 1000) == history
+        assert guard.history("a", 1000, slices=True) == history
     with Guard(store=tmp_path / "guard.db") as guard:
         assert guard.status("a").calls == 350
         assert guard.prune("a") == 0

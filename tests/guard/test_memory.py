@@ -67,13 +67,13 @@ def test_a_patch_that_was_given_up_is_declined_until_its_rest_is_over(tmp_path: 
             assert guard.rollback("a")
         call(guard, 10 if ends == "a verdict" else 0, fails=True)
         call(guard, 1 if ends == "a verdict" else 0, fails=False)  # without the patch
-        history = kinds(guard.history("a", 1000))
+        history = kinds(guard.history("a", 1000, slices=True))
         assert history.count("accepted") == 1
         assert ("restored" in history) == (ends != "not applied")
     with Guard(**wanted(tmp_path / "guard.db", config, clock=clock)) as guard:  # what is remembered is in the store
         before = len(config.applied)
         call(guard, 10, fails=True)
-        last = [past.decision for past in guard.history("a", 1000)][-1]
+        last = [past.decision for past in guard.history("a", 1000, slices=True)][-1]
         assert isinstance(last, Declined)
         assert last.why.startswith("the same patch was given up once at entry ")
         assert last.why.endswith(": not tried again for 168 h")  # 7 x 24, a few seconds ago
@@ -110,9 +110,9 @@ def test_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it
         call(guard, 400, fails=False)
         assert (guard.status("a").phase, guard.status("a").patch) == ("idle", {"level": 2})
         call(guard, 4, fails=True)
-        decisions = [past.decision for past in guard.history("a", 1000)]
+        decisions = [past.decision for past in guard.history("a", 1000, slices=True)]
         assert Declined(why="the patch is in force already") in decisions
-        assert kinds(guard.history("a", 1000)).count("accepted") == 1
+        assert kinds(guard.history("a", 1000, slices=True)).count("accepted") == 1
 
 
 def test_a_patch_with_a_number_that_cannot_be_kept_is_declined(tmp_path: Path) -> None:

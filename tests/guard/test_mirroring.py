@@ -125,7 +125,7 @@ def lived(store: Path, files: PlainTraces | None) -> tuple[Any, Status, list[Any
         assert guard.store is not None
         account = msgspec.to_builtins(read_account(guard.store, "a"))
         account["patching"].pop("owner")  # a name drawn at random
-        decisions = [msgspec.to_builtins(past) for past in guard.history("a", 1000)]
+        decisions = [msgspec.to_builtins(past) for past in guard.history("a", 1000, slices=True)]
         for past in decisions:
             past["decision"].pop("owner", None)
         return account, guard.status("a"), decisions

@@ -71,7 +71,7 @@ def test_an_approved_patch_is_judged_like_any_other(path: Path) -> None:
         guard.approve("a")
         call(guard, 60, fails=True)
         assert memory.config == {"level": 1}
-        assert "restored" in kinds(guard.history("a", 1000))
+        assert "restored" in kinds(guard.history("a", 1000, slices=True))
 
 
 def test_the_same_proposal_tells_nobody_again_and_a_newer_one_takes_its_place(path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_guard_without_an_adapter_leaves_restores_to_others(path: Path) -> Non
         call(guard, 2, fails=True)
     with Guard(**wanted(path, None, clock=Clock(1.0))) as watching:
         call(watching, 60, fails=True)  # the verdict is reached, and nobody here can restore
-        assert "restore_failed" not in kinds(watching.history("a", 1000))
+        assert "restore_failed" not in kinds(watching.history("a", 1000, slices=True))
     with Guard(**wanted(path, memory, bounds=BOUNDS, clock=Clock(1.0))) as guard:
         call(guard, 1)
         assert memory.config == {"level": 1}

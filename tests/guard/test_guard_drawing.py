@@ -1,0 +1,66 @@
+"""Wrapped calls that are drawn by their arguments: one id, one configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, current_patch
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from guard.helpers import BOUNDS, Boom, Memory, Proposes
+
+
+def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[str, int]]:
+    """Return which calls a patch served, by their argument, and what failed; each of 8 arguments comes 5 times."""
+    memory = Memory()
+    memory.serves_both = True  # type: ignore[attr-defined]
+    thresholds = AdaptiveThresholds({"a": Override(failures=2)})
+    with Guard(
+        store=folder / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
+        thresholds=thresholds, canary_share=0.5,
+    ) as guard:  # fmt: skip
+        served = []
+
+        @guard.wrap(agent="a", call_id=call_id)
+        def node(thread: int, *, fails: bool = False) -> None:
+            served.append((thread, current_patch() is not None))
+            if fails:
+                raise Boom("no")
+
+        for _ in range(2):
+            with pytest.raises(Boom):
+                node(0, fails=True)
+        for _ in range(5):
+            node(0)  # the first calls of a patch are its own, whatever their id
+        served.clear()
+        for number in range(40):
+            node(number % 8)
+        return served, guard.errors
+
+
+def test_calls_with_one_id_are_served_by_one_configuration(tmp_path: Path) -> None:
+    served, errors = drawn_by(tmp_path, lambda thread, fails=False: f"thread {thread}")
+    assert errors == {}
+    assert len(set(served)) == 8 and {patched for _, patched in served} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("call_id", "trouble"),
+    [
+        (lambda: "takes no argument", "call_id: TypeError"),
+        (lambda thread, fails=False: thread, "call_id: TypeError"),
+        (lambda thread, fails=False: None, ""),
+        (None, ""),
+    ],
+)
+def test_calls_without_an_id_get_one_each(tmp_path: Path, call_id: Any, trouble: str) -> None:
+    served, errors = drawn_by(tmp_path, call_id)
+    assert len(set(served)) > 8
+    assert errors == ({trouble: 47} if trouble else {})  # 2 that fail, the first 5, and 40
+
+
+def test_a_call_id_is_a_function(tmp_path: Path) -> None:
+    with Guard(store=tmp_path / "guard.db") as guard, pytest.raises(TypeError, match="call_id must be callable"):
+        guard.wrap(agent="a", call_id="thread 1")  # type: ignore[arg-type]

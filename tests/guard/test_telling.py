@@ -1,0 +1,77 @@
+"""What a notifier is told of each step: of which patch, and why."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, Notice
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from guard.helpers import BOUNDS, Clock, Memory
+from guard.trails import Both, Stuck, Varies, at, trail
+
+THRESHOLDS = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
+
+
+def told(folder: Path, memory: Memory, rate: float, **options: Any) -> list[Notice]:
+    """Return the notices of a life in which patch 1 is promoted and later ones succeed at a rate."""
+    notices: list[Notice] = []
+    seen: list[int] = []
+
+    def rate_of(level: int) -> float:
+        seen.append(level)
+        return (0.6, 1.0 if seen.count(2) < 400 else 0.9)[level - 1] if level < 3 else rate
+
+    rows = trail(
+        folder, memory, rate_of, calls=900, canary_share=0.5, thresholds=THRESHOLDS, notifier=notices.append, **options
+    )
+    assert at(rows, "confirmed") < at(rows, "accepted", patch={"level": 3})
+    return notices
+
+
+@pytest.mark.parametrize("memory", [Memory(), Stuck(), Both()], ids=["slices", "restore fails twice", "hash"])
+def test_each_notice_names_the_patch_that_it_is_about(tmp_path: Path, memory: Memory) -> None:
+    """While patch 1 is confirmed, patch 2 is rolled back: that is what is told, and why."""
+    notices = told(tmp_path, memory, 0.0)
+    start = next(place for place, one in enumerate(notices) if one.kind == "accepted" and one.patch == {"level": 3})
+    end = next(
+        place for place, one in enumerate(notices) if place > start and one.kind in ("restored", "dropped")
+    )  # fmt: skip
+    assert [one.patch for one in notices[start : end + 1]] == [{"level": 3}] * (end + 1 - start)
+    kinds = [one.kind for one in notices[start : end + 1]]
+    failed = ["restore_failed"] if isinstance(memory, Stuck) else []
+    assert kinds == (
+        ["accepted", "dropped"] if isinstance(memory, Both) else ["accepted", "serving", "ending", *failed, "restored"]
+    )
+    ended = next(one for one in notices[start:] if one.kind in ("ending", "dropped"))
+    assert notices[end].why == ended.why and "fell" in ended.why
+
+
+def test_a_patch_that_cannot_be_applied_is_named(tmp_path: Path) -> None:
+    notices: list[Notice] = []
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Varies(), config_adapter=Memory(returns=False), bounds=BOUNDS,
+        thresholds=THRESHOLDS, notifier=notices.append, clock=Clock(),
+    ) as guard:  # fmt: skip
+        for _ in range(3):
+            with suppress(ZeroDivisionError):
+                guard.run(lambda: 1 / 0, agent="a")
+    failed = next(one for one in notices if one.kind == "not_applied")
+    assert failed.patch == {"level": 2} and "returned False" in failed.why
+
+
+def test_what_a_person_does_is_told_with_the_patch(tmp_path: Path) -> None:
+    notices: list[Notice] = []
+
+    def act(guard: Guard, call: int) -> None:
+        if guard.status("a").patch is not None:
+            guard.rollback("a", "answers got shorter")
+
+    trail(tmp_path, Memory(), lambda level: 0.5, calls=30, act=act, notifier=notices.append)
+    kinds = [one.kind for one in notices]
+    assert kinds[:4] == ["accepted", "serving", "ending", "restored"]
+    assert [one.why for one in notices[2:4]] == ["answers got shorter"] * 2
+    assert {str(one.patch) for one in notices[:4]} == {"{'level': 2}"}
