@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -19,14 +20,29 @@ from coherence.store.store import Store
 
 LOG = logging.getLogger("coherence")
 
+_CUT = re.compile(
+    rf".{{{MAX_NAME // 2}}}\n\[… [\d,]+ of [\d,]+ characters left out, hash [0-9a-f]{{16}} …\]\n.{{{MAX_NAME // 2}}}",
+    re.DOTALL,
+)
+"""A name that :func:`~coherence.plain.clean` has cut."""
+
 Lessons: TypeAlias = LessonStore | str | Path | Store | bool | None
 """Where lessons are: a store of them, a file, or by default (``None``, ``True``) the file of the evidence if there is
 one; ``False`` = nowhere."""
 
 
 def check_name(field: str, value: object) -> str:
-    """Return a name that can be written, or raise TypeError or ValueError that names the field."""
-    return clean(check_text(field, value, empty=False), MAX_NAME)
+    """Return a name that can be written, or raise TypeError or ValueError that names the field.
+
+    Examples
+    --------
+    >>> cut = check_name("agent", "a" * 1000)
+    >>> len(cut) < 600, check_name("agent", cut) == cut
+    (True, True)
+    """
+    text = check_text(field, value, empty=False)
+    cut_before = len(text) > MAX_NAME and _CUT.fullmatch(text)
+    return clean(text, len(text) if cut_before else MAX_NAME)
 
 
 def check_plugins(field: str, given: object, check: Callable[[Any], None]) -> None:

@@ -12,25 +12,26 @@ import click
 import msgspec
 
 from coherence.cli.guard_state import agents, state_of
-from coherence.cli.guard_tables import print_agent, print_agents, print_history, print_patch, print_patches
+from coherence.cli.guard_tables import NAME, print_agent, print_agents, print_history, print_patch, print_patches
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import NAMED, opened, split_target
+from coherence.given import check_name
 from coherence.guard.exporting import export_trail
 from coherence.guard.ledger import ledger, read_history
 from coherence.guard.traces import read_decisions
-from coherence.plain import MAX_NAME, clean
-from coherence.records import number_of, one_line
+from coherence.records import excerpt, number_of, one_line
 from coherence.store.store import Store
 
 
 def known_agent(store: Store, agent: str) -> str:
     """Return an agent's name as the store has it; one that is not there becomes a usage error."""
-    name = clean(agent, MAX_NAME)
+    name = check_name("agent", agent) if agent.strip() else ""
     if not store.fetch("SELECT 1 FROM guard_agents WHERE agent = ?", (name,)):
         known = agents(store)
         more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
-        named = ", ".join(known[:NAMED]) + more if known else "none"
-        raise click.UsageError(one_line(f"{store.path}: no agent under guard is called {agent!r}; known: {named}"))
+        named = ", ".join(excerpt(one, NAME) for one in known[:NAMED]) + more if known else "none"
+        called = f"no agent under guard is called {excerpt(agent, NAME)!r}; known: {named}"
+        raise click.UsageError(one_line(f"{store.path}: {called}"))
     return name
 
 

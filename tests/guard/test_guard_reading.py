@@ -50,7 +50,8 @@ def test_an_agent_is_found_by_the_name_it_is_called_by(tmp_path: Path, name: str
         assert request_approval(guard.store, name, "yes") and request_decline(guard.store, name, "no")
         assert not guard.rollback(name) and not request_rollback(guard.store, name, "")
         assert guard.prune(name, 0) == 120 - len(guard.traces(name, 200)) >= 50  # those in the account that is kept
-        assert len(agents(guard.store)) == 1
+        (stored,) = agents(guard.store)
+        assert guard.status(stored).calls == 120 and guard.history(stored) == guard.history(name)
 
 
 def test_asking_for_an_agent_that_is_not_there_makes_none(tmp_path: Path) -> None:
