@@ -314,6 +314,35 @@ def number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def times(count: int) -> str:
+    """Return how often something was, in words.
+
+    Examples
+    --------
+    >>> [times(count) for count in (1, 2, 1200)]
+    ['once', '2 times', '1,200 times']
+    """
+    return "once" if count == 1 else number_of(count, "time")
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in the two largest units that say something.
+
+    Examples
+    --------
+    >>> [span(seconds) for seconds in (0.4, 40, 150, 7980, 200_000)]
+    ['0 s', '40 s', '2 min', '2 h 13 min', '2 d 7 h']
+    """
+    whole = max(int(seconds), 0)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = whole // 60
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
 def one_line(text: str) -> str:
     """Return a text without line breaks, terminal controls, changes of writing direction and lone surrogates."""
     return _CONTROL.sub(" ", text)

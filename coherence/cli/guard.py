@@ -31,7 +31,7 @@ _WAIT = click.option(
 
 
 def _why(default: str) -> Callable[[F], F]:
-    return click.option("--why", metavar="TEXT", default=default, show_default=True, help="What is recorded.")
+    return click.option("--why", metavar="TEXT", default=default, show_default=True, help="Why, as it is recorded.")
 
 
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:

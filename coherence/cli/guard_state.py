@@ -17,6 +17,7 @@ from coherence.guard.rolling import Summary
 from coherence.guard.stages import OnTrial, Phase
 from coherence.guard.traces import read_account, read_decisions
 from coherence.guard.verdict import MOST_CALLS, Trial
+from coherence.records import times
 from coherence.store.store import Store
 
 ALERT_S = 86_400.0
@@ -193,7 +194,7 @@ def _trouble(patching: Patching, now_s: float, now: float, stood: PatchRecord | 
     if found := patching.trouble(now_s):
         return found, failing
     if failing:
-        return f"restoring the configuration failed {patching.attempts} times, and is tried again now", True
+        return f"restore failed {times(patching.attempts)}, and is tried again now", True
     if stood is not None and stood.outcome == "got worse" and stood.worse_at is not None:
         return f"{stood.why} ({local_time(stood.worse_at)})", stood.worse_at > now - ALERT_S
     return "", False

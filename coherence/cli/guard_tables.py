@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from coherence.cli.columns import aligned, cut, print_columns, width
 from coherence.cli.guard_state import AgentState, OpenTrial
-from coherence.cli.guard_words import changes, decision_in_words, latency, local_time, patch_in_words, span
+from coherence.cli.guard_words import changes, decision_in_words, latency, local_time, patch_in_words
 from coherence.guard.bounds import merged
 from coherence.guard.ledger import PatchRecord
 from coherence.guard.traces import Past
-from coherence.records import excerpt, number_of, one_line
+from coherence.records import excerpt, number_of, one_line, span
 
 NAME, LEAST = 40, 12
 """Characters of an agent's name and of a patch that a table shows at most, and at least."""
@@ -81,8 +81,8 @@ def print_agent(state: AgentState) -> None:
         (f"newest {newest.calls}", _summary(state)),
         (
             "failures",
-            f"{state.counted} within {needed.window_h:g} h, {needed.failures} call for a patch: by default, what the "
-            "running guard overrides is not known here",
+            f"{state.counted} of the last {needed.window_h:g} h count, a patch is asked for at {needed.failures} (by "
+            "default: what the running guard overrides is not known here)",
         ),
         ("cool-down", f"{span(state.cooldown_left_s)} left" if state.cooldown_left_s else "none"),
         ("phase", _phase(state)),
@@ -131,7 +131,8 @@ def _phase(state: AgentState) -> str:
     waited = "" if state.phase_s is None else f", for {span(state.phase_s)}"
     trial = state.trial
     if state.phase == "idle":
-        return "idle: the next patch is asked for when enough calls fail"
+        waits = "a patch waits for a person or an adapter" if state.waiting is not None else ""
+        return f"idle: {waits or 'the next patch is asked for when enough calls fail'}"
     if state.phase in ("serving", "paused") and trial is not None:
         now = "the patch serves" if state.phase == "serving" else "the configuration before the patch serves"
         left = "" if trial.slice_left is None else f" for the next {number_of(trial.slice_left, 'call')} at most"
@@ -144,7 +145,7 @@ def _phase(state: AgentState) -> str:
 def _served(trial: OpenTrial) -> str:
     row = f"{number_of(trial.failures_in_row, 'failure')} in a row"
     if trial.roll_back_at_row is not None:
-        row += f", rolled back at {trial.roll_back_at_row}"
+        row += f", it is rolled back at {trial.roll_back_at_row}"
     end = f"the verdict comes at {trial.most_calls} at the latest"
     return f"{trial.served:,} of the {number_of(trial.calls, 'call')} since it was accepted; {end}; {row}"
 
@@ -175,40 +176,35 @@ def print_history(past: Sequence[Past]) -> None:
 
 
 def print_patches(records: Sequence[PatchRecord]) -> None:
-    """Print a patch a line, oldest first, and below it why it came to that."""
-    numbers = [("patch", "asked", "outcome", "metric", "evidence", "limit")]
-    numbers += [
-        (
-            str(one.number),
-            local_time(one.asked_at),
-            one.outcome,
-            one.metric or "-",
-            _figure(one.evidence),
-            _figure(one.limit),
-        )
-        for one in records
+    """Print a patch a line, oldest first, and below it what it changes and why it came to that."""
+    table = [("patch", "asked", "outcome", "metric", "evidence")]
+    table += [
+        (str(one.number), local_time(one.asked_at), one.outcome, one.metric or "-", _evidence(one)) for one in records
     ]
-    room = max(width() - max(map(len, aligned(numbers))) - 2, LEAST)
-    words = ["what", *(cut(_words(one), min(room, 10 * NAME)) for one in records)]
-    head, *lines = aligned([(*row, word) for row, word in zip(numbers, words, strict=True)])
+    head, *lines = aligned(table)
     sys.stdout.write(head + "\n")
     for line, record in zip(lines, records, strict=True):
         sys.stdout.write(line + "\n")
+        _print_wrapped("    ", _words(record))
         if record.why:
             _print_wrapped("    ", record.why)
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+def _evidence(record: PatchRecord) -> str:
+    """Return what was found, and what it had to reach."""
+    if record.evidence is None:
+        return "-"
+    return f"{record.evidence:.3g}" + ("" if record.limit is None else f" of {record.limit:.3g}")
 
 
 def print_patch(agent: str, record: PatchRecord) -> None:
     """Print everything that is known of one patch."""
     rows = [("patch", f"{record.number} of {agent}"), ("outcome", record.outcome), ("why", record.why or "-")]
     if record.metric is not None or record.evidence is not None:
-        limit = "" if record.limit is None else f" of the {record.limit:.3g} that were needed"
-        found = "decided by a rule" if record.evidence is None else f"evidence {record.evidence:.3g}{limit}"
-        rows.append(("decided by", found if record.metric is None else f"{record.metric}, {found}"))
+        limit = "" if record.limit is None else f", {record.limit:.3g} was needed"
+        evidence = [] if record.evidence is None else [f"evidence {record.evidence:.3g}{limit}"]
+        decided = ([] if record.metric is None else [record.metric]) + evidence
+        rows.append(("got worse in" if record.outcome == "got worse" else "decided by", ", ".join(decided)))
     if record.failures is not None:
         rows.append(("asked for by", number_of(record.failures, "failure")))
     if record.policy is not None and record.share is not None:

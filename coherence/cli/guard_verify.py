@@ -24,7 +24,7 @@ FAILED, UNREADABLE = 1, 2
 @click.option("--agent", help="Of a store, the trail of this agent only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(trails: tuple[str, ...], agent: str | None, as_json: bool) -> None:
-    """Derive every rollback of an agent under guard again, from its trail alone.
+    """Derive each rollback again from a trail alone.
 
     TRAIL is a file that `coherence guard export` wrote, - for standard input, or the file of a store. Exit status: 0
     each rollback was derived or made by hand, 1 something is wrong or cannot be known, 2 bad usage or a trail that
@@ -69,19 +69,22 @@ def _opened(trails: tuple[str, ...], agent: str | None) -> Iterator[tuple[str, I
 def _exported(path: Path, agent: str | None) -> Iterator[tuple[str, IO[bytes]]]:
     from tempfile import TemporaryFile
 
+    from coherence.cli.guard_state import agents
+    from coherence.cli.guard_tables import NAME
+    from coherence.cli.guard_work import known_agent
     from coherence.cli.target import opened
     from coherence.guard.exporting import export_trail
+    from coherence.records import excerpt
 
     with opened(path, option=False) as store:
-        known = [str(name) for (name,) in store.fetch("SELECT agent FROM guard_agents ORDER BY agent")]
-        if not known or (agent is not None and agent not in known):
-            whose = "under guard" if agent is None else f"called {agent!r}"
-            raise click.UsageError(f"{path}: no agent {whose} is in this store")
-        for name in known if agent is None else [agent]:
+        known = agents(store)
+        if not known and agent is None:
+            raise click.UsageError(f"{path}: no agent under guard is in this store")
+        for name in known if agent is None else [known_agent(store, agent)]:
             file = TemporaryFile()  # noqa: SIM115  closed by who takes it
             export_trail(store, name, file)
             file.seek(0)
-            yield f"{path}, agent {name}", file
+            yield f"{path}, agent {excerpt(name, NAME)}", file
 
 
 def _is_store(trail: str) -> bool:
@@ -115,8 +118,8 @@ def _print(name: str, result: Verified | str) -> None:
     if isinstance(result, str):
         sys.stdout.write(one_line(f"{name}: unreadable: {result}") + "\n")
         return
-    derived = f"{result.steps} steps derived, {result.unknown} unknown"
-    count = f"{result.entries} entries, {result.calls} calls, {result.patches} patches, {result.confirmed} confirmed"
+    count = f"entries {result.entries}, calls {result.calls}, patches {result.patches}, confirmed {result.confirmed}"
+    derived = f"steps derived {result.steps}, unknown {result.unknown}"
     sys.stdout.write(one_line(f"{name}: {result.verdict.upper()}") + f"\n  {count}; {derived}\n")
     if result.rollbacks:
         rows = [("  patch", "at", "rule", "metric", "evidence", "failed", "restored", "derived")]

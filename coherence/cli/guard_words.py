@@ -63,7 +63,8 @@ def _compare(path: str, before: Mapping[str, Any], after: Mapping[str, Any], fou
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             _compare(f"{path}{key}.", old, new, found)
         elif type(old) is not type(new) or old != new:
-            found.append((excerpt(path + key, VALUE), _value(old), _value(new)))
+            name = excerpt(path + key, VALUE)
+            found.append((name if name.strip() else json.dumps(path + key), _value(old), _value(new)))
 
 
 def _value(value: object) -> str:
@@ -100,7 +101,7 @@ def decision_in_words(step: Decision) -> str:
     if isinstance(step, Ending) and step.pause:
         return f"{'a slice ends' if step.why == 'slice' else step.why}: the configuration before is to be restored"
     if isinstance(step, Decayed):
-        return f"{step.why}; " + ("the configuration before is to be restored" if step.returns else "this is told only")
+        return f"{step.why}; " + ("the configuration before is to be restored" if step.returns else "an alert only")
     head = _HEADS.get(type(step), kind_of(step).replace("_", " "))
     why = getattr(step, "why", "")
     return f"{head}: {why}" if why else head
@@ -125,28 +126,10 @@ _HEADS: dict[type[Decision], str] = {
 }
 
 
-def span(seconds: float) -> str:
-    """Return a length of time in the two largest units that say something.
-
-    Examples
-    --------
-    >>> [span(seconds) for seconds in (0.4, 40, 150, 7980, 200_000)]
-    ['0 s', '40 s', '2 min', '2 h 13 min', '2 d 7 h']
-    """
-    whole = max(int(seconds), 0)
-    if whole < 120:
-        return f"{whole} s"
-    minutes = whole // 60
-    if minutes < 120:
-        return f"{minutes} min"
-    hours = minutes // 60
-    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
 def local_time(at: float) -> str:
-    """Return a wall time as clocks here show it."""
+    """Return a wall time as clocks here show it, and how far they are from UTC."""
     try:
-        return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S%z")
     except (OverflowError, ValueError, OSError):
         return str(at)
 

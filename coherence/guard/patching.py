@@ -46,6 +46,7 @@ from coherence.guard.happenings import (
 from coherence.guard.memory import Memory, digest_of
 from coherence.guard.stages import OnTrial, Phase, Standing, Waiting, Wish
 from coherence.guard.verdict import Trial
+from coherence.records import span, times
 
 LEASE_S = 120.0
 """After so many seconds what a process has claimed is taken over; it takes its adapter less."""
@@ -279,17 +280,20 @@ class Patching(msgspec.Struct):
     def trouble(self, now_s: float) -> str:
         """Return in words what does not go on as it should, or an empty text."""
         if self.phase == "restoring" and not self.owner:
-            return f"restore failed {self.attempts} times, next try in {max(self.retry_s - now_s, 0.0):.0f} s"
+            failed, left_s = f"restore failed {times(self.attempts)}", self.retry_s - now_s
+            if left_s > -SLOW_S:
+                return f"{failed}, the next attempt is due {'in ' + span(left_s) if left_s >= 1 else 'now'}"
+            return f"{failed}, the next attempt was due {span(-left_s)} ago: nobody has begun it"
         if self.owner and (since := now_s - self.claimed_s) >= SLOW_S:
             doing = {"asking": "asks for a patch", "reviewing": "reviews a patch", "applying": "applies a patch"}
-            return f"the process that {doing.get(self.phase, 'restores')} has not answered for {since:.0f} s"
+            return f"the process that {doing.get(self.phase, 'restores')} has not answered for {span(since)}"
         if self.wish is not None and (since := now_s - self.wish.at_s) >= SLOW_S:
-            return f"a rollback was asked for {since:.0f} s ago, and nobody has begun it"
+            return f"a rollback was asked for {span(since)} ago, and nobody has begun it"
         waiting = self.waiting
         if self.phase != "idle" or waiting is None or waiting.approved is None:
             return ""
         since = now_s - waiting.approved_s
-        return f"a patch was approved {since:.0f} s ago, and nobody has taken it up" if since >= SLOW_S else ""
+        return f"a patch was approved {span(since)} ago, and nobody has taken it up" if since >= SLOW_S else ""
 
     def _wanted(self, owner: str) -> Decision | None:
         wish, trial = self.wish, self.trial

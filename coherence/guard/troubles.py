@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 
 from coherence.guard.shortening import shortened
+from coherence.records import times
 from coherence.redact import redact
 
 LOG = logging.getLogger("coherence.guard")
@@ -47,7 +48,7 @@ class Troubles:
             self.newest[stage] = text
         if is_told(count):
             with suppress(Exception):  # a stranger's handler or filter
-                LOG.warning("%s failed, %d times so far: %s", stage, count, text)
+                LOG.warning("%s failed, %s so far: %s", stage, times(count), text)
 
 
 def is_told(count: int) -> bool:

@@ -150,7 +150,8 @@ def test_thresholds_by_default_and_the_cool_down(path: Path) -> None:
     state = read("status", "support")
     assert (state["counted"], state["failures_in_row"], state["cooldown_left_s"]) == (4, 4, 0)
     assert state["thresholds"] == {"failures": 3, "window_h": 24, "cooldown_h": 6}  # 3 to 10 calls in 24 hours
-    assert "4 within 24 h, 3 call for a patch: by default" in " ".join(run("status", "support").stdout.split())
+    text = " ".join(run("status", "support").stdout.split())
+    assert "4 of the last 24 h count, a patch is asked for at 3 (by default" in text
     live(path, harmful, 60, "billing")
     assert 3 * 3600 - 60 < read("status", "billing")["cooldown_left_s"] <= 3 * 3600  # more than 10 calls
     assert "2 h 59 min left" in run("status", "billing").stdout
@@ -160,7 +161,7 @@ def test_a_restore_that_failed_is_a_trouble(path: Path) -> None:
     live(path, harmful, 60, config_adapter=Stuck())
     everything, one = run("status"), run("status", "support")
     assert everything.exit_code == one.exit_code == 1
-    assert "    ! restore failed" in everything.stdout and "restore failed" in one.stdout
+    assert "    ! restore failed once, the next attempt is due" in everything.stdout and "restore failed" in one.stdout
     live(path, harmful, 60, policy="classic", agent="other", config_adapter=Stuck())
     assert read("patches", "other", 1)["outcome"] == "restore failed"
 
@@ -191,7 +192,7 @@ def test_decisions_in_plain_words(path: Path) -> None:
     assert [one["decision"]["kind"] for one in whole] == ["asked", "accepted", "serving", "dropped"]
     for line, one in zip(lines, whole, strict=True):
         assert line.split()[0] == str(one["seq"])
-        assert time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one["at"])) in line
+        assert time.strftime("%Y-%m-%d %H:%M:%S%z", time.localtime(one["at"])) in line
     assert lines[1].endswith("a patch goes on trial for 50% of calls: level 1 -> 2")
     assert "the patch is given up while it is not in force: success fell: 0 of " in lines[3]
     assert run("history", "support", "--limit", 2).stdout.splitlines() == lines[-2:]
@@ -208,15 +209,16 @@ def test_slices_are_left_out_unless_asked_for(path: Path) -> None:
 
 def test_patches_and_one_of_them(path: Path) -> None:
     live(path, harmful, 200)
-    head, line, why = run("patches", "support").stdout.splitlines()
-    assert head.split() == ["patch", "asked", "outcome", "metric", "evidence", "limit", "what"]
-    assert "rolled back  success" in line and line.endswith("level 1 -> 2")
+    head, line, what, why = run("patches", "support").stdout.splitlines()
+    assert head.split() == ["patch", "asked", "outcome", "metric", "evidence"]
+    assert "rolled back  success" in line and what == "    level 1 -> 2"
     assert why.startswith("    success fell: 0 of ")
     one = read("patches", "support", 1)
     assert one == read("patches", "support")[0]
     assert (one["patch"], one["backup"], one["policy"], one["share"]) == ({"level": 2}, {"level": 1}, "sequential", 0.5)
     text = run("patches", "support", 1).stdout
-    assert f"evidence {one['evidence']:.3g} of the {one['limit']:.3g} that were needed" in text
+    assert f"{one['evidence']:.3g} of {one['limit']:.3g}" in line
+    assert f"success, evidence {one['evidence']:.3g}, {one['limit']:.3g} was needed" in text
     assert "    level: 1 -> 2\n" in text and '"level": 2' in text
     assert "has no patch 2, but 1" in complaint(run("patches", "support", 2))
 
@@ -274,3 +276,34 @@ def test_hostile_texts_stay_on_their_line(path: Path) -> None:
         assert "\x1b" not in text and "\u202e" not in text and len(text) < 20_000, arguments
     assert read("patches", evil, 1)["patch"] == patch
     assert "\x1b" not in complaint(run("status", "no\x1b[2Jbody")) and complaint(run("status", "no\udcffbody"))
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_no_line_is_wider_than_a_terminal(path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Of a restore that failed by a run of failures, and of an agent with a long name."""
+    live(path, harmful, 60, "n" * 10_000, config_adapter=Stuck(), clock=lambda: 1.7e9)
+    live(path, harmful, 60, "support", config_adapter=Stuck())
+    monkeypatch.setattr("coherence.cli.guard_tables.width", lambda: columns)
+    for arguments in (["status"], ["status", "support"], ["history", "support"], ["patches", "support"]):
+        for name in ("support", "n" * 10_000):
+            text = run(*(name if one == "support" else one for one in arguments)).stdout
+            assert max(map(len, text.splitlines())) <= columns, text
+
+
+def test_an_agent_is_named_in_full_by_the_name_that_is_shown(path: Path) -> None:
+    live(path, harmful, 20, "n" * 10_000)
+    (state,) = read("status")
+    assert read("status", state["agent"]) == read("status", "n" * 10_000)
+    assert len(complaint(run("status", "x" * 10_000))) < 300 + len(str(path))
+
+
+def test_an_overdue_restore_and_keys_without_letters(path: Path) -> None:
+    live(path, harmful, 60, config_adapter=Stuck(), clock=lambda: time.time() - 7300)
+    found = run("status", "support")
+    assert found.exit_code == 1
+    assert "restore failed once, the next attempt was due 2 h 1 min ago: nobody has begun it" in " ".join(
+        found.stdout.split()
+    )
+    live(path, lambda level, number: 0.5, 20, "keys", strategy=Proposes({"": 1, " ": 2}), bounds=None)
+    assert '"" 1, " " 2' in run("patches", "keys").stdout
+    assert "idle: a patch waits for a person or an adapter" in run("status", "keys").stdout

@@ -61,7 +61,7 @@ def test_a_process_that_goes_in_any_phase_leaves_all_to_the_next(tmp_path: Path,
         assert second.status("a").phase == phase  # a claim is left alone for a while
         assert before.trouble == ""
         world.now_s += LEASE_S
-        assert "has not answered for 120 s" in second.status("a").trouble
+        assert "has not answered for 2 min" in second.status("a").trouble
         look(second)
         assert second.status("a").trouble == ""
         history = second.history("a", 1000, slices=True)

@@ -292,7 +292,7 @@ def test_troubles_are_said_in_words(path: Path) -> None:
             assert other.rollback("a") is False
         assert guard.rollback("a") is False
         clock.now_s += 0.5
-        assert guard.status("a").trouble == "restore failed 1 times, next try in 0 s"  # 1 s - 0.5 s, rounded to even
+        assert guard.status("a").trouble == "restore failed once, the next attempt is due now"  # in 1 s - 0.5 s
         memory.rollback_config = restore  # type: ignore[method-assign]
         clock.now_s += 0.5
         until(lambda: memory.config == {"level": 1})

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from coherence.guard.troubles import Troubles, describe
+from coherence.records import times
 
 KEY = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
 
@@ -23,7 +24,7 @@ def test_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFix
         troubles.add("store", OSError("full"))
     troubles.add("notifier", ValueError("no"))
     assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("coherence.guard", "WARNING", f"{stage} failed, {count} times so far: {text}")
+        ("coherence.guard", "WARNING", f"{stage} failed, {times(count)} so far: {text}")
         for stage, count, text in (
             ("store", 1, "OSError: full"),
             ("store", 10, "OSError: full"),

@@ -76,7 +76,7 @@ def test_a_store_and_standard_input_are_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["guard.db", "--agent", "nobody"], "no agent called 'nobody'"),
+        (["guard.db", "--agent", "nobody"], "no agent under guard is called 'nobody'; known: a"),
         (["good.jsonl", "--agent", "a"], "no TRAIL is a store"),
         (["missing.jsonl"], "no such file"),
         ([], "Missing argument"),
