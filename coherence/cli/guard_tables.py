@@ -218,7 +218,7 @@ def print_patch(agent: str, record: PatchRecord) -> None:
         ("judged", record.judged_at),
         ("promoted", record.promoted_at),
         ("got worse", record.worse_at),
-        ("ended", record.ended_at),
+        ("ended", record.ended_at if record.ended_at != record.promoted_at else None),
     ):
         if at is not None:
             rows.append((name, local_time(at)))

@@ -155,7 +155,7 @@ class _Check:
         """Return what was found."""
         if self.open is not None and self.open.restored is None:
             self._remark(self.open.seq, f"the configuration before patch {self.open.patch} is not in force again")
-        if self.due is not None:
+        elif self.due is not None:
             self._remark(self.due, f"patch {self.account.patching.number} is to be rolled back since, and was not yet")
         return self.found
 
