@@ -47,6 +47,9 @@ class OnTrial(msgspec.Struct):
     after: classic.Tally = msgspec.field(default_factory=classic.Tally)
     calls: int = 0
     """All calls since it was accepted."""
+    placed: int = 0
+    """Those that began and ended with one configuration in force: slices are counted by these, or none of many calls
+    under way at once would ever lie within one."""
     served: Recent = msgspec.field(default_factory=Recent)
     """The calls it served."""
     applied: int = 0
@@ -67,6 +70,7 @@ class OnTrial(msgspec.Struct):
 
     def take(self, outcome: CallOutcome, patched: bool) -> None:
         """Take in a call of which it is known which configuration served it."""
+        self.placed += 1
         if not patched:
             self.trial.compare(outcome)
             if self.vouchers is not None:
@@ -104,7 +108,7 @@ class OnTrial(msgspec.Struct):
 
     def wanted(self) -> bool:
         """Tell whether the patch should be in force for the next call, by slices."""
-        return self.both or (not self.held and SlicedCanary(self.share, self.salt, self.slice).patched(self.calls))
+        return self.both or (not self.held and SlicedCanary(self.share, self.salt, self.slice).patched(self.placed))
 
 
 class Standing(msgspec.Struct):
