@@ -21,7 +21,7 @@ from coherence.records import times
 from coherence.store.store import Store
 
 ALERT_S = 86_400.0
-"""For so long after a confirmed configuration got worse the exit status says so; if it stays so, it is found again."""
+"""For so long after a confirmed configuration got worse the exit status says so; the words stay."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -196,5 +196,6 @@ def _trouble(patching: Patching, now_s: float, now: float, stood: PatchRecord | 
     if failing:
         return f"restore failed {times(patching.attempts)}, and is tried again now", True
     if stood is not None and stood.outcome == "got worse" and stood.worse_at is not None:
-        return f"{stood.why} ({local_time(stood.worse_at)})", stood.worse_at > now - ALERT_S
+        over = "" if patching.standing is not None and patching.standing.watch.worse else ", recovered since"
+        return f"{stood.why} ({local_time(stood.worse_at)}{over})", stood.worse_at > now - ALERT_S
     return "", False

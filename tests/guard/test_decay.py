@@ -56,7 +56,7 @@ def test_each_metric_is_watched(worse: CallOutcome, metric: str) -> None:
     assert [alert.metric for alert in alerts] == [metric]
     assert (alerts[0].calls, alerts[0].beyond) == (needed, needed)  # all of them, from the first one on
     assert needed <= 15
-    assert watch.worse == (metric,)
+    assert list(watch.worse) == [metric]
     assert metric in alerts[0].why
     assert not any(watch.take(worse) for _ in range(1_000))  # told once
     assert not any(watch.take(GOOD) for _ in range(100))

@@ -59,6 +59,14 @@ def test_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, re
         assert isinstance(decayed, Decayed)
         assert (decayed.metric, decayed.returns) == ("success", returns)
         assert memory.config == {"level": 1 if returns else 2}
+        assert ("has not recovered: success" in guard.status("a").trouble) is not returns
+        for _ in range(0 if returns else 300):
+            run(guard, agent)
+        assert [notice.kind for notice in notices].count("decayed") == 1  # told once, however long it lasts
+        healthy[0] = 1.0
+        for _ in range(50):
+            run(guard, agent)
+        assert guard.status("a").trouble == ""
         assert guard.errors == {}
 
 
