@@ -129,7 +129,7 @@ class Ending(Happening, frozen=True, kw_only=True):
 
     owner: str
     pause: bool = False
-    """For a slice of calls only; the trial goes on."""
+    """For a slice of calls, or while the patch is held; the trial goes on."""
     why: str
     metric: str | None = None
     evidence: float | None = None

@@ -23,7 +23,7 @@ def lives() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCH)
         yield importlib.import_module("guard_lives")
-        for name in ("guard_lives", "guard_life", "guard_cost", "guard_verdicts", "showing"):
+        for name in ("guard_lives", "guard_days", "guard_life", "guard_cost", "guard_verdicts", "showing"):
             sys.modules.pop(name, None)
 
 
@@ -68,6 +68,39 @@ def test_every_second_call_fails_after_400_good_ones_and_four_calls_tell_it(live
     assert lives.decays(10, 1.0, None, lives=3).delays[-1] <= 15
 
 
+@pytest.mark.parametrize("canary", ["hash", "slices"])
+def test_a_patch_that_cures_is_promoted_in_the_outage(lives: ModuleType, canary: Any) -> None:
+    bench = importlib.import_module("guard_days")
+    for before in (0, 500):
+        found = bench.days(3, 0.9, "cure", 300.0, canary, bench.Outage(0.0, 240, before), 3)
+        assert [day.how for day in found] == ["promoted"] * 3
+        assert max(day.patched for day in found) <= 60  # 300 where nothing but the margin counts
+        assert max(day.days for day in found) < 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("canary", "most"), [("hash", 25), ("slices", 28)])
+def test_an_outage_that_goes_on_does_not_end_most_harmless_trials(lives: ModuleType, canary: Any, most: int) -> None:
+    bench = importlib.import_module("guard_days")
+    # about 10 and 12 % of 100; without unpatched calls that vouch for the baseline 69 and 95 %
+    found = bench.days(3, 0.9, "harmless", 300.0, canary, bench.Outage(0.3, 24, 500), 100)
+    assert sum(day.how == "rolled back" for day in found) < most
+    # all calls fail: no patch is rolled back for that
+    found = bench.days(3, 0.9, "harmless", 300.0, canary, bench.Outage(0.0, 24, 500), 100)
+    assert sum(day.how == "rolled back" for day in found) < most
+
+
+@pytest.mark.slow
+def test_an_agent_that_begins_with_its_guard_keeps_harmless_patches_and_loses_dead_ones(lives: ModuleType) -> None:
+    bench = importlib.import_module("guard_days")
+    found = bench.days(1, 0.9, "total failure", 300.0, "hash", None, 100)
+    assert all(day.how == "rolled back" for day in found)
+    assert sorted(day.patched for day in found)[90] <= 5
+    found = bench.days(1, 0.9, "harmless", 300.0, "hash", None, 100)
+    assert sum(day.how == "rolled back" for day in found) <= 11  # 5 % of 100 are 5; more have a probability of 1.1 %
+    assert sorted(day.baseline for day in found)[50] > 30  # and not the calls before the first failure alone
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("success", "canary"), [(0.6, "hash"), (0.9, "hash"), (0.95, "hash"), (0.9, "slices")])
 def test_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
@@ -88,8 +121,9 @@ def test_a_total_failure_ends_within_the_first_slice(lives: ModuleType, success:
 
 
 @pytest.mark.slow
-def test_fifteen_points_less_are_found_in_time_where_a_fifth_of_the_calls_is_patched(lives: ModuleType) -> None:
-    found = lives.trials(4, 0.9, lives.fewer, lives=LIVES, share=0.2)
+@pytest.mark.parametrize("canary", ["hash", "slices"])
+def test_fifteen_points_less_are_found_in_time(lives: ModuleType, canary: Any) -> None:
+    found = lives.trials(4, 0.9, lives.fewer, lives=LIVES, canary=canary)
     assert lives.late(found, 0.5) <= 60
     assert lives.late(found, 0.9) <= 150
 
