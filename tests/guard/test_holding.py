@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.baseline import Baseline, CallOutcome
+from coherence.guard.baseline import Baseline, CallOutcome, Recent, summary
 from coherence.guard.classic import Metrics
+from coherence.guard.decay import DecayWatch
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Policy
-from coherence.guard.stages import OnTrial
+from coherence.guard.happenings import Decayed, Policy
+from coherence.guard.patching import Patching
+from coherence.guard.stages import OnTrial, Standing
 from coherence.guard.verdict import Trial
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, kinds
 from guard.trails import Both
@@ -53,7 +55,7 @@ def test_calls_that_are_as_before_let_the_verdict_stand(successes: int, unpatche
     assert play(trial, unpatched[-1], patched=False) == ends or ends == "keep_looking"
     if ends == "keep_looking":
         play(trial, "-", patched=False)
-        assert (trial.held, trial.verdict().kind) == (False, "keep_looking")
+        assert (trial.held, trial.verdict().kind, trial.vouchers) == (False, "keep_looking", None)
 
 
 def test_in_slices_it_is_taken_back_at_once_and_comes_again_when_all_calls_fail() -> None:
@@ -113,6 +115,48 @@ def test_a_cure_is_promoted_while_the_others_still_fail() -> None:
         play(same, "+-+-", patched=False)
         play(same, "+-"[_ % 2], patched=True)
     assert same.verdict().kind == "keep_looking"
+
+
+def test_a_cure_that_takes_longer_is_not_promoted_for_it() -> None:
+    calls = [CallOutcome(number % 10 != 9, 1.0 + number / 500) for number in range(500)]
+    trial = OnTrial(1, {}, {}, "sequential", 0.2, 10, True, "", Trial.begin(summary(calls)), Metrics())
+    for number in range(40):
+        for _ in range(4):
+            trial.take(CallOutcome(False, 1.0 + number / 40), False)
+        trial.take(CallOutcome(True, 3.0), True)
+        assert trial.verdict().kind != "promote"
+    assert trial.trial.success.gain > 20
+    assert trial.verdict().metric == "latency"
+
+
+def test_an_outage_that_ends_between_two_slices_is_no_cure() -> None:
+    trial = on_trial(450, 500, both=False)
+    play(trial, "++++++++++", patched=True)
+    play(trial, "+" * 10 + "-" * 30, patched=False)
+    assert play(trial, "+++++-++++", patched=True) == "keep_looking"
+    assert play(trial, "+", patched=False) == "keep_looking"
+    assert 1 < trial.trial.success.gain <= 4
+
+
+def test_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:
+    baseline = summary([CallOutcome(True, 1.0, 1.0)] * 400)
+    standing = Standing(1, {}, {}, DecayWatch.begin(baseline))
+    while len(standing.alerts) < 2:
+        standing.take(CallOutcome(True, 9.0, 9.0))
+    assert [alert.metric for alert in standing.alerts] == ["latency", "cost"]
+    for _ in range(3):  # nobody tells it: it is not kept twice
+        for _ in range(200):
+            standing.take(CallOutcome(True, 1.0, 1.0))
+        for _ in range(50):
+            standing.take(CallOutcome(True, 9.0, 9.0))
+    assert [alert.metric for alert in standing.alerts] == ["latency", "cost"]
+    patching, recent = Patching(standing=standing), Recent()
+    told = []
+    while (step := patching.due("me", 0.0, returns=False)) is not None:
+        assert isinstance(step, Decayed)
+        told.append(step.metric)
+        patching.take(step, 0.0, recent, len(told))
+    assert told == ["latency", "cost"]
 
 
 @pytest.mark.parametrize("both", [True, False])
