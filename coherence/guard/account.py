@@ -58,9 +58,9 @@ class Account(msgspec.Struct):
         self.patching.take(happening, now_s, self.recent, self.seq)
         if self._applied() and not was_applied:
             self.trigger.improved(self.rolling, now_s)
-        elif self.patching.phase == "idle" and isinstance(
-            happening, Declined | Proposed | NotApplied | Restored | Dropped
-        ):
+        elif isinstance(happening, Declined | Proposed):
+            self.trigger.answered(self.rolling, now_s)
+        elif self.patching.phase == "idle" and isinstance(happening, NotApplied | Restored | Dropped):
             self.trigger.failures_before = self.rolling.failures  # so many again until the next patch is asked for
 
     def _applied(self) -> bool:

@@ -28,6 +28,11 @@ class Due(msgspec.Struct, frozen=True):
         return min(self.failures, self.thresholds.failures)
 
 
+FRUITLESS = 6
+"""After so many answers in a row that led to no patch the strategy is left alone for a whole cool-down, after each one
+before for half as long: asking may cost money."""
+
+
 class Trigger(msgspec.Struct):
     """The last improvement of one agent; with it and its :class:`Rolling`, each failure is judged in bounded time.
 
@@ -48,12 +53,23 @@ class Trigger(msgspec.Struct):
     improved_at_s: float | None = None
     """Steady time of the last improvement, seconds."""
     failures_before: int = 0
-    """Failures up to it."""
+    """Failures up to it, or up to the last answer."""
+    answered_at_s: float | None = None
+    """Steady time of the last answer that led to no patch, seconds."""
+    fruitless: int = 0
+    """Such answers in a row, at most :data:`FRUITLESS`."""
+
+    def answered(self, rolling: Rolling, now_s: float) -> None:
+        """Note that the strategy was asked and no patch came of it."""
+        self.failures_before = rolling.failures
+        self.answered_at_s = now_s
+        self.fruitless = min(self.fruitless + 1, FRUITLESS)
 
     def improved(self, rolling: Rolling, now_s: float) -> None:
         """Begin the cool-down: a patch was applied."""
         self.improved_at_s = now_s
         self.failures_before = rolling.failures
+        self.answered_at_s, self.fruitless = None, 0
 
     def check(self, agent: str, rolling: Rolling, thresholds: AdaptiveThresholds, now_s: float) -> Due:
         """Judge the failure that has just been recorded in ``rolling``.
@@ -72,9 +88,12 @@ class Trigger(msgspec.Struct):
         """
         calls = rolling.calls_within(FREQUENCY_H, now_s=now_s)
         found = thresholds.of(agent, calls_24h=calls, called_before=rolling.calls > 0)
-        left = 0.0
+        left, quiet_s = 0.0, found.cooldown_h * 3600
         if self.improved_at_s is not None:
             self.improved_at_s = min(self.improved_at_s, now_s)
-            left = max(self.improved_at_s + found.cooldown_h * 3600 - now_s, 0.0)
+            left = max(self.improved_at_s + quiet_s - now_s, 0.0)
+        if self.answered_at_s is not None:
+            self.answered_at_s = min(self.answered_at_s, now_s)
+            left = max(self.answered_at_s + quiet_s * 2.0 ** (self.fruitless - FRUITLESS) - now_s, left)
         counted = min(rolling.failures_within(found.window_h, now_s=now_s), rolling.failures - self.failures_before)
         return Due(not left and counted >= found.failures, counted, left, found)

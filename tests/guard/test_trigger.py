@@ -1,3 +1,4 @@
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -106,6 +107,22 @@ def test_of_many_failures_only_the_newest_call_for_a_patch() -> None:
     assert (due.fires, due.failures, due.burst) == (False, 30, 5)
     due = fail(rolling, trigger, 32, 7 * HOUR)  # 31 since the improvement; more than 10 calls a day ask for 5
     assert (due.fires, due.failures, due.burst) == (True, 31, 5)
+
+
+def test_answers_without_a_patch_make_the_next_question_later() -> None:
+    rolling, trigger = Rolling(), Trigger()
+    asked_at_s, now_s, seq = [], 0.0, 0
+    for seq in range(1, 21):
+        rolling.record(seq, 0.0, success=True)  # more than ten calls a day: five failures, three hours
+    for _ in range(800):
+        seq, now_s = seq + 1, now_s + 60.0
+        if fail(rolling, trigger, seq, now_s).fires:
+            asked_at_s.append(now_s)
+            trigger.answered(rolling, now_s)
+    quiet = [round((after - before) / 60) for before, after in pairwise(asked_at_s)]
+    assert quiet[:7] == [6, 12, 23, 45, 90, 180, 180]  # 3 h / 32 = 5.6 min, then twice as long, at the minute after
+    trigger.improved(rolling, now_s)
+    assert (trigger.answered_at_s, trigger.fruitless) == (None, 0)
 
 
 def test_an_agent_with_nothing_recorded_does_not_fire() -> None:
