@@ -1,4 +1,4 @@
-"""A node of a LangGraph graph under guard: a patch of its configuration serves half of the calls until the verdict.
+"""A node of a LangGraph graph under guard: a patch of its configuration serves a fifth of the calls until the verdict.
 
 Needs `pip install langgraph`. The model is a stand-in; everything else is real. The node asks a person about refunds:
 what LangGraph raises to wait for the answer is no failure.

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _STORE = click.option(
     "--store",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The store's file. Default: $COHERENCE_STORE, else the user's data folder.",
+    help="The store's file. Default: $COHERENCE_STORE, else guard.db here, else the user's data folder.",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _AGENT = click.argument("agent")

@@ -18,7 +18,7 @@ import click
 from coherence.cli.guard_tables import print_changes
 from coherence.cli.guard_words import changes, patch_in_words
 from coherence.cli.guard_work import known_agent
-from coherence.cli.target import opened, split_target
+from coherence.cli.target import guard_store, opened
 from coherence.guard.bounds import merged
 from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.guard import Guard
@@ -36,7 +36,7 @@ LOOK_S = 0.1
 
 def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapter: str | None, yes: bool) -> int:
     """Have the configuration before a patch restored, or restore it by an adapter; return the exit status."""
-    with opened(split_target(None, store)[0]) as kept:
+    with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _in_force(kept, agent)
         owner = None if adapter is None else load_adapter(adapter)
@@ -107,7 +107,7 @@ def _told_of_rollback(kept: Store, agent: str, record: PatchRecord, here: bool) 
 
 def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) -> int:
     """Have the patch that waits put on trial; return the exit status."""
-    with opened(split_target(None, store)[0]) as kept:
+    with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
         _tell("patch", record, agent, "is approved")
@@ -130,7 +130,7 @@ def _was_taken_up(record: PatchRecord) -> bool:
 
 def decline_patch(agent: str, *, store: Path | None, why: str) -> int:
     """Refuse the patch that waits; return the exit status."""
-    with opened(split_target(None, store)[0]) as kept:
+    with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         record = _waiting(kept, agent)
         if not request_decline(kept, agent, why, record.proposed_seq):

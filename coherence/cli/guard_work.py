@@ -14,7 +14,7 @@ import msgspec
 from coherence.cli.guard_state import agents, state_of
 from coherence.cli.guard_tables import NAME, print_agent, print_agents, print_history, print_patch, print_patches
 from coherence.cli.outputs import check_outputs
-from coherence.cli.target import NAMED, opened, split_target
+from coherence.cli.target import NAMED, guard_store, opened
 from coherence.given import check_name
 from coherence.guard.exporting import export_trail
 from coherence.guard.ledger import ledger, read_history
@@ -37,23 +37,23 @@ def known_agent(store: Store, agent: str) -> str:
 
 def print_status(agent: str | None, *, store: Path | None, as_json: bool) -> int:
     """Print how agents stand; return the exit status."""
-    with opened(split_target(None, store)[0]) as kept:
+    with opened(guard_store(store)) as kept:
         names = agents(kept) if agent is None else [known_agent(kept, agent)]
+        if not names:
+            raise click.UsageError(one_line(f"{kept.path}: no agents under guard; name another store with --store"))
         states = [state_of(kept, name, time.time()) for name in names]
     if as_json:
         print_json(msgspec.to_builtins(states if agent is None else states[0]))
     elif agent is not None:
         print_agent(states[0])
-    elif states:
-        print_agents(states)
     else:
-        sys.stdout.write("no agents under guard\n")
+        print_agents(states)
     return int(any(state.failing for state in states))
 
 
 def show_history(agent: str, *, store: Path | None, limit: int, slices: bool, as_json: bool) -> None:
     """Print the newest decisions on an agent's patches, oldest first."""
-    with opened(split_target(None, store)[0]) as kept:
+    with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         found = read_history(kept, agent, limit, slices=slices)
     if as_json:
@@ -66,7 +66,7 @@ def show_history(agent: str, *, store: Path | None, limit: int, slices: bool, as
 
 def show_patches(agent: str, number: int | None, *, store: Path | None, as_json: bool) -> None:
     """Print an agent's patches, or one with all that is known of it."""
-    with opened(split_target(None, store)[0]) as kept:
+    with opened(guard_store(store)) as kept:
         agent = known_agent(kept, agent)
         records = ledger(read_decisions(kept, agent, -1))
         if number is not None and number > len(records):
@@ -83,7 +83,7 @@ def show_patches(agent: str, number: int | None, *, store: Path | None, as_json:
 
 def export_to(agent: str, file: Path | None, store: Path | None) -> None:
     """Write an agent's calls and decisions as JSON lines to a new file, or to standard output."""
-    path = split_target(None, store)[0]
+    path = guard_store(store)
     check_outputs({"FILE": file}, [], store=path)
     with opened(path) as kept:
         agent = known_agent(kept, agent)

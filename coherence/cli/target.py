@@ -18,6 +18,9 @@ from coherence.store.opening import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 
+GUARD_FILE = "guard.db"
+"""Where a guard writes by default."""
+
 NAMED = 5
 """Sessions that an error names at most."""
 
@@ -35,6 +38,17 @@ def default_store() -> Path:
     from platformdirs import user_data_path
 
     return Path(os.environ.get("COHERENCE_STORE") or user_data_path("coherence") / "coherence.db")
+
+
+def guard_store(store: Path | None) -> Path:
+    """Return the store that a command about guards means: the one named, else ``guard.db`` of the current folder.
+
+    That is where a guard writes unless told otherwise; without one, and where the environment names a store, it is the
+    same as for all commands.
+    """
+    if store is None and not os.environ.get("COHERENCE_STORE") and Path(GUARD_FILE).is_file():
+        return Path(GUARD_FILE)
+    return store or default_store()
 
 
 @contextmanager

@@ -248,11 +248,23 @@ def test_the_trail_is_exported(path: Path, tmp_path: Path) -> None:
     assert file.read_text("utf-8") == found.stdout and not list(tmp_path.glob(".*.part"))
 
 
+def test_a_store_where_guards_write_by_default_is_found(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path / "folder")
+    live(path, helpful, 1, "elsewhere")
+    live(Path("guard.db"), helpful, 1, "here")
+    assert [one["agent"] for one in read("status")] == ["elsewhere"]  # the environment names that store
+    monkeypatch.delenv("COHERENCE_STORE")
+    assert [one["agent"] for one in read("status")] == ["here"]
+
+
 def test_no_store_and_no_agent(path: Path, tmp_path: Path) -> None:
     assert "no such file" in complaint(run("status"))
     assert not path.exists()
     Store(path).close()
-    assert run("status").stdout == "no agents under guard\n" and read("status") == []
+    assert complaint(run("status")).endswith("no agents under guard; name another store with --store")
     live(path, helpful, 1, "support")
     for command in ("status", "history", "patches", "export", "rollback", "approve", "decline"):
         assert complaint(run(command, "suport")).endswith("no agent under guard is called 'suport'; known: support")
