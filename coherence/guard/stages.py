@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -26,9 +25,13 @@ VOUCHERS = 10
 """So many unpatched calls tell, after a patch was accepted, whether the baseline still holds. A patch that was worse
 than it before that is held: it serves no call until they have told."""
 
-VOUCHED = 0.5
+VOUCHED = 0.55
 """It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes
 on when a patch is accepted would end most trials at once, however harmless the patch is."""
+
+UNLIKELY = 0.05
+"""It does not hold either if the first of them fail, and so many would at its rate with this probability at most: the
+outage went on then, though it may end among the others."""
 
 
 class OnTrial(msgspec.Struct):
@@ -84,8 +87,9 @@ class OnTrial(msgspec.Struct):
         """Count an unpatched call; if they are not as before, what was found by the baseline alone is void."""
         calls, good = calls + 1, good + success
         before = self.trial.baseline
-        needed = max(ceil(VOUCHERS * VOUCHED * before.successes / max(before.calls, 1)), 1)
-        lost = calls - good > VOUCHERS - needed
+        needed = max(round(VOUCHERS * VOUCHED * before.successes / max(before.calls, 1)), 1)
+        failing = (before.calls - before.successes + 1.0) / (before.calls + 1.0)
+        lost = calls - good > VOUCHERS - needed or (not good and failing**calls <= UNLIKELY)
         if lost:
             self.trial.reprieve()
         self.vouchers = None if lost or good >= needed else (calls, good)

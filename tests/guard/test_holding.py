@@ -35,12 +35,13 @@ def play(trial: OnTrial, pattern: str, *, patched: bool) -> str:
 @pytest.mark.parametrize(
     ("successes", "unpatched", "ends"),
     [
-        (450, "+++++", "roll_back"),  # half of 10 calls at 0.9, rounded up
-        (450, "-----+++++", "roll_back"),
-        (450, "++++-----", "keep_looking"),
+        (450, "+++++", "roll_back"),  # 0.55 of 10 calls at 0.9, rounded
+        (450, "-+----++++", "roll_back"),
+        (450, "--", "keep_looking"),  # (51 / 501)**2 = 0.01
+        (450, "++++------", "keep_looking"),
         (300, "+++", "roll_back"),
-        (300, "-------+++", "roll_back"),
-        (300, "--------", "keep_looking"),
+        (300, "---+----++", "roll_back"),
+        (300, "----", "keep_looking"),  # (201 / 501)**4 = 0.026
         (0, "+", "roll_back"),
         (0, "---------+", "roll_back"),
     ],
@@ -54,7 +55,6 @@ def test_calls_that_are_as_before_let_the_verdict_stand(successes: int, unpatche
     assert trial.held
     assert play(trial, unpatched[-1], patched=False) == ends or ends == "keep_looking"
     if ends == "keep_looking":
-        play(trial, "-", patched=False)
         assert (trial.held, trial.verdict().kind, trial.vouchers) == (False, "keep_looking", None)
 
 
