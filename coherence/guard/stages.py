@@ -29,7 +29,7 @@ VOUCHED = 0.55
 """It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes
 on when a patch is accepted would end most trials at once, however harmless the patch is."""
 
-UNLIKELY = 0.05
+UNLIKELY = 0.02
 """It does not hold either if the first of them fail, and so many would at its rate with this probability at most: the
 outage went on then, though it may end among the others."""
 

@@ -41,7 +41,7 @@ def play(trial: OnTrial, pattern: str, *, patched: bool) -> str:
         (450, "++++------", "keep_looking"),
         (300, "+++", "roll_back"),
         (300, "---+----++", "roll_back"),
-        (300, "----", "keep_looking"),  # (201 / 501)**4 = 0.026
+        (300, "-----", "keep_looking"),  # (201 / 501)**5 = 0.010
         (0, "+", "roll_back"),
         (0, "---------+", "roll_back"),
     ],
