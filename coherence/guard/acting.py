@@ -8,10 +8,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
+from coherence.guard import adapting
 from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
 from coherence.guard.happenings import (
@@ -31,6 +33,7 @@ from coherence.guard.happenings import (
 )
 from coherence.guard.patching import Patching
 from coherence.guard.proposing import Plan, outcome_of, outcome_of_approval
+from coherence.guard.synchronous import NotAwaitedError, not_awaited
 from coherence.guard.telling import notice_of
 from coherence.guard.traces import newest_calls, newest_seqs
 from coherence.guard.troubles import Troubles
@@ -205,7 +208,7 @@ class Actor:
             return outcome_of_approval(view, owner, self.plan, self._troubles)
         if isinstance(step, Accepted | Resuming):
             both = isinstance(step, Accepted) and step.both
-            return None if both else self._apply(view)
+            return None if both else self._apply(view, owner)
         return self._restore(view) if isinstance(step, Ending | Retrying) else None
 
     def _ask(self, view: View, owner: str) -> Decision:
@@ -214,9 +217,11 @@ class Actor:
             assert plan.strategy is not None
             traces = newest_calls(self._store, view.agent, SHOWN_CALLS)
             proposal = plan.strategy.analyze(agent_id=view.agent, traces=traces, before_metrics=self._metrics(view))
-            return outcome_of(proposal, view, owner, plan, self._troubles)
+            return outcome_of(not_awaited(proposal, "analyze"), view, owner, plan, self._troubles)
         except BaseException as error:
             self._troubles.add("strategy", error)
+            if isinstance(error, NotAwaitedError):
+                return Declined(why=str(error))
             return Declined(why=f"the strategy failed: {type(error).__name__}")
 
     def _metrics(self, view: View) -> dict[str, float | None]:
@@ -232,31 +237,20 @@ class Actor:
             "coherence_index": summary.index_mean,
         }
         if self.plan.measures is not None:
-            metrics.update(self.plan.measures())
+            metrics.update(not_awaited(self.plan.measures(), "measures"))
         return metrics
 
-    def _apply(self, view: View) -> Decision:
+    def _apply(self, view: View, owner: str) -> Decision:
         trial = view.account.patching.trial
         if self.plan.adapter is None or trial is None:
             return NotApplied(why="there is no adapter")
-        try:
-            done = self.plan.adapter.apply_config(agent_id=view.agent, config_patch=_copy(trial.patch))
-            return Serving() if done else NotApplied(why=f"the adapter returned {done!r:.80}")
-        except BaseException as error:
-            self._troubles.add("adapter", error)
-            return NotApplied(why=f"the adapter failed: {type(error).__name__}")
+        return adapting.apply(self.plan.adapter, view.agent, trial, owner, partial(self._troubles.add, "adapter"))
 
     def _restore(self, view: View) -> Decision:
-        patching = view.account.patching
-        holder = patching.holder
+        holder = view.account.patching.holder
         if self.plan.adapter is None or holder is None:
             return RestoreFailed(why="there is no adapter")
-        try:
-            done = self.plan.adapter.rollback_config(agent_id=view.agent, backup_config=_copy(holder.backup))
-            return RestoreFailed(why="the adapter returned False") if done is False else Restored()
-        except BaseException as error:
-            self._troubles.add("adapter", error)
-            return RestoreFailed(why=f"the adapter failed: {type(error).__name__}")
+        return adapting.restore(self.plan.adapter, view.agent, holder, partial(self._troubles.add, "adapter"))
 
     def tell(self, notice: Notice | None) -> None:
         """Tell the notifier, if there is something to tell, of a step that has been written."""
@@ -265,11 +259,6 @@ class Actor:
             return
         try:
             tell: Any = getattr(notifier, "notify", notifier)
-            tell(notice)
+            not_awaited(tell(notice), "notifier")
         except BaseException as error:
             self._troubles.add("notifier", error)
-
-
-def _copy(value: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    return found

@@ -41,6 +41,8 @@ class Refusal(msgspec.Struct, frozen=True):
     """What the rule says."""
 
     def __str__(self) -> str:
+        if self.rule == "same":
+            return "the patch changes nothing"
         return f"{self.key or 'patch'} = {self.value} is refused by {self.rule}: {self.why}"
 
 

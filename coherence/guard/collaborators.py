@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from coherence.guard.synchronous import refuse_async
 from coherence.guard.traces import Trace
 
 ADAPTER = ("get_config", "apply_config", "rollback_config")
@@ -15,7 +16,9 @@ ADAPTER = ("get_config", "apply_config", "rollback_config")
 
 @runtime_checkable
 class ConfigAdapter(Protocol):
-    """Owns the real configuration of agents. Methods are called with keywords, on a thread of the guard.
+    """Owns the real configuration of agents. Methods are called with keywords, on a thread of the guard; none is async.
+
+    What it says is checked: after each change the configuration is read again, and must show at once what was done.
 
     An adapter with ``serves_both = True`` is asked to apply a patch only once it is confirmed: until then calls that
     the patch serves find it by :func:`~coherence.guard.serving.current_patch`.
@@ -26,11 +29,20 @@ class ConfigAdapter(Protocol):
         ...
 
     def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
-        """Apply a patch. Anything but a true value, and every exception, means that it is not applied."""
+        """Lay a patch over the configuration, table by table, and return True; all other keys stay.
+
+        Anything but a true value, and every exception, means that it is not applied; then nothing may have changed. If
+        the configuration shows something else than what is said, it is restored, and the patch is given up.
+        """
         ...
 
     def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
-        """Restore a configuration. ``False`` and every exception mean that it is not restored."""
+        """Put a configuration in force as a whole: keys that it does not have are to go.
+
+        It is the one in force now with the keys of the patch as they were before it, so that what others have changed
+        meanwhile stays; if :meth:`get_config` fails, it is the one before the patch. ``False``, every exception, and
+        a configuration that still shows the patch mean that it is not restored: it is tried again.
+        """
         ...
 
 
@@ -83,7 +95,9 @@ Notify: TypeAlias = Notifier | Callable[[Notice], object]
 
 
 def check_methods(name: str, given: object, needed: Sequence[str]) -> None:
-    """Raise TypeError that names the parameter unless what was given, if anything, has all methods."""
-    missing = next((method for method in needed if not callable(getattr(given, method, None))), None)
-    if given is not None and missing is not None:
-        raise TypeError(f"{name}: a {type(given).__name__} has no method {missing}")
+    """Raise TypeError that names the parameter unless what was given, if anything, has all methods and none is async."""
+    for method in needed if given is not None else ():
+        found = getattr(given, method, None)
+        if not callable(found):
+            raise TypeError(f"{name}: a {type(given).__name__} has no method {method}")
+        refuse_async(f"{name}.{method}", found)

@@ -180,3 +180,24 @@ class AdaptiveThresholds:
             profile.window_h if override.window_h is None else override.window_h,
             profile.cooldown_h if override.cooldown_h is None else override.cooldown_h,
         )
+
+
+def as_thresholds(thresholds: object) -> AdaptiveThresholds:
+    """Return the thresholds that a user means: as they are, with overrides by agent, or the usual ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> as_thresholds({"support": Override(failures=4)}).of("support", calls_24h=20)
+    Thresholds(failures=4, window_h=48, cooldown_h=3)
+    """
+    if isinstance(thresholds, AdaptiveThresholds):
+        return thresholds
+    if thresholds is not None and not isinstance(thresholds, Mapping):
+        kind = type(thresholds).__name__
+        raise TypeError(f"thresholds must be AdaptiveThresholds or a mapping of agents to Override, not {kind}")
+    return AdaptiveThresholds(thresholds)

@@ -16,7 +16,7 @@ from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods
 from coherence.guard.exporting import export_trail
-from coherence.guard.frequency import AdaptiveThresholds
+from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
 from coherence.guard.happenings import Decision, Policy
 from coherence.guard.ledger import read_history
 from coherence.guard.measuring import Measuring
@@ -26,6 +26,7 @@ from coherence.guard.proposing import Plan
 from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
 from coherence.guard.runner import Durability, Out, Runner
 from coherence.guard.status import Status, status_of
+from coherence.guard.synchronous import refuse_async
 from coherence.guard.telling import notice_of
 from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls, prune_calls
@@ -66,8 +67,8 @@ class Guard:
         cannot be written is counted in :attr:`errors` and written later.
     bounds : Bounds, optional
         What a patch may change. Without it, a proposal is recorded and not applied.
-    thresholds : AdaptiveThresholds, optional
-        How many failures call for a patch.
+    thresholds : AdaptiveThresholds or mapping of str to Override, optional
+        How many failures call for a patch; a mapping is what a person sets, by agent.
     monitor : Monitor, optional
         Of the agent that is called: its index and band after a call are recorded with it.
     is_success : callable, optional
@@ -119,7 +120,7 @@ class Guard:
         durability: Durability = "batched",
         plain_files: PlainTraces | str | Path | None = None,
         bounds: Bounds | None = None,
-        thresholds: AdaptiveThresholds | None = None,
+        thresholds: AdaptiveThresholds | Mapping[str, Override] | None = None,
         monitor: Monitor | None = None,
         is_success: Callable[[Any], object] | None = None,
         cost_of: Callable[[Any], float | None] | None = None,
@@ -139,6 +140,11 @@ class Guard:
         check_methods("config_adapter", config_adapter, ADAPTER)
         if notifier is not None and not callable(getattr(notifier, "notify", notifier)):
             raise TypeError("notifier must be callable or have a method notify")
+        refuse_async(
+            "notifier.notify" if hasattr(notifier, "notify") else "notifier", getattr(notifier, "notify", notifier)
+        )
+        for name, function in (("is_success", is_success), ("cost_of", cost_of), ("measures", measures)):
+            refuse_async(name, function)
         if bounds is not None and not isinstance(bounds, Bounds):
             raise TypeError(f"bounds must be Bounds, not {type(bounds).__name__}")
         steering = control_flow if isinstance(control_flow, tuple) else (control_flow,)
@@ -150,7 +156,7 @@ class Guard:
             adapter=config_adapter,
             notifier=notifier,
             bounds=bounds,
-            thresholds=AdaptiveThresholds() if thresholds is None else thresholds,
+            thresholds=as_thresholds(thresholds),
             policy=policy,
             share=check_number("canary_share", canary_share, least=0.01, most=1),
             slice=check_count("canary_slice", canary_slice, least=1, most=10_000),

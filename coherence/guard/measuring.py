@@ -17,6 +17,7 @@ from coherence.guard.happenings import Call
 from coherence.guard.rolling import MOST_AMOUNT
 from coherence.guard.shortening import shortened
 from coherence.guard.stages import OnTrial, Phase
+from coherence.guard.synchronous import not_awaited
 from coherence.guard.troubles import Troubles, describe
 from coherence.monitor import Monitor
 
@@ -110,12 +111,12 @@ class Measuring:
         success, cost = True, None
         if self._is_success is not None:
             try:
-                success = bool(self._is_success(result))
+                success = bool(not_awaited(self._is_success(result), "is_success"))
             except Exception as error:
                 self._troubles.add("is_success", error)
         if self._cost_of is not None:
             try:
-                cost = self._amount(self._cost_of(result))
+                cost = self._amount(not_awaited(self._cost_of(result), "cost_of"))
             except Exception as error:
                 self._troubles.add("cost_of", error)
         return Finished(success, duration_s, None, cost, *self._reading(started))

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coherence.guard.bounds import AUTO_APPLY, Bounds, merged
+from coherence.guard.adapting import kept_config, read_config
+from coherence.guard.bounds import AUTO_APPLY, Bounds, Judged, merged
 from coherence.guard.classic import Metrics
 from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.frequency import AdaptiveThresholds
@@ -44,16 +45,16 @@ def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: T
     if plan.adapter is None:
         judged = plan.bounds.judge(proposal, {})
         if any(refusal.rule != "step" for refusal in judged.refusals):  # a step is measured once it is approved
-            return Declined(why="; ".join(str(refusal) for refusal in judged.refusals[:5]))
+            return _refused(_reasons(judged), troubles)
         return _waiting(proposal, "there is no adapter")
     try:
-        backup = kept_config(plan.adapter.get_config(agent_id=view.agent))
+        backup = read_config(plan.adapter, view.agent)
     except BaseException as error:
         troubles.add("adapter", error)
         return Declined(why=f"the configuration could not be read: {type(error).__name__}")
     judged = plan.bounds.judge(proposal, backup)
     if judged.patch is None:
-        return Declined(why="; ".join(str(refusal) for refusal in judged.refusals[:5]))
+        return _refused(_reasons(judged), troubles)
     waiting = _waiting(judged.patch, judged.waits)
     if not judged.apply or isinstance(waiting, Declined):
         return waiting
@@ -67,7 +68,7 @@ def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: Troubles) 
     if plan.adapter is None:
         return Withheld(patch=patch, why="there is no adapter", waits=True)
     try:
-        backup = kept_config(plan.adapter.get_config(agent_id=view.agent))
+        backup = read_config(plan.adapter, view.agent)
     except BaseException as error:
         troubles.add("adapter", error)
         why = f"the configuration could not be read: {type(error).__name__}"
@@ -75,12 +76,21 @@ def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: Troubles) 
     if plan.bounds is not None:
         judged = plan.bounds.judge(patch, backup)
         if judged.patch is None:
-            why = "; ".join(str(refusal) for refusal in judged.refusals[:5])
-            return Withheld(patch=patch, why=why, waits=False)
+            return Withheld(patch=patch, why=_reasons(judged), waits=False)
         patch = judged.patch
     elif merged(backup, patch) == backup:
         return Withheld(patch=patch, why="it changes nothing", waits=False)
     return _accepted(patch, backup, owner, plan, view)
+
+
+def _reasons(judged: Judged) -> str:
+    return "; ".join(str(refusal) for refusal in judged.refusals[:5])
+
+
+def _refused(why: str, troubles: Troubles) -> Declined:
+    """Decline a proposal that its strategy should not have made, and say so."""
+    troubles.add("strategy", why, kind="a proposal was refused")
+    return Declined(why=why)
 
 
 def _waiting(proposal: object, why: str) -> Decision:
@@ -107,22 +117,3 @@ def _accepted(patch: dict[str, Any], backup: dict[str, Any], owner: str, plan: P
         owner=owner, patch=patch, backup=backup, policy=plan.policy, share=share, slice=plan.slice, both=both,
         before=before,
     )  # fmt: skip
-
-
-def kept_config(config: object) -> dict[str, Any]:
-    """Return a copy of a configuration that can be kept and restored as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is not made of dicts with text keys, lists, texts, finite numbers (whole ones below 2**63 in magnitude),
-        True, False and None.
-    """
-    try:
-        found = msgspec.json.decode(msgspec.json.encode(config))
-        msgspec.msgpack.encode(found)  # the account, which holds it, is kept so; a larger whole number is not taken
-    except Exception as error:
-        raise ValueError(f"the configuration is not plain JSON: {type(error).__name__}") from error
-    if not isinstance(found, dict) or found != config:
-        raise ValueError("the configuration is not plain JSON: it would not come back as it is")
-    return found

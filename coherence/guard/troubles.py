@@ -36,9 +36,13 @@ class Troubles:
         """Go on in a forked child: another thread of the parent may have held the lock."""
         self._lock = threading.RLock()  # a signal handler may add one while this thread adds one
 
-    def add(self, stage: str, error: BaseException | str) -> None:
-        """Count a failure. Of each kind the first, the 10th, the 100th and so on are logged, as warnings."""
-        kind, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
+    def add(self, stage: str, error: BaseException | str, *, kind: str | None = None) -> None:
+        """Count a failure. Of each kind the first, the 10th, the 100th and so on are logged, as warnings.
+
+        ``kind`` is what it is counted as; default: the exception's type, or the text.
+        """
+        found, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
+        kind = found if kind is None else kind
         text = redact(text)
         name = f"{stage}: {kind}"
         with self._lock:

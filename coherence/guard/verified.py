@@ -22,7 +22,7 @@ class Rollback(msgspec.Struct):
     seq: int
     """The entry that ended it."""
     rule: str
-    """``sequential``, ``classic``, ``decay``, ``owner gone`` or ``by hand``."""
+    """``sequential``, ``classic``, ``decay``, ``not applied``, ``owner gone`` or ``by hand``."""
     why: str
     """What the trail says."""
     metric: str | None

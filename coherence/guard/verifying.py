@@ -26,6 +26,7 @@ from collections.abc import Iterable
 import msgspec
 
 from coherence.guard.account import Account
+from coherence.guard.adapting import FAILED
 from coherence.guard.basis import Basis
 from coherence.guard.exporting import TrailEntry, TrailError
 from coherence.guard.happenings import (
@@ -248,7 +249,7 @@ class _Check:
         by_hand = patching.wish is not None and patching.phase in ("idle", "serving", "paused")
         missing = self.basis.missing(patching.phase, depends=not by_hand and patching.holder is not None)
         differs = _differing(due, step)
-        if not differs and not missing:
+        if (not differs or _told_by_owner(patching, step)) and not missing:
             if against := self._against(step, patching):
                 return "no", against
             return ("by hand" if by_hand else "yes"), ""
@@ -286,7 +287,7 @@ class _Check:
         if derived == "by hand":
             rule = "by hand"
         elif patching.phase == "applying":
-            rule = "owner gone"
+            rule = "not applied" if _told_by_owner(patching, step) else "owner gone"
         else:
             rule = patching.trial.policy if patching.trial is not None else "decay"
         rollback = Rollback(
@@ -358,6 +359,14 @@ def _request(account: Account, step: ApprovalWanted | Refused | RollbackWanted) 
     if isinstance(step, RollbackWanted):
         return wanted_rollback(account, step.why)
     return wanted_approval(account, step.why) if isinstance(step, ApprovalWanted) else refusal(account, step.why)
+
+
+def _told_by_owner(patching: Patching, step: Decision) -> bool:
+    """Tell whether the owner says that a patch could not be applied: that comes from outside, and from no rule."""
+    if patching.phase != "applying" or not isinstance(step, Ending) or step.owner != patching.owner:
+        return False
+    of_rules = (step.pause, step.metric, step.evidence, step.limit)
+    return step.why.startswith(FAILED) and of_rules == (False, None, None, None)
 
 
 def _differing(due: Decision | None, step: Decision) -> list[str]:

@@ -101,14 +101,17 @@ def test_a_declined_proposal_begins_no_cool_down_and_needs_as_many_failures_agai
 
 def test_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
     class Hides(Config):
+        hides = False
+
         def get_config(self, *, agent_id: str) -> dict[str, Any]:
-            return {"level": 1}
+            return {"level": 1} if self.hides else dict(self.config)
 
     config = Hides()
     with Guard(**wanted(tmp_path / "guard.db", config, canary_share=1.0)) as guard:
         call(guard, 2, fails=True)
         call(guard, 400, fails=False)
         assert (guard.status("a").phase, guard.status("a").patch) == ("idle", {"level": 2})
+        config.hides = True
         call(guard, 4, fails=True)
         decisions = [past.decision for past in guard.history("a", 1000, slices=True)]
         assert Declined(why="the patch is in force already") in decisions

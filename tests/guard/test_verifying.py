@@ -241,6 +241,37 @@ def test_a_restore_that_nobody_has_claimed_is_no_restore(tmp_path: Path) -> None
     assert found.faults[0].what == "'restored' cannot follow: nobody has claimed it"
 
 
+class Lies(Memory):
+    """Says that it has applied a patch, and has not."""
+
+    def apply_config(self, **asked: Any) -> object:
+        return True
+
+
+def test_what_could_not_be_applied_is_taken_from_its_owner_alone(tmp_path: Path, sequential: list[Row]) -> None:
+    rows = trail(tmp_path, Lies(), worse, calls=200)
+    found = verified(rows)
+    assert (found.verdict, found.faults) == ("verified", [])
+    assert {(each.rule, each.derived, each.calls) for each in found.rollbacks} == {("not applied", "yes", 0)}
+    place = at(rows, "ending")
+    for forged in (
+        {"owner": "another"},
+        {"why": "because"},
+        {"why": "the process that applied it has gone"},
+        {"pause": True},
+        {"metric": "success"},
+        {"evidence": 90.0},
+        {"limit": 80.0},
+    ):
+        assert verified(altered(rows, place, **forged)).verdict == "wrong", forged
+    assert verified(left_out(rows)).verdict == "wrong"
+    applied = at(sequential, "accepted") + 1  # there it serves: its owner can say that no more
+    for cut in (applied, applied + 1):
+        said = rows[place] | {"owner": sequential[applied - 1]["owner"]}
+        verdict = verified(renumbered([*sequential[:cut], said])).verdict
+        assert verdict == ("verified" if cut == applied else "wrong")
+
+
 def forget_failures(tally: Tally, outcome: CallOutcome) -> None:
     if not outcome.success or tally.calls % 2:
         REAL_TAKE(tally, outcome)

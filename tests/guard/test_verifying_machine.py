@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from coherence.guard import Guard
 from coherence.guard.account import Account
+from coherence.guard.adapting import FAILED
 from coherence.guard.classic import Metrics
 from coherence.guard.exporting import KNOWN_KINDS, plain_entry, read_entries
 from coherence.guard.happenings import (
@@ -26,6 +27,7 @@ from coherence.guard.happenings import (
     Call,
     Decision,
     Declined,
+    Ending,
     NotApplied,
     Proposed,
     Restored,
@@ -123,7 +125,8 @@ class Machine:
             waits = Proposed(patch={"level": drawn.randrange(3)}, why="no")
             return drawn.choice((accepted, accepted, accepted, Declined(why="no"), waits))
         if patching.phase == "applying":
-            return NotApplied(why="no") if drawn.random() < 0.1 else Serving()
+            told = NotApplied(why="no"), Ending(owner=patching.owner, why=f"{FAILED}it does not show it")
+            return drawn.choice(told) if drawn.random() < 0.2 else Serving()
         return RestoreFailed(why="disk full") if drawn.random() < 0.3 else Restored()
 
 
@@ -196,7 +199,8 @@ def test_the_machine_reaches_every_kind_of_step() -> None:
         seen.update(row["kind"] for row in machine.rows)
         rules.update(f"{each.rule} {each.metric}" for each in verified(machine.rows).rollbacks)
     assert seen == KNOWN_KINDS | {"call"}
-    assert rules >= {"classic success", "sequential success", "sequential failure_run", "decay None", "owner gone None"}
+    of_calls = {"classic success", "sequential success", "sequential failure_run", "decay None"}
+    assert rules >= of_calls | {"owner gone None", "not applied None"}
 
 
 def test_processes_on_one_store_leave_a_trail_that_verifies(tmp_path: Path) -> None:

@@ -1,0 +1,359 @@
+"""Adapters that say what is not so, and configurations that others edit meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Bound, Bounds, Guard, Notice, Override
+from coherence.guard.memory import digest_of
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
+from guard.trails import Both, exported, verified
+
+
+class Odd(Memory):
+    """Applies a patch as it is told to; ``config`` keeps what really is in force."""
+
+    def __init__(self, applies: Callable[[Odd, dict[str, Any]], object], config: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        self.applies = applies
+        self.unreadable = False
+        self.config = {"level": 1, "model": "a"} if config is None else config
+
+    def get_config(self, *, agent_id: str) -> Mapping[str, Any]:
+        if self.unreadable:
+            raise OSError("no route")
+        return dict(self.config)
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+        self.applied.append(config_patch)
+        return self.applies(self, config_patch)
+
+
+def says(answer: object, *, writes: bool, lost: bool = False, unreadable: bool = False) -> Callable[[Odd, Any], object]:
+    def applies(odd: Odd, patch: dict[str, Any]) -> object:
+        if writes:
+            odd.config |= patch
+        if lost:
+            odd.config.pop("model")
+        odd.unreadable = unreadable
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return applies
+
+
+def run(guard: Guard, times: int, *, fails: bool, agent: str = "a") -> None:
+    def fn() -> None:
+        if fails:
+            raise Boom("no")
+
+    for _ in range(times):
+        with suppress(Boom):
+            guard.run(fn, agent=agent)
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert done()
+
+
+def live(path: Path, adapter: Any, patch: Any = None, **given: Any) -> Guard:
+    usual: dict[str, Any] = {"bounds": BOUNDS, "clock": Clock(1.0), "strategy": Proposes(patch or {"level": 2})}
+    return Guard(store=path / "guard.db", config_adapter=adapter, **(usual | given))
+
+
+@pytest.mark.parametrize("policy", ["sequential", "classic"])
+@pytest.mark.parametrize(
+    ("applies", "why"),
+    [
+        (
+            says(None, writes=True),
+            "could not be applied: the adapter returned None, and level has changed all the same",
+        ),
+        (says(OSError("late"), writes=True), "the adapter failed: OSError, and level has changed all the same"),
+        (says(True, writes=False), "apply_config returned True, and the configuration does not show level"),
+        (says(True, writes=True, lost=True), "apply_config has removed model"),
+        (says(False, writes=True, lost=True), "and level has changed all the same"),
+    ],
+    ids=["None", "raises", "lies", "removes", "half"],
+)
+def test_what_the_adapter_says_is_checked_and_restored(
+    tmp_path: Path, applies: Callable[[Odd, Any], object], why: str, policy: Any
+) -> None:
+    adapter, told = Odd(applies), list[Notice]()
+    with live(tmp_path, adapter, policy=policy, notifier=told.append) as guard:
+        run(guard, 3, fails=True)
+        assert adapter.config == {"level": 1, "model": "a"}
+        assert kinds(guard.history("a")) == ["asked", "accepted", "ending", "restored"]
+        assert why in first(guard.history("a"), "ending").why  # type: ignore[union-attr]
+        assert guard.status("a").phase == "idle"
+        assert [notice.kind for notice in told] == ["accepted", "ending", "restored"]
+        account = guard._runner.view("a").account
+        assert [given_up.digest for given_up in account.patching.memory.patches] == [digest_of({"level": 2})]
+        assert guard.store is not None
+        found = verified(exported(guard.store))
+        assert (found.verdict, found.faults) == ("verified", [])
+        assert [(each.rule, each.derived) for each in found.rollbacks] == [("not applied", "yes")]
+
+
+@pytest.mark.parametrize("answer", [None, False, 0, OSError("no")])
+def test_what_was_not_applied_and_changed_nothing_is_not_restored(tmp_path: Path, answer: object) -> None:
+    adapter = Odd(says(answer, writes=False))
+    with live(tmp_path, adapter) as guard:
+        run(guard, 3, fails=True)
+        assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied"]
+        assert adapter.restored == []
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(True, "serving"), (None, "ending")])
+def test_where_the_configuration_cannot_be_read_the_adapters_word_counts(
+    tmp_path: Path, answer: object, kind: str
+) -> None:
+    adapter = Odd(says(answer, writes=True, unreadable=True))
+    with live(tmp_path, adapter) as guard:
+        run(guard, 2, fails=True)
+        assert kinds(guard.history("a"))[2] == kind
+        assert guard.errors["adapter: OSError"] >= 1
+        if kind == "ending":  # the backup as it is, for want of a better one
+            assert adapter.restored == [{"level": 1, "model": "a"}]
+
+
+def test_values_are_compared_as_json(tmp_path: Path) -> None:
+    bounds = Bounds({"level": Bound(least=0, most=9), "on": Bound(choices=(True, False))})
+
+    def applies(config: dict[str, Any], odd: Odd, patch: object) -> object:
+        odd.config |= config
+        return True
+
+    config: dict[str, Any]
+    for config, kind in (({"level": 2.0}, "serving"), ({"level": "2"}, "ending")):
+        with live(tmp_path / kind, Odd(partial(applies, config))) as guard:
+            run(guard, 2, fails=True)
+            assert kinds(guard.history("a"))[2] == kind
+    for config, kind in (({"on": True}, "serving"), ({"on": 1}, "ending")):
+        odd = Odd(partial(applies, config), {"on": False})
+        with live(tmp_path / f"on {kind}", odd, {"on": True}, bounds=bounds) as guard:
+            run(guard, 2, fails=True)
+            assert kinds(guard.history("a"))[2] == kind
+
+
+def test_at_a_later_slice_what_counts_is_what_was_so_before_it(tmp_path: Path) -> None:
+    """An operator has set the patched key by hand while the patch was not in force; then the adapter fails."""
+    adapter = Odd(lambda odd, patch: odd.config.update(patch) is None and len(odd.applied) > 0)
+    with live(tmp_path, adapter, canary_share=0.5, canary_slice=2) as guard:
+        run(guard, 20, fails=False)
+        run(guard, 5, fails=True)
+        assert len(adapter.applied) == 1
+        while guard.status("a").phase != "paused":
+            run(guard, 1, fails=False)
+        adapter.config["level"] = 7
+        adapter.applies = says(None, writes=False)
+        while len(adapter.applied) == 1:
+            run(guard, 1, fails=False)
+        assert kinds(guard.history("a"))[-1] == "not_applied"
+        assert adapter.config["level"] == 7
+
+
+def test_an_adapter_that_serves_both_is_checked_once_the_patch_is_confirmed(tmp_path: Path) -> None:
+    class Lies(Both):
+        def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+            self.applied.append(config_patch)
+            return True
+
+    adapter = Lies()
+    with live(tmp_path, adapter, canary_share=1.0) as guard:
+        run(guard, 20, fails=False)
+        run(guard, 5, fails=True)
+        assert kinds(guard.history("a"))[:2] == ["asked", "accepted"]
+        assert adapter.applied == []
+        for _ in range(400):
+            run(guard, 1, fails=False)
+            if adapter.applied:
+                break
+        assert kinds(guard.history("a")) == ["asked", "accepted", "resuming", "ending", "restored"]
+        assert guard.status("a").patch is None
+
+
+def test_a_restore_keeps_what_others_have_edited(tmp_path: Path) -> None:
+    bounds = Bounds({"level": Bound(least=0, most=9), "retry.limit": Bound(least=0, most=9)})
+    patch = {"level": 2, "retry": {"limit": 3}}
+
+    def applies(odd: Odd, patch: dict[str, Any]) -> object:
+        odd.config = {**odd.config, "level": 2, "retry": {**odd.config["retry"], "limit": 3}}
+        return True
+
+    adapter = Odd(applies, {"retry": {"limit": 1, "wait_s": 5}, "model": "a", "old": 1})
+    with live(tmp_path, adapter, patch, bounds=bounds, canary_share=1.0) as guard:
+        run(guard, 2, fails=True)
+        assert guard.status("a").phase == "serving"
+        adapter.config["retry"]["wait_s"] = 60
+        adapter.config |= {"model": "b", "new": 1}
+        del adapter.config["old"]
+        assert guard.rollback("a")
+        # level was not set before the patch
+        assert adapter.config == {"retry": {"limit": 1, "wait_s": 60}, "model": "b", "new": 1}
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_path: Path, unreadable: bool) -> None:
+    lies = [1, 1]
+
+    class Lies(Odd):
+        def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
+            return bool(lies.pop()) if lies else super().rollback_config(agent_id=agent_id, backup_config=backup_config)
+
+    adapter, told, clock = Lies(says(True, writes=True)), list[Notice](), Clock(1.0)
+    with live(tmp_path, adapter, notifier=told.append, clock=clock, canary_share=1.0) as guard:
+        run(guard, 2, fails=True)
+        adapter.unreadable = unreadable
+        if unreadable:  # then its word is all there is
+            assert guard.rollback("a")
+            return
+        assert guard.rollback("a") is False
+        why = first(guard.history("a"), "restore_failed").why  # type: ignore[union-attr]
+        assert why == "the adapter has restored, it says, and the configuration still shows the patch: level"
+        until(lambda: adapter.config["level"] == 1)
+        until(lambda: guard.status("a").phase == "idle")
+        assert [notice.kind for notice in told][-3:] == ["ending", "restore_failed", "restored"]
+
+
+def test_where_the_configuration_cannot_be_read_the_backup_is_restored(tmp_path: Path) -> None:
+    adapter = Odd(says(True, writes=True))
+    with live(tmp_path, adapter, canary_share=1.0) as guard:
+        run(guard, 2, fails=True)
+        adapter.config["model"] = "b"
+        adapter.unreadable = True
+        assert guard.rollback("a")
+        assert adapter.restored == [{"level": 1, "model": "a"}]
+
+
+class Later(Memory):
+    async def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+        return True
+
+
+class Calls:
+    async def __call__(self, *_: object, **__: object) -> None: ...
+
+
+async def later(*_: object, **__: object) -> None: ...
+
+
+async def stream(*_: object) -> Any:
+    yield 1
+
+
+class Thinks:
+    analyze = staticmethod(later)
+
+
+class Told:
+    notify = staticmethod(later)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"config_adapter": Later()}, "config_adapter.apply_config"),
+        ({"strategy": Thinks()}, "strategy.analyze"),
+        ({"notifier": Told()}, "notifier.notify"),
+        ({"notifier": later}, "notifier"),
+        ({"notifier": Calls()}, "notifier"),
+        ({"is_success": partial(later, 1)}, "is_success"),
+        ({"cost_of": later}, "cost_of"),
+        ({"cost_of": stream}, "cost_of"),
+        ({"measures": Calls()}, "measures"),
+    ],
+)
+def test_async_collaborators_are_refused(tmp_path: Path, given: dict[str, Any], name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name} must not be async.*run_coroutine_threadsafe"):
+        Guard(store=tmp_path / "guard.db", **given)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_returns_a_coroutine_all_the_same_has_failed(tmp_path: Path) -> None:
+    def awaits(*_: object, **__: object) -> Any:
+        return later()
+
+    class Hidden(Memory):
+        pass
+
+    def guard_of(folder: str, **given: Any) -> Guard:
+        return live(tmp_path / folder, **({"adapter": Memory()} | given))
+
+    adapter = Hidden()
+    adapter.apply_config = awaits  # type: ignore[method-assign]
+    with guard_of("apply", adapter=adapter, notifier=awaits) as guard:
+        run(guard, 2, fails=True)
+        found = first(guard.history("a"), "not_applied")
+        assert found.why == "apply_config returned a coroutine: it must not be async"  # type: ignore[union-attr]
+        assert guard.newest_errors["adapter"].endswith(found.why)  # type: ignore[union-attr]
+        assert "coroutine" in guard.newest_errors["notifier"]
+    adapter = Hidden()
+    adapter.rollback_config = awaits  # type: ignore[method-assign]
+    with guard_of("restore", adapter=adapter, canary_share=1.0) as guard:
+        run(guard, 2, fails=True)
+        assert not guard.rollback("a")
+        assert "coroutine" in first(guard.history("a"), "restore_failed").why  # type: ignore[union-attr]
+    adapter = Hidden()
+    adapter.get_config = awaits  # type: ignore[method-assign]
+    with guard_of("get", adapter=adapter) as guard:
+        run(guard, 2, fails=True)
+        assert kinds(guard.history("a")) == ["asked", "declined"]
+        assert "coroutine" in guard.newest_errors["adapter"]
+    strategy = Proposes(None)
+    strategy.analyze = awaits  # type: ignore[method-assign]
+    with guard_of("analyze", strategy=strategy, is_success=awaits, cost_of=awaits) as guard:
+        run(guard, 3, fails=False)
+        assert guard.status("a").failures == 0  # as for all that fails in is_success
+        run(guard, 3, fails=True)
+        found = first(guard.history("a"), "declined")
+        assert found.why == "analyze returned a coroutine: it must not be async"  # type: ignore[union-attr]
+        errors = guard.newest_errors
+        assert all("coroutine" in errors[stage] for stage in ("strategy", "is_success", "cost_of"))
+    with guard_of("measures", measures=awaits) as guard:
+        run(guard, 2, fails=True)
+        assert first(guard.history("a"), "declined").why.startswith("measures returned")  # type: ignore[union-attr]
+
+
+def test_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
+    with live(tmp_path, Memory(), thresholds={"a": Override(failures=4)}) as guard:
+        run(guard, 3, fails=True)
+        assert guard.history("a") == []
+        run(guard, 1, fails=True)
+        assert kinds(guard.history("a"))[0] == "asked"
+    for bad in ({"a": 3}, 7, "a", [("a", Override())]):
+        with pytest.raises(TypeError, match=r"must be.* Override"):
+            Guard(store=tmp_path / "guard.db", thresholds=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("adapter", [Memory(), None])
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [({"level": 99}, "level = 99 is refused by range: must be in [0, 9]"), ({"level": 1}, "the patch changes nothing")],
+)
+def test_a_refused_proposal_is_counted(tmp_path: Path, patch: dict[str, Any], why: str, adapter: Any) -> None:
+    if adapter is None and patch == {"level": 1}:
+        return  # what it would change is not known without one
+    with live(tmp_path, adapter, patch) as guard:
+        run(guard, 2, fails=True)
+        assert guard.errors == {"strategy: a proposal was refused": 1}
+        assert guard.newest_errors == {"strategy": why}
+        assert first(guard.history("a"), "declined").why == why  # type: ignore[union-attr]
+
+
+def test_no_proposal_is_no_trouble(tmp_path: Path) -> None:
+    with live(tmp_path, Memory(), strategy=Proposes(None)) as guard:
+        run(guard, 2, fails=True)
+        assert kinds(guard.history("a")) == ["asked", "declined"]
+        assert guard.errors == {}
