@@ -19,6 +19,7 @@ from coherence.cli.guard_tables import print_changes
 from coherence.cli.guard_words import changes, patch_in_words
 from coherence.cli.guard_work import known_agent
 from coherence.cli.target import guard_store, opened
+from coherence.guard.adapting import read_config, unpatched
 from coherence.guard.bounds import merged
 from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.guard import Guard
@@ -77,10 +78,12 @@ def _back(agent: str, record: PatchRecord, owner: Any) -> list[tuple[str, str, s
     before = record.backup or {}
     if owner is not None:
         try:
-            return changes(dict(owner.get_config(agent_id=agent)), before)
+            now = read_config(owner, agent)
+            return changes(now, unpatched(now, record.patch, before))
         except Exception as error:  # a stranger's adapter; restoring may work all the same
             click.echo(one_line(f"warning: get_config failed: {describe(error)}"), err=True)
-    return changes(merged(before, record.patch), before)
+    patched = merged(before, record.patch)
+    return changes(patched, unpatched(patched, record.patch, before))
 
 
 def _waited(kept: Store, agent: str, number: int, wait_s: float, done: Callable[[PatchRecord], bool]) -> PatchRecord:

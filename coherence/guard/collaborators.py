@@ -95,7 +95,7 @@ Notify: TypeAlias = Notifier | Callable[[Notice], object]
 
 
 def check_methods(name: str, given: object, needed: Sequence[str]) -> None:
-    """Raise TypeError that names the parameter unless what was given, if anything, has all methods and none is async."""
+    """Raise TypeError that names the parameter unless what was given, if anything, has all methods, none async."""
     for method in needed if given is not None else ():
         found = getattr(given, method, None)
         if not callable(found):

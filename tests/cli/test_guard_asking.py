@@ -32,6 +32,9 @@ settings = Settings()
 class Stuck(Settings):
     def rollback_config(self, *, agent_id, backup_config):
         raise OSError("read-only file system")
+class Later(Settings):
+    async def rollback_config(self, *, agent_id, backup_config):
+        pass
 """
 LIVE = """
 import sys
@@ -143,8 +146,11 @@ def test_a_rollback_by_an_adapter(folder: Path) -> None:
     assert level(folder) == 7 and read("patches", "support", 1)["outcome"] == "restore failed"
     done = command(folder, "rollback", "support", "--adapter", "adapter:settings", "--wait", "60")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:3] == ["    level: 7 -> 1", '    model: "b" -> "a"']
-    assert json.loads((folder / "settings.json").read_text("utf-8")) == {"level": 1, "model": "a"}
+    assert done.stdout.splitlines()[1:] == [
+        "    level: 7 -> 1",
+        "done: the configuration before the patch is in force",
+    ]
+    assert json.loads((folder / "settings.json").read_text("utf-8")) == {"level": 1, "model": "b"}
     assert command(folder, "rollback", "support", "--adapter", "adapter:settings").returncode == 2
 
 
@@ -157,6 +163,7 @@ def test_a_rollback_by_an_adapter(folder: Path) -> None:
         ("adapter:json", "TypeError: 'module' object is not callable"),
         ("builtins:dict", "a dict has no method get_config"),
         ("sys:exit", "SystemExit"),
+        ("adapter:Later", "rollback_config must not be async"),
     ],
 )
 def test_a_bad_adapter_is_named(folder: Path, name: str, why: str) -> None:
