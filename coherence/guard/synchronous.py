@@ -1,9 +1,10 @@
-"""What a guard calls on threads of its own is not awaited there: what is async is refused, or has failed."""
+"""Nobody awaits what a guard is given to call: what is async is refused, or has failed."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Awaitable
 from types import CoroutineType
 from typing import TypeVar
 
@@ -27,15 +28,15 @@ def refuse_async(name: str, function: object) -> None:
     >>> async def tell(notice): ...
     >>> refuse_async("notifier", tell)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    TypeError: notifier must not be async: a guard calls it on a thread of its own, where nobody would await it...
+    TypeError: notifier must not be async: nobody would await it. Write a plain function...
     """
     while isinstance(function, functools.partial):
         function = function.func
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind is looked at
         if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
             raise TypeError(
-                f"{name} must not be async: a guard calls it on a thread of its own, where nobody would await it. Write"
-                " a plain function that runs it, e.g. by asyncio.run_coroutine_threadsafe(..., loop).result()"
+                f"{name} must not be async: nobody would await it. Write a plain function; one of an adapter, a"
+                " strategy or a notifier may wait for asyncio.run_coroutine_threadsafe(..., loop).result()"
             )
 
 
@@ -52,7 +53,7 @@ def not_awaited(value: T, name: str) -> T:
     >>> not_awaited({"retries": 2}, "analyze")
     {'retries': 2}
     """
-    if getattr(type(value), "__await__", None) is None:
+    if not isinstance(value, Awaitable):
         return value
     if isinstance(value, CoroutineType):
         value.close()

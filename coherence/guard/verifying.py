@@ -10,8 +10,9 @@ What cannot be seen in a trail, for nobody has signed it:
 - a call that was altered, or left out with all numbers moved up, where no decision depends on it;
 - a trail that was made up as a whole by these rules, or that ends earlier than it did;
 - who asked for a rollback: that a person has asked is an entry like others, and the rollback is listed as by hand;
-- what the adapter did. A backup that was altered shows only where the next patch reads another configuration, and so
-  does a change by the owner of the configuration: both are remarks;
+- what the adapter did, and whether a patch could not be applied, as its owner says. A backup that was altered shows
+  only where the next patch reads another configuration, and so does a change by the owner of the configuration: both
+  are remarks;
 - what the strategy proposed, and with hash canaries which calls of those on trial the patch served.
 
 A step that was left out shows by the epochs of the calls after it. Calls that were pruned are missing at the beginning:
