@@ -15,13 +15,13 @@ from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patching import LEASE_S, Patching
 from coherence.guard.rolling import Summary
 from coherence.guard.stages import OnTrial, Phase
-from coherence.guard.traces import read_account, read_decisions
+from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.guard.verdict import MOST_CALLS, Trial
 from coherence.records import times
 from coherence.store.store import Store
 
 ALERT_S = 86_400.0
-"""For so long after a confirmed configuration got worse the exit status says so; the words stay."""
+"""For so long after the configuration in force got worse the exit status says so; the words stay."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class OpenTrial(msgspec.Struct, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """How the watch on the confirmed configuration stands, by one metric."""
+    """How the watch on the configuration in force stands, by one metric."""
 
     metric: str
     level: int
@@ -114,14 +114,17 @@ def agents(store: Store) -> list[str]:
 
 def state_of(store: Store, agent: str, now: float) -> AgentState:
     """Return how an agent stands at a wall time, Unix seconds."""
-    account, records = read_account(store, agent), ledger(read_decisions(store, agent, -1))
+    account, decisions = read_account(store, agent), read_decisions(store, agent, -1)
+    records = ledger(decisions)
     now_s = msgspec.structs.replace(account.clock).read(now)
     patching, rolling = account.patching, account.rolling
     due = account.trigger.check(agent, rolling, AdaptiveThresholds(), now_s)
     tried = _newest(records, patching.trial is not None, lambda one: one.ended_at is None and one.outcome != "waiting")
     stood = _newest(records, patching.standing is not None, lambda one: one.promoted_at is not None)
     failed = patching.phase == "restoring" and not patching.owner and patching.attempts > 0
-    trouble, failing = _trouble(patching, now_s, now, stood)
+    watching = patching.watching
+    told = next((one for one in decisions if watching is not None and one.seq == watching.told), None)
+    trouble, failing = _trouble(patching, now_s, now, told)
     return AgentState(
         agent=agent,
         calls=rolling.calls,
@@ -137,7 +140,7 @@ def state_of(store: Store, agent: str, now: float) -> AgentState:
         patch=tried,
         trial=None if patching.trial is None else _open_trial(account, patching.trial),
         confirmed=stood,
-        watch=[] if patching.standing is None else _watched(patching.standing.watch),
+        watch=[] if watching is None else _watched(watching.watch),
         waiting=_newest(records, True, lambda one: one.outcome == "waiting"),
         trouble=trouble,
         failing=failing,
@@ -187,7 +190,7 @@ def _watched(watch: DecayWatch) -> list[Watched]:
     ]
 
 
-def _trouble(patching: Patching, now_s: float, now: float, stood: PatchRecord | None) -> tuple[str, bool]:
+def _trouble(patching: Patching, now_s: float, now: float, told: Past | None) -> tuple[str, bool]:
     """Return what is wrong, and whether it is a restore or a new alert."""
     gone = bool(patching.owner) and now_s > patching.claimed_s + LEASE_S
     failing = patching.phase == "restoring" and (patching.attempts > 0 or gone)
@@ -195,7 +198,7 @@ def _trouble(patching: Patching, now_s: float, now: float, stood: PatchRecord | 
         return found, failing
     if failing:
         return f"restore failed {times(patching.attempts)}, and is tried again now", True
-    if stood is not None and stood.outcome == "got worse" and stood.worse_at is not None:
-        over = "" if patching.standing is not None and patching.standing.watch.worse else ", recovered since"
-        return f"{stood.why} ({local_time(stood.worse_at)}{over})", stood.worse_at > now - ALERT_S
+    if told is not None and patching.phase != "restoring":
+        over = "" if patching.watching is not None and patching.watching.watch.worse else ", recovered since"
+        return f"{told.why} ({local_time(told.at)}{over})", told.at > now - ALERT_S
     return "", False

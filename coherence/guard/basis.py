@@ -64,6 +64,8 @@ class Basis:
             self._recent_known += (len(recent.newest), recent.at) != place
             if self._recent_known >= recent.window:
                 self._recent_lost = ""
+            if self._standing_lost and account.patching.unpatched is not None:
+                account.patching.unpatched.alerts = ()  # whether it was told so is unknown
         elif isinstance(happening, Asked | Approved):
             self.trial_lost = self._recent_lost
         elif isinstance(happening, Accepted):
@@ -72,4 +74,4 @@ class Basis:
             self._recent_lost = self._standing_lost = self._served_lost
             self._recent_known = 0
         elif isinstance(happening, Restored) and not had_trial:
-            self._recent_lost = ""
+            self._recent_lost = self._standing_lost = ""

@@ -176,12 +176,12 @@ class Dropped(Happening, frozen=True, kw_only=True):
 
 
 class Decayed(Happening, frozen=True, kw_only=True):
-    """A confirmed configuration has got worse."""
+    """The configuration in force has got worse."""
 
     metric: str
     why: str
     returns: bool
-    """Whether the configuration before it is to be restored."""
+    """Whether the configuration before it is to be restored: only for a confirmed patch."""
 
 
 Decision: TypeAlias = (

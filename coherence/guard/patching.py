@@ -44,7 +44,16 @@ from coherence.guard.happenings import (
     Withheld,
 )
 from coherence.guard.memory import Memory, digest_of
-from coherence.guard.stages import OnTrial, Phase, Standing, Waiting, Wish
+from coherence.guard.stages import (
+    UNPATCHED_BURST,
+    UNPATCHED_CALLS,
+    OnTrial,
+    Phase,
+    Standing,
+    Waiting,
+    Watching,
+    Wish,
+)
 from coherence.guard.verdict import Trial
 from coherence.records import span, times
 
@@ -84,6 +93,8 @@ class Patching(msgspec.Struct):
     """What calls were like before those."""
     trial: OnTrial | None = None
     standing: Standing | None = None
+    unpatched: Watching | None = None
+    """The watch on a configuration that came without a patch; None = too few calls, or a patch is confirmed."""
     waiting: Waiting | None = None
     wish: Wish | None = None
     memory: Memory = msgspec.field(default_factory=Memory)
@@ -92,6 +103,11 @@ class Patching(msgspec.Struct):
     def holder(self) -> OnTrial | Standing | None:
         """The patch on trial, or the confirmed one."""
         return self.trial or self.standing
+
+    @property
+    def watching(self) -> Watching | None:
+        """The watch on the configuration without a patch on trial, once there is one."""
+        return self.standing or self.unpatched
 
     def holds(self, number: int) -> bool:
         """Return whether a patch is on trial or confirmed, by its number."""
@@ -121,8 +137,13 @@ class Patching(msgspec.Struct):
         elif self.phase not in ("idle", "asking", "reviewing"):
             return
         recent.take(outcome)
-        if self.standing is not None and self.phase == "idle":
-            self.standing.take(outcome)
+        if self.standing is not None:
+            if self.phase == "idle":
+                self.standing.take(outcome)
+        elif self.unpatched is not None:
+            self.unpatched.take(outcome)
+        elif len(recent.newest) >= UNPATCHED_CALLS:
+            self.unpatched = Watching(DecayWatch.begin(recent.freeze(UNPATCHED_BURST)))
 
     def take(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
         """Take in one entry of the trail that is no call; ``seq`` is its number."""
@@ -156,8 +177,10 @@ class Patching(msgspec.Struct):
         elif isinstance(step, Confirmed):
             self._confirm(recent)
         elif isinstance(step, Decayed):
+            watching = self.watching
+            if watching is not None:
+                watching.alerts, watching.told = watching.alerts[1:], seq
             if self.standing is not None:
-                self.standing.alerts = self.standing.alerts[1:]
                 self.standing.leaving = step.why if step.returns else ""
         elif isinstance(step, Declined | NotApplied | Restored | Dropped):
             if self.holder is not None and not isinstance(step, Declined):
@@ -229,7 +252,8 @@ class Patching(msgspec.Struct):
         if trial is not None:
             recent.newest[:], recent.at = trial.served.newest, trial.served.at
             watch = DecayWatch.begin(recent.freeze())
-            self.standing = Standing(trial.number, trial.patch, trial.backup, watch)
+            self.standing = Standing(number=trial.number, patch=trial.patch, backup=trial.backup, watch=watch)
+            self.unpatched = None
         self.trial = None
         self._rest("idle")
 
@@ -243,12 +267,13 @@ class Patching(msgspec.Struct):
         now_s : float
             Steady time, seconds.
         returns : bool
-            Whether a confirmed configuration that got worse gives way to the one before it.
+            Whether a confirmed configuration that got worse gives way to the one before it; one that came without a
+            patch has none.
         """
         if self.phase == "idle":
             return self._wanted(owner) or self._leaves(owner, returns=returns) or self._approved(owner)
         if self.phase in ("serving", "paused"):
-            return self._wanted(owner) or self._judges(owner)
+            return self._wanted(owner) or self._judges(owner) or self._tells(returns=False)
         if self.owner and now_s < self.claimed_s + LEASE_S:
             return None
         if self.phase == "asking":
@@ -310,12 +335,15 @@ class Patching(msgspec.Struct):
 
     def _leaves(self, owner: str, *, returns: bool) -> Decision | None:
         standing = self.standing
-        if standing is None:
+        if told := self._tells(returns=returns and standing is not None):
+            return told
+        return Ending(owner=owner, why=standing.leaving) if standing is not None and standing.leaving else None
+
+    def _tells(self, *, returns: bool) -> Decayed | None:
+        watching = self.watching
+        if watching is None or not watching.alerts:
             return None
-        if standing.alerts:
-            alert = standing.alerts[0]
-            return Decayed(metric=alert.metric, why=alert.why, returns=returns)
-        return Ending(owner=owner, why=standing.leaving) if standing.leaving else None
+        return Decayed(metric=watching.alerts[0].metric, why=watching.alerts[0].why, returns=returns)
 
     def _judges(self, owner: str) -> Decision | None:
         trial = self.trial

@@ -34,6 +34,13 @@ UNLIKELY = 0.02
 outage went on then, though it may end among the others."""
 
 
+UNPATCHED_CALLS = 100
+"""A configuration that came without a patch is watched from so many calls on."""
+
+UNPATCHED_BURST = 5
+"""The newest failures that are left out then, if they are a burst: an agent that has just begun to fail was not so."""
+
+
 class OnTrial(msgspec.Struct):
     """A patch without a verdict."""
 
@@ -115,22 +122,31 @@ class OnTrial(msgspec.Struct):
         return self.both or (not self.held and SlicedCanary(self.share, self.salt, self.slice).patched(self.placed))
 
 
-class Standing(msgspec.Struct):
+class Watching(msgspec.Struct):
+    """A configuration that is watched."""
+
+    watch: DecayWatch
+    alerts: tuple[Alert, ...] = ()
+    """What has got worse and was not told yet, one of each metric at most."""
+    told: int = 0
+    """The entry that told of it the newest time; 0 = none has."""
+
+    def take(self, outcome: CallOutcome) -> None:
+        """Take in a call that it served."""
+        found = self.watch.take(outcome)
+        if found:
+            waiting = {alert.metric for alert in self.alerts}
+            self.alerts += tuple(alert for alert in found if alert.metric not in waiting)
+
+
+class Standing(Watching, kw_only=True):
     """A confirmed patch, watched."""
 
     number: int
     patch: dict[str, Any]
     backup: dict[str, Any]
-    watch: DecayWatch
-    alerts: tuple[Alert, ...] = ()
-    """What has got worse and was not told yet, one of each metric at most."""
     leaving: str = ""
     """Why the configuration before it is to be restored, or empty."""
-
-    def take(self, outcome: CallOutcome) -> None:
-        """Take in a call that it served."""
-        waiting = {alert.metric for alert in self.alerts}
-        self.alerts += tuple(alert for alert in self.watch.take(outcome) if alert.metric not in waiting)
 
 
 class Waiting(msgspec.Struct, frozen=True):

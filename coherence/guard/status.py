@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from coherence.guard.account import Account
+from coherence.guard.patching import Patching
 from coherence.guard.rolling import Summary
-from coherence.guard.stages import Standing, Waiting
+from coherence.guard.stages import Waiting
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class Status(msgspec.Struct, frozen=True):
     (``seq``), and why a person has ``approved`` it, or None."""
     trouble: str
     """What does not go on as it should, in words: a restore that fails, a process that has not answered for
-    10 s or longer, a request that nobody has taken up, a confirmed patch that got worse and has not recovered. Empty =
+    10 s or longer, a request that nobody has taken up, a configuration that got worse and has not recovered. Empty =
     nothing."""
 
 
@@ -46,13 +47,14 @@ def status_of(agent: str, account: Account, at: float) -> Status:
         patch=None if holder is None else dict(holder.patch),
         patched_calls=0 if trial is None else trial.after.calls,
         waiting=None if waiting is None else shown_waiting(waiting),
-        trouble=patching.trouble(msgspec.structs.replace(account.clock).read(at)) or _decay(patching.standing),
+        trouble=patching.trouble(msgspec.structs.replace(account.clock).read(at)) or _decay(patching),
     )
 
 
-def _decay(standing: Standing | None) -> str:
-    worse = () if standing is None else standing.watch.worse
-    return f"the confirmed patch got worse and has not recovered: {', '.join(worse)}" if worse else ""
+def _decay(patching: Patching) -> str:
+    worse = () if patching.watching is None else patching.watching.watch.worse
+    what = "the configuration" if patching.standing is None else "the confirmed patch"
+    return f"{what} got worse and has not recovered: {', '.join(worse)}" if worse else ""
 
 
 def shown_waiting(waiting: Waiting) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from coherence.guard.collaborators import Notice
 from coherence.guard.happenings import (
     ApprovalWanted,
     Asked,
+    Decayed,
     Decision,
     Declined,
     Ending,
@@ -47,5 +48,6 @@ def notice_of(agent: str, before: Patching, step: Decision) -> Notice | None:
     if isinstance(step, Serving) and before.trial is not None and before.trial.applied:
         return None
     why = before.ending if isinstance(step, Restored) else getattr(step, "why", "")
-    patch = getattr(step, "patch", None if before.holder is None else before.holder.patch)
+    holder = before.standing if isinstance(step, Decayed) else before.holder
+    patch = getattr(step, "patch", None if holder is None else holder.patch)
     return Notice(agent, kind_of(step), why, None if patch is None else dict(patch))

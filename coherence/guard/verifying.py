@@ -76,7 +76,7 @@ _PHASES: dict[type, tuple[Phase, ...]] = {
     Resuming: ("serving", "paused"),
     Confirmed: ("serving",),
     Dropped: ("serving", "paused"),
-    Decayed: ("idle",),
+    Decayed: ("idle", "serving", "paused"),
 }
 _BY_RULE = (Approved, Ending, Retrying, Resuming, Confirmed, Dropped, Decayed)
 _RESULTS = (Declined, Proposed, Withheld, Accepted, Serving, NotApplied, RestoreFailed, Restored)
@@ -248,7 +248,10 @@ class _Check:
         returns = step.returns if isinstance(step, Decayed) else True
         due = patching.due(getattr(step, "owner", ""), self._now_s(entry), returns=returns)
         by_hand = patching.wish is not None and patching.phase in ("idle", "serving", "paused")
-        missing = self.basis.missing(patching.phase, depends=not by_hand and patching.holder is not None)
+        if isinstance(step, Decayed):
+            missing = self.basis.missing("idle", depends=True)  # by the watch, whatever is on trial
+        else:
+            missing = self.basis.missing(patching.phase, depends=not by_hand and patching.holder is not None)
         differs = _differing(due, step)
         if (not differs or _told_by_owner(patching, step)) and not missing:
             if against := self._against(step, patching):

@@ -1,0 +1,245 @@
+"""A configuration that came without a patch is watched as well."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.cli.guard_state import state_of
+from coherence.guard import Guard, Notice
+from coherence.guard.account import Account
+from coherence.guard.classic import Metrics
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.happenings import (
+    Accepted,
+    Asked,
+    Call,
+    Confirmed,
+    Decayed,
+    Decision,
+    Dropped,
+    Ending,
+    Restored,
+    Serving,
+)
+from coherence.guard.stages import UNPATCHED_CALLS
+from coherence.store.store import Store
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds
+from guard.trails import exported, verified
+
+ACCEPTED = Accepted(
+    owner="me", patch={"level": 2}, backup={"level": 1}, policy="sequential", share=0.2, slice=10, both=True,
+    before=Metrics(),
+)  # fmt: skip
+
+
+def run(guard: Guard, rate: float, times: int, chance: random.Random) -> None:
+    for _ in range(times):
+        with suppress(Boom):
+            guard.run(lambda: fail_at(1 - rate, chance), agent="a")
+
+
+def fail_at(rate: float, chance: random.Random) -> None:
+    if chance.random() < rate:
+        raise Boom("no")
+
+
+def test_a_guard_with_nothing_but_a_notifier_tells_once_that_success_fell(tmp_path: Path) -> None:
+    chance, notices = random.Random(1), list[Notice]()
+    with Guard(store=tmp_path / "guard.db", notifier=notices.append, clock=Clock(30.0)) as guard:
+        run(guard, 0.98, 600, chance)
+        assert guard.status("a").trouble == ""
+        run(guard, 0.3, 15, chance)
+        (notice,) = notices
+        assert (notice.kind, notice.patch) == ("decayed", None)
+        assert notice.why.startswith("success got worse: ")
+        run(guard, 0.3, 300, chance)
+        assert [notice.kind for notice in notices] == ["decayed"]
+        assert kinds(guard.history("a")) == ["decayed"]
+        assert guard.status("a").trouble == "the configuration got worse and has not recovered: success"
+        run(guard, 1.0, 200, chance)
+        assert guard.status("a").trouble == ""
+        assert guard.errors == {}
+        guard.flush()
+        assert guard.store is not None
+        found = verified(exported(guard.store))
+        assert (found.verdict, found.steps) == ("verified", 1)
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_there_is_nothing_to_return_to_and_nobody_needs_to_be_told(tmp_path: Path, returns: bool) -> None:
+    memory, chance = Memory(), random.Random(2)
+    with Guard(store=tmp_path / "guard.db", config_adapter=memory, return_on_decay=returns) as guard:
+        run(guard, 1.0, UNPATCHED_CALLS, chance)
+        run(guard, 0.0, 20, chance)
+        (past,) = guard.history("a")
+        assert isinstance(past.decision, Decayed)
+        assert not past.decision.returns
+        assert (memory.config, memory.restored) == ({"level": 1}, [])
+
+
+def test_the_commands_say_so_for_a_day(tmp_path: Path) -> None:
+    chance, clock = random.Random(3), Clock(1.0)
+    clock.now_s = time.time() - 3600
+    with Guard(store=tmp_path / "guard.db", clock=clock) as guard, Store(tmp_path / "guard.db") as store:
+        run(guard, 1.0, 150, chance)
+        guard.flush()
+        state = state_of(store, "a", time.time())
+        assert ([one.metric for one in state.watch], state.failing) == (["success", "latency"], False)
+        run(guard, 0.0, 20, chance)
+        guard.flush()
+        state = state_of(store, "a", time.time())
+        assert state.failing
+        assert state.trouble.startswith("success got worse: ")
+        assert "recovered" not in state.trouble
+        run(guard, 1.0, 200, chance)
+        guard.flush()
+        state = state_of(store, "a", time.time())
+        assert state.failing
+        assert state.trouble.endswith(", recovered since)")
+        assert not state_of(store, "a", time.time() + 86_400).failing
+
+
+def test_a_strategy_is_asked_as_before(tmp_path: Path) -> None:
+    strategy, chance = Proposes(None), random.Random(4)
+    thresholds = AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)})
+    with Guard(store=tmp_path / "guard.db", strategy=strategy, bounds=BOUNDS, thresholds=thresholds) as guard:
+        run(guard, 1.0, 150, chance)
+        run(guard, 0.0, 20, chance)
+        told = kinds(guard.history("a"))
+        assert told.count("decayed") == 1
+        assert told.count("asked") == len(strategy.asked) == 4
+
+
+def test_what_happened_while_nobody_watched_is_told_after_a_restart(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    with Guard(store=tmp_path / "guard.db") as guard:
+        run(guard, 1.0, 150, chance)
+    with Guard(store=tmp_path / "guard.db") as guard:
+        run(guard, 0.0, 10, chance)
+        assert kinds(guard.history("a")) == ["decayed"]
+
+
+def account(calls: int = 2 * UNPATCHED_CALLS) -> Account:
+    found = Account()
+    take(found, calls, lambda call: call % 10 != 9)
+    return found
+
+
+def take(account: Account, calls: int, succeeds: Callable[[int], bool]) -> None:
+    for call in range(calls):
+        account.take(0.0, Call(succeeds(call), 1.0, epoch=account.patching.epoch))
+
+
+def steps(account: Account, *decisions: Decision) -> None:
+    for step in decisions:
+        account.take(0.0, step)
+
+
+def due(account: Account) -> Decision | None:
+    return account.patching.due("me", 0.0, returns=True)
+
+
+def test_the_watch_begins_with_enough_calls() -> None:
+    assert account(UNPATCHED_CALLS - 1).patching.unpatched is None
+    watching = account(UNPATCHED_CALLS).patching.unpatched
+    assert watching is not None
+    assert (watching.watch.baseline.calls, watching.watch.baseline.successes) == (100, 90)
+
+
+def test_a_burst_with_which_it_begins_is_not_taken_for_usual() -> None:
+    found = Account()
+    take(found, UNPATCHED_CALLS, lambda call: call < UNPATCHED_CALLS - 6)
+    watching = found.patching.unpatched
+    assert watching is not None
+    # 94 successes; the burst reaches back to the last of them
+    assert (watching.watch.baseline.calls, watching.watch.baseline.successes) == (93, 93)
+
+
+def test_it_goes_on_while_a_patch_is_on_trial_and_after_it_was_dropped() -> None:
+    found = account()
+    watching = found.patching.unpatched
+    steps(found, Asked(owner="me", failures=0), ACCEPTED)
+    take(found, 30, lambda call: False)
+    assert isinstance(due(found), Decayed)
+    assert not due(found).returns  # type: ignore[union-attr]
+    seq = found.seq + 1
+    steps(found, due(found))  # type: ignore[arg-type]
+    assert due(found) is None
+    steps(found, Dropped(why="x"))
+    assert found.patching.unpatched is watching
+    assert watching is not None
+    assert watching.told == seq
+    assert watching.watch.worse == ("success",)
+
+
+def test_a_confirmed_patch_has_a_watch_of_its_own_and_what_comes_back_is_learned_anew() -> None:
+    found = account()
+    steps(found, Asked(owner="me", failures=0), ACCEPTED)
+    for _ in range(60):
+        found.take(0.0, Call(True, 1.0, epoch=found.patching.epoch, patched=True))
+    steps(found, Confirmed(why="x"))
+    assert found.patching.unpatched is None
+    assert found.patching.watching is found.patching.standing
+    steps(found, Ending(owner="me", why="a person asked"), Restored())
+    assert found.patching.watching is None
+    take(found, UNPATCHED_CALLS, lambda call: True)
+    assert found.patching.watching is not None
+
+
+def test_calls_of_the_patch_on_trial_are_not_watched() -> None:
+    found = account()
+    steps(found, Asked(owner="me", failures=0), ACCEPTED, Serving())
+    for _ in range(50):
+        found.take(0.0, Call(False, 1.0, epoch=found.patching.epoch, patched=True))
+    assert found.patching.unpatched is not None
+    assert found.patching.unpatched.watch.worse == ()
+
+
+def told_rows(tmp_path: Path) -> list[dict[str, Any]]:
+    chance = random.Random(6)
+    with Guard(store=tmp_path / "guard.db") as guard:
+        run(guard, 1.0, 150, chance)
+        run(guard, 0.0, 20, chance)
+        guard.flush()
+        assert guard.store is not None
+        return exported(guard.store)
+
+
+def test_an_alert_that_does_not_follow_from_the_calls_is_wrong_and_unknown_where_calls_are_missing(
+    tmp_path: Path,
+) -> None:
+    rows = told_rows(tmp_path)
+    assert verified(rows).verdict == "verified"
+    place = next(place for place, row in enumerate(rows) if row["kind"] == "decayed")
+    assert verified([*rows[:place], rows[place] | {"returns": True}, *rows[place + 1 :]]).verdict == "wrong"
+    recovered = [row | {"success": True} if row["kind"] == "call" else row for row in rows]
+    assert verified(recovered).verdict == "wrong"
+    assert verified(rows[20:]).verdict == "unknown"
+
+
+def test_where_calls_are_missing_nothing_else_is_doubted(tmp_path: Path) -> None:
+    # To who sees only the newest calls these are healthy ones first; the guard knew better, and told nothing.
+    chance = random.Random(7)
+    asks = {"strategy": Proposes({"level": 2}), "config_adapter": Memory()}
+    thresholds = AdaptiveThresholds({"a": Override(failures=25, cooldown_h=0)})
+    with Guard(store=tmp_path / "guard.db", thresholds=thresholds, **asks) as guard:  # type: ignore[arg-type]
+        run(guard, 0.0, 20, chance)
+        run(guard, 0.4, 500, chance)
+        run(guard, 1.0, 110, chance)
+        run(guard, 0.4, 30, chance)
+        guard.approve("a")
+        run(guard, 0.4, 20, chance)
+        guard.flush()
+        assert guard.store is not None
+        rows = exported(guard.store)
+    assert verified(rows).verdict == "verified"
+    kept = [row for row in rows if row["kind"] != "call" or row["seq"] > 520]
+    found = verified(kept)
+    assert (found.faults, found.verdict) == ([], "unknown")
