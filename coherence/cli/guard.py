@@ -146,6 +146,21 @@ def approve(agent: str, **options: Any) -> None:
 
 
 @guard.command()
+@_AGENT
+@click.argument("patch")
+@_options(_STORE, _why("a person proposed it"), _WAIT)
+def propose(agent: str, patch: str, **options: Any) -> None:
+    """Put a patch of your own on trial.
+
+    PATCH is a JSON object, or @ and the name of a file with one. A process that has the adapter applies it if its
+    bounds allow it. Exit status: 0 it is on trial, 1 not yet, not applied, or another one is on trial, 2 bad usage.
+    """
+    from coherence.cli.guard_asking import propose_patch
+
+    raise SystemExit(propose_patch(agent, patch, **options))
+
+
+@guard.command()
 @_options(_AGENT, _STORE, _why("a person declined"))
 def decline(agent: str, **options: Any) -> None:
     """Refuse the patch that waits.

@@ -1,4 +1,4 @@
-"""The work behind ``coherence guard rollback``, ``approve`` and ``decline``.
+"""The work behind ``coherence guard rollback``, ``propose``, ``approve`` and ``decline``.
 
 A process of this command owns no configuration: it writes what a person wants into the trail, for a process that does.
 """
@@ -6,6 +6,7 @@ A process of this command owns no configuration: it writes what a person wants i
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import time
@@ -25,7 +26,13 @@ from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.guard import Guard
 from coherence.guard.happenings import RestoreFailed
 from coherence.guard.ledger import PatchRecord, ledger
-from coherence.guard.requests import request_approval, request_decline, request_rollback
+from coherence.guard.requests import (
+    checked_patch,
+    request_approval,
+    request_decline,
+    request_proposal,
+    request_rollback,
+)
 from coherence.guard.traces import newest_seq, read_decisions
 from coherence.guard.troubles import describe
 from coherence.records import one_line
@@ -117,6 +124,39 @@ def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) ->
         if not request_approval(kept, agent, why, record.proposed_seq):
             return _say("it waits no more; nothing was done", done=False)
         record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
+    return _told_of_trial(record)
+
+
+def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_s: float) -> int:
+    """Have a person's own patch put on trial; return the exit status."""
+    wanted = load_patch(patch)
+    with opened(guard_store(store)) as kept:
+        agent = known_agent(kept, agent)
+        if not request_proposal(kept, agent, wanted, why):
+            return _say("a patch is on trial, or approved, already; nothing was done", done=False)
+        record = next(record for record in reversed(_records(kept, agent)) if record.patch == wanted)
+        _tell("patch", record, agent, "is to go on trial")
+        record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
+    return _told_of_trial(record)
+
+
+def load_patch(text: str) -> dict[str, Any]:
+    """Return the patch that a JSON text or ``@FILE`` holds; a bad one becomes a usage error."""
+    try:
+        found = json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise click.BadParameter(one_line(f"{text[1:]}: {error.strerror or error}"), param_hint="PATCH") from error
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(one_line(f"no JSON: {error}"), param_hint="PATCH") from error
+    if not isinstance(found, dict):
+        raise click.BadParameter("must be a JSON object, or @ and the name of a file with one", param_hint="PATCH")
+    try:
+        return checked_patch(found)
+    except ValueError as error:
+        raise click.BadParameter(one_line(str(error)), param_hint="PATCH") from error
+
+
+def _told_of_trial(record: PatchRecord) -> int:
     if record.outcome == "waiting" and record.approved_at is not None:
         return _not_taken_up()
     if record.served_at is not None:

@@ -28,6 +28,7 @@ from coherence.guard.happenings import (
     Retrying,
     RollbackWanted,
     Serving,
+    TrialWanted,
     Withheld,
     kind_of,
 )
@@ -96,6 +97,8 @@ def decision_in_words(step: Decision) -> str:
         return f"{number_of(step.failures, 'failure')} called for a patch: the strategy is asked"
     if isinstance(step, Proposed):
         return f"a patch waits: {patch_in_words(step.patch, None)} ({step.why})"
+    if isinstance(step, TrialWanted):
+        return f"a person wants a patch on trial: {patch_in_words(step.patch, None)} ({step.why})"
     if isinstance(step, Accepted):
         return f"a patch goes on trial for {step.share:.0%} of calls: {patch_in_words(step.patch, step.backup)}"
     if isinstance(step, Ending) and step.pause:

@@ -11,27 +11,24 @@ from typing import IO, Any, NoReturn, ParamSpec, Self, TypeVar, get_args
 
 from coherence.config import disabled
 from coherence.given import check_name
-from coherence.guard.account import Account
 from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
+from coherence.guard.by_hand import ByHand
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods
 from coherence.guard.exporting import export_trail
 from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
-from coherence.guard.happenings import Decision, Policy
+from coherence.guard.happenings import Policy
 from coherence.guard.ledger import read_history
 from coherence.guard.measuring import Measuring
 from coherence.guard.mirroring import Mirror, as_plain_files
 from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposing import Plan
-from coherence.guard.requests import is_approved, refusal, wanted_approval, wanted_rollback
 from coherence.guard.runner import Durability, Out, Runner
 from coherence.guard.status import Status, status_of
 from coherence.guard.synchronous import refuse_async
-from coherence.guard.telling import notice_of
 from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls, prune_calls
 from coherence.guard.troubles import Troubles
-from coherence.guard.view import View
 from coherence.guard.wrapping import wrapped
 from coherence.monitor import Monitor
 from coherence.plain import check_count, check_flag, check_number, shown
@@ -39,10 +36,9 @@ from coherence.store.store import Store
 
 T = TypeVar("T")
 P = ParamSpec("P")
-R = TypeVar("R", bound=Decision)
 
 
-class Guard:
+class Guard(ByHand):
     """Records the calls of agents, asks for a patch when they fail too often, and judges every patch.
 
     Nothing that fails in here reaches the caller: it is counted in :attr:`errors`. All methods may be called from any
@@ -283,10 +279,6 @@ class Guard:
         store, name = self._written(agent)
         return export_trail(store, name, file)
 
-    def _view(self, agent: str) -> View:
-        """Return the account of an agent, by its name as calls are recorded under it."""
-        return self._runner.view(check_name("agent", agent))
-
     def _written(self, agent: str) -> tuple[Store, str]:
         """Write what waits of an agent; return the store, and the agent's name there."""
         view = self._view(agent)
@@ -304,59 +296,6 @@ class Guard:
         store, name = self._written(agent)
         self.flush()
         return prune_calls(store, name, keep, None if self._mirror is None else self._mirror.copied(name))
-
-    def rollback(self, agent: str, why: str = "a person asked") -> bool:
-        """Restore the configuration before an agent's patch, on trial or confirmed; return whether that was done.
-
-        If it cannot be done at once (there is no adapter here, or another process is applying the patch), it stays
-        asked for, and a process with an adapter does it; this method waits for that up to ``wait_s`` seconds if there
-        is an adapter here.
-        """
-        if self._actor is None:
-            return False
-        view = self._view(agent)
-        asked = self._request(view, lambda account: wanted_rollback(account, why)) or view.account.patching.wish
-        if asked is None:
-            return False
-        number = asked.number
-        return self._actor.carry_out(view, self._wait_s, lambda patching: not patching.holds(number))
-
-    def approve(self, agent: str, why: str = "a person approved") -> bool:
-        """Approve the patch of an agent that waits; return whether one waited.
-
-        A process with an adapter, this one at once, reads the configuration, judges the patch by the bounds again,
-        and puts it on trial. Without bounds the approval is enough.
-        """
-        if self._actor is None:
-            return False
-        view = self._view(agent)
-        if self._request(view, lambda account: wanted_approval(account, why)) is None:
-            return is_approved(view.account.patching)
-        self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
-        return True
-
-    def decline(self, agent: str, why: str = "a person declined") -> bool:
-        """Decline the patch of an agent that waits, return whether one waited; it is not proposed again soon."""
-        if self._actor is None:
-            return False
-        view = self._view(agent)
-        step = self._request(view, lambda account: refusal(account, why))
-        if step is not None:
-            self._actor.tell(notice_of(view.agent, view.account.patching, step))
-        return step is not None
-
-    def _request(self, view: View, request: Callable[[Account], R | None]) -> R | None:
-        """Write what a person asks for, if there is something to ask for."""
-        view.refresh()
-        with view.lock:
-            if request(view.account) is None:
-                return None
-
-        def decide(account: Account) -> tuple[float, R] | None:
-            step = request(account)
-            return None if step is None else (self._clock(), step)
-
-        return view.write(decide)
 
     def close(self) -> None:
         """Write everything and end; calling it again does nothing. A guard that is not closed does so by itself.

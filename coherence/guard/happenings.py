@@ -56,6 +56,13 @@ class Proposed(Happening, frozen=True, kw_only=True):
     why: str
 
 
+class TrialWanted(Happening, frozen=True, kw_only=True):
+    """A person wants a patch of their own on trial, approved by that; a process with an adapter is to take it up."""
+
+    patch: dict[str, Any]
+    why: str
+
+
 class ApprovalWanted(Happening, frozen=True, kw_only=True):
     """A person approves the patch that waits; a process with an adapter is to take it up."""
 
@@ -185,8 +192,9 @@ class Decayed(Happening, frozen=True, kw_only=True):
 
 
 Decision: TypeAlias = (
-    Asked | Declined | Proposed | ApprovalWanted | Approved | Withheld | Refused | Accepted | Serving | NotApplied
-    | RollbackWanted | Ending | Retrying | RestoreFailed | Restored | Resuming | Confirmed | Dropped | Decayed
+    Asked | Declined | Proposed | TrialWanted | ApprovalWanted | Approved | Withheld | Refused | Accepted | Serving
+    | NotApplied | RollbackWanted | Ending | Retrying | RestoreFailed | Restored | Resuming | Confirmed | Dropped
+    | Decayed
 )  # fmt: skip
 """Every entry but a call."""
 

@@ -27,6 +27,7 @@ from coherence.guard.happenings import (
     Retrying,
     RollbackWanted,
     Serving,
+    TrialWanted,
     Withheld,
 )
 from coherence.guard.traces import Past, read_decisions
@@ -184,6 +185,8 @@ class _Reading:
             self.asked = past, step
         elif isinstance(step, Proposed):
             self._proposed(past, step)
+        elif isinstance(step, TrialWanted):
+            self._wanted(past, step)
         elif isinstance(step, Accepted):
             self._accepted(past, step)
         elif isinstance(step, ApprovalWanted | Approved | Withheld | Refused):
@@ -215,6 +218,14 @@ class _Reading:
         self._replace(past)
         self.waiting = self._new(past, step.patch, "waiting")
         self.waiting.why, self.waiting.proposed_seq = step.why, past.seq
+
+    def _wanted(self, past: Past, step: TrialWanted) -> None:
+        """Take in a patch that a person wants on trial; a strategy that is being asked has no part in it."""
+        asked, self.asked = self.asked, None
+        self._replace(past)
+        self.waiting = self._new(past, step.patch, "waiting")
+        self.waiting.why, self.waiting.proposed_seq, self.waiting.approved_at = step.why, past.seq, past.at
+        self.asked = asked
 
     def _waited(self, record: PatchRecord, past: Past, step: ApprovalWanted | Approved | Withheld | Refused) -> None:
         """Take in what a person says to the patch that waits, and what comes of it."""

@@ -41,6 +41,7 @@ from coherence.guard.happenings import (
     Retrying,
     RollbackWanted,
     Serving,
+    TrialWanted,
     Withheld,
 )
 from coherence.guard.memory import Memory, digest_of
@@ -150,6 +151,9 @@ class Patching(msgspec.Struct):
         if isinstance(step, Asked):
             self._claim("asking", step.owner, now_s)
             self.failures, self.before = step.failures, recent.freeze(step.failures)
+        elif isinstance(step, TrialWanted):
+            why = "a person proposed it"
+            self.waiting = Waiting(step.patch, why, seq, failures=0, approved=step.why, approved_s=now_s)
         elif isinstance(step, Proposed | ApprovalWanted | Approved | Withheld | Refused):
             self._take_waiting(step, now_s, recent, seq)
         elif isinstance(step, RollbackWanted):

@@ -17,7 +17,7 @@ from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 
 MOST_PATCH = 65_536
-"""Bytes of a patch that can wait for a person, as JSON."""
+"""Bytes of a patch that can wait for a person, or that a person proposes, as JSON."""
 
 
 class Plan(NamedTuple):
@@ -91,6 +91,20 @@ def _refused(why: str, troubles: Troubles) -> Declined:
     """Decline a proposal that its strategy should not have made, and say so."""
     troubles.add("strategy", why, kind="a proposal was refused")
     return Declined(why=why)
+
+
+def refuses(patch: dict[str, Any], agent: str, plan: Plan, troubles: Troubles) -> str:
+    """Return why a person's patch would not go on trial as far as can be known here, or an empty text."""
+    current: dict[str, Any] | None = None
+    if plan.adapter is not None:
+        try:
+            current = kept_config(plan.adapter.get_config(agent_id=agent))
+        except BaseException as error:
+            troubles.add("adapter", error)
+    if plan.bounds is not None:
+        found = plan.bounds.judge(patch, current or {}).refusals
+        return "; ".join(str(refusal) for refusal in found if current is not None or refusal.rule != "step")
+    return "it changes nothing" if current is not None and merged(current, patch) == current else ""
 
 
 def _waiting(proposal: object, why: str) -> Decision:

@@ -28,6 +28,7 @@ from coherence.guard.happenings import (
     Resuming,
     Retrying,
     Serving,
+    TrialWanted,
 )
 from coherence.guard.verdict import (
     ALPHA,
@@ -125,6 +126,8 @@ class Recount:
             self.before = _without_burst(list(self._recent), self._failures)
         elif isinstance(happening, Proposed):
             self._failures_waiting = self._failures
+        elif isinstance(happening, TrialWanted):
+            self._failures_waiting = 0
         elif isinstance(happening, Approved):
             self.before = _without_burst(list(self._recent), self._failures_waiting)
         elif isinstance(happening, Accepted):

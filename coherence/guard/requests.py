@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
 
 from coherence.given import check_name
 from coherence.guard.account import Account
-from coherence.guard.happenings import ApprovalWanted, Decision, Refused, RollbackWanted
+from coherence.guard.bounds import AUTO_APPLY
+from coherence.guard.happenings import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
 from coherence.guard.patching import Patching
+from coherence.guard.proposing import MOST_PATCH, kept_config
 from coherence.guard.traces import Entry, head, read_account, write_entries
 from coherence.plain import check_text, clean, shown
 from coherence.store.store import Store
@@ -68,6 +73,49 @@ def request_approval(store: Store, agent: str, why: str, seq: int | None = None)
     )
 
 
+def request_proposal(store: Store, agent: str, patch: Mapping[str, Any], why: str) -> bool:
+    """Ask for a patch of one's own to go on trial; a process with an adapter takes it up.
+
+    It takes the place of one that waits and was not approved. That it may be applied, and that it was given up before,
+    does not matter; the bounds of the process that takes it up do.
+
+    Parameters
+    ----------
+    store : Store
+        Where the guards of the agent keep their trail.
+    agent : str
+        Whose configuration it changes.
+    patch : mapping
+        What changes, in plain JSON values: up to 65,536 bytes.
+    why : str
+        In the person's words.
+
+    Returns
+    -------
+    bool
+        ``False``: a patch is on trial, or approved, already.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument.
+    StoreError
+        If the store cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from coherence.store.store import Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/guard.db") as store:
+    ...     request_proposal(store, "support", {"temperature": 0.2}, "fewer surprises")
+    ...     request_proposal(store, "support", {"temperature": 0.3}, "fewer surprises")
+    True
+    False
+    """
+    patch = checked_patch(patch)
+    return _request(store, agent, lambda account, why: wanted_trial(account, patch, why), why, lambda patching: False)
+
+
 def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
     """Decline the patch of an agent that waits for a person; parameters as those of :func:`request_approval`.
 
@@ -88,6 +136,14 @@ def wanted_rollback(account: Account, why: str) -> RollbackWanted | None:
     return RollbackWanted(number=patching.holder.number, why=checked_why(why))
 
 
+def wanted_trial(account: Account, patch: dict[str, Any], why: str) -> TrialWanted | None:
+    """Return the request to write, or None if a patch is on trial, or approved, already."""
+    patching = account.patching
+    if patching.trial is not None or is_approved(patching):
+        return None
+    return TrialWanted(patch=patch, why=checked_why(why))
+
+
 def wanted_approval(account: Account, why: str, seq: int | None = None) -> ApprovalWanted | None:
     """Return the request to write, or None if no patch waits, another one than ``seq``, or it is approved already."""
     waiting = account.patching.waiting
@@ -102,6 +158,27 @@ def refusal(account: Account, why: str, seq: int | None = None) -> Refused | Non
     if waiting is None or account.patching.phase == "reviewing" or seq not in (None, waiting.seq):
         return None
     return Refused(patch=waiting.patch, why=checked_why(why))
+
+
+def checked_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a person's patch as it is kept: without what says whether patches may be applied.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping of plain JSON values, or empty, or too large.
+    """
+    if not isinstance(patch, Mapping):
+        raise TypeError(f"patch must be a mapping, not {shown(patch)}")
+    try:
+        found = kept_config({key: value for key, value in patch.items() if key not in AUTO_APPLY})
+    except ValueError as error:
+        raise ValueError("patch must be made of plain JSON values with text keys") from error
+    if not found:
+        raise ValueError("patch must change something, and is empty")
+    if len(msgspec.json.encode(found)) > MOST_PATCH:
+        raise ValueError(f"patch must be at most {MOST_PATCH:,} bytes as JSON")
+    return found
 
 
 def checked_why(why: str) -> str:

@@ -16,11 +16,12 @@ from coherence.guard.happenings import (
     Retrying,
     RollbackWanted,
     Serving,
+    TrialWanted,
     kind_of,
 )
 from coherence.guard.patching import Patching
 
-_QUIET = (Asked, Declined, Resuming, Retrying, ApprovalWanted, RollbackWanted)
+_QUIET = (Asked, Declined, Resuming, Retrying, TrialWanted, ApprovalWanted, RollbackWanted)
 """Of these nobody is told: they come to nothing, or another entry follows."""
 
 

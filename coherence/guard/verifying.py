@@ -51,12 +51,13 @@ from coherence.guard.happenings import (
     Retrying,
     RollbackWanted,
     Serving,
+    TrialWanted,
     Withheld,
     kind_of,
 )
 from coherence.guard.patching import Patching
 from coherence.guard.recounting import Recount
-from coherence.guard.requests import refusal, wanted_approval, wanted_rollback
+from coherence.guard.requests import refusal, wanted_approval, wanted_rollback, wanted_trial
 from coherence.guard.stages import Phase
 from coherence.guard.verified import MOST_TOLD, Derived, Remark, Rollback, Verified
 
@@ -198,7 +199,7 @@ class _Check:
             left = self.account.rolling.failures - self.account.trigger.failures_before
             if basis.complete and not 1 <= step.failures <= left:
                 self._judge(seq, "no", f"{step.failures} failures called for a patch, and {left} were counted")
-        elif isinstance(step, ApprovalWanted | Refused | RollbackWanted):
+        elif isinstance(step, TrialWanted | ApprovalWanted | Refused | RollbackWanted):
             if _differing(_request(self.account, step), step):
                 self._judge(seq, "no", f"nothing of the kind could be asked for: {entry.kind!r}")
         elif isinstance(step, Accepted | Proposed):
@@ -358,8 +359,10 @@ class _Check:
             self.found.remarks.append(Remark(seq, what))
 
 
-def _request(account: Account, step: ApprovalWanted | Refused | RollbackWanted) -> Decision | None:
+def _request(account: Account, step: TrialWanted | ApprovalWanted | Refused | RollbackWanted) -> Decision | None:
     """Return what a person could ask for here, of the kind of a step."""
+    if isinstance(step, TrialWanted):
+        return wanted_trial(account, step.patch, step.why)
     if isinstance(step, RollbackWanted):
         return wanted_rollback(account, step.why)
     return wanted_approval(account, step.why) if isinstance(step, ApprovalWanted) else refusal(account, step.why)

@@ -224,3 +224,48 @@ def test_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int,
     os.close(theirs)
     assert "Restore the configuration before it? [y/N]" in found.stdout
     assert (found.returncode, level(folder)) == (status, left), found.stderr
+
+
+def test_a_person_s_own_patch_goes_on_trial(folder: Path) -> None:
+    with another(folder, 1) as phase:
+        assert (phase, level(folder)) == ("idle", 1)
+        done = command(folder, "propose", "support", '{"level": 3}', "--why", "mine", "--wait", "60")
+        assert (done.returncode, level(folder)) == (0, 3), done.stderr
+        again = command(folder, "propose", "support", '{"level": 4}')
+        assert again.returncode == 1 and "a patch is on trial, or approved, already" in again.stderr
+    assert done.stdout.splitlines() == ["patch 1 of support (level 3) is to go on trial", "done: it is on trial"]
+    assert "a person wants a patch on trial: level 3 (mine)" in run("history", "support").stdout
+
+
+def test_the_bounds_of_the_process_with_the_adapter_refuse_a_person_s_patch(folder: Path) -> None:
+    (folder / "patch.json").write_text('{"level": 12}', "utf-8")
+    with another(folder, 1):
+        done = command(folder, "propose", "support", "@patch.json", "--wait", "60")
+    assert done.returncode == 1 and "not applied: level = 12 is refused by range" in done.stderr
+    assert level(folder) == 1
+
+
+def test_a_person_s_patch_that_nobody_takes_up_stands(folder: Path) -> None:
+    with another(folder, 1):
+        pass
+    asked = run("propose", "support", '{"level": 2, "auto_apply": false}', "--wait", 0)
+    assert asked.exit_code == 1 and "nobody has taken it up yet" in asked.stderr
+    assert read("patches", "support", 1)["patch"] == {"level": 2}
+
+
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [
+        ("level=2", "no JSON"),
+        ("[1]", "must be a JSON object"),
+        ("{}", "is empty"),
+        ('{"level": NaN}', "plain JSON"),
+        ("@nowhere.json", "No such file"),
+        ("[" * 100_000, "no JSON"),
+    ],
+)
+def test_a_bad_patch_is_named(folder: Path, patch: str, why: str) -> None:
+    with another(folder, 1):
+        pass
+    assert why in complaint(run("propose", "support", patch))
+    assert read("patches", "support") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -18,10 +19,10 @@ from coherence.guard.happenings import (
     RollbackWanted,
 )
 from coherence.guard.patching import LEASE_S
-from coherence.guard.requests import request_approval, request_decline, request_rollback
+from coherence.guard.requests import request_approval, request_decline, request_proposal, request_rollback
 from guard.world import World, agrees, by_hand, call, check_history, look
 
-ASKED_FOR = ("rollback", "approve", "decline", "ask_rollback", "ask_approval", "ask_decline")
+ASKED_FOR = ("rollback", "approve", "decline", "ask_rollback", "ask_approval", "ask_decline", "propose", "ask_proposal")
 STEPS = st.tuples(
     st.sampled_from(["bad"] * 6 + ["good"] * 4 + ["fails"] * 2 + ["wait"] * 3 + ["look", "restart"] + [*ASKED_FOR] * 2),
     st.integers(0, 2),
@@ -49,6 +50,13 @@ def live(world: World, guards: list[Guard], path: Path, step: tuple[str, int, in
         store = guards[which].store
         assert store is not None
         REQUESTS[kind](store, "a", kind)
+    elif kind == "propose":
+        with suppress(ValueError):  # it changes nothing
+            guards[which].propose("a", {"level": 1 + more % 12})
+    elif kind == "ask_proposal":
+        store = guards[which].store
+        assert store is not None
+        request_proposal(store, "a", {"level": 1 + more % 12}, kind)
     else:
         getattr(guards[which], kind)("a")
 

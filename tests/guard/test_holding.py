@@ -140,7 +140,7 @@ def test_an_outage_that_ends_between_two_slices_is_no_cure() -> None:
 
 def test_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:
     baseline = summary([CallOutcome(True, 1.0, 1.0)] * 400)
-    standing = Standing(1, {}, {}, DecayWatch.begin(baseline))
+    standing = Standing(DecayWatch.begin(baseline), number=1, patch={}, backup={})
     while len(standing.alerts) < 2:
         standing.take(CallOutcome(True, 9.0, 9.0))
     assert [alert.metric for alert in standing.alerts] == ["latency", "cost"]

@@ -37,10 +37,14 @@ from coherence.guard.happenings import (
 )
 from coherence.guard.patching import LEASE_S
 from coherence.guard.recounting import Recount
-from coherence.guard.requests import refusal, wanted_approval, wanted_rollback
+from coherence.guard.requests import refusal, wanted_approval, wanted_rollback, wanted_trial
 from coherence.guard.traces import Past, Trace
 from guard.test_guard_processes import MANY, WORKER, start
 from guard.trails import Row, exported, verified, written
+
+
+def wants_trial(account: Account, why: str) -> Decision | None:
+    return wanted_trial(account, {"level": 7}, why)
 
 
 class Machine:
@@ -98,7 +102,7 @@ class Machine:
         elif patching.phase == "idle" and left > 1:
             self.write(Asked(owner=owner, failures=drawn.randint(1, left)))
         elif drawn.random() < 0.01:
-            asks = drawn.choice((wanted_rollback, wanted_approval, wanted_approval, refusal))
+            asks = drawn.choice((wanted_rollback, wanted_approval, wanted_approval, refusal, wants_trial))
             if (request := asks(self.account, "a person asked")) is not None:
                 self.write(request)
 

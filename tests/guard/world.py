@@ -27,6 +27,7 @@ from coherence.guard.happenings import (
     Restored,
     RollbackWanted,
     Serving,
+    TrialWanted,
     Withheld,
 )
 from coherence.guard.traces import Past, encode_account, read_account
@@ -151,7 +152,7 @@ def check_history(history: list[Past]) -> None:
             if isinstance(step, Dropped) or on_trial:
                 on_trial = False
             ended.add(holder)
-        elif isinstance(step, ApprovalWanted):
+        elif isinstance(step, ApprovalWanted | TrialWanted):
             approved_by_person += 1
         elif isinstance(step, Refused):
             approved_by_person = 0
