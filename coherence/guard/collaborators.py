@@ -96,8 +96,16 @@ Notify: TypeAlias = Notifier | Callable[[Notice], object]
 
 def check_methods(name: str, given: object, needed: Sequence[str]) -> None:
     """Raise TypeError that names the parameter unless what was given, if anything, has all methods, none async."""
+    missing = next((method for method in needed if not callable(getattr(given, method, None))), None)
+    if given is not None and missing is not None:
+        raise TypeError(f"{name}: a {type(given).__name__} has no method {missing}")
     for method in needed if given is not None else ():
-        found = getattr(given, method, None)
-        if not callable(found):
-            raise TypeError(f"{name}: a {type(given).__name__} has no method {method}")
-        refuse_async(f"{name}.{method}", found)
+        refuse_async(f"{name}.{method}", getattr(given, method))
+
+
+def check_notifier(notifier: object) -> None:
+    """Raise TypeError unless a notifier, if there is one, can be called or has a method notify, and is not async."""
+    tell = getattr(notifier, "notify", notifier)
+    if notifier is not None and not callable(tell):
+        raise TypeError("notifier must be callable or have a method notify")
+    refuse_async("notifier" if tell is notifier else "notifier.notify", tell)

@@ -14,7 +14,7 @@ from coherence.given import check_name
 from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
 from coherence.guard.by_hand import ByHand
-from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods
+from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
 from coherence.guard.exporting import export_trail
 from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
 from coherence.guard.happenings import Policy
@@ -134,11 +134,7 @@ class Guard(ByHand):
             raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
         check_methods("strategy", strategy, ("analyze",))
         check_methods("config_adapter", config_adapter, ADAPTER)
-        if notifier is not None and not callable(getattr(notifier, "notify", notifier)):
-            raise TypeError("notifier must be callable or have a method notify")
-        refuse_async(
-            "notifier.notify" if hasattr(notifier, "notify") else "notifier", getattr(notifier, "notify", notifier)
-        )
+        check_notifier(notifier)
         for name, function in (("is_success", is_success), ("cost_of", cost_of), ("measures", measures)):
             refuse_async(name, function)
         if bounds is not None and not isinstance(bounds, Bounds):

@@ -10,10 +10,11 @@ import msgspec
 
 from coherence.given import check_name
 from coherence.guard.account import Account
+from coherence.guard.adapting import kept_config
 from coherence.guard.bounds import AUTO_APPLY
 from coherence.guard.happenings import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
 from coherence.guard.patching import Patching
-from coherence.guard.proposing import MOST_PATCH, kept_config
+from coherence.guard.proposing import MOST_PATCH
 from coherence.guard.traces import Entry, head, read_account, write_entries
 from coherence.plain import check_text, clean, shown
 from coherence.store.store import Store
