@@ -53,9 +53,8 @@ SAYS = {
         "30 lines in support.jsonl",
     ],
     "guard_rollback.py": [
-        "told: accepted {'retries': 5}\ntold: serving {'retries': 5}\ntold: ending {'retries': 5} ",
-        "told: restored\ntold: accepted {'timeout_s': 60}\ntold: serving {'timeout_s': 60}\n"
-        "told: confirmed {'timeout_s': 60} ",
+        "told: accepted {'retries': 5}\ntold: serving {'retries': 5}\ntold: dropped {'retries': 5} ",
+        "told: accepted {'timeout_s': 60}\ntold: serving {'timeout_s': 60}\ntold: confirmed {'timeout_s': 60} ",
         "in force: {'retries': 1, 'timeout_s': 60}",
     ],
     "guard_langgraph.py": [
@@ -81,7 +80,8 @@ SAYS = {
         "Agent.ask_async index 0.9",
         " green ValueError: the model's answer breaks off\nAgent.ask       index 0.9",
         " green patched\ntemperature on trial: 0.5\ntemperature: 1.5\n",
-        "  accepted {'temperature': 0.5}\n  serving {'temperature': 0.5}\n  ending {'temperature': 0.5}\n  restored\n",
+        "  accepted {'temperature': 0.5}\n  serving {'temperature': 0.5}\n  ending {'temperature': 0.5}\n"
+        "  restored {'temperature': 0.5}\n",
     ],
     "one_command.sh": ["tau_airline/45/1", '"run_id": "tau_airline/45/1", "step": 0'],
 }
