@@ -46,6 +46,10 @@ HIGHEST_RATE = 0.9
 FINEST = 4
 """The smaller step is at most this: finer ones find a change no sooner."""
 
+RECOVERY = 3
+"""After an alarm the level may rise to so many times the limit: what stays bad has not recovered by a lucky row of calls,
+and is not told anew."""
+
 MOST_STATES = 512
 """Of a chart; only one for a rate above 0.8 comes near."""
 
@@ -128,7 +132,7 @@ class Chart(msgspec.Struct):
         if self.limit:
             self.level = self.level + self.up if is_beyond else max(self.level - self.down, 0)
             if self.further is not None:
-                self.level = min(self.level, self.limit)
+                self.level = min(self.level, RECOVERY * self.limit)
                 found = self.further.take(is_beyond)
                 if self.level == 0:
                     self.further = None

@@ -88,7 +88,7 @@ def test_a_calm_that_is_too_short_is_no_recovery() -> None:
 def test_what_was_bad_is_not_learned_as_usual() -> None:
     watch = DecayWatch.begin(Baseline(40, 36))
     expected = watch.success.expected
-    for call in [BAD] * 50 + [GOOD] * 17:  # 33 / 2 of them end it, if each counts -2
+    for call in [BAD] * 50 + [GOOD] * 50:  # three times 33 / 2 of them end it, if each counts -2
         watch.take(call)
     assert watch.worse == ()
     assert watch.success.calls < 60

@@ -174,10 +174,10 @@ def handler(*_):
 with Guard(store=sys.argv[1]) as guard:
     signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0003)
-    for _ in range(3000):
+    for _ in range(1000):
         guard.run(lambda: 1, agent="a")
     signal.setitimer(signal.ITIMER_REAL, 0)
-    calls = 3000 + len(handled)
+    calls = 1000 + len(handled)
     guard.flush()
     ((rows,),) = guard.store.fetch("SELECT count(*) FROM guard_trail")
     assert handled and guard.errors == {} and guard.status("a").calls == rows == calls, (guard.errors, rows, calls)
