@@ -208,21 +208,16 @@ class DecayWatch(msgspec.Struct):
 
     def take(self, outcome: CallOutcome) -> tuple[Alert, ...]:
         """Take in one call; return what has got worse, once, and again if it gets worse still or after a recovery."""
-        before = self.baseline
-        found = []
+        found: list[Alert] = []
         if seen := self.success.take(not outcome.success):
             found.append(Alert("success", *seen))
-        for metric, chart, spread, value in (
-            ("latency", self.latency, before.latency, outcome.latency_s),
-            ("cost", self.cost, before.cost, outcome.cost),
-            ("index", self.index, before.index, outcome.index),
-        ):
-            if chart is None or spread is None or (known := usable(value)) is None:
-                continue
-            is_index = metric == "index"
-            cut = spread.cut - LOWER if is_index else SLOWER * spread.cut
-            if seen := chart.take(known < cut if is_index else known > cut):
-                found.append(Alert(metric, *seen, cut))
+        before = self.baseline
+        if self.latency is not None and before.latency is not None:
+            _take("latency", self.latency, SLOWER * before.latency.cut, outcome.latency_s, found)
+        if self.cost is not None and before.cost is not None:
+            _take("cost", self.cost, SLOWER * before.cost.cut, outcome.cost, found)
+        if self.index is not None and before.index is not None:
+            _take("index", self.index, before.index.cut - LOWER, outcome.index, found)
         return tuple(found)
 
     @property
@@ -230,6 +225,12 @@ class DecayWatch(msgspec.Struct):
         """The metrics that have got worse and have not recovered."""
         charts = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
         return tuple(metric for metric, chart in charts.items() if chart is not None and chart.further is not None)
+
+
+def _take(metric: str, chart: Chart, cut: float, value: float | None, found: list[Alert]) -> None:
+    known = usable(value)
+    if known is not None and (seen := chart.take(known < cut if metric == "index" else known > cut)):
+        found.append(Alert(metric, *seen, cut))
 
 
 def _chart(spread: Spread | None, calls_to_alarm: float) -> Chart | None:
