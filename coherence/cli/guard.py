@@ -62,8 +62,8 @@ guard.add_command(verify)
 def status(agent: str | None, **options: Any) -> None:
     """Show how all agents stand, or everything about one.
 
-    Exit status: 0 ok, 1 a configuration could not be restored, or the one in force got worse in the last 24 hours, 2 bad
-    usage.
+    Exit status: 0 ok, 1 a configuration could not be restored, or the one in force got worse in the last 24 hours,
+    2 bad usage.
     """
     from coherence.cli.guard_work import print_status
 
