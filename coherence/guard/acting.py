@@ -7,7 +7,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from coherence.guard.happenings import (
     Declined,
     Dropped,
     Ending,
+    Late,
     NotApplied,
     Restored,
     RestoreFailed,
@@ -35,9 +36,11 @@ from coherence.guard.patching import Patching
 from coherence.guard.proposing import Plan, outcome_of, outcome_of_approval
 from coherence.guard.synchronous import NotAwaitedError, not_awaited
 from coherence.guard.telling import notice_of
+from coherence.guard.threads import GuardThread
 from coherence.guard.traces import newest_calls, newest_seqs
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
+from coherence.guard.views import Views
 from coherence.store.store import Store
 
 SHOWN_CALLS = 100
@@ -68,9 +71,9 @@ class Actor:
         self._suffix = os.urandom(4).hex()
         self._numbers = itertools.count(1)
 
-    def due(self, agent: str, account: Account, owner: str, *, failed: bool) -> Decision | None:
-        """Return the step to take now; ``failed`` = a call of the agent has just failed."""
-        patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(self._clock())
+    def due(self, agent: str, account: Account, owner: str, at: float, *, failed: bool) -> Decision | None:
+        """Return the step to take at a wall time; ``failed`` = a call of the agent has just failed."""
+        patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
         reaches = self.plan.adapter is not None
         step = patching.due(owner, now_s, returns=self.plan.returns and reaches)
         if isinstance(step, _OUTSIDE) and not reaches:
@@ -83,7 +86,11 @@ class Actor:
         return Asked(owner=owner, failures=due.burst) if due.fires else None
 
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
-        """Begin to take steps on a thread; return what waits for them up to some seconds."""
+        """Begin to take steps on a thread; return what waits for them up to some seconds.
+
+        The caller has set the view's :attr:`~coherence.guard.view.View.acting`. It is False again once they are taken,
+        or if they cannot begin, which raises.
+        """
         done = threading.Event()
         found: set[str] = set()
         context = contextvars.copy_context()
@@ -101,17 +108,19 @@ class Actor:
             done.wait(seconds)
             return Taken("applied" in found, "rolled back" in found)
 
-        threading.Thread(target=work, name="coherence-guard-steps", daemon=True).start()
+        try:
+            GuardThread(work, "steps").start()
+        except BaseException:  # too many threads, or the interpreter ends
+            view.acting = False
+            raise
         return wait
 
     def look_after(self, view: View) -> None:
         """Take the steps whose time has come, if any."""
         with view.lock:
-            if (
-                view.acting
-                or view.account.patching.rests
-                or self.due(view.agent, view.account, "", failed=False) is None
-            ):
+            if view.acting or view.account.patching.rests:
+                return
+            if self.due(view.agent, view.account, "", self._clock(), failed=False) is None:
                 return
             view.acting = True
         self.start(view, failed=False)
@@ -138,13 +147,17 @@ class Actor:
                 return found
             time.sleep(PAUSE_S)
 
-    def catch_up(self, views: Sequence[View]) -> None:
-        """Take in what other processes have written for agents that this one knows: a person may have asked there."""
-        if self.plan.adapter is None or not views:
+    def catch_up(self, views: Views) -> None:
+        """Take in what other processes have written for agents that this one knows: a person may have asked there.
+
+        Agents that it does not know are left alone: their configuration may be another adapter's.
+        """
+        if self.plan.adapter is None:
             return
-        newest = newest_seqs(self._store, [view.agent for view in views])
-        for view in views:
-            view.refresh(newest.get(view.agent, 0))
+        under_way = [view.agent for view in views.values() if not view.account.patching.rests]
+        for agent, seq in newest_seqs(self._store, under_way).items():
+            if views.knows(agent):
+                views.of(agent).refresh(seq)
 
     def _owner(self) -> str:
         return f"{os.getpid()}-{self._suffix}-{next(self._numbers)}"  # a forked child is somebody else
@@ -153,11 +166,12 @@ class Actor:
         while True:
             owner = self._owner()
 
-            def decide(account: Account, owner: str = owner, failed: bool = failed) -> tuple[float, Decision] | None:
-                step = self.due(view.agent, account, owner, failed=failed)
-                return None if step is None else (self._clock(), step)
+            def choose(account: Account, owner: str = owner, failed: bool = failed) -> tuple[float, Decision] | None:
+                at = self._clock()
+                step = self.due(view.agent, account, owner, at, failed=failed)
+                return None if step is None else (at, step)
 
-            step, notice = self._write(view, decide)
+            step, notice = self._write(view, choose)
             failed = False
             if step is None:
                 return
@@ -165,41 +179,51 @@ class Actor:
 
     @staticmethod
     def _write(
-        view: View, decide: Callable[[Account], tuple[float, Decision] | None]
+        view: View, choose: Callable[[Account], tuple[float, Decision] | None]
     ) -> tuple[Decision | None, Notice | None]:
-        """Write what is decided; return it, and what is told of it."""
+        """Write what is chosen; return it, and what is told of it."""
         told: list[Notice | None] = [None]
 
-        def deciding(account: Account) -> tuple[float, Decision] | None:
-            found = decide(account)
+        def choosing(account: Account) -> tuple[float, Decision] | None:
+            found = choose(account)
             told[0] = None if found is None else notice_of(view.agent, account.patching, found[1])
             return found
 
-        return view.write(deciding), told[0]
+        return view.decide(choosing), told[0]
 
     def _follow(self, view: View, owner: str, step: Decision | None, notice: Notice | None, found: set[str]) -> None:
-        """Do what a claim says, and write what came of it, until nothing follows."""
+        """Do what a claim says, and write what came of it, until nothing follows; only then somebody is told."""
+        notices: list[Notice | None] = []
         while step is not None:
             patching = view.account.patching
             if isinstance(step, Serving | Accepted) and patching.trial is not None and patching.trial.applied == 1:
                 found.add("applied")
             elif isinstance(step, Restored | Dropped) and patching.phase == "idle":
                 found.add("rolled back")
-            self.tell(notice)
+            notices.append(notice)
+            backup = patching.backup
             result = self._do(view, owner, step)
-            step, notice = (None, None) if result is None else self._result(view, owner, result)
+            step, notice = (None, None) if result is None else self._result(view, owner, result, backup)
+        for each in notices:
+            self.tell(each)
 
-    def _result(self, view: View, owner: str, result: Decision) -> tuple[Decision | None, Notice | None]:
-        """Write what came of a claim, if the claim still is ours."""
+    def _result(
+        self, view: View, owner: str, result: Decision, backup: dict[str, Any] | None
+    ) -> tuple[Decision | None, Notice | None]:
+        """Write what came of a claim; if it was taken over meanwhile, only what has to be undone by that."""
 
-        def decide(account: Account) -> tuple[float, Decision] | None:
-            if account.patching.owner != owner:
-                return None
-            at = self._clock()
-            now_s = msgspec.structs.replace(account.clock).read(at)
-            return at, account.patching.settled(result, now_s)
+        def choose(account: Account) -> tuple[float, Decision] | None:
+            at, patching = self._clock(), account.patching
+            if patching.owner == owner:
+                return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
+            if isinstance(result, Serving | Ending) and backup is not None:
+                return at, Late(owner=owner, backup=backup, why="a patch that had been given up was applied late")
+            if isinstance(result, Restored) and patching.trial is not None and patching.phase != "restoring":
+                why = "the configuration before an earlier patch was restored late"
+                return at, Late(owner=owner, backup=patching.trial.backup, why=why)
+            return None
 
-        return self._write(view, decide)
+        return self._write(view, choose)
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:
         if isinstance(step, Asked):
@@ -247,10 +271,12 @@ class Actor:
         return adapting.apply(self.plan.adapter, view.agent, trial, owner, partial(self._troubles.add, "adapter"))
 
     def _restore(self, view: View) -> Decision:
-        holder = view.account.patching.holder
-        if self.plan.adapter is None or holder is None:
+        patching = view.account.patching
+        backup, holder = patching.backup, patching.holder
+        if self.plan.adapter is None or backup is None:
             return RestoreFailed(why="there is no adapter")
-        return adapting.restore(self.plan.adapter, view.agent, holder, partial(self._troubles.add, "adapter"))
+        held = adapting.Undone(backup, backup) if holder is None or holder.backup is not backup else holder
+        return adapting.restore(self.plan.adapter, view.agent, held, partial(self._troubles.add, "adapter"))
 
     def tell(self, notice: Notice | None) -> None:
         """Tell the notifier, if there is something to tell, of a step that has been written."""

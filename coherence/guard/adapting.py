@@ -6,7 +6,7 @@ Only the keys of a patch are its own: what others change in the configuration me
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -70,8 +70,15 @@ def apply(
     return _ending(owner, f"apply_config has removed {removed}") if removed else Serving()
 
 
+class Undone(NamedTuple):
+    """A change that came after its claim was taken over: of it only the configuration to restore is known."""
+
+    patch: dict[str, Any]
+    backup: dict[str, Any]
+
+
 def restore(
-    adapter: ConfigAdapter, agent: str, held: OnTrial | Standing, count: Callable[[BaseException], None]
+    adapter: ConfigAdapter, agent: str, held: OnTrial | Standing | Undone, count: Callable[[BaseException], None]
 ) -> Restored | RestoreFailed:
     """Take a patch back, and return what came of it; the parameters are those of :func:`apply`.
 

@@ -4,52 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
 
-T = TypeVar("T")
+from coherence.guard.threads import GuardThread
 
 
-async def aside(work: Callable[[bool], T], otherwise: T) -> T:
-    """Await what some work on a thread of its own returns.
+async def aside(work: Callable[[], object]) -> None:
+    """Await the end of some work, done on a thread of its own; what it returns or raises is nobody's concern.
 
-    Without an event loop of asyncio, or if no thread can be started, it is done here and must not wait.
+    Without an event loop of asyncio, or if no thread can be started, it is done here.
 
     Parameters
     ----------
     work : callable
-        Takes whether it may wait.
-    otherwise : object
-        What is returned if it raises.
+        Takes nothing.
 
     Examples
     --------
-    >>> asyncio.run(aside(lambda may_wait: may_wait, None))
-    True
+    >>> asyncio.run(aside(lambda: print("done")))
+    done
     """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        return work(False)
-    done: asyncio.Future[T] = loop.create_future()
+        work()
+        return
+    done: asyncio.Future[None] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(result: T) -> None:
+    def settle() -> None:
         if not done.done():  # the task may have been cancelled
-            done.set_result(result)
+            done.set_result(None)
 
     def run() -> None:
-        result = otherwise
         try:
-            result = context.run(work, True)
+            context.run(work)
         finally:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(settle, result)
+                loop.call_soon_threadsafe(settle)
 
     try:
-        threading.Thread(target=run, name="coherence-guard-aside", daemon=True).start()
+        GuardThread(run, "aside").start()
     except RuntimeError:  # too many threads, or the interpreter ends
-        return work(False)
-    return await done
+        work()
+        return
+    await done

@@ -130,11 +130,11 @@ class ByHand:
             if request(view.account) is None:
                 return None
 
-        def decide(account: Account) -> tuple[float, R] | None:
+        def choose(account: Account) -> tuple[float, R] | None:
             step = request(account)
             return None if step is None else (self._clock(), step)
 
-        return view.write(decide)
+        return view.decide(choose)
 
     def _view(self, agent: str) -> View:
         """Return the account of an agent, by its name as calls are recorded under it."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from coherence.guard.acting import Actor
+from coherence.guard.threads import GuardThread
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.guard.views import Views
@@ -38,31 +43,36 @@ class Flusher:
         self._actor = actor
         self._troubles = troubles
         self._take_left = take_left
-        self._wake = threading.Event()
+        self._file = _identity(views.path)
+        self._bell: SimpleQueue[None] = SimpleQueue()  # an Event cannot be set by a signal handler in the middle of it
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="coherence-guard", daemon=True)
+        self._thread = GuardThread(self._run, "writes")
         self._thread.start()
 
     def wake(self) -> None:
         """Say that there is something to write."""
-        if not self._wake.is_set():
-            self._wake.set()
+        if self._bell.empty():
+            self._bell.put(None)
 
     def stop(self) -> None:
         """End the thread, after what it is writing."""
         self._stopped.set()
-        self._wake.set()
+        self._bell.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         looked_s = time.monotonic()
         while not self._stopped.is_set():
-            self._wake.wait(LOOK_S)
+            with suppress(Empty):
+                self._bell.get(timeout=LOOK_S)
             if self._stopped.wait(FLUSH_S):
                 return
-            self._wake.clear()
+            with suppress(Empty):
+                while True:
+                    self._bell.get_nowait()
             if time.monotonic() - looked_s >= LOOK_S:
                 looked_s = time.monotonic()
+                self._look_at_file()
                 self._catch_up()
             self._write()
             for view in self._views.values():
@@ -75,11 +85,15 @@ class Flusher:
             self._views.write()
         except Exception as error:
             self._troubles.add("store", error)
-            self._wake.set()
+            self.wake()
+
+    def _look_at_file(self) -> None:
+        if _identity(self._views.path) != self._file:
+            self._troubles.add("store", "its file was removed or replaced: what is recorded is lost")
 
     def _catch_up(self) -> None:
         try:
-            self._actor.catch_up(self._views.values())
+            self._actor.catch_up(self._views)
         except Exception as error:
             self._troubles.add("store", error)
 
@@ -88,3 +102,12 @@ class Flusher:
             self._actor.look_after(view)
         except Exception as error:
             self._troubles.add("store", error)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one of the same name; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -15,11 +15,12 @@ from coherence.guard.acting import Actor
 from coherence.guard.bounds import Bounds
 from coherence.guard.by_hand import ByHand
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
+from coherence.guard.ending import end, end_quietly
 from coherence.guard.exporting import export_trail
 from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
 from coherence.guard.happenings import Policy
 from coherence.guard.ledger import read_history
-from coherence.guard.measuring import Measuring
+from coherence.guard.measuring import Measuring, Started
 from coherence.guard.mirroring import Mirror, as_plain_files
 from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposing import Plan
@@ -85,7 +86,8 @@ class Guard(ByHand):
     wait_s : float
         How long a call waits for strategy, adapter and notifier at most, 0 to 3,600 seconds; then its result is
         returned, and they go on: ``patch_applied`` and ``rolled_back`` say what was done until then. One call waits
-        for a step, not those made meanwhile. Interrupts, and failures of :meth:`arun`, never wait.
+        for a step, not those made meanwhile. Interrupts and :meth:`arun` never wait. With ``durability="full"`` a call
+        waits as long for the store, 1 s at least; what could not be written by then is counted, and written later.
     clock : callable
         Returns wall time, Unix seconds.
 
@@ -168,7 +170,7 @@ class Guard(ByHand):
         self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
         self._mirror = None if self.store is None or files is None else Mirror(self.store, files, self._troubles)
         self._end = weakref.finalize(
-            self, _end_quietly, self._troubles, self._runner, self._mirror, self.store if owns_store else None
+            self, end_quietly, self._troubles, self._runner, self._mirror, self.store if owns_store else None
         )
 
     @property
@@ -203,8 +205,8 @@ class Guard(ByHand):
     ) -> Out[T]:
         """Do what :meth:`run` does for a callable that returns an awaitable; the event loop stays free.
 
-        A callable that returns a plain value has been run then, on the loop's thread, and is recorded as well. After a
-        failure nobody waits for the steps that follow it.
+        A callable that returns a plain value has been run then, on the loop's thread, and is recorded as well. Nobody
+        waits for the steps that follow, so that a task that is cancelled in time has lost no result by them.
         """
         return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn)
 
@@ -229,7 +231,11 @@ class Guard(ByHand):
         check_name("agent", agent)
         if call_id is not None and not callable(call_id):
             raise TypeError(f"call_id must be callable, not {shown(call_id)}: it takes the arguments of a call")
-        return lambda fn: wrapped(self._runner, fn, agent, task, call_id)
+        return lambda fn: wrapped(self._runner, self._start, fn, agent, task, call_id)
+
+    def _start(self, agent: str, task: str, arguments: Any, call_id: Callable[[], str | None] | None) -> Started:
+        """Begin a call of what is wrapped; by this method it keeps its guard."""
+        return self._runner.start(agent, task, arguments, call_id)
 
     def flush(self) -> None:
         """Write everything that was recorded; afterwards a kill of the process loses none of it.
@@ -278,8 +284,7 @@ class Guard(ByHand):
     def _written(self, agent: str) -> tuple[Store, str]:
         """Write what waits of an agent; return the store, and the agent's name there."""
         view = self._view(agent)
-        if view.waits:
-            view.write(None)
+        view.write()
         assert self.store is not None
         return self.store, view.agent
 
@@ -304,7 +309,7 @@ class Guard(ByHand):
         found = self._end.detach()
         if found is not None:
             _, _, (_, runner, mirror, store), _ = found
-            _end(runner, mirror, store)
+            end(runner, mirror, store)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied."""
@@ -317,22 +322,3 @@ class Guard(ByHand):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _end(runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
-    """Write everything; close the store that a guard has opened itself."""
-    try:
-        runner.close()
-    finally:
-        if mirror is not None:
-            mirror.close()
-        if store is not None:
-            store.close()
-
-
-def _end_quietly(troubles: Troubles, runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
-    """End a guard that is dropped, or open when the process ends."""
-    try:
-        _end(runner, mirror, store)
-    except Exception as error:
-        troubles.add("store", error)

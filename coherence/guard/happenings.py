@@ -159,6 +159,15 @@ class Restored(Happening, frozen=True, kw_only=True):
     """The configuration before the patch is in force again."""
 
 
+class Late(Happening, frozen=True, kw_only=True):
+    """A process did what it had claimed after the claim was taken over: the configuration is not what it should be."""
+
+    owner: str
+    backup: dict[str, Any]
+    """The configuration to restore."""
+    why: str
+
+
 class Resuming(Happening, frozen=True, kw_only=True):
     """The patch is to be applied again: for a slice, or for good."""
 
@@ -193,8 +202,8 @@ class Decayed(Happening, frozen=True, kw_only=True):
 
 Decision: TypeAlias = (
     Asked | Declined | Proposed | TrialWanted | ApprovalWanted | Approved | Withheld | Refused | Accepted | Serving
-    | NotApplied | RollbackWanted | Ending | Retrying | RestoreFailed | Restored | Resuming | Confirmed | Dropped
-    | Decayed
+    | NotApplied | RollbackWanted | Ending | Retrying | RestoreFailed | Restored | Late | Resuming | Confirmed
+    | Dropped | Decayed
 )  # fmt: skip
 """Every entry but a call."""
 

@@ -291,6 +291,8 @@ class _Reading:
         elif isinstance(step, Ending):
             self.pauses = False
             _judged(record, past, step)
+        elif record.outcome not in ("restoring", "restore failed"):
+            return  # a change that came late is undone; this patch stands
         elif isinstance(step, RestoreFailed):
             _failed(record, step, pauses=False)
         elif isinstance(step, Restored):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from coherence.guard.exporting import PAGE, exported_rows
 from coherence.guard.plain_files import PlainTraces, Turn
+from coherence.guard.threads import GuardThread
 from coherence.guard.troubles import Troubles
 from coherence.plain import shown
 from coherence.redact import redact_value
@@ -72,7 +73,7 @@ class Mirror:
         """Start the thread, also in a forked child: the parent's stayed there."""
         self._stopped = threading.Event()
         if not self._closed:
-            self._thread = threading.Thread(target=self._run, name="coherence-guard-files", daemon=True)
+            self._thread = GuardThread(self._run, "files")
             self._thread.start()
 
     def copy(self) -> None:
@@ -92,9 +93,6 @@ class Mirror:
     def close(self) -> None:
         """Write what is new and end."""
         self._closed = True
-        if threading.current_thread() is self._thread:  # a guard was collected there, perhaps in the middle of a turn
-            self._stopped.set()
-            return
         self.copy()
         self._stopped.set()
         self._thread.join()

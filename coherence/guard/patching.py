@@ -14,6 +14,8 @@ until a process that can has done it: a rollback comes before all else.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
@@ -32,6 +34,7 @@ from coherence.guard.happenings import (
     Declined,
     Dropped,
     Ending,
+    Late,
     NotApplied,
     Proposed,
     Refused,
@@ -98,6 +101,8 @@ class Patching(msgspec.Struct):
     """The watch on a configuration that came without a patch; None = too few calls, or a patch is confirmed."""
     waiting: Waiting | None = None
     wish: Wish | None = None
+    undo: dict[str, Any] | None = None
+    """The configuration to restore, because one was changed by a process whose claim had been taken over."""
     memory: Memory = msgspec.field(default_factory=Memory)
 
     @property
@@ -110,6 +115,13 @@ class Patching(msgspec.Struct):
         """The watch on the configuration without a patch on trial, once there is one."""
         return self.standing or self.unpatched
 
+    @property
+    def backup(self) -> dict[str, Any] | None:
+        """The configuration that a restore brings back."""
+        if self.trial is None and self.undo is not None:
+            return self.undo
+        return None if self.holder is None else self.holder.backup
+
     def holds(self, number: int) -> bool:
         """Return whether a patch is on trial or confirmed, by its number."""
         return any(held is not None and held.number == number for held in (self.trial, self.standing))
@@ -118,6 +130,11 @@ class Patching(msgspec.Struct):
     def requested(self) -> bool:
         """Whether a person wants something that nobody has begun."""
         return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
+
+    @property
+    def pends(self) -> bool:
+        """Whether something is to be done without a call: a request, or a claim, of which the process may have gone."""
+        return self.requested or self.phase not in ("idle", "serving", "paused")
 
     @property
     def rests(self) -> bool:
@@ -129,7 +146,7 @@ class Patching(msgspec.Struct):
         trial = self.trial
         if trial is not None:
             trial.calls += 1
-        if call.epoch != self.epoch:
+        if call.epoch != self.epoch or self.undo is not None:
             return
         if self.phase in ("serving", "paused") and trial is not None:
             trial.take(outcome, call.patched)
@@ -175,6 +192,12 @@ class Patching(msgspec.Struct):
             self.attempts, self.owner = self.attempts + 1, ""
         elif isinstance(step, Restored) and self.pauses:
             self._rest("paused")
+        elif isinstance(step, Late):
+            self._late(step, now_s)
+        elif isinstance(step, Restored) and self.trial is None and self.undo is not None:
+            self.undo = None
+            _forget(recent)
+            self._rest("idle")
         elif isinstance(step, Resuming):
             self._claim("applying", step.owner, now_s)
             self.pauses, self.epoch = False, self.epoch + 1
@@ -191,11 +214,14 @@ class Patching(msgspec.Struct):
                 self.memory.add(self.holder.patch, now_s, seq)
             if isinstance(step, Restored) and self.trial is None:
                 self.standing = None
-                recent.newest.clear()  # those were calls of the configuration that has been left
-                recent.at = 0
+                _forget(recent)  # those were calls of the configuration that has been left
+            if isinstance(step, Restored):
+                self.undo = None
             self.trial = None
             self._rest("idle")
-        if isinstance(step, Serving | NotApplied | Restored):
+            if self.undo is not None:
+                self._restore_now(now_s)
+        if isinstance(step, Serving | NotApplied | Restored | Late):
             self.epoch += 1
         if self.wish is not None and not self.holds(self.wish.number):
             self.wish = None
@@ -227,6 +253,21 @@ class Patching(msgspec.Struct):
 
     def _rest(self, phase: Phase) -> None:
         self.phase, self.owner, self.pauses = phase, "", False
+
+    def _late(self, step: Late, now_s: float) -> None:
+        """Have the configuration restored: once more, at once, or with the end of the patch on trial."""
+        if self.phase == "restoring":
+            self.owner, self.retry_s = "", now_s
+            return
+        self.undo, self.ending = step.backup, step.why
+        if self.trial is None:
+            self._restore_now(now_s)
+        else:
+            self.wish = self.wish or Wish(self.trial.number, step.why, now_s)
+
+    def _restore_now(self, now_s: float) -> None:
+        self._rest("restoring")
+        self.attempts, self.retry_s = 0, now_s
 
     def _accept(self, step: Accepted, now_s: float) -> None:
         self.number += 1
@@ -366,6 +407,11 @@ class Patching(msgspec.Struct):
         if not serving:
             return Resuming(owner=owner)
         return Ending(owner=owner, pause=True, why=f"held: {trial.trial.verdict.why}" if trial.held else "slice")
+
+
+def _forget(recent: Recent) -> None:
+    recent.newest.clear()
+    recent.at = 0
 
 
 def _salt(number: int, share: float, length: int) -> str:

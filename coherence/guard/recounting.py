@@ -22,6 +22,7 @@ from coherence.guard.happenings import (
     Decision,
     Dropped,
     Ending,
+    Late,
     NotApplied,
     Proposed,
     Restored,
@@ -115,6 +116,7 @@ class Recount:
         self._failures = self._failures_waiting = 0
         self._switching = False
         self._pauses = False
+        self._restores = self._undoes = False
 
     def take(self, happening: Call | Decision) -> None:
         """Count one entry."""
@@ -140,16 +142,25 @@ class Recount:
         elif isinstance(happening, NotApplied | Dropped) or (isinstance(happening, Restored) and not self._pauses):
             if isinstance(happening, Restored) and self.trial is None:
                 self._recent.clear()
-                self.standing = None
+                self.standing = self.standing if self._undoes else None
             self.trial = None
-        if isinstance(happening, Accepted | Ending | Retrying | Resuming | Serving | NotApplied | Restored):
+        if isinstance(happening, Accepted | Ending | Late | Retrying | Resuming | Serving | NotApplied | Restored):
             self.epoch += 1
-            self._switching = isinstance(happening, Ending | Retrying | Resuming) or (
+            self._switching = isinstance(happening, Ending | Late | Retrying | Resuming) or (
                 isinstance(happening, Accepted) and not happening.both
             )
+        self._undo(happening)
+
+    def _undo(self, happening: Decision) -> None:
+        """Note whether the next restore undoes a late change, and ends no patch by that."""
+        if isinstance(happening, Late) and not self._restores:
+            self._undoes, self._pauses = True, False
+        elif isinstance(happening, Restored):
+            self._restores = self._undoes = False
+        self._restores |= isinstance(happening, Ending | Retrying) or (self._undoes and self.trial is None)
 
     def _call(self, call: Call) -> None:
-        if call.epoch != self.epoch or self._switching:
+        if call.epoch != self.epoch or self._switching or self._undoes:
             return
         if self.trial is not None and call.patched:
             self.trial.take(call)

@@ -15,7 +15,7 @@ from coherence.guard.bounds import AUTO_APPLY
 from coherence.guard.happenings import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
 from coherence.guard.patching import Patching
 from coherence.guard.proposing import MOST_PATCH
-from coherence.guard.traces import Entry, head, read_account, write_entries
+from coherence.guard.traces import Entry, read_account, write_decision
 from coherence.plain import check_text, clean, shown
 from coherence.store.store import Store
 
@@ -209,5 +209,7 @@ def _request(
         step = request(account, why)
         if step is None:
             return stands(account.patching)
-        write_entries(transaction, head(transaction, agent), [Entry(time.time(), step)])
+        entry = Entry(time.time(), step)
+        account.take(entry.at, step)
+        write_decision(transaction, agent, entry, account)
     return True

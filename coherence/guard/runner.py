@@ -28,6 +28,7 @@ from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.guard.views import Views
 from coherence.plain import check_text, shown
+from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
 T = TypeVar("T")
@@ -38,6 +39,9 @@ after its trace is safe on the disk."""
 
 REFRESH_S = 0.05
 """A call looks for what other processes have written if this process has not looked for so long."""
+
+LEAST_WRITE_S = 1.0
+"""A call that waits for the store waits so long at least."""
 
 
 class Out(msgspec.Struct, Generic[T], frozen=True):
@@ -51,9 +55,9 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
     duration_s: float
     """Seconds in the callable."""
     patch_applied: bool
-    """Whether a patch was applied after this call."""
+    """Whether a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
     rolled_back: bool
-    """Whether a patch was rolled back, or given up, after this call."""
+    """Whether a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
 
 
 class Runner:
@@ -94,6 +98,7 @@ class Runner:
         self._full = durability == "full"
         self._clock = clock
         self._wait_s = wait_s
+        self._longest_write_s = max(wait_s, LEAST_WRITE_S)
         self._closed = False
         self._begin()
         _runners.add(self)
@@ -129,7 +134,7 @@ class Runner:
     ) -> Started:
         """Begin a call; for :meth:`run` and :meth:`wrap`."""
         started = Started(check_name("agent", agent), task if isinstance(task, str) else shown(task), arguments)
-        if self._store is not None:
+        if self._store is not None and not self._closed:
             try:
                 self._look(started, self._drawn_by(call_id) if callable(call_id) else call_id)
             except Exception as error:
@@ -160,13 +165,12 @@ class Runner:
             self._finish(started, failed, wait=False)  # a task that was cancelled must not wait
             raise
         finished = self._measuring.returned(started, result)
-        if finished is None:
-            taken = _NOTHING
-        elif self._full or not finished.success or self._has_open(started.agent):
-            taken = await aside(partial(self._finish, started, finished), _NOTHING)
-        else:
-            taken = self._finish(started, finished, wait=False)
-        return _out(started, result, finished, taken)
+        # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
+        if finished is not None and self._full:
+            await aside(partial(self._finish, started, finished, wait=False))
+        elif finished is not None:
+            self._finish(started, finished, wait=False)
+        return _out(started, result, finished, _NOTHING)
 
     def record(
         self,
@@ -214,15 +218,12 @@ class Runner:
         now_s = time.monotonic()
         if now_s - view.looked_s > REFRESH_S:
             view.looked_s = now_s
-            view.refresh()
+            view.refresh(wait=False)
         with view.lock:
             patching = view.account.patching
             started.epoch = patching.epoch
             if patching.trial is not None:
                 started.serve(patching.trial, patching.phase, call_id)
-
-    def _has_open(self, agent: str) -> bool:
-        return self._views is not None and self._views.has_open(agent)
 
     def _finish(self, started: Started, finished: Finished, wait: bool) -> Taken:
         """Record a call, and take the steps that follow; nothing is raised."""
@@ -234,12 +235,15 @@ class Runner:
             view = self._views.of(started.agent)
             call = finished.call(started)
             entry = Entry(self._clock(), call, started.task, finished.error, finished.band, started.arguments)
+            if view.full and not self._views.fails:  # calls come faster than they are written
+                with suppress(StoreError, RuntimeError):  # a signal handler, while this thread writes
+                    view.write(self._longest_write_s)
             with view.lock:
                 lost = view.lost
                 account = view.take(entry)
                 if not self._full:
                     self._views.mark(view)
-                if not view.acting and self._actor.due(started.agent, account, "", failed=not call.success):
+                if not view.acting and self._actor.due(started.agent, account, "", entry.at, failed=not call.success):
                     view.acting, claimed = True, view
             if view.lost > lost:
                 self._troubles.add("store", "too much waits for a store that cannot be written: a call is lost")
@@ -257,10 +261,9 @@ class Runner:
                 claimed.acting = False
         return _NOTHING
 
-    @staticmethod
-    def _write_now(view: View, views: Views, flusher: Flusher) -> None:
+    def _write_now(self, view: View, views: Views, flusher: Flusher) -> None:
         try:
-            view.write(None)
+            view.write(self._longest_write_s)
         except BaseException:  # it is written later
             with view.lock:
                 views.mark(view)
@@ -278,6 +281,7 @@ class Runner:
 
         Steps under way are waited for as long as a call would wait for them.
         """
+        self._take_left()  # while something is recorded yet
         with self._starting:
             self._closed = True
             flusher, self._flusher = self._flusher, None

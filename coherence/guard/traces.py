@@ -21,7 +21,10 @@ SNAPSHOT_EVERY = 100
 
 _INSERT = "INSERT INTO guard_trail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _AGENT = "SELECT id, seq, kept FROM guard_agents WHERE agent = ?"
-_SEQS = "SELECT agent, seq FROM guard_agents WHERE agent IN (SELECT value FROM json_each(?))"
+_SEQS = (
+    "SELECT agent, seq FROM guard_agents WHERE pending = 1 "
+    "UNION SELECT agent, seq FROM guard_agents WHERE agent IN (SELECT value FROM json_each(?))"
+)
 _TAIL = (
     "SELECT at, kind, success, duration_s, cost, coherence_index, epoch, patched, data FROM guard_trail "
     "WHERE agent_id = ? AND seq > ? ORDER BY seq"
@@ -97,19 +100,18 @@ class Past(msgspec.Struct, frozen=True):
 class Head(NamedTuple):
     """How far an agent's trail goes."""
 
+    agent: str
     id: int
+    """0 = it has none yet."""
     seq: int
     kept: int
     """The entry up to which the kept account goes."""
 
 
 def head(transaction: Transaction, agent: str) -> Head:
-    """Return how far an agent's trail goes; it begins here if need be."""
+    """Return how far an agent's trail goes."""
     rows = transaction.execute(_AGENT, (agent,))
-    if not rows:
-        transaction.execute("INSERT INTO guard_agents (agent) VALUES (?)", (agent,))
-        rows = transaction.execute(_AGENT, (agent,))
-    return Head(*rows[0])
+    return Head(agent, *rows[0]) if rows else Head(agent, 0, 0, 0)
 
 
 def newest_seq(store: Store, agent: str) -> int:
@@ -119,7 +121,7 @@ def newest_seq(store: Store, agent: str) -> int:
 
 
 def newest_seqs(store: Store, agents: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of the newest entries of some agents, those without any left out."""
+    """Return the numbers of the newest entries of some agents, and of all for which something is to be done."""
     rows = store.fetch(_SEQS, (_ENCODE_JSON(agents).decode(),))
     return {agent: int(seq) for agent, seq in rows}
 
@@ -140,21 +142,39 @@ def read_account(source: Store | Transaction, agent: str) -> Account:
     return account
 
 
-def write_entries(transaction: Transaction, at: Head, entries: Sequence[Entry]) -> None:
-    """Append entries after the newest one."""
+def write_entries(transaction: Transaction, at: Head, entries: Sequence[Entry]) -> Head:
+    """Append entries after the newest one, return how far the trail goes then; it begins here if need be."""
+    if not at.id:
+        transaction.execute("INSERT INTO guard_agents (agent) VALUES (?)", (at.agent,))
+        at = head(transaction, at.agent)
     rows = [_row(at.id, seq, entry) for seq, entry in enumerate(entries, at.seq + 1)]
     transaction.execute_many(_INSERT, rows)
-    transaction.execute("UPDATE guard_agents SET seq = ? WHERE id = ?", (at.seq + len(rows), at.id))
+    at = at._replace(seq=at.seq + len(rows))
+    transaction.execute("UPDATE guard_agents SET seq = ? WHERE id = ?", (at.seq, at.id))
+    return at
 
 
-def keep_account(transaction: Transaction, at: Head, seq: int, data: bytes) -> None:
-    """Keep an encoded account that goes up to entry ``seq``; the entry must be written already."""
-    transaction.execute("UPDATE guard_agents SET kept = ?, data = ? WHERE id = ?", (seq, data, at.id))
+def write_decision(transaction: Transaction, agent: str, entry: Entry, after: Account) -> None:
+    """Append a decision; ``after`` is the account that follows from it."""
+    at = write_entries(transaction, head(transaction, agent), [entry])
+    transaction.execute("UPDATE guard_agents SET pending = ? WHERE id = ?", (int(after.patching.pends), at.id))
+    if at.seq - at.kept >= SNAPSHOT_EVERY:
+        keep_account(transaction, at, encode_account(after))
+
+
+def keep_account(transaction: Transaction, at: Head, data: bytes) -> None:
+    """Keep an encoded account that goes up to the newest entry."""
+    transaction.execute("UPDATE guard_agents SET kept = ?, data = ? WHERE id = ?", (at.seq, data, at.id))
 
 
 def encode_account(account: Account) -> bytes:
     """Return an account as :func:`keep_account` takes it."""
     return _ENCODE(account)
+
+
+def copied(account: Account) -> Account:
+    """Return a copy of an account, all that it holds included."""
+    return _DECODE(_ENCODE(account))
 
 
 def _row(number: int, seq: int, entry: Entry) -> tuple[object, ...]:

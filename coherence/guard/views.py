@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
@@ -14,6 +15,9 @@ from coherence.store.store import Store
 
 MOST_HELD = 1000
 """Accounts that are held at once, of 2 to 70 kB each; those with a patch open or something to write come on top."""
+
+MOST_KNOWN = 100_000
+"""Names of agents that are remembered, the newest ones, so that what is asked for is done although they were let go."""
 
 MOST_MARKED = 10_000
 """Agents that wait to be written; whoever adds one more writes some first, or gives up the oldest if that fails."""
@@ -44,8 +48,10 @@ class Views:
         self._troubles = troubles
         self._lock = threading.RLock()
         self._held: OrderedDict[str, View] = OrderedDict()
+        self._known: dict[str, None] = {}
         self._marked: dict[View, None] = {}
-        self._fails = False
+        self.fails = False
+        """Whether the store could not be written the last time."""
 
     def of(self, agent: str) -> View:
         """Return an agent's view, read from the store if it is not held."""
@@ -56,6 +62,9 @@ class Views:
                 return view
         view = View(agent, self._store)
         with self._lock:
+            self._known[agent] = None
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
             view = self._held.setdefault(agent, view)
             self._held.move_to_end(agent)
             self._let_go(LOOKED_AT)
@@ -63,15 +72,19 @@ class Views:
             self._relieve()
         return view
 
+    @property
+    def path(self) -> Path:
+        """The store's file."""
+        return self._store.path
+
     def values(self) -> list[View]:
         """Return the views that are held."""
         with self._lock:
             return list(self._held.values())
 
-    def has_open(self, agent: str) -> bool:
-        """Tell whether an agent's patch is open, as far as this process knows."""
-        view = self._held.get(agent)
-        return view is not None and not view.account.patching.rests
+    def knows(self, agent: str) -> bool:
+        """Tell whether an agent was called, or asked about, in this process; it may have been let go since."""
+        return agent in self._known
 
     def mark(self, view: View) -> None:
         """Note that a view has something to write; the caller holds the view's lock."""
@@ -98,9 +111,9 @@ class Views:
             except StoreError:
                 self._write_each(views)
         except StoreError:
-            self._fails = True
+            self.fails = True
             raise
-        self._fails = False
+        self.fails = False
         for view in views:
             with view.lock:
                 if not view.waits:
@@ -110,7 +123,7 @@ class Views:
         """Write one after the other up to the first that cannot be; it is the last one next time."""
         for view in views:
             try:
-                view.write(None)
+                view.write()
             except StoreError:
                 self._marked.pop(view, None)
                 self._marked[view] = None
@@ -119,12 +132,12 @@ class Views:
     def _relieve(self) -> None:
         """Make room for one more that waits."""
         with suppress(StoreError):
-            if not self._fails:
+            if not self.fails:
                 self._write(list(self._marked)[:AT_ONCE])
                 return
         with self._lock:
-            view = next(iter(self._marked), None)
-            if self._fails and view is not None:
+            view = next(iter(list(self._marked)), None)  # calls mark others meanwhile
+            if self.fails and view is not None:
                 self._marked.pop(view, None)
                 if self._held.get(view.agent) is view:
                     del self._held[view.agent]
@@ -154,12 +167,7 @@ def write_together(store: Store, views: Iterable[View]) -> None:
     with ExitStack() as stack:
         for view in views:
             stack.enter_context(view.writing)
-        batches = [view.batch() for view in views]
         with store.transaction() as transaction:
-            written = [view.insert(transaction, batch) for view, batch in zip(views, batches, strict=True)]
-        for view, batch, done in zip(views, batches, written, strict=True):
-            if done:
-                view.inserted(batch)
-    for view, done in zip(views, written, strict=True):
-        if not done:
-            view.write(None)
+            batches = [view.insert(transaction) for view in views]
+        for view, batch in zip(views, batches, strict=True):
+            view.inserted(batch)

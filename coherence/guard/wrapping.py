@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def wrapped(runner: Runner, fn: F, agent: str, task: str | None, call_id: Callable[..., str | None] | None = None) -> F:
-    """Return a callable of the same kind that records each call of ``fn``."""
+def wrapped(
+    runner: Runner,
+    begin: Callable[[str, str, Any, Callable[[], str | None] | None], Started],
+    fn: F,
+    agent: str,
+    task: str | None,
+    call_id: Callable[..., str | None] | None,
+) -> F:
+    """Return a callable of the same kind that records each call of ``fn``, begun by ``begin``."""
     if isinstance(fn, staticmethod | classmethod):  # in a class body, above which the decorator stands
-        return type(fn)(wrapped(runner, fn.__func__, agent, task, call_id))
+        return type(fn)(wrapped(runner, begin, fn.__func__, agent, task, call_id))
     if not callable(fn):
         raise TypeError(f"wrap takes a callable, not {type(fn).__name__}")
     name = task if task is not None else str(getattr(fn, "__qualname__", type(fn).__name__))
@@ -31,7 +38,7 @@ def wrapped(runner: Runner, fn: F, agent: str, task: str | None, call_id: Callab
 
     def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Started:
         drawn = None if call_id is None else lambda: call_id(*args, **kwargs)
-        return runner.start(agent, name, {"args": tagged(args), "kwargs": tagged(kwargs)}, drawn)
+        return begin(agent, name, {"args": tagged(args), "kwargs": tagged(kwargs)}, drawn)
 
     if inspect.isasyncgenfunction(fn) or inspect.isasyncgenfunction(method):
 

@@ -47,7 +47,7 @@ def test_a_process_that_goes_in_any_phase_leaves_all_to_the_next(tmp_path: Path,
             with suppress(Killed):
                 if phase == "asking":
                     view = first._runner.view("a")
-                    view.write(lambda account: (world.now_s, Asked(owner="gone", failures=1)))
+                    view.decide(lambda account: (world.now_s, Asked(owner="gone", failures=1)))
                 else:
                     look(first)
             assert read_account(store, "a").patching.phase == phase

@@ -158,20 +158,20 @@ def test_what_is_lost_while_others_are_written_is_not_counted_later(
                 for _ in range(count):
                     view.take(Entry(1.0, Call(True, duration_s=1.0, epoch=0)))
 
-        def more_comes(*given: Any) -> None:
+        def more_comes(*given: Any) -> Any:
             monkeypatch.undo()
             monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 150)
             take(70)  # 20 of which find room
-            write_entries(*given)
+            return write_entries(*given)
 
         take(130)
         monkeypatch.setattr("coherence.guard.view.write_entries", more_comes)
-        view.write(None)
+        view.write()
         assert view.lost == 50
         take(120)
-        view.write(None)
+        view.write()
         take(100)
-        view.write(None)
+        view.write()
         assert view.account.seq == view.account.rolling.calls == 130 + 20 + 120 + 100
         assert encode_account(read_account(store, "a")) == encode_account(view.account)
 
@@ -181,7 +181,7 @@ def test_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
 ) -> None:
     with Guard(store=tmp_path / "guard.db") as guard:
         with monkeypatch.context() as patched:
-            patched.setattr("coherence.guard.view.View.refresh", lambda _: 1 / 0)
+            patched.setattr("coherence.guard.view.View.refresh", lambda _, **given: 1 / 0)
             assert guard.run(lambda: 7, agent="a").result == 7
         guard.run(lambda: 7, agent="a")
         guard.flush()
@@ -194,7 +194,7 @@ def test_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> Non
         view = View("a", store)
         decided: list[Decision | None] = []
         decision = Declined(why="nothing")
-        writer = threading.Thread(target=lambda: decided.append(view.write(lambda _: (2.0, decision))))
+        writer = threading.Thread(target=lambda: decided.append(view.decide(lambda _: (2.0, decision))))
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         writer.start()

@@ -28,6 +28,7 @@ from coherence.guard.happenings import (
     Decision,
     Declined,
     Ending,
+    Late,
     NotApplied,
     Proposed,
     Restored,
@@ -51,7 +52,7 @@ class Machine:
     """Calls and steps at random, by the rules of the account."""
 
     def __init__(self, seed: int, level: float, patched: float) -> None:
-        self.drawn = random.Random(seed)
+        self.drawn, self.late = random.Random(seed), random.Random(seed + 1)
         self.rates = level, patched
         self.account = Account()
         self.rows: list[Row] = []
@@ -90,6 +91,9 @@ class Machine:
     def step(self) -> None:
         """Take what is due, or do what has been claimed, or leave it to another process."""
         patching, drawn = self.account.patching, self.drawn
+        if self.late.random() < 0.002:
+            self.write(Late(owner="process 9", backup={"level": 0}, why="applied late"))
+            return
         self.now_s += drawn.choice((60.0, 2 * LEASE_S, -7200.0)) if drawn.random() < 0.05 else 0.1
         owner = f"process {drawn.randrange(3)}"
         if patching.owner and drawn.random() < 0.8:

@@ -106,7 +106,9 @@ def look(guard: Guard) -> None:
     view = guard._runner.view("a")
     actor = guard._actor
     assert actor is not None
-    actor.catch_up([view])
+    views = guard._runner._views
+    assert views is not None
+    actor.catch_up(views)
     actor._steps(view, False, set())
 
 

@@ -1,0 +1,425 @@
+"""Threads, processes and a store in each other's way: nothing is lost, nothing waits, nothing stays claimed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, flushing, views
+from coherence.guard.account import Account
+from coherence.guard.acting import Actor
+from coherence.guard.collaborators import Notice
+from coherence.guard.frequency import AdaptiveThresholds
+from coherence.guard.happenings import Asked, Call, Decision, Declined
+from coherence.guard.patching import LEASE_S
+from coherence.guard.proposing import Plan
+from coherence.guard.requests import request_approval, request_rollback
+from coherence.guard.threads import GuardThread
+from coherence.guard.traces import Entry, encode_account, read_account
+from coherence.guard.troubles import Troubles
+from coherence.guard.view import View
+from coherence.store.store import Store
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds
+from guard.trails import exported, verified
+from guard.world import THRESHOLDS
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "guard.db"
+
+
+def fail() -> None:
+    raise Boom("no")
+
+
+def until(found: Callable[[], object]) -> None:
+    """Wait for what must come; a test that waits for ever has failed."""
+    for _ in range(6_000):
+        if found():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process keeps the store locked."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def returns_meanwhile(call: Callable[[], object]) -> None:
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory()
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, thresholds=THRESHOLDS,
+    ) as guard:  # fmt: skip
+        for _ in range(2):
+            with suppress(Boom):
+                guard.run(fail, agent="a")
+        view, start = guard._runner.view("a"), GuardThread.start
+        refused: list[str] = []
+
+        def no_thread(self: GuardThread) -> None:
+            if self.name != "coherence-guard-steps":
+                return start(self)
+            refused.append(self.name)
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(GuardThread, "start", no_thread)
+        assert request_rollback(Store(path), "a", "no more")
+        until(lambda: refused)
+        monkeypatch.undo()
+        until(lambda: memory.restored)
+        until(lambda: not view.acting)
+        assert guard.errors["store: RuntimeError"] >= 1
+
+
+def test_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(path: Path) -> None:
+    with Store(path, timeout_s=60) as store, Guard(store=store) as guard, Guard(store=path) as other:
+        guard.run(lambda: 1, agent="a")
+        guard.flush()
+        other.run(lambda: 2, agent="a")
+        other.flush()
+        view = guard._runner.view("a")
+        with locked(path):
+            view.looked_s = 0.0
+            returns_meanwhile(lambda: guard.run(lambda: 3, agent="a"))
+            assert view.account.seq == 3  # it has seen the other's
+        guard.flush()
+        assert [trace.seq for trace in guard.traces("a")] == [1, 2, 3]
+
+
+def test_full_durability_waits_for_a_locked_store_no_longer_than_a_call_may(path: Path) -> None:
+    with Store(path, timeout_s=60) as store, Guard(store=store, durability="full", wait_s=0.05) as guard:
+        guard.run(lambda: 1, agent="a")
+        with locked(path):
+            returns_meanwhile(lambda: guard.run(lambda: 2, agent="a"))
+            assert guard.errors == {"recording: StoreError": 1}
+            assert store.fetch("SELECT count(*) FROM guard_trail") == [(1,)]
+        guard.flush()
+        assert store.fetch("SELECT count(*) FROM guard_trail") == [(2,)]
+
+
+def test_a_generator_that_was_closed_just_before_the_guard_is_recorded(path: Path) -> None:
+    with Guard(store=path) as guard:
+
+        @guard.wrap(agent="a")
+        def numbers() -> Iterator[int]:
+            yield 1
+            yield 2
+
+        running: Any = numbers()
+        next(running)
+        running.close()
+    with Guard(store=path) as guard:
+        assert guard.status("a").calls == 1
+
+
+def test_what_is_wrapped_keeps_its_guard(path: Path) -> None:
+    def wrapped() -> Callable[[], int]:
+        guard = Guard(store=path)
+        return guard.wrap(agent="a")(lambda: 7)
+
+    fn = wrapped()
+    gc.collect()
+    assert fn() == 7
+    del fn  # and is let go with it
+    gc.collect()
+    with Guard(store=path) as guard:
+        assert guard.status("a").calls == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_guard_that_is_collected_in_its_own_thread_writes_everything(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.disable()
+    try:
+        guard = Guard(store=path)
+        store, ring = guard.store, [guard]
+        assert store is not None
+        ring.append(ring)  # type: ignore[arg-type]  # only the collector finds it
+        begun, go, write = threading.Event(), threading.Event(), views.write_together
+
+        def collects(*given: Any) -> None:
+            if threading.current_thread().name == "coherence-guard-writes":
+                begun.set()
+                go.wait(60)
+                gc.collect()
+            write(*given)
+
+        monkeypatch.setattr(views, "write_together", collects)
+        guard.run(lambda: 1, agent="a")
+        begun.wait(60)
+        guard.run(lambda: 2, agent="a")
+        del guard, ring
+        go.set()
+        until(lambda: store.closed)
+    finally:
+        gc.enable()
+    with Guard(store=path) as guard:
+        assert guard.status("a").calls == 2
+
+
+def test_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> None:
+    memory, levels = Memory(), list[tuple[str, int]]()
+
+    def notify(notice: Notice) -> None:
+        levels.append((notice.kind, memory.config["level"]))
+
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, notifier=notify,
+        thresholds=THRESHOLDS, wait_s=60,
+    ) as guard:  # fmt: skip
+        for _ in range(2):
+            with suppress(Boom):
+                guard.run(fail, agent="a")
+        assert guard.rollback("a")
+    assert levels == [("accepted", 2), ("serving", 2), ("ending", 1), ("restored", 1)]
+
+
+class Slow(Memory):
+    """An adapter that takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.slow = "apply"
+
+    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+        self._wait("apply")
+        return super().apply_config(agent_id=agent_id, config_patch=config_patch)
+
+    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
+        self._wait("restore")
+        return super().rollback_config(agent_id=agent_id, backup_config=backup_config)
+
+    def _wait(self, what: str) -> None:
+        if self.slow == what:
+            self.slow = ""
+            self.begun.set()
+            self.go.wait(60)
+
+
+@pytest.mark.parametrize("policy", ["classic", "sequential"])
+def test_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path, policy: Any) -> None:
+    slow, clock = Slow(), Clock(1.0)
+    given: dict[str, Any] = {
+        "store": path, "strategy": Proposes({"level": 2}), "config_adapter": slow, "bounds": BOUNDS, "policy": policy,
+        "thresholds": THRESHOLDS, "clock": clock,
+    }  # fmt: skip
+    with Guard(**given, wait_s=0) as late, Guard(**given, wait_s=60) as other:
+        for _ in range(2):
+            with suppress(Boom):
+                late.run(fail, agent="a")
+        slow.begun.wait(60)
+        clock.now_s += LEASE_S
+        other.status("a")
+        other.run(lambda: 1, agent="a")
+        until(lambda: other.status("a").phase == "idle")
+        assert slow.config == {"level": 1}
+        slow.go.set()
+        until(lambda: kinds(late.history("a"))[-1] == "restored" and len(slow.restored) == 2)
+        assert slow.applied == [{"level": 2}]
+        assert (slow.config, late.status("a").phase) == ({"level": 1}, "idle")
+        assert kinds(late.history("a"))[-5:] == ["ending", "restored", "late", "retrying", "restored"]
+        assert verified(exported(Store(path))).faults == []
+
+
+def test_a_restore_that_comes_late_ends_the_patch_that_it_took_away(path: Path) -> None:
+    slow, clock, strategy = Slow(), Clock(1.0), Proposes({"level": 2})
+    slow.slow = "restore"
+    given: dict[str, Any] = {
+        "store": path, "strategy": strategy, "config_adapter": slow, "bounds": BOUNDS, "policy": "classic",
+        "thresholds": THRESHOLDS, "clock": clock, "wait_s": 60,
+    }  # fmt: skip
+    with Guard(**given) as late, Guard(**given) as other:
+
+        def patched() -> None:
+            for _ in range(100):  # one failure says nothing while the step before is under way
+                if other.status("a").phase == "serving":
+                    return
+                with suppress(Boom):
+                    other.run(fail, agent="a")
+            raise AssertionError("no patch is on trial")
+
+        patched()
+        asks = threading.Thread(target=lambda: late.rollback("a"))
+        asks.start()
+        slow.begun.wait(60)
+        clock.now_s += LEASE_S
+        until(lambda: other.status("a").phase == "idle")
+        assert slow.config == {"level": 1}
+        strategy.patch = {"level": 3}
+        patched()
+        assert slow.config == {"level": 3}
+        slow.go.set()
+        asks.join()
+        until(lambda: other.status("a").phase == "idle")
+        assert slow.config == {"level": 1}
+        assert kinds(other.history("a"))[-4:] == ["serving", "late", "ending", "restored"]
+        assert verified(exported(Store(path))).faults == []
+
+
+def test_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flushing, "LOOK_S", 0.01)
+    with Guard(store=path) as guard:
+        guard.run(lambda: 1, agent="a")
+        guard.flush()
+        time.sleep(0.3)  # some looks
+        assert guard.errors == {}
+        os.replace(path, path.with_name("moved.db"))
+        until(lambda: "store: its file was removed or replaced: what is recorded is lost" in guard.errors)
+
+
+def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "MOST_HELD", 1)
+    memory = Memory()
+    with Guard(
+        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, thresholds=THRESHOLDS,
+    ) as guard, Guard(store=path, config_adapter=(stranger := Memory())) as unconcerned:  # fmt: skip
+        for _ in range(2):
+            with suppress(Boom):
+                guard.run(fail, agent="a")
+        until(lambda: guard.status("a").waiting)
+        for agent in ("b", "c"):
+            guard.run(lambda: 1, agent=agent)
+            unconcerned.run(lambda: 1, agent=agent)
+            guard.flush()
+        assert guard._runner._views is not None
+        assert "a" not in [view.agent for view in guard._runner._views.values()]
+        assert request_approval(Store(path), "a", "good")
+        until(lambda: memory.applied == [{"level": 2}])
+        until(lambda: guard.status("a").phase == "serving")
+        assert guard.store is not None
+        assert guard.store.fetch("SELECT agent FROM guard_agents WHERE pending = 1") == []
+        assert stranger.applied == stranger.restored == []  # an adapter that never heard of the agent
+
+
+def test_an_entry_that_cannot_be_taken_in_leaves_no_trace_in_the_account(path: Path) -> None:
+    with Store(path) as store:
+        view = View("a", store)
+
+        def take(call: Call) -> None:
+            with view.lock:
+                view.take(Entry(1.0, call))
+
+        take(Call(True, 1.0))
+        with pytest.raises(ValueError, match="latency_s"):
+            take(Call(True, -1.0))
+        for _ in range(250):
+            take(Call(True, 1.0))
+        view.write()
+        view.refresh()
+        assert view.account.seq == view.account.rolling.calls == 251
+        assert encode_account(view.account) == encode_account(read_account(store, "a"))
+
+
+def test_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
+    """A handler of a signal may run one there, on the same thread."""
+    with Store(path) as store:
+        view = View("a", store)
+        view.take(Entry(1.0, Call(True, 1.0)))
+
+        def choose(_: Any) -> tuple[float, Declined]:
+            with view.lock:
+                view.take(Entry(1.5, Call(False, 2.0)))
+            return 2.0, Declined(why="no")
+
+        assert view.decide(choose) == Declined(why="no")
+        view.write()
+        view.refresh()
+        assert store.fetch("SELECT seq, kind FROM guard_trail") == [(1, "call"), (2, "declined"), (3, "call")]
+        assert encode_account(view.account) == encode_account(read_account(store, "a"))
+        assert view.account.rolling.failures == 1
+
+
+def test_asking_about_an_agent_does_not_make_one(path: Path) -> None:
+    with Guard(store=path, config_adapter=Memory()) as guard:
+        assert (guard.history("a"), guard.traces("a"), guard.status("a").calls) == ([], [], 0)
+        assert not guard.rollback("a")
+        assert not guard.approve("a")
+        assert guard.prune("a", 1) == 0
+        assert guard.store is not None
+        assert guard.store.fetch("SELECT agent FROM guard_agents") == []
+
+
+def test_the_clock_is_read_once_for_a_step(path: Path) -> None:
+    """Else a claim is judged at one time and written with a later one."""
+    clock, seen = Clock(1.0), list[float]()
+
+    class Sees(Actor):
+        def due(self, agent: str, account: Account, owner: str, at: float, *, failed: bool) -> Decision | None:
+            seen.append(at)
+            return super().due(agent, account, owner, at, failed=failed)
+
+    with Store(path) as store:
+        plan = Plan(None, None, None, None, AdaptiveThresholds(), "sequential", 0.2, 10, False, None)
+        actor = Sees(plan, store, Troubles(), clock)
+        view = View("a", store)
+        view.decide(lambda _: (clock(), Asked(owner="gone", failures=0)))
+        clock.now_s += LEASE_S
+        actor._steps(view, False, set())
+        (declined,) = store.fetch("SELECT at FROM guard_trail WHERE kind = 'declined'")
+        assert seen[0] == declined[0]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves(path: Path) -> None:
+    with Guard(store=path) as guard:
+        count = 0
+
+        def handler(*_: object) -> None:
+            nonlocal count
+            count += 1
+            guard.run(lambda: 1, agent="a")
+
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.005)
+            for number in range(20_000):
+                guard.run(lambda: 2, agent="a")
+                if number % 2_000 == 0:
+                    guard.flush()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        guard.flush()
+        assert count > 5
+        assert guard.errors == {}
+        assert guard.status("a").calls == 20_000 + count
+
+
+def test_calls_that_come_faster_than_they_are_written_are_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 10)
+    monkeypatch.setattr(flushing, "FLUSH_S", 60.0)
+    with Guard(store=path) as guard:
+        for _ in range(35):
+            guard.run(lambda: 1, agent="a")
+        assert guard.errors == {}
+        assert len(guard.traces("a")) == 35
+        monkeypatch.setattr(flushing, "FLUSH_S", 0.1)
+        guard._runner._flusher._stopped.set()  # type: ignore[union-attr]
