@@ -15,6 +15,7 @@ from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patching import LEASE_S, Patching
 from coherence.guard.rolling import Summary
 from coherence.guard.stages import OnTrial, Phase
+from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.guard.verdict import MOST_CALLS, Trial
 from coherence.records import times
@@ -194,7 +195,7 @@ def _trouble(patching: Patching, now_s: float, now: float, told: Past | None) ->
     """Return what is wrong, and whether it is a restore or a new alert."""
     gone = bool(patching.owner) and now_s > patching.claimed_s + LEASE_S
     failing = patching.phase == "restoring" and (patching.attempts > 0 or gone)
-    if found := patching.trouble(now_s):
+    if found := trouble_of(patching, now_s):
         return found, failing
     if failing:
         return f"restore failed {times(patching.attempts)}, and is tried again now", True

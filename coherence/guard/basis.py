@@ -55,6 +55,7 @@ class Basis:
         """Let an account take in the next entry, and note what is known afterwards."""
         recent = account.recent
         had_trial, place = account.patching.trial is not None, (len(recent.newest), recent.at)
+        undoes = account.patching.undo is not None
         account.take(at, happening)
         if self.lost_for_good or self.complete:
             self.trial_lost = "" if self.complete and isinstance(happening, Asked | Approved) else self.trial_lost
@@ -74,4 +75,6 @@ class Basis:
             self._recent_lost = self._standing_lost = self._served_lost
             self._recent_known = 0
         elif isinstance(happening, Restored) and not had_trial:
-            self._recent_lost = self._standing_lost = ""
+            self._recent_lost = ""
+            if not undoes:  # else the patch and its watch are those of before
+                self._standing_lost = ""

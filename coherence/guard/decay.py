@@ -47,8 +47,7 @@ FINEST = 4
 """The smaller step is at most this: finer ones find a change no sooner."""
 
 RECOVERY = 3
-"""After an alarm the level may rise to so many times the limit: a lucky row of calls is no recovery, after which it would
-be told anew."""
+"""After an alarm the level may rise to so many times the limit: a lucky row of calls is no recovery."""
 
 MOST_STATES = 512
 """Of a chart; only one for a rate above 0.8 comes near."""

@@ -20,7 +20,6 @@ import msgspec
 from msgspec.structs import replace
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
-from coherence.guard.canary import SlicedCanary
 from coherence.guard.decay import DecayWatch
 from coherence.guard.happenings import (
     Accepted,
@@ -57,15 +56,12 @@ from coherence.guard.stages import (
     Waiting,
     Watching,
     Wish,
+    salt_of,
 )
 from coherence.guard.verdict import Trial
-from coherence.records import span, times
 
 LEASE_S = 120.0
 """After so many seconds what a process has claimed is taken over; it takes its adapter less."""
-
-SLOW_S = 10.0
-"""A claim or a wish that is older is reported."""
 
 BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 3600.0
 """A restore that failed is tried again after so long, then after twice as long each time, up to an hour."""
@@ -272,7 +268,7 @@ class Patching(msgspec.Struct):
     def _accept(self, step: Accepted, now_s: float) -> None:
         self.number += 1
         self.epoch += 1
-        salt = _salt(self.number, step.share, step.slice)
+        salt = salt_of(self.number, step.share, step.slice)
         trial = Trial.begin(self.before)
         self.trial = OnTrial(
             self.number,
@@ -347,24 +343,6 @@ class Patching(msgspec.Struct):
         why = self.memory.refuses(result.patch, now_s)
         return Declined(why=why) if why else result
 
-    def trouble(self, now_s: float) -> str:
-        """Return in words what does not go on as it should, or an empty text."""
-        if self.phase == "restoring" and not self.owner:
-            failed, left_s = f"restore failed {times(self.attempts)}", self.retry_s - now_s
-            if left_s > -SLOW_S:
-                return f"{failed}, the next attempt is due {'in ' + span(left_s) if left_s >= 1 else 'now'}"
-            return f"{failed}, the next attempt was due {span(-left_s)} ago: nobody has begun it"
-        if self.owner and (since := now_s - self.claimed_s) >= SLOW_S:
-            doing = {"asking": "asks for a patch", "reviewing": "reviews a patch", "applying": "applies a patch"}
-            return f"the process that {doing.get(self.phase, 'restores')} has not answered for {span(since)}"
-        if self.wish is not None and (since := now_s - self.wish.at_s) >= SLOW_S:
-            return f"a rollback was asked for {span(since)} ago, and nobody has begun it"
-        waiting = self.waiting
-        if self.phase != "idle" or waiting is None or waiting.approved is None:
-            return ""
-        since = now_s - waiting.approved_s
-        return f"a patch was approved {span(since)} ago, and nobody has taken it up" if since >= SLOW_S else ""
-
     def _wanted(self, owner: str) -> Decision | None:
         wish, trial = self.wish, self.trial
         if wish is None:
@@ -412,12 +390,3 @@ class Patching(msgspec.Struct):
 def _forget(recent: Recent) -> None:
     recent.newest.clear()
     recent.at = 0
-
-
-def _salt(number: int, share: float, length: int) -> str:
-    """Return a salt with which the first slice is patched: whether a patch can be applied shows at once."""
-    for attempt in range(10_000):
-        salt = f"patch-{number}-{attempt}"
-        if SlicedCanary(share, salt, length).patched(0):
-            return salt
-    return f"patch-{number}"

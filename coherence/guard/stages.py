@@ -173,3 +173,12 @@ class Wish(msgspec.Struct, frozen=True):
     why: str
     at_s: float
     """Steady time at which it was asked for, seconds."""
+
+
+def salt_of(number: int, share: float, length: int) -> str:
+    """Return a salt with which the first slice is patched: whether a patch can be applied shows at once."""
+    for attempt in range(10_000):
+        salt = f"patch-{number}-{attempt}"
+        if SlicedCanary(share, salt, length).patched(0):
+            return salt
+    return f"patch-{number}"

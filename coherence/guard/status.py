@@ -10,6 +10,10 @@ from coherence.guard.account import Account
 from coherence.guard.patching import Patching
 from coherence.guard.rolling import Summary
 from coherence.guard.stages import Waiting
+from coherence.records import span, times
+
+SLOW_S = 10.0
+"""A claim or a wish that is older is reported."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -47,7 +51,7 @@ def status_of(agent: str, account: Account, at: float) -> Status:
         patch=None if holder is None else dict(holder.patch),
         patched_calls=0 if trial is None else trial.after.calls,
         waiting=None if waiting is None else shown_waiting(waiting),
-        trouble=patching.trouble(msgspec.structs.replace(account.clock).read(at)) or _decay(patching),
+        trouble=trouble_of(patching, msgspec.structs.replace(account.clock).read(at)) or _decay(patching),
     )
 
 
@@ -60,3 +64,22 @@ def _decay(patching: Patching) -> str:
 def shown_waiting(waiting: Waiting) -> dict[str, Any]:
     """Return a proposal that waits as a status shows it."""
     return {"patch": dict(waiting.patch), "why": waiting.why, "seq": waiting.seq, "approved": waiting.approved}
+
+
+def trouble_of(patching: Patching, now_s: float) -> str:
+    """Return in words what does not go on as it should, or an empty text."""
+    if patching.phase == "restoring" and not patching.owner:
+        failed, left_s = f"restore failed {times(patching.attempts)}", patching.retry_s - now_s
+        if left_s > -SLOW_S:
+            return f"{failed}, the next attempt is due {'in ' + span(left_s) if left_s >= 1 else 'now'}"
+        return f"{failed}, the next attempt was due {span(-left_s)} ago: nobody has begun it"
+    if patching.owner and (since := now_s - patching.claimed_s) >= SLOW_S:
+        doing = {"asking": "asks for a patch", "reviewing": "reviews a patch", "applying": "applies a patch"}
+        return f"the process that {doing.get(patching.phase, 'restores')} has not answered for {span(since)}"
+    if patching.wish is not None and (since := now_s - patching.wish.at_s) >= SLOW_S:
+        return f"a rollback was asked for {span(since)} ago, and nobody has begun it"
+    waiting = patching.waiting
+    if patching.phase != "idle" or waiting is None or waiting.approved is None:
+        return ""
+    since = now_s - waiting.approved_s
+    return f"a patch was approved {span(since)} ago, and nobody has taken it up" if since >= SLOW_S else ""
