@@ -39,15 +39,17 @@ class Fixed:
 
     def __init__(self, patch: dict[str, Any] | None) -> None:
         self.patch = patch
+        self.config: dict[str, Any] = {"level": 1}
 
     def get_config(self, *, agent_id: str) -> dict[str, Any]:
-        return {"level": 1}
+        return dict(self.config)
 
     def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> bool:
+        self.config |= config_patch
         return True
 
     def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> None:
-        pass
+        self.config = dict(backup_config)
 
     def analyze(
         self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
@@ -99,8 +101,8 @@ def measure(path: Path, durability: Literal["batched", "full"], calls: int, leve
         canary_slice=10_000,
     ) as guard:  # fmt: skip
         timed(guard, fail, 1)
-        if guard.status("a").phase == "serving":
-            shown("succeeds, a patch is on trial", timed(guard, fine, 250), durability)
+        assert guard.status("a").phase == "serving"
+        shown("succeeds, a patch is on trial", timed(guard, fine, 250), durability)
         guard.rollback("a")
 
 

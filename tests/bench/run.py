@@ -27,6 +27,7 @@ import decide
 import forecast
 import grounding
 import guard_cost
+import guard_days
 import guard_lives
 import guard_peer
 import hijack_ablation
@@ -265,7 +266,7 @@ def main() -> None:
     column.main()
     judged = (alarms, hijack_carries, hijack_ablation, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
-    guarded = (guard_cost, guard_lives, guard_peer, router_states)
+    guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
     for bench in (decide, alarm_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
