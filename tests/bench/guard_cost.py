@@ -39,17 +39,17 @@ class Fixed:
 
     def __init__(self, patch: dict[str, Any] | None) -> None:
         self.patch = patch
-        self.config: dict[str, Any] = {"level": 1}
+        self.configs: dict[str, dict[str, Any]] = {}
 
     def get_config(self, *, agent_id: str) -> dict[str, Any]:
-        return dict(self.config)
+        return dict(self.configs.get(agent_id, {"level": 1}))
 
     def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> bool:
-        self.config |= config_patch
+        self.configs[agent_id] = self.get_config(agent_id=agent_id) | config_patch
         return True
 
     def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> None:
-        self.config = dict(backup_config)
+        self.configs[agent_id] = dict(backup_config)
 
     def analyze(
         self, *, agent_id: str, traces: Sequence[Trace], before_metrics: Mapping[str, float | None]
