@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import exp, lgamma, log
@@ -85,6 +86,15 @@ def failing(rate_of: Callable[[int], float], config: Memory, seed: int = 1) -> C
         return "done"
 
     return agent
+
+
+def until(found: Callable[[], object]) -> None:
+    """Wait for what must come; a test that waits for ever has failed."""
+    for _ in range(6_000):
+        if found():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come")
 
 
 def kinds(history: Sequence[Past]) -> list[str]:

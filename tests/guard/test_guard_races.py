@@ -29,8 +29,7 @@ from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds
-from guard.trails import exported, verified
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, until
 from guard.world import THRESHOLDS
 
 
@@ -41,15 +40,6 @@ def path(tmp_path: Path) -> Path:
 
 def fail() -> None:
     raise Boom("no")
-
-
-def until(found: Callable[[], object]) -> None:
-    """Wait for what must come; a test that waits for ever has failed."""
-    for _ in range(6_000):
-        if found():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come")
 
 
 @contextmanager
@@ -201,89 +191,6 @@ def test_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> None:
     assert levels == [("accepted", 2), ("serving", 2), ("ending", 1), ("restored", 1)]
 
 
-class Slow(Memory):
-    """An adapter that takes its time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.go = threading.Event(), threading.Event()
-        self.slow = "apply"
-
-    def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
-        self._wait("apply")
-        return super().apply_config(agent_id=agent_id, config_patch=config_patch)
-
-    def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
-        self._wait("restore")
-        return super().rollback_config(agent_id=agent_id, backup_config=backup_config)
-
-    def _wait(self, what: str) -> None:
-        if self.slow == what:
-            self.slow = ""
-            self.begun.set()
-            self.go.wait(60)
-
-
-@pytest.mark.parametrize("policy", ["classic", "sequential"])
-def test_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path, policy: Any) -> None:
-    slow, clock = Slow(), Clock(1.0)
-    given: dict[str, Any] = {
-        "store": path, "strategy": Proposes({"level": 2}), "config_adapter": slow, "bounds": BOUNDS, "policy": policy,
-        "thresholds": THRESHOLDS, "clock": clock,
-    }  # fmt: skip
-    with Guard(**given, wait_s=0) as late, Guard(**given, wait_s=60) as other:
-        for _ in range(2):
-            with suppress(Boom):
-                late.run(fail, agent="a")
-        slow.begun.wait(60)
-        clock.now_s += LEASE_S
-        other.status("a")
-        other.run(lambda: 1, agent="a")
-        until(lambda: other.status("a").phase == "idle")
-        assert slow.config == {"level": 1}
-        slow.go.set()
-        until(lambda: kinds(late.history("a"))[-1] == "restored" and len(slow.restored) == 2)
-        assert slow.applied == [{"level": 2}]
-        assert (slow.config, late.status("a").phase) == ({"level": 1}, "idle")
-        assert kinds(late.history("a"))[-5:] == ["ending", "restored", "late", "retrying", "restored"]
-        assert verified(exported(Store(path))).faults == []
-
-
-def test_a_restore_that_comes_late_ends_the_patch_that_it_took_away(path: Path) -> None:
-    slow, clock, strategy = Slow(), Clock(1.0), Proposes({"level": 2})
-    slow.slow = "restore"
-    given: dict[str, Any] = {
-        "store": path, "strategy": strategy, "config_adapter": slow, "bounds": BOUNDS, "policy": "classic",
-        "thresholds": THRESHOLDS, "clock": clock, "wait_s": 60,
-    }  # fmt: skip
-    with Guard(**given) as late, Guard(**given) as other:
-
-        def patched() -> None:
-            for _ in range(100):  # one failure says nothing while the step before is under way
-                if other.status("a").phase == "serving":
-                    return
-                with suppress(Boom):
-                    other.run(fail, agent="a")
-            raise AssertionError("no patch is on trial")
-
-        patched()
-        asks = threading.Thread(target=lambda: late.rollback("a"))
-        asks.start()
-        slow.begun.wait(60)
-        clock.now_s += LEASE_S
-        until(lambda: other.status("a").phase == "idle")
-        assert slow.config == {"level": 1}
-        strategy.patch = {"level": 3}
-        patched()
-        assert slow.config == {"level": 3}
-        slow.go.set()
-        asks.join()
-        until(lambda: other.status("a").phase == "idle")
-        assert slow.config == {"level": 1}
-        assert kinds(other.history("a"))[-4:] == ["serving", "late", "ending", "restored"]
-        assert verified(exported(Store(path))).faults == []
-
-
 def test_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flushing, "LOOK_S", 0.01)
     with Guard(store=path) as guard:
@@ -300,14 +207,13 @@ def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, mo
     memory = Memory()
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, thresholds=THRESHOLDS,
-    ) as guard, Guard(store=path, config_adapter=(stranger := Memory())) as unconcerned:  # fmt: skip
+    ) as guard:  # fmt: skip
         for _ in range(2):
             with suppress(Boom):
                 guard.run(fail, agent="a")
         until(lambda: guard.status("a").waiting)
         for agent in ("b", "c"):
             guard.run(lambda: 1, agent=agent)
-            unconcerned.run(lambda: 1, agent=agent)
             guard.flush()
         assert guard._runner._views is not None
         assert "a" not in [view.agent for view in guard._runner._views.values()]
@@ -316,7 +222,26 @@ def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, mo
         until(lambda: guard.status("a").phase == "serving")
         assert guard.store is not None
         assert guard.store.fetch("SELECT agent FROM guard_agents WHERE pending = 1") == []
-        assert stranger.applied == stranger.restored == []  # an adapter that never heard of the agent
+
+
+def test_an_adapter_is_asked_for_no_agent_that_its_guard_does_not_know(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several programs may keep their trails in one store."""
+    monkeypatch.setattr(flushing, "LOOK_S", 0.01)
+    memory = Memory()
+    with Guard(store=path, strategy=Proposes({"level": 2}), bounds=BOUNDS, thresholds=THRESHOLDS) as asks:
+        for _ in range(2):
+            with suppress(Boom):
+                asks.run(fail, agent="a")
+        until(lambda: asks.status("a").waiting)
+        assert request_approval(asks.store, "a", "good")  # type: ignore[arg-type]
+        with Guard(store=path, config_adapter=memory, bounds=BOUNDS) as guard:
+            guard.run(lambda: 1, agent="b")
+            time.sleep(0.5)  # some looks, each 0.1 s
+            assert memory.applied == []
+            guard.run(lambda: 1, agent="a")
+            until(lambda: memory.applied == [{"level": 2}])
 
 
 def test_an_entry_that_cannot_be_taken_in_leaves_no_trace_in_the_account(path: Path) -> None:
