@@ -44,6 +44,13 @@ LEAST_WRITE_S = 1.0
 """A call that waits for the store waits so long at least."""
 
 
+CHANGE_S = 30.0
+"""How long the end of a guard waits for an adapter that is changing a configuration.
+
+If it is cut off, nobody knows what is in force, and the next process waits for its claim to run out.
+"""
+
+
 class Out(msgspec.Struct, Generic[T], frozen=True):
     """What a call returned, and what came of it."""
 
@@ -279,7 +286,8 @@ class Runner:
     def close(self) -> None:
         """Write everything and end; calls go on running, and are not recorded.
 
-        Steps under way are waited for as long as a call would wait for them.
+        Steps under way are waited for as long as a call would wait for them, an adapter that changes the configuration
+        for up to :data:`CHANGE_S`.
         """
         self._take_left()  # while something is recorded yet
         with self._starting:
@@ -287,11 +295,15 @@ class Runner:
             flusher, self._flusher = self._flusher, None
         if flusher is None or self._views is None:
             return
-        deadline_s = time.monotonic() + self._wait_s
-        while any(view.acting for view in self._views.values()) and time.monotonic() < deadline_s:
+        began_s = time.monotonic()
+        while any(self._awaited(view, time.monotonic() - began_s) for view in self._views.values()):
             time.sleep(0.005)
         flusher.stop()
         self.flush()
+
+    def _awaited(self, view: View, waited_s: float) -> bool:
+        changes = view.account.patching.phase in ("applying", "restoring")
+        return view.acting and waited_s < (max(CHANGE_S, self._wait_s) if changes else self._wait_s)
 
     def after_fork(self) -> None:
         """Begin anew in a forked child."""

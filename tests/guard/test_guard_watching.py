@@ -225,3 +225,24 @@ def test_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tm
         while guard.status("a").phase != "serving" and time.monotonic() < deadline:
             time.sleep(0.01)
         assert memory.applied == [{"level": 2}]
+
+
+def test_the_end_of_a_guard_waits_for_an_adapter_that_is_at_work(tmp_path: Path) -> None:
+    began = threading.Event()
+
+    class Slow(Memory):
+        def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+            began.set()
+            time.sleep(0.5)
+            return super().apply_config(agent_id=agent_id, config_patch=config_patch)
+
+    memory = Slow()
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, wait_s=0.01
+    ) as guard:
+        for _ in range(2):
+            run(guard, failing(lambda level: 0.0, memory))
+        assert began.wait(30)
+    assert memory.config == {"level": 2}
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert guard.status("a").phase == "serving"
