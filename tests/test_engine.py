@@ -190,7 +190,7 @@ def test_while_the_store_is_locked_recording_goes_on_and_everything_is_written_a
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.05)
-    store = Store(tmp_path / "s.db", timeout_s=0.2)  # writers of this process that meet for a moment wait for one another
+    store = Store(tmp_path / "s.db", timeout_s=0.2)  # two writers of this process may meet for a moment
     m = monitor(store=store)
     with caplog.at_level(logging.WARNING, "coherence"), Store(tmp_path / "s.db") as other:
         with other.transaction():
