@@ -109,6 +109,8 @@ class Mirror:
         with self._traces.turn() as turn:
             behind = self._behind()
             there = self._there(turn, {agent.name: agent for agent in behind})
+            # told before anything is appended: that may set aside the file in which it was found
+            self._keep([(agent, there[agent.name]) for agent in behind if agent.name in there])
             plain: list[Any] = []
             reached: list[tuple[_Agent, int]] = []
             for agent in behind:
@@ -123,9 +125,14 @@ class Mirror:
                 reached.append((agent, max(copied, end)))
             if plain:
                 turn.extend(plain)
+            self._keep(reached)
+        return sum(seq - agent.copied for agent, seq in reached)
+
+    def _keep(self, reached: list[tuple[_Agent, int]]) -> None:
+        """Have the store know how far the files go."""
+        if reached:
             with self._store.transaction() as transaction:
                 transaction.execute_many(_KEEP, [(self._file, agent.id, seq) for agent, seq in reached])
-        return sum(seq - agent.copied for agent, seq in reached)
 
     def _there(self, turn: Turn, behind: dict[str, _Agent]) -> dict[str, int]:
         """Return agent -> its newest entry in the files, where that is newer than the store says."""
