@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -13,11 +12,7 @@ Policy: TypeAlias = Literal["sequential", "classic"]
 """How a patch on trial is judged: :class:`~coherence.guard.verdict.Trial`, or :mod:`~coherence.guard.classic`."""
 
 
-def _kind(name: str) -> str:
-    return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
-
-
-class Happening(msgspec.Struct, frozen=True, kw_only=True, tag=_kind, tag_field="kind"):
+class Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """One entry of a trail."""
 
 
@@ -35,7 +30,7 @@ class Call(msgspec.Struct, frozen=True):
     """Whether the patch on trial served it."""
 
 
-class Asked(Happening, frozen=True, kw_only=True):
+class Asked(Happening, frozen=True, kw_only=True, tag="asked"):
     """Failures called for a patch: this process asks the strategy."""
 
     owner: str
@@ -43,27 +38,27 @@ class Asked(Happening, frozen=True, kw_only=True):
     """How many called for it."""
 
 
-class Declined(Happening, frozen=True, kw_only=True):
+class Declined(Happening, frozen=True, kw_only=True, tag="declined"):
     """Nothing came of it: no proposal, a refused one, or something failed."""
 
     why: str
 
 
-class Proposed(Happening, frozen=True, kw_only=True):
+class Proposed(Happening, frozen=True, kw_only=True, tag="proposed"):
     """A patch that is not applied: there is no adapter, or a person is asked for. It waits."""
 
     patch: dict[str, Any]
     why: str
 
 
-class TrialWanted(Happening, frozen=True, kw_only=True):
+class TrialWanted(Happening, frozen=True, kw_only=True, tag="trial_wanted"):
     """A person wants a patch of their own on trial, approved by that; a process with an adapter is to take it up."""
 
     patch: dict[str, Any]
     why: str
 
 
-class ApprovalWanted(Happening, frozen=True, kw_only=True):
+class ApprovalWanted(Happening, frozen=True, kw_only=True, tag="approval_wanted"):
     """A person approves the patch that waits; a process with an adapter is to take it up."""
 
     proposed_seq: int
@@ -71,7 +66,7 @@ class ApprovalWanted(Happening, frozen=True, kw_only=True):
     why: str
 
 
-class Approved(Happening, frozen=True, kw_only=True):
+class Approved(Happening, frozen=True, kw_only=True, tag="approved"):
     """The owner takes up the patch that a person has approved: reads the configuration, and judges it by the bounds."""
 
     owner: str
@@ -79,7 +74,7 @@ class Approved(Happening, frozen=True, kw_only=True):
     why: str
 
 
-class Withheld(Happening, frozen=True, kw_only=True):
+class Withheld(Happening, frozen=True, kw_only=True, tag="withheld"):
     """A patch that a person has approved does not go on trial."""
 
     patch: dict[str, Any]
@@ -88,14 +83,14 @@ class Withheld(Happening, frozen=True, kw_only=True):
     """Whether it goes on waiting, to be approved again; else it is refused."""
 
 
-class Refused(Happening, frozen=True, kw_only=True):
+class Refused(Happening, frozen=True, kw_only=True, tag="refused"):
     """A person declines the patch that waits."""
 
     patch: dict[str, Any]
     why: str
 
 
-class Accepted(Happening, frozen=True, kw_only=True):
+class Accepted(Happening, frozen=True, kw_only=True, tag="accepted"):
     """A patch goes on trial; its first application is claimed by the owner."""
 
     owner: str
@@ -113,17 +108,17 @@ class Accepted(Happening, frozen=True, kw_only=True):
     """What calls were like, for the classic rules."""
 
 
-class Serving(Happening, frozen=True, kw_only=True):
+class Serving(Happening, frozen=True, kw_only=True, tag="serving"):
     """The patch is in force."""
 
 
-class NotApplied(Happening, frozen=True, kw_only=True):
+class NotApplied(Happening, frozen=True, kw_only=True, tag="not_applied"):
     """The patch could not be applied."""
 
     why: str
 
 
-class RollbackWanted(Happening, frozen=True, kw_only=True):
+class RollbackWanted(Happening, frozen=True, kw_only=True, tag="rollback_wanted"):
     """A person wants a patch rolled back; a process with an adapter is to do it. Void once the patch has ended."""
 
     number: int
@@ -131,7 +126,7 @@ class RollbackWanted(Happening, frozen=True, kw_only=True):
     why: str
 
 
-class Ending(Happening, frozen=True, kw_only=True):
+class Ending(Happening, frozen=True, kw_only=True, tag="ending"):
     """The configuration before the patch is to be restored; the owner has claimed it."""
 
     owner: str
@@ -143,23 +138,23 @@ class Ending(Happening, frozen=True, kw_only=True):
     limit: float | None = None
 
 
-class Retrying(Happening, frozen=True, kw_only=True):
+class Retrying(Happening, frozen=True, kw_only=True, tag="retrying"):
     """A restore that failed, or whose process has gone, is tried again."""
 
     owner: str
 
 
-class RestoreFailed(Happening, frozen=True, kw_only=True):
+class RestoreFailed(Happening, frozen=True, kw_only=True, tag="restore_failed"):
     """The configuration could not be restored."""
 
     why: str
 
 
-class Restored(Happening, frozen=True, kw_only=True):
+class Restored(Happening, frozen=True, kw_only=True, tag="restored"):
     """The configuration before the patch is in force again."""
 
 
-class Late(Happening, frozen=True, kw_only=True):
+class Late(Happening, frozen=True, kw_only=True, tag="late"):
     """A process did what it had claimed after the claim was taken over: the configuration is not what it should be."""
 
     owner: str
@@ -168,13 +163,13 @@ class Late(Happening, frozen=True, kw_only=True):
     why: str
 
 
-class Resuming(Happening, frozen=True, kw_only=True):
+class Resuming(Happening, frozen=True, kw_only=True, tag="resuming"):
     """The patch is to be applied again: for a slice, or for good."""
 
     owner: str
 
 
-class Confirmed(Happening, frozen=True, kw_only=True):
+class Confirmed(Happening, frozen=True, kw_only=True, tag="confirmed"):
     """The patch stays."""
 
     why: str
@@ -182,7 +177,7 @@ class Confirmed(Happening, frozen=True, kw_only=True):
     limit: float | None = None
 
 
-class Dropped(Happening, frozen=True, kw_only=True):
+class Dropped(Happening, frozen=True, kw_only=True, tag="dropped"):
     """The patch is given up while it is not in force: nothing needs to be restored."""
 
     why: str
@@ -191,7 +186,7 @@ class Dropped(Happening, frozen=True, kw_only=True):
     limit: float | None = None
 
 
-class Decayed(Happening, frozen=True, kw_only=True):
+class Decayed(Happening, frozen=True, kw_only=True, tag="decayed"):
     """The configuration in force has got worse."""
 
     metric: str

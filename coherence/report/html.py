@@ -39,12 +39,12 @@ def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -
     str
         The page; the same for the same runs.
     """
-    script = asset("coherence.report", "page.js")
+    script = asset(__package__, "page.js")
     steps = sum(len(run.readings) for run in runs)
     legend = " ".join(f"{badge(band)}" for band in Band)
     return "\n".join(
         (
-            begin_page(title, asset("coherence.report", "page.css"), script),
+            begin_page(title, asset(__package__, "page.css"), script),
             f"<header><h1>{isolated(title)}</h1>",
             f'<p class="count">{number_of(len(runs), "run")}, {number_of(steps, "step")}</p>',
             f'<div class="meaning">{MEANING}</div>',

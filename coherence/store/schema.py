@@ -14,7 +14,7 @@ APPLICATION_ID = 0x436F6872
 @cache
 def migrations() -> tuple[str, ...]:
     """Return the text of each migration; the first leads from an empty file to version 1."""
-    folder = files("coherence.store").joinpath("migrations")
+    folder = files(__package__).joinpath("migrations")
     found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
     numbers = [int(name[:4]) for name, _ in found]
     if not numbers or numbers != list(range(1, len(numbers) + 1)):

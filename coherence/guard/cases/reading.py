@@ -31,7 +31,7 @@ def shipped_packet() -> Packet:
     >>> len([case for case in shipped_packet().cases if not case.healthy])
     30
     """
-    return decode_packet((files("coherence.guard.cases") / "packet.json").read_bytes(), "packet.json")
+    return decode_packet((files(__package__) / "packet.json").read_bytes(), "packet.json")
 
 
 def read_packet(path: str | Path) -> Packet:
