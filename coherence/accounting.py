@@ -12,8 +12,9 @@ import msgspec
 from coherence.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
 from coherence.facts import Facts
 from coherence.plain import shown
+from coherence.protocols import Extractor
 from coherence.provenance.account import begin_task, note_call, note_given, note_message, note_result
-from coherence.provenance.claims import MOST_CLAIMS, Claim, Extractor
+from coherence.records import MOST_CLAIMS, Claim
 from coherence.registry import create_extractor
 
 
@@ -23,7 +24,7 @@ class Accountant:
     Parameters
     ----------
     names : sequence of str
-        Extractors, see :class:`~coherence.provenance.settings.GroundingConfig`.
+        Extractors, see :class:`~coherence.config.GroundingConfig`.
 
     Raises
     ------
@@ -66,13 +67,13 @@ class Accountant:
         return [_guarded(name, extractor, facts) for name, extractor in self._named]
 
 
-def _guarded(name: str, extractor: Extractor, facts: Facts) -> Extractor:
-    if extractor.__module__ == "coherence.provenance.entities":
-        return extractor
+_COPY = msgspec.msgpack.Decoder(list[Claim])
 
+
+def _guarded(name: str, extractor: Extractor, facts: Facts) -> Extractor:
     def find(text: str) -> Sequence[Claim]:
         try:
-            return [_checked(claim, text) for claim in islice(extractor(text), MOST_CLAIMS)]
+            return _checked(list(islice(extractor(text), MOST_CLAIMS)), len(text))
         except Exception as error:
             failed = facts.grounds.failed
             failed[name] = f"{type(error).__name__}: {error}"[:200]
@@ -81,12 +82,12 @@ def _guarded(name: str, extractor: Extractor, facts: Facts) -> Extractor:
     return find
 
 
-def _checked(claim: Claim, text: str) -> Claim:
-    """Return a stranger's claim, or raise for one that nothing can be done with, or that could not be kept."""
-    found = msgspec.convert(msgspec.structs.asdict(claim), Claim)
-    if not found.forms or not 0 <= found.start <= len(text):
-        raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")
-    if not (isfinite(found.value or 0.0) and isfinite(found.grain)):
-        raise ValueError(f"the number of a claim must be finite: {shown(claim)}")
-    "".join((found.kind, found.text, found.unit, *found.forms, *found.also)).encode()
+def _checked(claims: Sequence[Claim], length: int) -> list[Claim]:
+    """Return claims of a text of that length, or raise for one that is of no use, or that could not be stored."""
+    found = _COPY.decode(msgspec.msgpack.encode(claims))
+    for claim in found:
+        if not claim.forms or not 0 <= claim.start <= length:
+            raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")
+        if not (isfinite(claim.value or 0.0) and isfinite(claim.grain)):
+            raise ValueError(f"the number of a claim must be finite: {shown(claim)}")
     return found

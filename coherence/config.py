@@ -9,9 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 
-from coherence.alarms import AlarmConfig
-from coherence.plain import check_count, check_number
-from coherence.provenance.settings import GroundingConfig
+from coherence.plain import check_count, check_flag, check_number
 from coherence.records import FrozenDict, freeze
 from coherence.tables import read_table, read_toml
 
@@ -272,6 +270,63 @@ class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         check_count("guidance seed", self.seed, least=0, most=2**62)
         check_count("guidance cooldown", self.cooldown, least=0, most=10_000)
         check_count("guidance limit", self.limit, least=40, most=10_000)
+
+
+LEAST_BUDGET, MOST_BUDGET = 0.005, 0.5
+"""Range of a budget. 0.5 % needs 399 good runs of the agent's own; 500 are kept."""
+
+
+class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of an agent's good runs may alarm, and whether its own runs are what decides.
+
+    Examples
+    --------
+    >>> AlarmConfig().budgets, AlarmConfig(budget=0.1, block_budget=0.01).budgets
+    ((0.05,), (0.1, 0.01))
+    """
+
+    budget: float = 0.05
+    """Share of good runs that may alarm, in [0.005, 0.5]."""
+    block_budget: float | None = None
+    """Share of good runs in which a call may be refused, in [0.005, budget]; default: none is."""
+    learn: bool = True
+    """Whether a new session takes thresholds and weights that the agent's own labelled runs have set."""
+
+    def __post_init__(self) -> None:
+        check_number("alarms budget", self.budget, least=LEAST_BUDGET, most=MOST_BUDGET)
+        if self.block_budget is not None:
+            check_number("alarms block_budget", self.block_budget, least=LEAST_BUDGET, most=self.budget)
+        check_flag("alarms learn", self.learn)
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The budgets for which there is a threshold, each once."""
+        return tuple(dict.fromkeys((self.budget, self.block_budget or self.budget)))
+
+
+class GroundingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is checked of what the agent states, and whether an answer can fail a run."""
+
+    extractors: tuple[str, ...] = (
+        "urls",
+        "emails",
+        "quotes",
+        "functions",
+        "papers",
+        "paths",
+        "dates",
+        "times",
+        "ids",
+        "numbers",
+    )
+    """Names of what is looked for: extractors of this package (``names``, of people, is a further one) or registered
+    ones. Earlier ones take their stretch of a text from later ones."""
+    gate: float | None = None
+    """Least ``grounding`` of the last answer, in [0, 1], with which a run counts as a success; default: not asked."""
+
+    def __post_init__(self) -> None:
+        if self.gate is not None:
+            check_number("grounding gate", self.gate, least=0.0, most=1.0)
 
 
 class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

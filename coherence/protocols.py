@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from coherence.records import Counters, Evidence, MetricInput, Reading
+from coherence.records import Claim, Counters, Evidence, MetricInput, Reading
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from coherence.findings import Appraisal, Finding
-    from coherence.state import AgentState
 
 T = TypeVar("T")
 
@@ -126,6 +125,9 @@ class ScalarMetricFn(Protocol):
 class Rule(Protocol):
     """Judges an agent's state at a tick, and when ``check`` asks whether a call may run.
 
+    ``state`` is the agent's :class:`~coherence.state.AgentState`: annotate it so. Here it has no type, because the sockets
+    know nothing of the rooms above them.
+
     It must be a pure function of its arguments: what it remembers by itself is lost in a restart. Threshold,
     hysteresis and the most it may ask for are settings (``config.rules``), not its concern.
     """
@@ -135,7 +137,7 @@ class Rule(Protocol):
         """The ``rule`` of its findings."""
         ...
 
-    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal, /) -> Finding | None:
+    def __call__(self, state: Any, reading: Reading | None, appraisal: Appraisal, /) -> Finding | None:
         """Return what it sees, below its threshold too; ``None`` where it does not apply."""
         ...
 
@@ -155,3 +157,11 @@ class OnReading(Protocol):
     def __call__(self, reading: Reading, /) -> MaybeAwaitable[object]:
         """Use the reading; what is returned is ignored."""
         ...
+
+
+Extractor: TypeAlias = Callable[[str], Sequence[Claim]]
+"""A function of a folded text that returns its claims in their order. Pure and quick, whatever the text.
+
+It runs over what comes in (goals, results, memories) and over what the agent states: a claim is grounded where one of
+its ``forms`` came in before, as one of ``forms`` or ``also``.
+"""

@@ -116,6 +116,32 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{' / '.join(f'“{text}”' for text in self.texts)} {self.why}" if self.texts else self.why
 
 
+MOST_CLAIMS = 2_000
+"""Claims of one text that are looked at."""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """One checkable value in a text, as an extractor finds it."""
+
+    kind: str
+    """``id``, ``url``, ``email``, ``path``, ``function``, ``date``, ``time``, ``amount``, ``number``, ``quote``,
+    ``name``, or an own one."""
+    text: str
+    """As it stands there."""
+    start: int
+    """Where, in characters of the folded text."""
+    forms: tuple[str, ...]
+    """Normal forms; two mentions that share one are the same. They begin with a word of the kind and a colon."""
+    also: tuple[str, ...] = ()
+    """What a *source* with this value gives besides: the year of a date, the file at the end of a path."""
+    value: float | None = None
+    """Of a number: in its base unit."""
+    grain: float = 0.0
+    """Of a number: what one of its last written digit is worth."""
+    unit: str = ""
+    """Of an amount: its base unit, currency or ``%``; of a time of the day ``clock``."""
+
+
 class Counters(msgspec.Struct, frozen=True):
     """Running totals of an agent's life, as a provider counts them. ``None`` = not known."""
 

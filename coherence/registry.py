@@ -7,18 +7,19 @@ Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedder
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points, version
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
 from coherence.errors import PluginError
-from coherence.protocols import MetricFn, Rule, ScalarMetricFn
-from coherence.provenance.claims import Extractor
-from coherence.provenance.extractors import BUILT_IN
+from coherence.protocols import Extractor, MetricFn, Rule, ScalarMetricFn
 from coherence.records import MetricInput
+
+DISTRIBUTION = "coherence-sensor"
+"""The name under which this package is installed."""
 
 Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "extractors"]
 """The kinds of plug-ins."""
@@ -224,8 +225,7 @@ def lookup(group: Group, name: str, besides: Iterable[str] = ()) -> Any:
     """
     plugin = _find(group, name)
     if plugin is None:
-        own = BUILT_IN if group == "extractors" else besides
-        known = ", ".join(sorted({*own, *(plugin.name for plugin in available(group))})) or "none"
+        known = ", ".join(sorted({*besides, *(plugin.name for plugin in available(group))})) or "none"
         raise PluginError(f"no {group[:-1]} is called {name!r}; known: {known}")
     return plugin.load()
 
@@ -249,16 +249,13 @@ def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetric
 
 
 def create_extractor(name: str) -> Extractor:
-    """Return an extractor by name: one of this package, else a registered one.
+    """Return an extractor by name.
 
     Raises
     ------
     PluginError
         If nobody offers the name, or what is offered cannot be called.
     """
-    known = BUILT_IN.get(name)
-    if known is not None:
-        return known
     found: Any = lookup("extractors", name)
     if not callable(found):
         raise PluginError(f"extractor {name!r} cannot be called with a text")
@@ -300,8 +297,18 @@ def create_rule(name: str, besides: Iterable[str] = ()) -> Rule:
 def _find(group: Group, name: str) -> Plugin | None:
     if name in _registered[group]:
         return _registered[group][name]
-    points = entry_points(group=f"coherence.{group}", name=name)
+    own = _shipped().get((f"coherence.{group}", name))
+    points = [own] if own is not None else entry_points(group=f"coherence.{group}", name=name)
     return next((_of(point) for point in points), None)
+
+
+@cache
+def _shipped() -> Mapping[tuple[str, str], EntryPoint]:
+    """Return this distribution's entry points by group and name: found without reading those of all others."""
+    try:
+        return {(point.group, point.name): point for point in distribution(DISTRIBUTION).entry_points}
+    except PackageNotFoundError:
+        return {}
 
 
 def _of(point: EntryPoint) -> Plugin:

@@ -18,7 +18,7 @@ class Watcher:
     Parameters
     ----------
     extractors : sequence of str
-        What counts as a checkable value, see :class:`~coherence.provenance.settings.GroundingConfig`.
+        What counts as a checkable value, see :class:`~coherence.config.GroundingConfig`.
 
     Raises
     ------

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coherence.alarms import AlarmConfig
 from coherence.appraise.combiner import BOUND
 from coherence.appraise.runs import Run
+from coherence.config import AlarmConfig
 from coherence.evidence.session import Beginning, read_beginning
 from coherence.metrics import GoalHijack
 from coherence.monitor import Monitor

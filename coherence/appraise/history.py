@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from coherence.alarms import AlarmConfig
 from coherence.appraise.calibration import Threshold, Watch, watch
 from coherence.appraise.combiner import Combination, Combiner
 from coherence.appraise.conformal import draw_coin
 from coherence.appraise.shipped import SHIPPED
+from coherence.config import AlarmConfig
 from coherence.records import FrozenDict
 from coherence.registry import installed
 from coherence.store.runs import LabelledRun

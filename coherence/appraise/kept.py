@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.alarms import AlarmConfig
 from coherence.appraise.history import Calibrator, Learned
+from coherence.config import AlarmConfig
 from coherence.store.errors import StoreError
 from coherence.store.runs import (
     LabelledRun,

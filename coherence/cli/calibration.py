@@ -125,9 +125,9 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
-    from coherence.alarms import AlarmConfig
     from coherence.appraise.history import Calibration
     from coherence.appraise.kept import read_calibrator
+    from coherence.config import AlarmConfig
     from coherence.evidence.session import read_beginning
 
     config, known = AlarmConfig(), Calibration()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.provenance.claims import Extractor
+from coherence.protocols import Extractor
 from coherence.provenance.extractors import extract
 from coherence.provenance.grounding import Grounds, judge, judge_claims
 from coherence.provenance.normal_values import fold, words

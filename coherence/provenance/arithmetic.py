@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, pairwise
 
-from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import NARROW, UNITS, number_form, quantity
 from coherence.provenance.sources import Given, SeenNumber
+from coherence.records import Claim
 
 NEIGHBOURS = 2
 """Places in a source between two numbers that are combined."""

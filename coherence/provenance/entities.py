@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, takewhile
 
-from coherence.provenance.claims import MOST_CLAIMS, Claim
 from coherence.provenance.normal_values import (
     CURRENCIES,
     FIELD_UNITS,
@@ -21,6 +20,7 @@ from coherence.provenance.normal_values import (
     url_form,
     words,
 )
+from coherence.records import MOST_CLAIMS, Claim
 
 _NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
 _UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))

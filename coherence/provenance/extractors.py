@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from coherence.config import GroundingConfig
+from coherence.protocols import Extractor
 from coherence.provenance import entities
-from coherence.provenance.claims import MOST_CLAIMS, Claim, Extractor
+from coherence.records import MOST_CLAIMS, Claim
 
 BUILT_IN: Mapping[str, Extractor] = MappingProxyType(
     {
@@ -25,7 +27,7 @@ BUILT_IN: Mapping[str, Extractor] = MappingProxyType(
 )
 """The extractors of this package. Earlier ones take their stretch of a text from later ones, but for quotes."""
 
-DEFAULT = tuple(name for name in BUILT_IN if name != "names")
+DEFAULT = GroundingConfig().extractors
 """Those that are used where nothing else is said."""
 
 
@@ -59,6 +61,3 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
             kept.append(claim)
     kept.sort(key=lambda claim: claim.start)
     return kept[:MOST_CLAIMS], cut or len(kept) > MOST_CLAIMS
-
-
-__all__ = ["BUILT_IN", "DEFAULT", "Claim", "Extractor", "extract", "extract_some"]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from coherence.plain import ends
+from coherence.protocols import Extractor
 from coherence.provenance.arithmetic import Reach, derived, rounded
-from coherence.provenance.claims import Claim, Extractor
 from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract
 from coherence.provenance.nearest import (
@@ -24,6 +24,7 @@ from coherence.provenance.nearest import (
 from coherence.provenance.normal_values import fold, words
 from coherence.provenance.sources import SMALL, Given, form_key, known_words, lookup
 from coherence.provenance.titles import name_of, title_of
+from coherence.records import Claim
 
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
@@ -60,7 +61,7 @@ class Flaw(msgspec.Struct, frozen=True):
     """A value that is not grounded, and why."""
 
     kind: str
-    """Of value, see :class:`~coherence.provenance.claims.Claim`."""
+    """Of value, see :class:`~coherence.records.Claim`."""
     text: str
     """As stated, at most 80 characters."""
     flaw: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import digest, words
 from coherence.provenance.sources import Given, as_written, form_key, known_words
 from coherence.provenance.titles import AROUND, LEAST_TITLE, STOP, Title, is_document
+from coherence.records import Claim
 
 SAME_TITLE = 0.5
 """Share of a title's words that stand beside the id where it is the right one."""

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from coherence.plain import ends
-from coherence.provenance.claims import Claim, Extractor
+from coherence.protocols import Extractor
 from coherence.provenance.entities import numbers, row
 from coherence.provenance.extractors import extract_some
 from coherence.provenance.faded import Faded
 from coherence.provenance.normal_values import NARROW, digest, digest_after, fold, number_form, words
+from coherence.records import Claim
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coherence.provenance.claims import Claim
 from coherence.provenance.normal_values import words
+from coherence.records import Claim
 
 LEAST_TITLE = 2
 """Words that make a title."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coherence.alarms import AlarmConfig
 from coherence.appraise import kept
 from coherence.appraise.history import Calibration, Calibrator
 from coherence.appraise.kept import read_calibrator
+from coherence.config import AlarmConfig
 from coherence.store.runs import RunRow, count_runs, labelled_runs, read_learned, write_label, write_runs
 from coherence.store.store import Store
 

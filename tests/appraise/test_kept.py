@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coherence.alarms import AlarmConfig
 from coherence.appraise import kept
 from coherence.appraise.history import Calibrator
 from coherence.appraise.kept import FRESH, read_calibrator
+from coherence.config import AlarmConfig
 from coherence.store.runs import (
     RunRow,
     forget_runs,

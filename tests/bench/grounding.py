@@ -20,11 +20,11 @@ from typing import Any
 
 from coherence.provenance.account import Account, note_call, note_given, note_message, note_result
 from coherence.provenance.arithmetic import rounded
-from coherence.provenance.claims import Claim
 from coherence.provenance.extractors import BUILT_IN, DEFAULT, extract
 from coherence.provenance.grounding import judge, without_thinking
 from coherence.provenance.normal_values import fold
 from coherence.provenance.sources import lookup
+from coherence.records import Claim
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]

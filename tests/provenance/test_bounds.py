@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.config import MonitorConfig
+from coherence.config import GroundingConfig, MonitorConfig
 from coherence.events import Event, Goal, Message, Outcome, ToolResult
 from coherence.plain import to_json
 from coherence.provenance.account import Account, note_call
 from coherence.provenance.arithmetic import Reach, derived
-from coherence.provenance.claims import MOST_CLAIMS, Claim
 from coherence.provenance.extractors import BUILT_IN, DEFAULT, extract
 from coherence.provenance.grounding import MOST_JUDGED, judge, without_thinking
 from coherence.provenance.nearest import other_version
-from coherence.provenance.settings import GroundingConfig
 from coherence.provenance.sources import MAX_CHARS, MAX_PAIRS, MOST_FOLDED, Given, SeenNumber, take_source
+from coherence.records import MOST_CLAIMS, Claim
 from coherence.registry import register, unregister
 from coherence.state import AgentState
 

@@ -13,7 +13,7 @@ from coherence.errors import PluginError
 from coherence.findings import Decision, Finding
 from coherence.metrics import Grounding, UnusedOutput
 from coherence.monitor import Monitor
-from coherence.provenance.claims import Claim
+from coherence.records import Claim
 from coherence.registry import unregister
 from coherence.store.store import Store
 
