@@ -7,63 +7,63 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coherence.blaming import Blame, blame
-    from coherence.clock import IntervalClock, ManualClock
-    from coherence.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
-    from coherence.errors import CoherenceError
-    from coherence.findings import Appraisal, Decision, Finding, Guidance, Mode
-    from coherence.fleet import Fleet
-    from coherence.monitor import Monitor
-    from coherence.protocols import Embedder, MetricFn, Rule, ScalarMetricFn, StateProvider
-    from coherence.records import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
-    from coherence.registry import metric, register
-    from coherence.sensor.core import CoherenceSensor
-    from coherence.sensor.embedding import EmbeddingCache
+    from coherence.core.clock import IntervalClock, ManualClock
+    from coherence.core.config import Budget, GuidanceConfig, MonitorConfig, PressureConfig, RuleConfig
+    from coherence.core.decisions import Appraisal, Decision, Finding, Guidance, Mode
+    from coherence.core.errors import CoherenceError
+    from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn, StateProvider
+    from coherence.core.readings import Band, Counters, Evidence, Failure, MetricInput, Reading, Tick
+    from coherence.core.registry import metric, register
+    from coherence.evaluation.blame import Blame, blame
+    from coherence.fleet.fleet import Fleet
+    from coherence.monitor.monitor import Monitor
+    from coherence.sensor.embedding_cache import EmbeddingCache
     from coherence.sensor.index import Thresholds, classify_band, compute_coherence_index
-    from coherence.state import AgentState
+    from coherence.sensor.sensor import CoherenceSensor
+    from coherence.state.reducer import AgentState
     from coherence.store.store import Store
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AgentState": "coherence.state",
-    "Appraisal": "coherence.findings",
-    "Band": "coherence.records",
-    "Blame": "coherence.blaming",
-    "Budget": "coherence.config",
-    "CoherenceError": "coherence.errors",
-    "CoherenceSensor": "coherence.sensor.core",
-    "Counters": "coherence.records",
-    "Decision": "coherence.findings",
-    "Embedder": "coherence.protocols",
-    "EmbeddingCache": "coherence.sensor.embedding",
-    "Evidence": "coherence.records",
-    "Failure": "coherence.records",
-    "Finding": "coherence.findings",
-    "Fleet": "coherence.fleet",
-    "Guidance": "coherence.findings",
-    "GuidanceConfig": "coherence.config",
-    "IntervalClock": "coherence.clock",
-    "ManualClock": "coherence.clock",
-    "MetricFn": "coherence.protocols",
-    "MetricInput": "coherence.records",
-    "Mode": "coherence.findings",
-    "Monitor": "coherence.monitor",
-    "MonitorConfig": "coherence.config",
-    "PressureConfig": "coherence.config",
-    "Reading": "coherence.records",
-    "Rule": "coherence.protocols",
-    "RuleConfig": "coherence.config",
-    "ScalarMetricFn": "coherence.protocols",
-    "StateProvider": "coherence.protocols",
+    "AgentState": "coherence.state.reducer",
+    "Appraisal": "coherence.core.decisions",
+    "Band": "coherence.core.readings",
+    "Blame": "coherence.evaluation.blame",
+    "Budget": "coherence.core.config",
+    "CoherenceError": "coherence.core.errors",
+    "CoherenceSensor": "coherence.sensor.sensor",
+    "Counters": "coherence.core.readings",
+    "Decision": "coherence.core.decisions",
+    "Embedder": "coherence.core.protocols",
+    "EmbeddingCache": "coherence.sensor.embedding_cache",
+    "Evidence": "coherence.core.readings",
+    "Failure": "coherence.core.readings",
+    "Finding": "coherence.core.decisions",
+    "Fleet": "coherence.fleet.fleet",
+    "Guidance": "coherence.core.decisions",
+    "GuidanceConfig": "coherence.core.config",
+    "IntervalClock": "coherence.core.clock",
+    "ManualClock": "coherence.core.clock",
+    "MetricFn": "coherence.core.protocols",
+    "MetricInput": "coherence.core.readings",
+    "Mode": "coherence.core.decisions",
+    "Monitor": "coherence.monitor.monitor",
+    "MonitorConfig": "coherence.core.config",
+    "PressureConfig": "coherence.core.config",
+    "Reading": "coherence.core.readings",
+    "Rule": "coherence.core.protocols",
+    "RuleConfig": "coherence.core.config",
+    "ScalarMetricFn": "coherence.core.protocols",
+    "StateProvider": "coherence.core.protocols",
     "Store": "coherence.store.store",
     "Thresholds": "coherence.sensor.index",
-    "Tick": "coherence.records",
-    "blame": "coherence.blaming",
+    "Tick": "coherence.core.readings",
+    "blame": "coherence.evaluation.blame",
     "classify_band": "coherence.sensor.index",
     "compute_coherence_index": "coherence.sensor.index",
-    "metric": "coherence.registry",
-    "register": "coherence.registry",
+    "metric": "coherence.core.registry",
+    "register": "coherence.core.registry",
 }
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.errors import UnknownSourceError
-from coherence.state import AgentState
+from coherence.core.errors import UnknownSourceError
+from coherence.state.reducer import AgentState
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coherence.records import Evidence, Kind, MetricInput, excerpt
-from coherence.vectors import Rows, exact_cosines
+from coherence.core.readings import Evidence, Kind, MetricInput, excerpt
+from coherence.core.vectors import Rows, exact_cosines
 
 RESOLUTION = 2.0**-11
 """Relative rounding of float16: cosines of recorded vectors are not told apart more finely."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.protocols import CounterSource
+from coherence.core.protocols import CounterSource
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Cost:
 
     Examples
     --------
-    >>> from coherence.records import Counters
+    >>> from coherence.core.readings import Counters
     >>> class Agent:
     ...     def get_counters(self):
     ...         return Counters(cost_usd=0.05)

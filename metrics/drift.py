@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import log2
 from typing import ClassVar
 
-from coherence.records import Kind, MetricInput
-from coherence.state import AgentState
+from coherence.core.readings import Kind, MetricInput
+from coherence.state.reducer import AgentState
 
 RECENT = 5
 RECENT_RESULTS = 10

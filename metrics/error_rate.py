@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.protocols import CounterSource
-from coherence.state import AgentState
+from coherence.core.protocols import CounterSource
+from coherence.state.reducer import AgentState
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ErrorRate:
 
     Examples
     --------
-    >>> from coherence.records import Counters
+    >>> from coherence.core.readings import Counters
     >>> class Agent:
     ...     def get_counters(self):
     ...         return Counters(calls=4, errors=1)

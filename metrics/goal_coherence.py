@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from coherence.records import Kind, MetricInput
+from coherence.core.readings import Kind, MetricInput
 
 RECENT = 5
 

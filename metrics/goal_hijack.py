@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.provenance.watch import JudgedCall
-from coherence.records import Evidence, excerpt
-from coherence.state import AgentState
+from coherence.core.readings import Evidence, excerpt
+from coherence.detect.hijack_state import JudgedCall
+from coherence.state.reducer import AgentState
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class GoalHijack:
     Two channels, told apart in the evidence: *provenance*, how much nearer the call (its name and arguments) is to a
     sentence of an earlier tool result than to the goal and the user's words, and *distance*, how far it is from
     everything the user asked, which text inside a result cannot touch. Each call is judged by what came before it;
-    see :mod:`coherence.provenance.hijack` for the formula. Words are compared, in any language; nothing is embedded.
+    see :mod:`coherence.detect.hijack` for the formula. Words are compared, in any language; nothing is embedded.
 
     Range [0, 1], inverted: 0 = asked for. Steps are the calls between two results or messages; where none was measured
     for a while, the largest of all calls since counts. ``None`` while no goal is known, while nothing was called since
@@ -29,7 +29,7 @@ class GoalHijack:
 
     Examples
     --------
-    >>> from coherence.events import Goal, ToolCall, ToolResult
+    >>> from coherence.core.events import Goal, ToolCall, ToolResult
     >>> from msgspec import Raw
     >>> state = AgentState()
     >>> state.fold(1, 0.0, Goal("Pay the bill in bill.txt"))

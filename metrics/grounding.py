@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coherence.provenance.extractors import BUILT_IN, DEFAULT
-from coherence.provenance.grounding import Grounds, judge
-from coherence.provenance.sources import Given, open_values, take_source
-from coherence.provenance.telling import told
-from coherence.records import Evidence, excerpt
-from coherence.state import AgentState
+from coherence.core.readings import Evidence, excerpt
+from coherence.detect.extractors import BUILT_IN, DEFAULT
+from coherence.detect.grounding import Grounds, judge
+from coherence.detect.grounding_words import told
+from coherence.detect.sources import Given, open_values, take_source
+from coherence.state.reducer import AgentState
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Grounding:
     simple step from two that stand near each other. A right id under another id's title, or in another version,
     is not grounded. An address that no call opened counts a quarter as ungrounded, a document cited by its id alone
     although its title is known a fifth, one cited with a title of no source fully. Of a call only ids and addresses
-    are checked. What may have been dropped from memory is left out, see :mod:`coherence.provenance.sources`.
+    are checked. What may have been dropped from memory is left out, see :mod:`coherence.detect.sources`.
 
     Range [0, 1], not inverted: 1 = everything is grounded. ``None`` where there is nothing to check, and for a
     provider that is no monitor's state: it does not tell statements from results (see :func:`compute_grounding`).
@@ -36,7 +36,7 @@ class Grounding:
 
     Examples
     --------
-    >>> from coherence.events import Goal, Message, ToolResult
+    >>> from coherence.core.events import Goal, Message, ToolResult
     >>> state = AgentState()
     >>> state.fold(1, 0.0, Goal("Which version of Mistral 7B is the newest?"))
     >>> state.fold(2, 1.0, ToolResult("arXiv:2310.06825v2 Mistral 7B, 12 Oct 2023", tool_name="fetch"))
@@ -90,7 +90,7 @@ def compute_grounding(
     memories, goals : sequence of str
         What else the agent knew.
     extractors : sequence of str
-        Names of extractors of this package, see :data:`~coherence.provenance.extractors.BUILT_IN`.
+        Names of extractors of this package, see :data:`~coherence.detect.extractors.BUILT_IN`.
 
     Returns
     -------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp
 
-from coherence.provenance.failing_cues import ServiceCues
-from coherence.records import Evidence, number_of
-from coherence.state import AgentState
+from coherence.core.readings import Evidence, number_of
+from coherence.detect.service_cues import ServiceCues
+from coherence.state.reducer import AgentState
 
 SLOPE, MIDDLE = 7.0, 0.42
 """The map from the cues' mean to a risk, ``1 / (1 + exp(-SLOPE (score - MIDDLE)))``, fitted on labelled runs."""
@@ -22,7 +22,7 @@ class OutcomeRisk:
 
     Three cues with equal weights, mapped to a risk by a logistic curve: how much the user asked for at once, how seldom
     the agent refuses (saying no by policy is often what the task wants), and how much it calls one tool again and
-    again. See :class:`~coherence.provenance.failing_cues.ServiceCues`.
+    again. See :class:`~coherence.detect.service_cues.ServiceCues`.
 
     Range [0, 1], inverted: 0 = it will have succeeded. Given only for service agents, which talk with a user over
     several turns in English and read and write records with tools: nothing else was calibrated, and the outcomes of
@@ -40,7 +40,7 @@ class OutcomeRisk:
 
     Examples
     --------
-    >>> from coherence.events import Message
+    >>> from coherence.core.events import Message
     >>> state = AgentState()
     >>> state.fold(1, 0.0, Message("user", "My booking is H9ZU1C. Please cancel it."))
     >>> state.fold(2, 1.0, Message("assistant", "Unfortunately this fare cannot be cancelled."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.state import AgentState
+from coherence.state.reducer import AgentState
 
 RECENT = 10
 

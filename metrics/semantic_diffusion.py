@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coherence.records import Evidence, Kind, MetricInput, excerpt
-from coherence.vectors import Rows, exact_cosines
+from coherence.core.readings import Evidence, Kind, MetricInput, excerpt
+from coherence.core.vectors import Rows, exact_cosines
 
 
 def compute_semantic_diffusion(context: Rows) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.protocols import CounterSource
+from coherence.core.protocols import CounterSource
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class TokenUsage:
 
     Examples
     --------
-    >>> from coherence.records import Counters
+    >>> from coherence.core.readings import Counters
     >>> class Agent:
     ...     def get_counters(self):
     ...         return Counters(tokens_in=900, tokens_out=100)

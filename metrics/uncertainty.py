@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from coherence.records import Kind, MetricInput
-from coherence.state import AgentState
+from coherence.core.readings import Kind, MetricInput
+from coherence.state.reducer import AgentState
 
 RECENT_MESSAGES = 3
 RECENT_RESULTS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.errors import UnknownSourceError
+from coherence.core.errors import UnknownSourceError
 
 
 @dataclass(frozen=True)

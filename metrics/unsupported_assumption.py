@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.errors import UnknownSourceError
-from coherence.provenance.assumption import AssumedStep
-from coherence.records import Evidence, excerpt
-from coherence.state import AgentState
+from coherence.core.errors import UnknownSourceError
+from coherence.core.readings import Evidence, excerpt
+from coherence.detect.assumption import AssumedStep
+from coherence.state.reducer import AgentState
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class UnsupportedAssumption:
 
     Range [0, 1], inverted: 0 = nothing new, nothing assumed. Compare steps of one run: a long first answer or a program
     reaches 0.5 without any assumption. ``None`` before the first step, for one without a word or a call, and for one
-    that is not in English: the phrases are English, see :func:`~coherence.provenance.cues.is_english`. ``None`` too for
+    that is not in English: the phrases are English, see :func:`~coherence.detect.cues.is_english`. ``None`` too for
     a provider that is no monitor's state: it does not tell who said what.
 
     Parameters
@@ -32,7 +32,7 @@ class UnsupportedAssumption:
 
     Examples
     --------
-    >>> from coherence.events import Goal, Message
+    >>> from coherence.core.events import Goal, Message
     >>> state = AgentState()
     >>> state.fold(1, 0.0, Goal("Find the price of the annual pass."))
     >>> state.fold(2, 1.0, Message("assistant", "Let's assume it costs $1,290."))

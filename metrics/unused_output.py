@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.provenance.outputs import unused_share
-from coherence.state import AgentState
+from coherence.detect.outputs import unused_share
+from coherence.state.reducer import AgentState
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class UnusedOutput:
 
     Examples
     --------
-    >>> from coherence.events import Goal, Message, ToolResult
+    >>> from coherence.core.events import Goal, Message, ToolResult
     >>> state = AgentState()
     >>> state.fold(1, 0.0, Goal("Who wrote it?"))
     >>> state.fold(2, 1.0, ToolResult("Mary Shelley, 1818", tool_name="search"))

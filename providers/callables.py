@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from coherence.protocols import MaybeAwaitable
-from coherence.records import Counters
+from coherence.core.protocols import MaybeAwaitable
+from coherence.core.readings import Counters
 
 Texts: TypeAlias = MaybeAwaitable[Sequence[str]]
 
@@ -23,7 +23,7 @@ class CallableState:
     goals, context, memories, all_memories : callable, optional
         Return a list of texts. A source without a function is empty; ``all_memories`` defaults to ``memories``.
     counters : callable, optional
-        Returns :class:`~coherence.records.Counters`, for the scalar metrics.
+        Returns :class:`~coherence.core.readings.Counters`, for the scalar metrics.
 
     Examples
     --------

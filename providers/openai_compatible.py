@@ -13,7 +13,7 @@ from urllib.request import HTTPErrorProcessor, Request, build_opener
 import numpy as np
 import numpy.typing as npt
 
-from coherence.errors import VectorError
+from coherence.core.errors import VectorError
 from coherence.providers.clip import head_and_tail
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coherence.errors import MissingExtraError
+from coherence.core.errors import MissingExtraError
 from coherence.providers.clip import head_and_tail
 
 INSTALL = """  pip install "coherence-sensor[sentence-transformers]"

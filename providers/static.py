@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from coherence.records import Counters
+from coherence.core.readings import Counters
 
 
 @dataclass

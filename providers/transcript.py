@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from coherence.records import Counters
+from coherence.core.readings import Counters
 
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 """Who speaks: the one who asks, the agent, or a tool with its result."""

@@ -12,7 +12,7 @@ import pytest
 from click import Group
 
 from coherence.cli.main import main
-from coherence.registry import available
+from coherence.core.registry import available
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -46,7 +46,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_registry_shows_the_metric_with_its_origin(site: Path) -> None:
     script = """
 import json
-from coherence.registry import available
+from coherence.core.registry import available
 print(json.dumps({plugin.name: plugin.origin for plugin in available()}))
 """
     origins = json.loads(run(site, "-c", script).stdout)
@@ -57,8 +57,8 @@ print(json.dumps({plugin.name: plugin.origin for plugin in available()}))
 
 def test_the_one_that_fails_to_import_is_reported_with_name_package_place_and_cause(site: Path) -> None:
     script = """
-from coherence.errors import PluginError
-from coherence.registry import lookup
+from coherence.core.errors import PluginError
+from coherence.core.registry import lookup
 try:
     lookup("metrics", "acme_broken")
 except PluginError as error:
@@ -89,7 +89,7 @@ print(json.dumps(sensor.measure_sync().to_dict()))
 def test_it_keeps_the_contract_that_the_built_ins_keep(site: Path) -> None:
     script = """
 from acme_coherence import Brevity
-from coherence.checks import checks_for
+from coherence.testing import checks_for
 checks = list(checks_for(Brevity()))
 for check in checks:
     check()

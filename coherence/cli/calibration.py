@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from coherence.appraise.history import Calibrator
+    from coherence.baseline.calibration_history import Calibrator
     from coherence.store.rows import SessionRow
     from coherence.store.store import Store
 
@@ -33,8 +33,8 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
     Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import find_session, opened
-    from coherence.evidence.session import began_as
-    from coherence.records import number_of, one_line
+    from coherence.core.readings import number_of, one_line
+    from coherence.monitor.session_header import began_as
     from coherence.store.runs import UNCOUNTED, newest_run, write_label
 
     with opened(store, option=False) as kept:
@@ -67,7 +67,7 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
     is. After a reset, a session that goes on tells its newest run again. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import opened
-    from coherence.records import number_of, one_line
+    from coherence.core.readings import number_of, one_line
     from coherence.store.runs import forget_runs, run_agents
 
     with opened(store, option=False) as kept:
@@ -99,9 +99,9 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
     """Return how one agent stands, as JSON has it."""
     import msgspec
 
-    from coherence.appraise.calibration import LIMIT
-    from coherence.appraise.combiner import BOUND
-    from coherence.appraise.combiner import LIMIT as PROOF
+    from coherence.baseline.calibration import LIMIT
+    from coherence.baseline.combiner import BOUND
+    from coherence.baseline.combiner import LIMIT as PROOF
     from coherence.store.runs import UNCOUNTED, count_runs
 
     rows = [row for row in store.sessions(agent=agent) if row.source not in UNCOUNTED]
@@ -125,10 +125,10 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
-    from coherence.appraise.history import Calibration
-    from coherence.appraise.kept import read_calibrator
-    from coherence.config import AlarmConfig
-    from coherence.evidence.session import read_beginning
+    from coherence.baseline.calibration_history import Calibration
+    from coherence.baseline.calibration_store import read_calibrator
+    from coherence.core.config import AlarmConfig
+    from coherence.monitor.session_header import read_beginning
 
     config, known = AlarmConfig(), Calibration()
     if row is not None:
@@ -144,7 +144,7 @@ def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
 def _print(one: dict[str, Any]) -> None:
     """Print how one agent stands, no line wider than a terminal."""
     from coherence.cli.columns import aligned
-    from coherence.records import number_of
+    from coherence.core.readings import number_of
 
     runs, risk = one["runs"], one["risk"]
     good = number_of(runs["good"], "good run")
@@ -177,7 +177,7 @@ def _print(one: dict[str, Any]) -> None:
 
 def _write(text: str, indent: int = 0) -> None:
     """Write a sentence in lines that fit."""
-    from coherence.records import one_line
+    from coherence.core.readings import one_line
 
     width = min(get_terminal_size().columns, WIDEST)
     lead = " " * indent

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from coherence.cli.columns import print_columns
-from coherence.config import disabled
-from coherence.guard.cases.playing import Played, play_packet
-from coherence.guard.cases.reading import PacketError, read_packet, shipped_packet
-from coherence.records import excerpt, number_of, one_line
+from coherence.core.config import disabled
+from coherence.core.readings import excerpt, number_of, one_line
+from coherence.guard.cases.packet import PacketError, read_packet, shipped_packet
+from coherence.guard.cases.play import Played, play_packet
 
 NAME = 60
 """Characters of a case's name that are shown."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from shutil import get_terminal_size
 
-from coherence.records import excerpt, one_line
+from coherence.core.readings import excerpt, one_line
 
 UNLIMITED = 10_000
 """Characters of a line that does not go to a terminal."""

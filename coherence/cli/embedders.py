@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from coherence.errors import CoherenceError
-from coherence.records import one_line
-from coherence.registry import lookup
+from coherence.core.errors import CoherenceError
+from coherence.core.readings import one_line
+from coherence.core.registry import lookup
 
 
 def make_embedder(spec: str) -> Any:

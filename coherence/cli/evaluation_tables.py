@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coherence.evaluation.comparing import Evaluation, Row, Section
-from coherence.evaluation.wording import QUESTION, asked, counted, in_sample_note, notes, spread, valued
-from coherence.records import one_line
+from coherence.core.readings import one_line
+from coherence.evaluation.comparison import Evaluation, Row, Section
+from coherence.evaluation.words import QUESTION, asked, counted, in_sample_note, notes, spread, valued
 
 NAME = 20
 """Columns of a system's name, which goes on in the next line."""

@@ -12,7 +12,7 @@ import click
 from coherence.store.rows import HORIZONS, Measure
 
 if TYPE_CHECKING:
-    from coherence.decide.policies import Experiment
+    from coherence.policy.experiment_results import Experiment
 
 SECONDARY = "secondary, not for a verdict"
 
@@ -44,7 +44,7 @@ def experiments(store: Path | None, as_json: bool, horizon: str | None, measure:
     and horizons are shown without one. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import opened, split_target
-    from coherence.decide.policies import HORIZON, MEASURE, judge_pattern
+    from coherence.policy.experiment_results import HORIZON, MEASURE, judge_pattern
 
     at = int(horizon) if horizon is not None else (0 if measure == "task" else HORIZON)
     primary = (at, measure) == (HORIZON, MEASURE)
@@ -61,7 +61,7 @@ def experiments(store: Path | None, as_json: bool, horizon: str | None, measure:
 
 
 def _plain(one: Experiment, horizon: int, measure: Measure, primary: bool) -> dict[str, Any]:
-    from coherence.decide.experiment import policy_of
+    from coherence.policy.experiment import policy_of
 
     pairs, judged = one.pairs, one.judgement
     return {
@@ -124,7 +124,7 @@ def _print(found: list[Experiment], primary: bool) -> None:
 
 
 def _verdict(one: Experiment, primary: bool) -> str:
-    from coherence.decide.experiment import LEAST_PAIRS
+    from coherence.policy.experiment import LEAST_PAIRS
 
     judged = one.judgement
     if not primary:

@@ -65,7 +65,7 @@ def status(agent: str | None, **options: Any) -> None:
     Exit status: 0 ok, 1 a configuration could not be restored, or the one in force got worse in the last 24 hours,
     2 bad usage.
     """
-    from coherence.cli.guard_work import print_status
+    from coherence.cli.guard_views import print_status
 
     raise SystemExit(print_status(agent, **options))
 
@@ -80,7 +80,7 @@ def history(agent: str, **options: Any) -> None:
 
     One a line, oldest first, with its number in the trail and its local time.
     """
-    from coherence.cli.guard_work import show_history
+    from coherence.cli.guard_views import show_history
 
     show_history(agent, **options)
 
@@ -94,7 +94,7 @@ def patches(agent: str, number: int | None, **options: Any) -> None:
 
     The table says what came of each and why; NUMBER shows all that is known of one.
     """
-    from coherence.cli.guard_work import show_patches
+    from coherence.cli.guard_views import show_patches
 
     show_patches(agent, number, **options)
 
@@ -108,7 +108,7 @@ def export_command(agent: str, file: Path | None, store: Path | None) -> None:
 
     Calls and decisions in their order, to a new FILE or to standard output.
     """
-    from coherence.cli.guard_work import export_to
+    from coherence.cli.guard_views import export_to
 
     export_to(agent, file, store)
 
@@ -127,7 +127,7 @@ def rollback(agent: str, **options: Any) -> None:
     The configuration before it is restored. Without --adapter, a process that has the adapter is asked to. Exit
     status: 0 it is restored, 1 not yet, 2 bad usage or nothing to roll back.
     """
-    from coherence.cli.guard_asking import roll_back
+    from coherence.cli.guard_requests import roll_back
 
     raise SystemExit(roll_back(agent, **options))
 
@@ -140,7 +140,7 @@ def approve(agent: str, **options: Any) -> None:
     A process that has the adapter applies it. Exit status: 0 it is on trial, 1 not yet or not applied, 2 bad usage or
     nothing waits.
     """
-    from coherence.cli.guard_asking import approve_patch
+    from coherence.cli.guard_requests import approve_patch
 
     raise SystemExit(approve_patch(agent, **options))
 
@@ -155,7 +155,7 @@ def propose(agent: str, patch: str, **options: Any) -> None:
     PATCH is a JSON object, or @ and the name of a file with one. A process that has the adapter applies it if its
     bounds allow it. Exit status: 0 it is on trial, 1 not yet, not applied, or another one is on trial, 2 bad usage.
     """
-    from coherence.cli.guard_asking import propose_patch
+    from coherence.cli.guard_requests import propose_patch
 
     raise SystemExit(propose_patch(agent, patch, **options))
 
@@ -167,6 +167,6 @@ def decline(agent: str, **options: Any) -> None:
 
     Exit status: 0 it is declined, 2 bad usage or nothing waits.
     """
-    from coherence.cli.guard_asking import decline_patch
+    from coherence.cli.guard_requests import decline_patch
 
     raise SystemExit(decline_patch(agent, **options))

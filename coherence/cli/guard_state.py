@@ -7,18 +7,18 @@ from collections.abc import Callable
 import msgspec
 
 from coherence.cli.guard_words import local_time
+from coherence.core.readings import times
 from coherence.guard.account import Account
-from coherence.guard.decay import DecayWatch
-from coherence.guard.excess import Excess
+from coherence.guard.degradation import DecayWatch
 from coherence.guard.frequency import AdaptiveThresholds, Thresholds
 from coherence.guard.ledger import PatchRecord, ledger
-from coherence.guard.patching import LEASE_S, Patching
-from coherence.guard.rolling import Summary
-from coherence.guard.stages import OnTrial, Phase
+from coherence.guard.patch_state import OnTrial, Phase
+from coherence.guard.patches import LEASE_S, Patching
+from coherence.guard.rolling_files import Summary
+from coherence.guard.sequential_test import Excess
 from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.guard.verdict import MOST_CALLS, Trial
-from coherence.records import times
 from coherence.store.store import Store
 
 ALERT_S = 86_400.0

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from coherence.cli.columns import aligned, cut, print_columns, width
 from coherence.cli.guard_state import AgentState, OpenTrial
 from coherence.cli.guard_words import changes, decision_in_words, latency, local_time, patch_in_words
+from coherence.core.readings import excerpt, number_of, one_line, span
 from coherence.guard.bounds import merged
 from coherence.guard.ledger import PatchRecord
 from coherence.guard.traces import Past
-from coherence.records import excerpt, number_of, one_line, span
 
 NAME, LEAST = 40, 12
 """Characters of an agent's name and of a patch that a table shows at most, and at least."""

@@ -30,8 +30,8 @@ def verify(trails: tuple[str, ...], agent: str | None, as_json: bool) -> None:
     each rollback was derived or made by hand, 1 something is wrong or cannot be known, 2 bad usage or a trail that
     cannot be read (the others are verified all the same).
     """
-    from coherence.guard.exporting import TrailError, read_entries
-    from coherence.guard.verifying import verify_trail
+    from coherence.guard.export import TrailError, read_entries
+    from coherence.guard.verifier import verify_trail
 
     results: list[tuple[str, Verified | str]] = []
     for name, file in _opened(trails, agent):
@@ -71,10 +71,10 @@ def _exported(path: Path, agent: str | None) -> Iterator[tuple[str, IO[bytes]]]:
 
     from coherence.cli.guard_state import agents
     from coherence.cli.guard_tables import NAME
-    from coherence.cli.guard_work import known_agent
+    from coherence.cli.guard_views import known_agent
     from coherence.cli.target import opened
-    from coherence.guard.exporting import export_trail
-    from coherence.records import excerpt
+    from coherence.core.readings import excerpt
+    from coherence.guard.export import export_trail
 
     with opened(path, option=False) as store:
         known = agents(store)
@@ -88,7 +88,7 @@ def _exported(path: Path, agent: str | None) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _is_store(trail: str) -> bool:
-    from coherence.store.opening import MAGIC
+    from coherence.store.open import MAGIC
 
     try:
         with Path(trail).open("rb") as file:
@@ -113,7 +113,7 @@ def _print_json(results: list[tuple[str, Verified | str]]) -> None:
 
 def _print(name: str, result: Verified | str) -> None:
     from coherence.cli.columns import print_columns
-    from coherence.records import excerpt, one_line
+    from coherence.core.readings import excerpt, one_line
 
     if isinstance(result, str):
         sys.stdout.write(one_line(f"{name}: unreadable: {result}") + "\n")

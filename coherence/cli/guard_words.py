@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from coherence.core.readings import excerpt, number_of
 from coherence.guard.bounds import merged
-from coherence.guard.happenings import (
+from coherence.guard.patch_events import (
     Accepted,
     ApprovalWanted,
     Approved,
@@ -33,7 +34,6 @@ from coherence.guard.happenings import (
     Withheld,
     kind_of,
 )
-from coherence.records import excerpt, number_of
 
 NOT_SET = "not set"
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coherence.cli.embedders import make_embedder
 from coherence.cli.target import opened, split_target
-from coherence.errors import CoherenceError
+from coherence.core.errors import CoherenceError
 from coherence.lessons.store import LessonStore
 from coherence.store.store import Store
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from coherence.cli.columns import aligned, cut, print_columns, width
+from coherence.core.readings import one_line
 from coherence.lessons.normal import normalise
 from coherence.lessons.records import Lesson, LessonStats
-from coherence.records import one_line
 
 FIX = 100
 """Characters of a fix that a table shows; ``show`` and ``--json`` give all of it."""

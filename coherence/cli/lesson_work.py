@@ -24,13 +24,13 @@ from coherence.cli.lesson_files import (
 from coherence.cli.lesson_tables import plain, print_found, print_lesson, print_lessons, print_stats
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import opened, split_target
+from coherence.core.readings import one_line
 from coherence.lessons.entries import Refusal, read_entries
 from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.exchange import BATCH, MOST_REFUSALS, export_lessons, import_lessons
 from coherence.lessons.intake import make_new
 from coherence.lessons.records import LessonStats
 from coherence.lessons.table import New
-from coherence.records import one_line
 
 
 def add_one(store: Path | None, embedder: str, *, pattern: str, error: str, fix: str, tool: str, as_json: bool) -> None:

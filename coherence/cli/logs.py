@@ -15,8 +15,8 @@ import msgspec
 from coherence.cli.columns import print_columns
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import find_sessions, opened, split_target
-from coherence.events import BLOCK
-from coherence.records import excerpt, one_line
+from coherence.core.events import BLOCK
+from coherence.core.readings import excerpt, one_line
 from coherence.store.jsonl import export_jsonl, read_trail, trail_path
 from coherence.store.rows import EventRow, SessionRow
 from coherence.store.store import Store

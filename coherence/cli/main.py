@@ -155,7 +155,7 @@ def evaluate(paths: tuple[Path, ...], **options: Any) -> None:
     over, unless that is an input or a store. Exit status: 0 ok, 2 bad usage, an input that could not be read, no
     labels, or figures that must not be compared.
     """
-    from coherence.cli.evaluating import evaluate_files
+    from coherence.cli.evaluate import evaluate_files
 
     raise SystemExit(evaluate_files(paths, **options))
 
@@ -176,7 +176,7 @@ def demo(**options: Any) -> None:
     """
     from coherence.cli.score import score_files
 
-    with as_file(files("coherence.demo_data")) as folder:
+    with as_file(files("coherence.cli.demo_data")) as folder:
         paths = tuple(sorted(Path(folder).glob("*.jsonl.gz")))
         raise SystemExit(score_files(paths, form="runs", fail_below=None, **options))
 
@@ -197,7 +197,7 @@ def blame_run(path: Path, **options: Any) -> None:
 
     A run whose steps do not stand out is "undecided". Exit status: 0 ok, 2 bad usage or a file that could not be read.
     """
-    from coherence.cli.blaming import blame_file
+    from coherence.cli.blame import blame_file
 
     raise SystemExit(blame_file(path, **options))
 
@@ -220,7 +220,7 @@ def eval_cases(path: Path | None, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def metrics(as_json: bool) -> None:
     """List the registered metrics: name, direction, origin."""
-    from coherence.cli.listing import list_metrics
+    from coherence.cli.metric_list import list_metrics
 
     list_metrics(as_json=as_json)
 
@@ -274,7 +274,7 @@ def replay(target: str | None, **options: Any) -> None:
     FILE is a store; AGENT means its newest session. Exit status: 0 ok, 1 a replay differs from the recording, 2 bad
     usage.
     """
-    from coherence.cli.replaying import replay_sessions
+    from coherence.cli.replay import replay_sessions
 
     raise SystemExit(replay_sessions(target, **options))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from coherence.store.opening import MAGIC
+from coherence.store.open import MAGIC
 
 _BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite puts after a store's name for the files that belong to it."""

@@ -16,22 +16,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coherence.cli.embedders import make_embedder
 from coherence.cli.outputs import check_outputs
-from coherence.cli.passing import tell_warnings
+from coherence.cli.reader_warnings import tell_warnings
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
-from coherence.config import MonitorConfig, disabled
-from coherence.errors import CoherenceError, TranscriptError
-from coherence.evaluation.measuring import INDEX, fitted_on, risks
+from coherence.core.config import MonitorConfig, disabled
+from coherence.core.errors import CoherenceError, TranscriptError
+from coherence.core.readings import one_line
+from coherence.core.registry import create_metric
+from coherence.evaluation.measure import INDEX, fitted_on, risks
 from coherence.evaluation.scores import scores_lines
 from coherence.evaluation.systems import of_steps
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
-from coherence.records import one_line
-from coherence.registry import create_metric
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html
-from coherence.report.scoring import ScoredRun, score_transcript
-from coherence.sensor.embedding import EmbeddingCache
+from coherence.report.score import ScoredRun, score_transcript
+from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.store import Store
 
 

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from coherence.records import Band, one_line
-from coherence.report.scoring import ScoredRun
+from coherence.core.readings import Band, one_line
+from coherence.report.score import ScoredRun
 
 CELLS: dict[Band | None, tuple[str, str]] = {
     Band.GREEN: ("█", "green"),

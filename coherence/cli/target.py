@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-from coherence.config import MonitorConfig
-from coherence.errors import CoherenceError
-from coherence.records import one_line
-from coherence.store.opening import HEADER_BYTES, MAGIC, kind_in_words
+from coherence.core.config import MonitorConfig
+from coherence.core.errors import CoherenceError
+from coherence.core.readings import one_line
+from coherence.store.open import HEADER_BYTES, MAGIC, kind_in_words
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 

@@ -6,7 +6,7 @@ from math import fsum
 
 import msgspec
 
-from coherence.events import LOW_LOGPROB, MAX_SPANS, Logprobs, Span
+from coherence.core.events import LOW_LOGPROB, MAX_SPANS, Logprobs, Span
 
 WINDOW = 128
 """Newest known tokens that a confidence is taken of."""

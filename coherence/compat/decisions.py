@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from coherence.findings import Finding
+from coherence.core.decisions import Finding
 
 Kind: TypeAlias = Literal["continue", "circuit_break", "scope_drift_warn", "procedural_warning", "low_confidence_spans"]
 """Go on; stop; the answer is off the task; users have corrected this before; the model was unsure of some words."""

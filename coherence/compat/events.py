@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.plain import check_count, check_flag, check_number, check_text, shown, to_json
+from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
 
 MOST_TOKENS = 10**12
 """Tokens of one model call at most, as everywhere in this package."""

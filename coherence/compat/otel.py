@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from coherence.compat.events import MOST_TOKENS, LLMEvent
-from coherence.plain import check_text, to_json
+from coherence.core.validation import check_text, to_json
 
 OLD_MESSAGES = {
     "gen_ai.user.message": "user",

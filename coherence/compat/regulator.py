@@ -12,23 +12,34 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 import coherence.compat.events as told
-from coherence.column import Column
 from coherence.compat.confidence import text_confidence
 from coherence.compat.decisions import Decision
-from coherence.compat.judging import CONFIG, TurnLoop, judge, pattern_for
+from coherence.compat.judge import CONFIG, TurnLoop, judge, pattern_for
 from coherence.compat.saved import Saved, Turn, from_text, merged, new_saved, to_text
-from coherence.config import disabled
-from coherence.decide.corrections import MAX_CHARS
-from coherence.decide.quoting import inject
-from coherence.decide.rules.quality import CostCapReached
-from coherence.decide.wording import is_implicit
-from coherence.events import Correction, Event, Feedback, Goal, Message, Outcome, Ticked, ToolCall, ToolResult, Usage
-from coherence.plain import MAX_NAME, check_count, check_number, check_text, clean, shown
-from coherence.preparing import prepare
-from coherence.protocols import Embedder, Rule
+from coherence.core.config import disabled
+from coherence.core.events import (
+    Correction,
+    Event,
+    Feedback,
+    Goal,
+    Message,
+    Outcome,
+    Ticked,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from coherence.core.protocols import Embedder, Rule
+from coherence.core.validation import MAX_NAME, check_count, check_number, check_text, clean, shown
+from coherence.monitor.pipeline import Column
+from coherence.monitor.sanitize import prepare
+from coherence.policy.correction_prompt import inject
+from coherence.policy.correction_words import is_implicit
+from coherence.policy.corrections import MAX_CHARS
+from coherence.policy.rules.quality import CostCapReached
 from coherence.providers.minilm import default_embedder
-from coherence.sensor.embedding import EmbeddingCache
-from coherence.state import MAX_TOOLS
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.state.reducer import MAX_TOOLS
 
 LOG = logging.getLogger("coherence")
 

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-import coherence.snapshots as snapshots
-from coherence.appraise.appraiser import Mood
+import coherence.monitor.snapshots as snapshots
+from coherence.baseline.appraiser import Mood
 from coherence.compat.confidence import Tokens
-from coherence.decide.corrections import MAX_TOPICS
-from coherence.decide.notes import MAX_NOTES
-from coherence.decide.standing import Standing
-from coherence.facts import Facts
-from coherence.plain import MAX_NAME, check_text, clean
-from coherence.records import frozen_hook
-from coherence.snapshots import Snapshot
+from coherence.core.readings import frozen_hook
+from coherence.core.validation import MAX_NAME, check_text, clean
+from coherence.monitor.snapshots import Snapshot
+from coherence.policy.correction_notes import MAX_NOTES
+from coherence.policy.corrections import MAX_TOPICS
+from coherence.policy.regulator_state import Standing
+from coherence.state.data import Facts
 
 VERSION = 1
 DEFAULT_CAP = 10_000
@@ -150,7 +150,7 @@ def _from_classic(classic: _Classic) -> Saved:
 
 
 def merged(one: Saved, other: Saved) -> Saved:
-    """Return one state of two that lived apart, see :func:`coherence.snapshots.merge`.
+    """Return one state of two that lived apart, see :func:`coherence.monitor.snapshots.merge`.
 
     Raises
     ------

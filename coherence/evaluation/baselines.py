@@ -14,10 +14,10 @@ from zlib import crc32
 
 import numpy as np
 
-from coherence.evaluation.resampling import folds_of
+from coherence.detect.tokens import overlap, tokens
+from coherence.evaluation.bootstrap import folds_of
 from coherence.evaluation.runs import LabelledRun
 from coherence.evaluation.systems import System, of_steps
-from coherence.provenance.tokens import overlap, tokens
 from coherence.providers.transcript import Step
 
 _PHRASES = re.compile(

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from coherence.evaluation.comparing import Evaluation, Row, Section
-from coherence.evaluation.judging import Measure
-from coherence.evaluation.resampling import Figure
-from coherence.evaluation.wording import QUESTION, asked, counted, in_sample_note, notes, spread, valued
+from coherence.evaluation.bootstrap import Figure
+from coherence.evaluation.comparison import Evaluation, Row, Section
+from coherence.evaluation.judge import Measure
+from coherence.evaluation.words import QUESTION, asked, counted, in_sample_note, notes, spread, valued
 from coherence.report.document import asset, begin_page
 from coherence.report.files import write_atomically
 from coherence.report.text import escape, isolated

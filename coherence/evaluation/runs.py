@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.providers.readers.runs import read_runs
 from coherence.providers.readers.source import Document, Source, read_source
 from coherence.providers.transcript import Transcript

@@ -8,11 +8,11 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from coherence.core.readings import excerpt, number_of
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.runs import LabelledRun
 from coherence.evaluation.systems import NAMED, NOTHING, FittedOn, Scores, System, highest, in_sample
 from coherence.providers.readers.source import Document, read_source
-from coherence.records import excerpt, number_of
 
 EXPECTED = "{id, score, step_scores}, one run a line, higher = worse"
 

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from coherence.guard.bound import Bound
     from coherence.guard.bounds import Bounds
     from coherence.guard.collaborators import ConfigAdapter, Notice, Notifier, Strategy
-    from coherence.guard.exporting import export_trail
+    from coherence.guard.context import current_patch
+    from coherence.guard.export import export_trail
     from coherence.guard.frequency import AdaptiveThresholds, Override
     from coherence.guard.guard import Guard
-    from coherence.guard.notifying import LogNotifier, WebhookNotifier
+    from coherence.guard.notifiers import LogNotifier, WebhookNotifier
     from coherence.guard.plain_files import PlainTraces
     from coherence.guard.runner import Out
-    from coherence.guard.serving import current_patch
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
 
@@ -26,7 +26,7 @@ _HOME = {
     "Bounds": "coherence.guard.bounds",
     "ConfigAdapter": "coherence.guard.collaborators",
     "Guard": "coherence.guard.guard",
-    "LogNotifier": "coherence.guard.notifying",
+    "LogNotifier": "coherence.guard.notifiers",
     "Notice": "coherence.guard.collaborators",
     "Notifier": "coherence.guard.collaborators",
     "Out": "coherence.guard.runner",
@@ -36,9 +36,9 @@ _HOME = {
     "Status": "coherence.guard.status",
     "Strategy": "coherence.guard.collaborators",
     "Trace": "coherence.guard.traces",
-    "WebhookNotifier": "coherence.guard.notifying",
-    "current_patch": "coherence.guard.serving",
-    "export_trail": "coherence.guard.exporting",
+    "WebhookNotifier": "coherence.guard.notifiers",
+    "current_patch": "coherence.guard.context",
+    "export_trail": "coherence.guard.export",
 }
 
 __all__ = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from coherence.guard.baseline import CallOutcome, Recent
-from coherence.guard.happenings import Call, Decision, Declined, Dropped, NotApplied, Proposed, Restored
-from coherence.guard.patching import Patching
-from coherence.guard.rolling import Rolling
-from coherence.guard.steady import SteadyClock
+from coherence.guard.monotonic import SteadyClock
+from coherence.guard.patch_events import Call, Decision, Declined, Dropped, NotApplied, Proposed, Restored
+from coherence.guard.patches import Patching
+from coherence.guard.rolling_files import Rolling
 from coherence.guard.trigger import Trigger
 
 LEAST_LATENCY_S = 0.001

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from coherence.plain import check_count
+from coherence.core.validation import check_count
 
 WINDOW = 500
 """Calls that are kept. A loss of 15 points from 0.9 is found after 37 patched calls (one in ten: 113 or more); with a

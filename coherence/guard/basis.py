@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coherence.guard.account import Account
-from coherence.guard.happenings import Accepted, Approved, Asked, Call, Confirmed, Decision, Restored
-from coherence.guard.rolling import NEWEST
-from coherence.guard.stages import Phase
+from coherence.guard.patch_events import Accepted, Approved, Asked, Call, Confirmed, Decision, Restored
+from coherence.guard.patch_state import Phase
+from coherence.guard.rolling_files import NEWEST
 
 
 class Basis:

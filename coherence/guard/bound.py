@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from coherence.plain import check_flag, check_number, clean, shown
+from coherence.core.validation import check_flag, check_number, clean, shown
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A leaf of a patch."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.validation import check_flag, check_text, shown
 from coherence.guard.bound import MOST_VALUE, Bound, RuleName, plain_scalar, short_repr, short_text
-from coherence.plain import check_flag, check_text, shown
 
 AUTO_APPLY = ("auto_apply", "auto_apply_enabled")
 """Top-level keys by which a patch or a configuration says whether patches may be applied without a person."""

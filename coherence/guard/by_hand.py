@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from coherence.given import check_name
 from coherence.guard.account import Account
-from coherence.guard.acting import Actor
-from coherence.guard.happenings import Decision, TrialWanted
-from coherence.guard.proposing import refuses
+from coherence.guard.error_counts import Troubles
+from coherence.guard.executor import Actor
+from coherence.guard.notices import notice_of
+from coherence.guard.patch_events import Decision, TrialWanted
+from coherence.guard.proposals import refuses
 from coherence.guard.requests import (
     checked_patch,
     checked_why,
@@ -20,9 +21,8 @@ from coherence.guard.requests import (
     wanted_trial,
 )
 from coherence.guard.runner import Runner
-from coherence.guard.telling import notice_of
-from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
+from coherence.monitor.arguments import check_name
 
 R = TypeVar("R", bound=Decision)
 

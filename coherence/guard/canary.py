@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from coherence.plain import check_count, check_number, check_text
+from coherence.core.validation import check_count, check_number, check_text
 
 _WHOLE = 2**64
 

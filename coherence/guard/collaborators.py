@@ -21,7 +21,7 @@ class ConfigAdapter(Protocol):
     What it says is checked: after each change the configuration is read again, and must show at once what was done.
 
     An adapter with ``serves_both = True`` is asked to apply a patch only once it is confirmed: until then calls that
-    the patch serves find it by :func:`~coherence.guard.serving.current_patch`.
+    the patch serves find it by :func:`~coherence.guard.context.current_patch`.
     """
 
     def get_config(self, *, agent_id: str) -> Mapping[str, Any]:

@@ -9,30 +9,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn, ParamSpec, Self, TypeVar, get_args
 
-from coherence.config import disabled
-from coherence.given import check_name
-from coherence.guard.acting import Actor
+from coherence.core.config import disabled
+from coherence.core.validation import check_count, check_flag, check_number, shown
 from coherence.guard.bounds import Bounds
 from coherence.guard.by_hand import ByHand
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
-from coherence.guard.ending import end, end_quietly
-from coherence.guard.exporting import export_trail
+from coherence.guard.error_counts import Troubles
+from coherence.guard.executor import Actor
+from coherence.guard.export import export_trail
 from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
-from coherence.guard.happenings import Policy
 from coherence.guard.ledger import read_history
-from coherence.guard.measuring import Measuring, Started
-from coherence.guard.mirroring import Mirror, as_plain_files
+from coherence.guard.measure import Measuring, Started
+from coherence.guard.mirror import Mirror, as_plain_files
+from coherence.guard.patch_events import Policy
 from coherence.guard.plain_files import PlainTraces
-from coherence.guard.proposing import Plan
+from coherence.guard.proposals import Plan
 from coherence.guard.runner import Durability, Out, Runner
+from coherence.guard.shutdown import end, end_quietly
 from coherence.guard.status import Status, status_of
 from coherence.guard.synchronous import refuse_async
 from coherence.guard.temporary import open_store
 from coherence.guard.traces import Past, Trace, newest_calls, prune_calls
-from coherence.guard.troubles import Troubles
-from coherence.guard.wrapping import wrapped
-from coherence.monitor import Monitor
-from coherence.plain import check_count, check_flag, check_number, shown
+from coherence.guard.wrap import wrapped
+from coherence.monitor.arguments import check_name
+from coherence.monitor.monitor import Monitor
 from coherence.store.store import Store
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from coherence.guard.happenings import (
+from coherence.guard.patch_events import (
     Accepted,
     ApprovalWanted,
     Approved,

@@ -21,9 +21,9 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from coherence.guard.tagged import tagged
-from coherence.plain import check_count
-from coherence.redact import redact_value
+from coherence.core.redact import redact_value
+from coherence.core.validation import check_count
+from coherence.guard.safe_json import tagged
 
 PATIENCE_S = 30.0
 """How long a process waits for its turn."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from coherence.given import check_name
+from coherence.core.validation import check_text, clean, shown
 from coherence.guard.account import Account
-from coherence.guard.adapting import kept_config
+from coherence.guard.adapter import kept_config
 from coherence.guard.bounds import AUTO_APPLY
-from coherence.guard.happenings import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
-from coherence.guard.patching import Patching
-from coherence.guard.proposing import MOST_PATCH
+from coherence.guard.patch_events import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
+from coherence.guard.patches import Patching
+from coherence.guard.proposals import MOST_PATCH
 from coherence.guard.traces import Entry, read_account, write_decision
-from coherence.plain import check_text, clean, shown
+from coherence.monitor.arguments import check_name
 from coherence.store.store import Store
 
 MOST_WHY = 1_000

@@ -17,17 +17,17 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from coherence.given import check_name
-from coherence.guard.acting import Actor, Taken
-from coherence.guard.aside import aside
-from coherence.guard.flushing import Flusher
-from coherence.guard.measuring import Finished, Measuring, Started
-from coherence.guard.serving import serving
+from coherence.core.validation import check_text, shown
+from coherence.guard.context import serving
+from coherence.guard.error_counts import Troubles
+from coherence.guard.executor import Actor, Taken
+from coherence.guard.flush import Flusher
+from coherence.guard.measure import Finished, Measuring, Started
+from coherence.guard.offload import aside
 from coherence.guard.traces import Entry
-from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.guard.views import Views
-from coherence.plain import check_text, shown
+from coherence.monitor.arguments import check_name
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from coherence.given import as_store
+from coherence.monitor.arguments import as_store
 from coherence.store.store import Store
 
 

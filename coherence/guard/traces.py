@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coherence.core.redact import redact, redact_value
 from coherence.guard.account import Account
-from coherence.guard.happenings import Call, Decision, kind_of
-from coherence.redact import redact, redact_value
+from coherence.guard.patch_events import Call, Decision, kind_of
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
 
 from coherence.guard.account import Account
-from coherence.guard.happenings import Decision
+from coherence.guard.patch_events import Decision
 from coherence.guard.traces import (
     SNAPSHOT_EVERY,
     Entry,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from coherence.guard.troubles import Troubles
+from coherence.guard.error_counts import Troubles
 from coherence.guard.view import View
 from coherence.store.errors import StoreError
 from coherence.store.store import Store

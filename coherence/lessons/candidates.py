@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coherence.lessons.naming import LITTLE, Names, Shared, shared_names
+from coherence.core.vectors import Half, cosine
+from coherence.lessons.identifiers import LITTLE, Names, Shared, shared_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
-from coherence.lessons.searching import Searching
-from coherence.lessons.shelf import Listed, Shelf
+from coherence.lessons.row_cache import Listed, Shelf
+from coherence.lessons.search import Searching
 from coherence.lessons.slots import digest, keys_of, number
 from coherence.lessons.table import State, parts
 from coherence.store.store import Store
-from coherence.vectors import Half, cosine
 
 SAME = 48
 """Lessons of equal signature and equal names that are looked at, the best first."""

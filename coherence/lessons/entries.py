@@ -16,12 +16,12 @@ from typing import IO
 
 import msgspec
 
+from coherence.core.redact import redact_value
+from coherence.core.validation import check_count, check_number, shown
 from coherence.lessons import normal
 from coherence.lessons.intake import make_new
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.table import New
-from coherence.plain import check_count, check_number, shown
-from coherence.redact import redact_value
 
 MAX_BYTES = 64_000_000
 """Size of one line, and of a file that is one JSON array: these are held in memory."""

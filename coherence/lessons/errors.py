@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coherence.errors import CoherenceError
+from coherence.core.errors import CoherenceError
 
 
 class LessonError(CoherenceError):

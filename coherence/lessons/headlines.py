@@ -5,8 +5,18 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from coherence.lessons.cleaning import Line, strip_prefixes
-from coherence.lessons.telling import EXCEPTION, FRAME, NAMED, NOTHING, SOURCE, STACK_FRAME, WRAPPING, rated, weighed
+from coherence.lessons.clean import Line, strip_prefixes
+from coherence.lessons.line_scoring import (
+    EXCEPTION,
+    FRAME,
+    NAMED,
+    NOTHING,
+    SOURCE,
+    STACK_FRAME,
+    WRAPPING,
+    rated,
+    weighed,
+)
 
 REPORTED = 3
 """Lines before one that only reports a failure, among which is what failed."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from coherence.lessons.cleaning import HEAD, MOST_OF_LESSON, TAIL
-from coherence.lessons.naming import anchor_of, kept_names
+from coherence.core.protocols import Embedder
+from coherence.core.redact import redact
+from coherence.core.validation import check_count, check_number, check_text, clean, shown
+from coherence.lessons.clean import HEAD, MOST_OF_LESSON, TAIL
+from coherence.lessons.identifiers import anchor_of, kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
 from coherence.lessons.table import New
-from coherence.plain import check_count, check_number, check_text, clean, shown
-from coherence.protocols import Embedder
 from coherence.providers.minilm import default_embedder
-from coherence.redact import redact
-from coherence.sensor.embedding import EmbeddingCache
+from coherence.sensor.embedding_cache import EmbeddingCache
 
 MAX_FIX = 2_000
 MAX_NAME = 200

@@ -7,16 +7,16 @@ from hashlib import blake2b
 
 import msgspec
 
-from coherence.lessons.cleaning import clean_lines
+from coherence.core.validation import check_text, clean
+from coherence.lessons.clean import clean_lines
+from coherence.lessons.error_wording import reword
 from coherence.lessons.error_words import CODE_PARTS, word_set
 from coherence.lessons.headlines import find_headline
-from coherence.lessons.human import is_prose
-from coherence.lessons.masking import MOST_SLOTS, Masked, mask
+from coherence.lessons.is_prose import is_prose
+from coherence.lessons.line_scoring import telling_lines
+from coherence.lessons.masks import MOST_SLOTS, Masked, mask
 from coherence.lessons.stack import own_frames
 from coherence.lessons.stems import stems_of
-from coherence.lessons.telling import telling_lines
-from coherence.lessons.wording import reword
-from coherence.plain import check_text, clean
 
 FORM = 1
 """Number of the normal form, kept with every lesson: to be raised whenever equal errors get another one."""

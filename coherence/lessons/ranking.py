@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.lessons.naming import LITTLE, still_lacking
+from coherence.lessons.identifiers import LITTLE, still_lacking
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.rarity import alike, wording_of
 from coherence.lessons.records import Hit, Known, Lesson, Match

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.validation import clean
+from coherence.detect.fingerprints import COMMANDS, DISPLAY, SHELLS, THINKS, trace_call
 from coherence.lessons.commands import read_line, wrote
 from coherence.lessons.programs import TOOL_CHANGES, TOOL_LOOKS
-from coherence.plain import clean
-from coherence.traces import COMMANDS, DISPLAY, SHELLS, THINKS, trace_call
 
 PLANS = THINKS | {"todo", "todos"}
 """Words in the names of tools that change nothing but what the agent means to do."""

@@ -11,22 +11,22 @@ from threading import RLock
 from types import TracebackType
 from typing import Literal, Self
 
+from coherence.core.protocols import Embedder
+from coherence.core.validation import check_count, check_flag, check_number, check_text, clean, shown
 from coherence.lessons import table
 from coherence.lessons.candidates import all_hits, equal_hits
 from coherence.lessons.errors import LessonError
+from coherence.lessons.identifiers import asked_names
 from coherence.lessons.index.base import VectorIndex
 from coherence.lessons.intake import make_new, own_cache, safe_ends
-from coherence.lessons.naming import asked_names
 from coherence.lessons.normal import normalise
 from coherence.lessons.ranking import rank
 from coherence.lessons.records import Lesson, LessonStats, Origin
-from coherence.lessons.renewing import any_outdated, renew
-from coherence.lessons.searching import LOG, Searching
-from coherence.lessons.shelf import Shelf
+from coherence.lessons.reindex import any_outdated, renew
+from coherence.lessons.row_cache import Shelf
+from coherence.lessons.search import LOG, Searching
 from coherence.lessons.table import New
-from coherence.plain import check_count, check_flag, check_number, check_text, clean, shown
-from coherence.protocols import Embedder
-from coherence.sensor.embedding import EmbeddingCache
+from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import msgspec
 
 from coherence.lessons import normal
-from coherence.lessons.naming import indexed_names
+from coherence.lessons.identifiers import indexed_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Known, Lesson, Origin
 from coherence.lessons.slots import digest, keys_of, number
@@ -55,7 +55,7 @@ class New(msgspec.Struct, frozen=True):
     tool: str
     shape: ErrorShape
     names: bytes
-    """As :func:`~coherence.lessons.naming.kept_names` gives them."""
+    """As :func:`~coherence.lessons.identifiers.kept_names` gives them."""
     ts: float
     origin: Origin | None = None
     count: int = 1

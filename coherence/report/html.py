@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from coherence.records import Band, number_of
+from coherence.core.readings import Band, number_of
 from coherence.report.document import asset, begin_page
 from coherence.report.files import write_atomically
-from coherence.report.scoring import ScoredRun
+from coherence.report.score import ScoredRun
 from coherence.report.sections import anchor, badge, section, why
 from coherence.report.svg import strip
 from coherence.report.text import isolated, number

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coherence.appraise.vitals import VITALS
+from coherence.baseline.vitals import VITALS
+from coherence.core.readings import Band, Reading, excerpt
 from coherence.providers.transcript import Step
-from coherence.records import Band, Reading, excerpt
 from coherence.report import svg
-from coherence.report.scoring import ScoredRun
+from coherence.report.score import ScoredRun
 from coherence.report.text import clip, escape, isolated, number, undirected
 
 WORST = 3

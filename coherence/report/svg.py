@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
-from coherence.records import Band, Reading
+from coherence.core.readings import Band, Reading
 from coherence.report.text import number
 
 MAX_CELLS = 240

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coherence.records import Failure, one_line
+from coherence.core.readings import Failure, one_line
 
 MAX_REST = 64
 """Most ticks a plug-in that keeps overrunning is left out for."""
@@ -62,7 +62,7 @@ class Call:
     Parameters
     ----------
     source : str
-        Name for :class:`~coherence.records.Failure`.
+        Name for :class:`~coherence.core.readings.Failure`.
     function : callable
         Called without arguments on a worker thread; an awaitable it returns is awaited on the caller's loop.
     breaker : Breaker

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.records import Band
+from coherence.core.readings import Band
 
 Missing: TypeAlias = Literal["unknown", "zero"]
 """What an unknown value does: ``unknown`` leaves the index and lowers coverage, ``zero`` counts as 0 (classic)."""

@@ -7,7 +7,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, get_args
 
-from coherence.errors import UnknownSourceError
+from coherence.core.errors import UnknownSourceError
+from coherence.core.protocols import MetricFn, ScalarMetricFn, StateProvider
+from coherence.core.readings import (
+    KINDS,
+    Evidence,
+    Failure,
+    FrozenDict,
+    Kind,
+    MetricInput,
+    Reading,
+    Tick,
+    excerpt,
+    freeze,
+)
+from coherence.core.vectors import Half
 from coherence.metrics import (
     ContextExhaustion,
     ContradictionPressure,
@@ -28,22 +42,19 @@ from coherence.metrics import (
     UnsupportedAssumption,
     UnusedOutput,
 )
-from coherence.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.static import StaticState
 from coherence.providers.transcript import TranscriptState
-from coherence.records import KINDS, Evidence, Failure, FrozenDict, Kind, MetricInput, Reading, Tick, excerpt, freeze
 from coherence.sensor.calls import Breaker, Call
-from coherence.sensor.embedding import REPORT_AT_MOST, EmbeddingCache
-from coherence.sensor.explaining import Given, Result, compute_from, explain_from, tried, unexplained
+from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
+from coherence.sensor.explanations import Given, Result, compute_from, explain_from, tried, unexplained
 from coherence.sensor.index import Missing, Thresholds, band_of, score
-from coherence.sensor.recorded import RecordedEmbedder, RecordedMetric, RecordedScalar
-from coherence.sensor.stages import Group, Stages
+from coherence.sensor.playback import RecordedEmbedder, RecordedMetric, RecordedScalar
+from coherence.sensor.plugin_calls import Group, Stages
 from coherence.sensor.values import as_texts, as_value
 from coherence.sensor.windows import Windows
-from coherence.state import AgentState
-from coherence.vectors import Half
+from coherence.state.reducer import AgentState
 
 GETTERS: Mapping[Kind, str] = {
     "goals": "get_goals",

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable
 from itertools import islice
 
-from coherence.records import KINDS, Evidence, excerpt
+from coherence.core.readings import KINDS, Evidence, excerpt
 
 MAX_TEXTS = 2_000_000
 """Texts that one source may have."""

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from coherence.errors import UnknownSourceError
-from coherence.records import KINDS, Kind
-from coherence.vectors import Half, Matrix, cosine_table, dots, to_unit
+from coherence.core.errors import UnknownSourceError
+from coherence.core.readings import KINDS, Kind
+from coherence.core.vectors import Half, Matrix, cosine_table, dots, to_unit
 
 Index: TypeAlias = slice | npt.NDArray[np.intp]
 Carry: TypeAlias = tuple[Index, Index, npt.NDArray[np.intp]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from coherence.errors import CoherenceError
+from coherence.core.errors import CoherenceError
 
 
 class StoreError(CoherenceError):

@@ -14,10 +14,10 @@ from typing import IO, NamedTuple
 
 from coherence.store.chain import Fault
 from coherence.store.errors import StoreError
+from coherence.store.hash_chain import Walk
 from coherence.store.lines import decode_line, encode_line
-from coherence.store.opening import alone
+from coherence.store.open import alone
 from coherence.store.store import Store
-from coherence.store.walk import Walk
 
 _ROTATED = re.compile(r"-(\d+)\.jsonl\.gz$")
 _TAIL_BYTES = 2**16

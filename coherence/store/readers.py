@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from coherence.store.connections import connect, explain, patiently
 from coherence.store.errors import StoreError
-from coherence.store.forking import refuse_unusable
+from coherence.store.fork import refuse_unusable
 
 T = TypeVar("T")
 

@@ -13,17 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from coherence.store import forking
+from coherence.store import fork as forking
 from coherence.store.chain import Fault
 from coherence.store.connections import Synchronous, connect_writer, explained, patiently
 from coherence.store.errors import StoreError, StoreWarning
-from coherence.store.opening import open_store
+from coherence.store.open import open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
 from coherence.store.readers import Readers
 from coherence.store.retention import prune
 from coherence.store.rows import AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
 from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq
-from coherence.store.verifying import verify
+from coherence.store.verify import verify
 
 __all__ = [
     "AuditRow",
@@ -303,7 +303,7 @@ class Store:
             writer.close()
 
     def before_fork(self) -> None:
-        """Close the connections for the moment of a fork; see :mod:`coherence.store.forking`."""
+        """Close the connections for the moment of a fork; see :mod:`coherence.store.fork`."""
         if self._owner == threading.get_ident() or not self._lock.acquire(timeout=forking.WAIT_S):
             return
         self._forker = threading.get_ident()

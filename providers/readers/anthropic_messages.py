@@ -7,11 +7,11 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from coherence.core.readings import Counters
 from coherence.providers.readers.chat import Part, read_chats, text_of
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth
 from coherence.providers.transcript import Step, ToolCall, Transcript
-from coherence.records import Counters
 
 EXPECTED = "Anthropic messages {role, content: text or blocks}: a list, an object with messages, or one a line"
 

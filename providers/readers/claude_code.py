@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.providers.readers.anthropic_messages import Message, message_steps
 from coherence.providers.readers.chat import text_of
 from coherence.providers.readers.source import Source

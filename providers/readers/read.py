@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
+from coherence.core.readings import excerpt
 from coherence.providers.readers import anthropic_messages, claude_code, openai_chat, runs
 from coherence.providers.readers.detect import detect_format
 from coherence.providers.readers.source import Source, read_source, stem
 from coherence.providers.transcript import Transcript
-from coherence.records import excerpt
 
 _READERS: Mapping[str, Callable[[Source], Iterator[Transcript]]] = {
     "openai": openai_chat.read_openai,

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.readings import excerpt
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth
 from coherence.providers.transcript import Role, Step, ToolCall, Transcript
-from coherence.records import excerpt
 
 EXPECTED = "runs {id, goal, steps: [{role: user, assistant or tool, content, tool_calls?, tool_result?}]}, one a line"
 

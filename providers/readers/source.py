@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.providers.readers.values import loads
 from coherence.providers.transcript import Step, Transcript
 
@@ -77,7 +77,7 @@ def stem(path: str) -> str:
 
 
 def read_source(path: str | Path) -> Source:
-    """Read a file of JSON or of JSON lines; raise :class:`~coherence.errors.TranscriptError` if it is neither."""
+    """Read a file of JSON or of JSON lines; raise :class:`~coherence.core.errors.TranscriptError` if it is neither."""
     text = _decode(path, _read_bytes(path))
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:

@@ -18,13 +18,13 @@ from typing import Any, TypeAlias
 import msgspec
 from showing import row, say
 
-from coherence.config import MonitorConfig
-from coherence.decide.alarms import limits_of
-from coherence.decide.hijacking import RULE, asked_call
-from coherence.events import Event, Goal, Message, ToolCall, ToolResult
-from coherence.facts import Facts
-from coherence.provenance.watch import read_arguments
-from coherence.watching import Watcher, watch_hijack
+from coherence.core.config import MonitorConfig
+from coherence.core.events import Event, Goal, Message, ToolCall, ToolResult
+from coherence.detect.hijack_state import read_arguments
+from coherence.policy.alarm_limits import limits_of
+from coherence.policy.hijack_findings import RULE, asked_call
+from coherence.state.data import Facts
+from coherence.state.detectors import Watcher, watch_hijack
 
 RUNS = Path(__file__).parent.parent / "data" / "runs"
 SOURCES = ("agentdojo", "whowhen", "tau_airline", "swebench_mini")

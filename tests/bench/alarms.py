@@ -18,13 +18,13 @@ from pathlib import Path
 
 from showing import say
 
+from coherence.core.registry import available
 from coherence.evaluation.baselines import baselines
-from coherence.evaluation.comparing import Row, evaluate, judged_runs
-from coherence.evaluation.measuring import measure
-from coherence.evaluation.resampling import Figure
+from coherence.evaluation.bootstrap import Figure
+from coherence.evaluation.comparison import Row, evaluate, judged_runs
+from coherence.evaluation.measure import measure
 from coherence.evaluation.runs import LabelledRun, read_labelled
 from coherence.evaluation.systems import System, of_steps
-from coherence.registry import available
 
 RUNS = Path(__file__).parent.parent / "data" / "runs"
 BUDGET = 0.05
@@ -81,8 +81,8 @@ def hijack(name: str) -> None:
 def steps(name: str) -> None:
     runs = read_labelled([RUNS / "whowhen.jsonl.gz"])
     systems = measure([name], runs, cache=None)
-    if find_spec("coherence.blaming") is not None:
-        blame = import_module("coherence.blaming").blame
+    if find_spec("coherence.evaluation.blame") is not None:
+        blame = import_module("coherence.evaluation.blame").blame
         systems.append(of_steps("blame", {run.id: blamed(run, blame(run.transcript)) for run in runs}))
     for source, *targets in (("whowhen_algorithm", 0.42, 0.48), ("whowhen_handcrafted", 0.17, 0.25)):
         own = [run for run in runs if run.source == source]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from coherence.blaming import DECIDED, ORIGIN_WEIGHT, TEMPERATURE, _judged, _origins, _text, blame
-from coherence.provenance.assumption import CODE_WEIGHT, FALLBACK_WEIGHT, HALF_NEW, NEW_WEIGHT, TOTAL, AssumedStep
+from coherence.detect.assumption import CODE_WEIGHT, FALLBACK_WEIGHT, HALF_NEW, NEW_WEIGHT, TOTAL, AssumedStep
+from coherence.evaluation.blame import DECIDED, ORIGIN_WEIGHT, TEMPERATURE, _judged, _origins, _text, blame
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
 

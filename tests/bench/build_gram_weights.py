@@ -1,4 +1,4 @@
-"""Build coherence/gram_weights.bin: how common each bucket of character n-grams is in ordinary text.
+"""Build coherence/detect/gram_weights.bin: how common each bucket of character n-grams is in ordinary text.
 
 The vocabulary of the shipped tokenizer (Apache License 2.0) is sorted by frequency, so the rank of a word gives its
 share by Zipf's law; an n-gram has the share of all words it comes in.
@@ -10,8 +10,8 @@ import json
 
 import numpy as np
 
+from coherence.detect.ngrams import WEIGHTS, fold, hashed_grams
 from coherence.providers.minilm import MODELS, TOKENIZER
-from coherence.words import WEIGHTS, fold, hashed_grams
 
 FIRST_WORD = 1996
 """The id of "the"; before it come marks and single characters."""

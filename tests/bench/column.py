@@ -20,10 +20,10 @@ from peers.client import Peer
 from showing import row, say
 
 from coherence import EmbeddingCache, Monitor, Store
+from coherence.monitor.replay import Replay, Report
 from coherence.providers import HashingEmbedder, MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
-from coherence.replay import Replay, Report
-from coherence.report.scoring import score_transcript
+from coherence.report.score import score_transcript
 
 ROOT = Path(__file__).resolve().parents[2]
 SOMA = ROOT / ".venv-soma" / "bin" / "python"
@@ -183,8 +183,8 @@ def replayed(store: Store) -> tuple[Report, float]:
 RESUME = """
 import sys, time
 from coherence.providers import HashingEmbedder
-from coherence.monitor import Monitor
-import coherence.opening, coherence.store.store, numpy
+from coherence.monitor.monitor import Monitor
+import coherence.monitor.session, coherence.store.store, numpy
 started = time.perf_counter()
 m = Monitor(agent="a", store=sys.argv[1], embedder=HashingEmbedder(), config={"tick": "manual"})
 took = time.perf_counter() - started
@@ -196,7 +196,7 @@ print(took * 1e3, repr(m.pressure))
 FILL = """
 import os, signal, sys
 from coherence.providers import HashingEmbedder
-from coherence.monitor import Monitor
+from coherence.monitor.monitor import Monitor
 m = Monitor(agent="a", store=sys.argv[1], embedder=HashingEmbedder(), config={"tick": "manual"}, goal="fix it")
 for at in range(int(sys.argv[2]) // 2):
     m.tool_result(f"result {at} of the call", error=at % 7 == 0)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from showing import row, say
 
-from coherence.decide.corrections import Corrections
+from coherence.policy.corrections import Corrections
 from coherence.providers import MiniLMEmbedder
 
 DATA = Path(__file__).parents[1] / "data" / "paraphrases.json"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from showing import row, say
 
-from coherence.decide.rules.spending import CostSpiral
-from coherence.events import Usage
-from coherence.findings import Appraisal, Mode
-from coherence.state import AgentState
+from coherence.core.decisions import Appraisal, Mode
+from coherence.core.events import Usage
+from coherence.policy.rules.cost import CostSpiral
+from coherence.state.reducer import AgentState
 
 LIVES = 300
 CALLS = 120

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from coherence.provenance.account import Account, note_call, note_given, note_message, note_result
-from coherence.provenance.arithmetic import rounded
-from coherence.provenance.extractors import BUILT_IN, DEFAULT, extract
-from coherence.provenance.grounding import judge, without_thinking
-from coherence.provenance.normal_values import fold
-from coherence.provenance.sources import lookup
-from coherence.records import Claim
+from coherence.core.readings import Claim
+from coherence.detect.arithmetic import rounded
+from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
+from coherence.detect.grounding import judge, without_thinking
+from coherence.detect.grounding_state import Account, note_call, note_given, note_message, note_result
+from coherence.detect.normal_values import fold
+from coherence.detect.sources import lookup
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]

@@ -14,14 +14,15 @@ from unittest import mock
 
 from guard_cost import MEMORY
 
-from coherence.guard import Guard, Notice, current_patch, measuring
+from coherence.core.readings import Band
+from coherence.guard import Guard, Notice, current_patch
+from coherence.guard import measure as measuring
 from coherence.guard.baseline import CallOutcome
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Policy
+from coherence.guard.patch_events import Policy
 from coherence.guard.traces import Trace
-from coherence.records import Band
 
 BEFORE = 500
 """Calls before a patch."""

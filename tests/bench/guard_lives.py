@@ -22,7 +22,7 @@ from guard_life import OFTEN, SHARE, Canary, Life, Lived, each, guarded
 from guard_verdicts import BASELINES, World
 from showing import row, say
 
-from coherence.guard.happenings import Policy
+from coherence.guard.patch_events import Policy
 
 LIVES = 1000
 LONG = 10_000

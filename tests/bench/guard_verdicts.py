@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
 from coherence.guard.classic import Tally, rolled_back
-from coherence.guard.decay import DecayWatch
+from coherence.guard.degradation import DecayWatch
 from coherence.guard.verdict import Trial, Verdict
 
 TRIALS = 1000

@@ -29,8 +29,8 @@ from unittest.mock import patch
 import numpy as np
 from reworded import REWORDINGS, RUNS, runs
 
-from coherence.provenance import directives, hijack, sentences
-from coherence.provenance.tokens import overlap
+from coherence.detect import directives, hijack, sentences
+from coherence.detect.tokens import overlap
 
 Run = dict[str, Any]
 Scores = dict[str, list[float | None]]

@@ -14,12 +14,12 @@ from pathlib import Path
 from showing import say
 from written import written_runs
 
-from coherence.appraise.conformal import conformal_threshold
-from coherence.evaluation.comparing import evaluate
-from coherence.evaluation.measuring import measure
-from coherence.evaluation.resampling import Figure
+from coherence.baseline.conformal import conformal_threshold
+from coherence.detect.hijack import ALARM_1, ALARM_5
+from coherence.evaluation.bootstrap import Figure
+from coherence.evaluation.comparison import evaluate
+from coherence.evaluation.measure import measure
 from coherence.evaluation.runs import LabelledRun, read_labelled
-from coherence.provenance.hijack import ALARM_1, ALARM_5
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 NAME = "goal_hijack"

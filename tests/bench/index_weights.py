@@ -16,11 +16,11 @@ import numpy as np
 from ranks import RUNS, SILENT, Floats, Run, Scored, auroc, equal_length, folded, load, paired
 
 from coherence import EmbeddingCache
-from coherence.appraise.weighing import DETECTORS
-from coherence.errors import UnknownSourceError
+from coherence.baseline.index_weights import DETECTORS
+from coherence.core.errors import UnknownSourceError
 from coherence.providers import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
-from coherence.report.scoring import score_transcript
+from coherence.report.score import score_transcript
 from coherence.sensor.index import DEFAULT_INVERTED, DEFAULT_WEIGHTS, INDEX_WEIGHTS, Thresholds
 
 SOURCES = ("agentdojo", "tau_airline", "swebench_mini", "whowhen")

@@ -23,7 +23,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lesson_copies import copied
 from lesson_vectors import Given, Learning, as_shipped
-from lessons.errors import making
+from lessons.errors import builders as making
 from peers.client import Peer
 from showing import row, say
 

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lesson_fit import LIMITS, Row, conditional_logit, logistic_regression
-from lessons.errors import making
+from lessons.errors import builders as making
 from showing import row, say
 
 from coherence.lessons import (
@@ -30,8 +30,8 @@ from coherence.lessons import (
     ranking,
 )
 from coherence.lessons.candidates import all_hits, equal_hits
+from coherence.lessons.identifiers import asked_names
 from coherence.lessons.intake import make_new, safe_ends
-from coherence.lessons.naming import asked_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Hit
 

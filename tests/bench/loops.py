@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from coherence.decide.rules.loops import Loop, RepeatedToolCallLoop, find_loop, steps_of
-from coherence.events import Message, ToolCall, ToolResult
-from coherence.findings import KINDS, DecisionKind, worst_kind
-from coherence.state import AgentState
+from coherence.core.decisions import KINDS, DecisionKind, worst_kind
+from coherence.core.events import Message, ToolCall, ToolResult
+from coherence.policy.rules.loops import Loop, RepeatedToolCallLoop, find_loop, steps_of
+from coherence.state.reducer import AgentState
 
 RUNS = Path(__file__).parent.parent / "data" / "runs"
 SOURCES = ("agentdojo", "tau_airline", "swebench_mini")

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from ranks import SILENT, Floats, Run, Scored, auroc, equal_length, folded, folds, interval, load
 
+from coherence.detect.service_cues import ServiceCues
 from coherence.metrics import OutcomeRisk
 from coherence.metrics.outcome_risk import MIDDLE, SLOPE
-from coherence.provenance.failing_cues import ServiceCues
 
 CUES = ("asked", "unrefused", "searching")
 

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from coherence.events import Event, Goal, Message, Ticked, ToolCall, ToolResult
-from coherence.plain import to_json
-from coherence.state import AgentState
+from coherence.core.events import Event, Goal, Message, Ticked, ToolCall, ToolResult
+from coherence.core.validation import to_json
+from coherence.state.reducer import AgentState
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 SILENT = -1.0

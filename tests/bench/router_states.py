@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from coherence.evidence.rows import Verdict
 from coherence.guard.router.measures import measures_of
 from coherence.guard.router.strategy import StateRouter
+from coherence.monitor.codec import Verdict
 from coherence.providers.readers import read_transcripts
-from coherence.report.scoring import score_transcript
+from coherence.report.score import score_transcript
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 MOST = 40

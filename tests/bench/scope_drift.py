@@ -2,7 +2,7 @@
 
 Right: a task with its own answer. Swapped: with the answer of another task of the same source and half. Sources are
 ``tests/data/answers.jsonl.gz`` and the goals and last long messages of recorded runs. The weights in
-``coherence/decide/scope.py`` come from the development half, which is printed apart from the half held out. The airline
+``coherence/policy/scope.py`` come from the development half, which is printed apart from the half held out. The airline
 runs are left out: their goals say no more than "I need to change my reservation".
 """
 
@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coherence.decide.scope import ENOUGH_WITH_COSINE, ENOUGH_WORDS, THRESHOLD, features, scope_drift
+from coherence.detect.ngrams import bag
+from coherence.policy.scope import ENOUGH_WITH_COSINE, ENOUGH_WORDS, THRESHOLD, features, scope_drift
 from coherence.providers.minilm import default_embedder
-from coherence.words import bag
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 RUNS = ("agentdojo", "swebench_mini", "whowhen")

@@ -14,10 +14,10 @@ from pathlib import Path
 from peers.client import Peer
 from showing import row, say
 
-from coherence.fleet import Fleet
-from coherence.monitor import Monitor
+from coherence.fleet.fleet import Fleet
+from coherence.fleet.trust import Edge, TrustGraph, TrustState
+from coherence.monitor.monitor import Monitor
 from coherence.providers import HashingEmbedder
-from coherence.trust import Edge, TrustGraph, TrustState
 
 EDGES = 3
 TIMES = 300

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from coherence.appraise import kept
-from coherence.appraise.combiner import BOUND
+from coherence.baseline import calibration_store as kept
+from coherence.baseline.combiner import BOUND
 from coherence.cli.main import main
-from coherence.monitor import Monitor
+from coherence.monitor.monitor import Monitor
 from coherence.store.runs import RunRow, labelled_runs, read_learned, write_runs
 from coherence.store.store import Store
 

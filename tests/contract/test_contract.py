@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from coherence.checks import Check, checks_for
-from coherence.config import MonitorConfig
-from coherence.decide.rules import own_rules
+from coherence.core.config import MonitorConfig
+from coherence.core.readings import Counters, Evidence, MetricInput
+from coherence.core.registry import available, create_metric, create_rule, lookup
+from coherence.policy.rules import own_rules
 from coherence.providers import CallableState, HashingEmbedder, StaticState, Step, Transcript, TranscriptState
-from coherence.records import Counters, Evidence, MetricInput
-from coherence.registry import available, create_metric, create_rule, lookup
-from coherence.testing import TableEmbedder
+from coherence.testing import Check, TableEmbedder, checks_for
 
 COUNTERS = Counters(calls=4, errors=1, tokens_in=100, tokens_out=10, cost_usd=0.1)
 

@@ -9,7 +9,7 @@ from coherence.evaluation.baselines import baselines
 from coherence.evaluation.runs import LabelledRun
 from coherence.evaluation.systems import System
 from coherence.providers.transcript import Step, ToolCall
-from evaluation.making import run
+from evaluation.builders import run
 
 
 def named(runs: list[LabelledRun]) -> dict[str, System]:

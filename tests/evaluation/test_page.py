@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from coherence.evaluation.baselines import baselines
-from coherence.evaluation.comparing import Evaluation, evaluate
+from coherence.evaluation.bootstrap import Figure
+from coherence.evaluation.comparison import Evaluation, evaluate
 from coherence.evaluation.page import render_page, write_page
-from coherence.evaluation.resampling import Figure
 from coherence.evaluation.systems import of_steps
-from evaluation.making import run
+from evaluation.builders import run
 
 EVIL = '<script>alert("1")</script>\u202e\x00\ud800'
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.evaluation.runs import read_labelled
-from evaluation.making import run
+from evaluation.builders import run
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "runs"
 STEPS = [{"role": "user", "content": "Pay"}, {"role": "assistant", "content": "Paid"}]

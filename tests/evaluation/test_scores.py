@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.scores import read_scores, scores_lines
-from evaluation.making import run, system
+from evaluation.builders import run, system
 
 RUNS = [run("a", "ua"), run("b", "uaa")]
 A = {"id": "a", "score": 0.5, "step_scores": [None, 0.5]}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from coherence.evaluation.baselines import baselines
-from coherence.evaluation.comparing import evaluate
+from coherence.evaluation.comparison import evaluate
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.systems import check_comparable, in_sample
-from evaluation.making import run, system
+from evaluation.builders import run, system
 
 RUNS = [
     run("b", group="t1", split="dev", success=False),

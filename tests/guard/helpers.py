@@ -11,8 +11,8 @@ from typing import Any
 
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
-from coherence.guard.excess import WORSE
-from coherence.guard.happenings import Decision, kind_of
+from coherence.guard.patch_events import Decision, kind_of
+from coherence.guard.sequential_test import WORSE
 from coherence.guard.traces import Past, Trace
 
 BOUNDS = Bounds({"level": Bound(least=0, most=9)})

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard, Notice, current_patch, measuring
+from coherence.guard import Guard, Notice, current_patch
+from coherence.guard import measure as measuring
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Dropped, Ending
+from coherence.guard.patch_events import Dropped, Ending
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
 
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coherence.guard import Guard, requests
-from coherence.guard.happenings import (
+from coherence.guard.patch_events import (
     Approved,
     RollbackWanted,
 )
-from coherence.guard.patching import LEASE_S
+from coherence.guard.patches import LEASE_S
 from coherence.guard.requests import request_approval, request_decline, request_proposal, request_rollback
 from guard.world import World, agrees, by_hand, call, check_history, look
 

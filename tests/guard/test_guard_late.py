@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.patching import LEASE_S
+from coherence.guard.patches import LEASE_S
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds, until
 from guard.trails import exported, verified

@@ -11,7 +11,7 @@ import pytest
 
 from coherence.guard.baseline import CallOutcome, Recent
 from coherence.guard.classic import Metrics
-from coherence.guard.stages import OnTrial
+from coherence.guard.patch_state import OnTrial
 from coherence.guard.verdict import Trial
 
 BENCH = Path(__file__).parent.parent / "bench"

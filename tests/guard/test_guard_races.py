@@ -15,18 +15,19 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard, flushing, views
+from coherence.guard import Guard, views
+from coherence.guard import flush as flushing
 from coherence.guard.account import Account
-from coherence.guard.acting import Actor
 from coherence.guard.collaborators import Notice
+from coherence.guard.error_counts import Troubles
+from coherence.guard.executor import Actor
 from coherence.guard.frequency import AdaptiveThresholds
-from coherence.guard.happenings import Asked, Call, Decision, Declined
-from coherence.guard.patching import LEASE_S
-from coherence.guard.proposing import Plan
+from coherence.guard.patch_events import Asked, Call, Decision, Declined
+from coherence.guard.patches import LEASE_S
+from coherence.guard.proposals import Plan
 from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.threads import GuardThread
 from coherence.guard.traces import Entry, encode_account, read_account
-from coherence.guard.troubles import Troubles
 from coherence.guard.view import View
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, until

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from coherence.guard.happenings import (
+from coherence.guard.patch_events import (
     Asked,
 )
-from coherence.guard.patching import LEASE_S
+from coherence.guard.patches import LEASE_S
 from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.traces import read_account
 from coherence.store.store import Store

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.happenings import Call, Decision, Declined
+from coherence.guard.patch_events import Call, Decision, Declined
 from coherence.guard.temporary import TemporaryStore
 from coherence.guard.traces import Entry, encode_account, read_account, write_entries
 from coherence.guard.view import View

@@ -16,7 +16,7 @@ from coherence.guard import Guard, Notice
 from coherence.guard.account import Account
 from coherence.guard.classic import Metrics
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import (
+from coherence.guard.patch_events import (
     Accepted,
     Asked,
     Call,
@@ -28,7 +28,7 @@ from coherence.guard.happenings import (
     Restored,
     Serving,
 )
-from coherence.guard.stages import UNPATCHED_CALLS
+from coherence.guard.patch_state import UNPATCHED_CALLS
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds
 from guard.trails import exported, verified

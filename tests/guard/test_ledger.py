@@ -11,7 +11,8 @@ import pytest
 
 from coherence.guard import Guard
 from coherence.guard.classic import Metrics
-from coherence.guard.happenings import (
+from coherence.guard.ledger import PatchRecord, ledger
+from coherence.guard.patch_events import (
     Accepted,
     ApprovalWanted,
     Approved,
@@ -34,7 +35,6 @@ from coherence.guard.happenings import (
     Serving,
     Withheld,
 )
-from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing

@@ -9,8 +9,8 @@ import pytest
 from coherence.guard import Guard
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Declined
 from coherence.guard.memory import MOST_REMEMBERED, Memory, digest_of
+from coherence.guard.patch_events import Declined
 from guard.helpers import BOUNDS, Boom, Clock, Proposes, kinds
 from guard.helpers import Memory as Config
 

@@ -13,8 +13,8 @@ from coherence.guard import Guard, Notice, current_patch
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Approved, Asked
 from coherence.guard.ledger import ledger
+from coherence.guard.patch_events import Approved, Asked
 from coherence.guard.requests import request_proposal
 from coherence.guard.traces import read_decisions
 from coherence.store.store import Store

@@ -11,7 +11,7 @@ from coherence.guard import Guard, Notice
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import Ending, Withheld
+from coherence.guard.patch_events import Ending, Withheld
 from coherence.guard.requests import MOST_WHY, request_approval, request_decline, request_rollback
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds

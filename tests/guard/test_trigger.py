@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.rolling import Rolling
-from coherence.guard.steady import SteadyClock
+from coherence.guard.monotonic import SteadyClock
+from coherence.guard.rolling_files import Rolling
 from coherence.guard.trigger import Due, Trigger
 
 HOUR = 3600.0

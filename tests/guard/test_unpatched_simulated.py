@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from coherence.guard.account import Account
-from coherence.guard.decay import CALLS_TO_FALSE_ALARM
-from coherence.guard.happenings import Call, Decayed
+from coherence.guard.degradation import CALLS_TO_FALSE_ALARM
+from coherence.guard.patch_events import Call, Decayed
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from coherence.guard import Guard, views
-from coherence.guard.happenings import Call
+from coherence.guard.error_counts import Troubles
+from coherence.guard.patch_events import Call
 from coherence.guard.traces import Entry, encode_account, read_account
-from coherence.guard.troubles import Troubles
 from coherence.guard.views import Views, write_together
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
@@ -100,7 +100,7 @@ def test_threads_with_more_agents_than_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
 ) -> None:
     monkeypatch.setattr(views, "MOST_HELD", 2)
-    monkeypatch.setattr("coherence.guard.flushing.FLUSH_S", 0.001)
+    monkeypatch.setattr("coherence.guard.flush.FLUSH_S", 0.001)
     agents, threads, calls = 6, 4, 150
     with Guard(store=tmp_path / "guard.db", durability=durability) as guard:  # type: ignore[arg-type]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from coherence.guard import Guard, current_patch
-from coherence.guard.exporting import export_trail, read_entries
+from coherence.guard.export import export_trail, read_entries
 from coherence.guard.verified import Verified
-from coherence.guard.verifying import verify_trail
+from coherence.guard.verifier import verify_trail
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, failing
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Guard, flushing, requests
+from coherence.guard import Guard, requests
+from coherence.guard import flush as flushing
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.happenings import (
+from coherence.guard.patch_events import (
     Accepted,
     ApprovalWanted,
     Approved,

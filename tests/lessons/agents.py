@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coherence import Monitor
-from coherence.findings import Decision
+from coherence.core.decisions import Decision
 from coherence.providers import HashingEmbedder
 
 MISSING = (

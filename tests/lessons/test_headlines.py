@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coherence.lessons.cleaning import clean_lines
+from coherence.lessons.clean import clean_lines
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.normal import normalise
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coherence.lessons.cleaning import clean_lines
+from coherence.lessons.clean import clean_lines
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.normal import normalise
 

@@ -6,9 +6,9 @@ from hashlib import blake2b
 from pathlib import Path
 from random import Random
 
-from coherence.lessons.naming import kept_names
+from coherence.lessons.identifiers import kept_names
 from coherence.lessons.normal import FORM, normalise
-from lessons.errors import making
+from lessons.errors import builders as making
 
 FAMILIES = Path(__file__).parent / "errors" / "families_dev.jsonl"
 

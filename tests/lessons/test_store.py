@@ -11,10 +11,10 @@ import pytest
 from coherence.lessons.errors import EmbedderMismatchError, LessonError
 from coherence.lessons.records import Lesson, LessonStats, Origin
 from coherence.lessons.store import LessonStore
-from coherence.monitor import Monitor
+from coherence.monitor.monitor import Monitor
 from coherence.providers import HashingEmbedder
 from coherence.store.store import EventRow, Store
-from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 
 @pytest.fixture

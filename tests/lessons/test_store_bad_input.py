@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from coherence.lessons.cleaning import MOST_OF_LESSON
+from coherence.lessons.clean import MOST_OF_LESSON
 from coherence.lessons.errors import LessonError
 from coherence.lessons.intake import MAX_FIX
 from coherence.lessons.records import Origin
 from coherence.lessons.store import LessonStore
 from coherence.providers import HashingEmbedder
-from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 NAN, INF = float("nan"), float("inf")
 

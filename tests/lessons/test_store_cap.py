@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from coherence.lessons import table
 from coherence.lessons.store import TOUCHED
 from coherence.store.store import Store
-from lessons.storing import check_file, found, learn, missing, near, open_store
+from lessons.stores import check_file, found, learn, missing, near, open_store
 
 NAMES = [f"mod{number}" for number in range(12)]
 

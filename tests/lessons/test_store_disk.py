@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import pytest
 
-from coherence.lessons import searching
+from coherence.lessons import search as searching
 from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.store import Store
-from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 InChild: TypeAlias = Callable[[Callable[[], object]], str]
 

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from coherence.lessons import searching
+from coherence.lessons import search as searching
 from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index.base import Mark
 from coherence.lessons.index.local import LocalIndex
 from coherence.lessons.store import LessonStore
 from coherence.lessons.table import New
 from coherence.providers import HashingEmbedder
-from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 
 class Counting(HashingEmbedder):

@@ -16,7 +16,7 @@ import pytest
 
 from coherence.lessons.store import LessonStore
 from coherence.store.store import Store
-from lessons.storing import VAGUE, check_file, found, learn, missing, near, open_store
+from lessons.stores import VAGUE, check_file, found, learn, missing, near, open_store
 
 InChild: TypeAlias = Callable[[Callable[[], object]], str]
 
@@ -111,8 +111,8 @@ def test_threads_share_a_store(tmp_path: Path) -> None:
 
 
 SAVER = f"""{HEAD}
-from coherence.lessons import searching
-searching.SAVE_FROM, searching.SAVE_EVERY = 10, 5
+from coherence.lessons import search
+search.SAVE_FROM, search.SAVE_EVERY = 10, 5
 own = sys.argv[2]
 with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
     for number in range(60):
@@ -133,7 +133,7 @@ def test_processes_save_one_index_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     for process in [run(SAVER, path, f"own{number}") for number in range(3)]:
         finish(process)
     assert Path(f"{path}.lessons", "head").exists()
-    monkeypatch.setattr("coherence.lessons.searching.SAVE_FROM", 10)
+    monkeypatch.setattr("coherence.lessons.search.SAVE_FROM", 10)
     with open_store(path) as store:
         assert near(store) == {lesson.id for lesson in store.lessons()}
         assert store.stats().index_disk_bytes > 0

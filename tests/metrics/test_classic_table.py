@@ -9,6 +9,7 @@ import math
 
 import pytest
 
+from coherence.core.protocols import MetricFn
 from coherence.metrics import (
     ContradictionPressure,
     GoalDrift,
@@ -19,7 +20,6 @@ from coherence.metrics import (
     compute_memory_retention,
     compute_semantic_diffusion,
 )
-from coherence.protocols import MetricFn
 from coherence.providers import StaticState
 from coherence.sensor import CoherenceSensor, classify_band, compute_coherence_index
 

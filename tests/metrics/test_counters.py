@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coherence import CoherenceSensor
+from coherence.core.protocols import ScalarMetricFn
+from coherence.core.readings import Counters
 from coherence.metrics import Cost, ErrorRate, TokenUsage
-from coherence.protocols import ScalarMetricFn
 from coherence.providers import HashingEmbedder, StaticState
-from coherence.records import Counters
 
 
 def counted(counters: Counters) -> StaticState:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from coherence.core.readings import Reading
 from coherence.metrics import Grounding, UnusedOutput, compute_grounding
-from coherence.monitor import Monitor
+from coherence.monitor.monitor import Monitor
 from coherence.providers import HashingEmbedder
-from coherence.records import Reading
 
 CONFIG = {"metrics": ["grounding", "unused_output"]}
 

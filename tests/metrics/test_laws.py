@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from coherence.core.vectors import exact_cosines
 from coherence.metrics import (
     ContradictionPressure,
     GoalDrift,
@@ -19,7 +20,6 @@ from coherence.metrics import (
     compute_semantic_diffusion,
 )
 from coherence.testing import metric_input
-from coherence.vectors import exact_cosines
 
 VECTORS = st.integers(1, 7).flatmap(
     lambda n: arrays(np.float64, (n, 3), elements=st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]))

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from coherence import Monitor
-from coherence.events import Event, Message, ToolCall, ToolResult
+from coherence.core.events import Event, Message, ToolCall, ToolResult
 from coherence.metrics import OutcomeRisk
 from coherence.providers import HashingEmbedder, StaticState
 from coherence.providers.readers import read_transcripts
-from coherence.report.scoring import record_step
-from coherence.state import AgentState
+from coherence.report.score import record_step
+from coherence.state.reducer import AgentState
 
 RUNS = Path(__file__).parents[1] / "data" / "runs"
 BOOKING = "My booking is H9ZU1C and I need to change it."

@@ -10,21 +10,21 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from coherence.checks import Check, checks_for
-from coherence.config import MonitorConfig
-from coherence.errors import UnknownSourceError
-from coherence.events import Correction, Event, Goal, Memory, Message, ToolCall, ToolResult
-from coherence.facts import Facts
+from coherence.core.config import MonitorConfig
+from coherence.core.errors import UnknownSourceError
+from coherence.core.events import Correction, Event, Goal, Memory, Message, ToolCall, ToolResult
+from coherence.core.registry import create_metric
+from coherence.detect.assumption import AssumptionFacts
 from coherence.metrics import UnsupportedAssumption
-from coherence.monitor import Monitor
-from coherence.provenance.assumption import AssumptionFacts
+from coherence.monitor.monitor import Monitor
+from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder, StaticState
 from coherence.providers.readers import read_transcripts
-from coherence.registry import create_metric
-from coherence.replay import Replay
-from coherence.report.scoring import score_transcript
-from coherence.state import AgentState
+from coherence.report.score import score_transcript
+from coherence.state.data import Facts
+from coherence.state.reducer import AgentState
 from coherence.store.store import Store
+from coherence.testing import Check, checks_for
 
 NAME = "unsupported_assumption"
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs" / "whowhen.jsonl.gz"

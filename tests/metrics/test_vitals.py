@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.checks import Check, checks_for
-from coherence.config import MonitorConfig, PressureConfig
-from coherence.errors import UnknownSourceError
-from coherence.events import Compaction, Event, Goal, Message, ToolCall, ToolResult, Usage
+from coherence.core.config import MonitorConfig, PressureConfig
+from coherence.core.errors import UnknownSourceError
+from coherence.core.events import Compaction, Event, Goal, Message, ToolCall, ToolResult, Usage
+from coherence.core.readings import MetricInput
 from coherence.metrics import (
     ContextExhaustion,
     Drift,
@@ -24,11 +24,10 @@ from coherence.metrics import (
     Uncertainty,
     Unlimited,
 )
-from coherence.monitor import Monitor
+from coherence.monitor.monitor import Monitor
 from coherence.providers import HashingEmbedder
-from coherence.records import MetricInput
-from coherence.state import AgentState
-from coherence.testing import metric_input
+from coherence.state.reducer import AgentState
+from coherence.testing import Check, checks_for, metric_input
 
 NOTHING = metric_input()
 E1, E2 = [1.0, 0.0], [0.0, 1.0]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from coherence import CoherenceSensor
-from coherence.protocols import CounterSource, StateProvider
+from coherence.core.protocols import CounterSource, StateProvider
+from coherence.core.readings import Counters
 from coherence.providers import CallableState, HashingEmbedder
-from coherence.records import Counters
 
 
 def test_it_is_a_state_provider_that_counts() -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from coherence import CoherenceSensor
-from coherence.errors import VectorError
-from coherence.protocols import Embedder
+from coherence.core.errors import VectorError
+from coherence.core.protocols import Embedder
 from coherence.providers import OpenAICompatibleEmbedder, StaticState
 
 

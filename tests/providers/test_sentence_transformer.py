@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from coherence.checks import Check, checks_for
-from coherence.errors import MissingExtraError
-from coherence.protocols import Embedder
+from coherence.core.errors import MissingExtraError
+from coherence.core.protocols import Embedder
 from coherence.providers import MiniLMEmbedder, SentenceTransformerEmbedder
 from coherence.providers.minilm import has_vnni
+from coherence.testing import Check, checks_for
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from coherence.protocols import CounterSource, StateProvider
+from coherence.core.protocols import CounterSource, StateProvider
+from coherence.core.readings import Counters
 from coherence.providers import StaticState
-from coherence.records import Counters
 
 
 def test_it_is_a_state_provider_that_counts() -> None:

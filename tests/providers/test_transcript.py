@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.protocols import CounterSource, StateProvider
+from coherence.core.protocols import CounterSource, StateProvider
+from coherence.core.readings import Counters
 from coherence.providers import Step, ToolCall, Transcript, TranscriptState
-from coherence.records import Counters
 
 
 def user(text: str) -> Step:

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from coherence.core.readings import Band
 from coherence.providers import HashingEmbedder, Step, Transcript
-from coherence.records import Band
-from coherence.report.scoring import score_transcript
+from coherence.report.score import score_transcript
 from coherence.report.svg import axis, bar, chart, strip
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from coherence.core.readings import KINDS, Kind
+from coherence.core.vectors import Half, cosine_table, to_half, to_unit
 from coherence.providers import HashingEmbedder
-from coherence.records import KINDS, Kind
 from coherence.sensor.windows import Windows
-from coherence.vectors import Half, cosine_table, to_half, to_unit
 
 EMBEDDER = HashingEmbedder(32)
 TEXTS = [f"text {n}" for n in range(12)]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coherence.errors import CoherenceError
+from coherence.core.errors import CoherenceError
 from coherence.store.errors import StoreError
 from coherence.store.store import DecisionRow, EventRow, ReadingRow, SessionRow, Store, Transaction
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from coherence.store.chain import NO_HASH, digest
 from coherence.store.store import DecisionRow, EventRow, Fault, ReadingRow, Store
-from coherence.store.verifying import verify
+from coherence.store.verify import verify
 
 Named = tuple[str | None, int | None, int | None, str]
 """session, seq, id, what."""

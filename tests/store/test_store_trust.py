@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from coherence.fleet import Fleet, read_trust
-from coherence.monitor import Monitor
+from coherence.fleet.fleet import Fleet, read_trust
+from coherence.fleet.trust import Edge, TrustState
+from coherence.monitor.monitor import Monitor
+from coherence.monitor.replay import Replay
 from coherence.providers import HashingEmbedder
-from coherence.replay import Replay
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
-from coherence.trust import Edge, TrustState
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs fork or SIGKILL")
 
@@ -208,7 +208,7 @@ def test_with_full_durability_it_is_written_before_the_outcome_returns(tmp_path:
 
 def test_a_store_that_others_are_writing_to_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.db"
-    monkeypatch.setattr("coherence.fleet.RETRY_S", 0.01)
+    monkeypatch.setattr("coherence.fleet.fleet.RETRY_S", 0.01)
     with Store(path, timeout_s=0.05) as store, Store(path) as other, fleet(store, "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.4)
         with other.transaction():
@@ -268,7 +268,7 @@ def test_agents_come_go_fail_and_decide_on_eight_threads(tmp_path: Path) -> None
 
 CHILD = """
 import sys, time
-from coherence.fleet import Fleet
+from coherence.fleet.fleet import Fleet
 from coherence.providers import HashingEmbedder
 config = {"tick": "step", "pressure": {"streak_floor": [0.71]}}
 agents = Fleet(store=sys.argv[1], embedder=HashingEmbedder(32), config=config)

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from coherence.events import Role
-from coherence.records import FrozenDict
+from coherence.core.events import Role
+from coherence.core.readings import FrozenDict
 
 CaseKind: TypeAlias = Literal[
     "silent_failure",
@@ -21,7 +21,7 @@ CaseKind: TypeAlias = Literal[
 price changes; what was done is not recorded; there is no way back; more is done than was allowed."""
 
 CaseVerdict: TypeAlias = Literal["blocked", "review", "learning", "unseen"]
-"""What becomes of a session, see :func:`~coherence.guard.cases.playing.verdict_of`."""
+"""What becomes of a session, see :func:`~coherence.guard.cases.play.verdict_of`."""
 
 VERDICTS: tuple[CaseVerdict, ...] = ("blocked", "review", "learning", "unseen")
 """From severe to nothing at all."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coherence.evidence.rows import Verdict
 from coherence.guard.router.lines import KNOWN
+from coherence.monitor.codec import Verdict
 
 OF_BUDGETS = ("budget.", "tree_budget.")
 
@@ -18,7 +18,7 @@ def measures_of(verdict: Verdict | None) -> dict[str, float | None]:
 
     Examples
     --------
-    >>> from coherence.monitor import Monitor
+    >>> from coherence.monitor.monitor import Monitor
     >>> with Monitor(goal="make the tests pass", embedder=False) as m:
     ...     for _ in range(4):
     ...         m.tool_result("ImportError", error=True, tool="Bash")

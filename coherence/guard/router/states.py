@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from coherence.core.validation import check_number
 from coherence.guard.router.lines import LINES, LineName
-from coherence.plain import check_number
 
 YANG = 0.60
 """Score from which a line is yang."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from coherence.core.validation import check_text
 from coherence.guard.router.lines import Measures, known_measures, line_scores, trends
 from coherence.guard.router.policy import AUTO_APPLY, KNOBS, Value, policy_of
 from coherence.guard.router.states import State, make_state
 from coherence.guard.router.windows import two_windows
-from coherence.plain import check_text
 
 
 class StateRouter:

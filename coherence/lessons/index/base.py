@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from coherence.errors import CoherenceError
+from coherence.core.errors import CoherenceError
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 """``(n,)`` ids of lessons, 0 or above."""

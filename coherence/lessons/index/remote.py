@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coherence.errors import CoherenceError, MissingExtraError
+from coherence.core.errors import CoherenceError, MissingExtraError
 from coherence.lessons.index.base import (
     Found,
     Ids,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.lessons.index.base import CHUNK_ROWS, HalfRows
-from coherence.lessons.index.growing import Growing
+from coherence.lessons.index.growable import Growing
 
 
 class Part(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.lessons.index.base import HalfRows, Ids
-from coherence.lessons.index.growing import Growing, Positions
+from coherence.lessons.index.growable import Growing, Positions
 from coherence.lessons.index.kernels import code_bytes, sign_codes
 from coherence.lessons.index.rows import Rows, chunks, take
 from coherence.lessons.index.scan import View

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from coherence.guard.cases.playing import Played, play_case, play_packet
-from coherence.guard.cases.reading import shipped_packet
+from coherence.guard.cases.packet import shipped_packet
+from coherence.guard.cases.play import Played, play_case, play_packet
 from coherence.guard.cases.records import Came, Case, CaseKind, Packet
 
 PACKET = shipped_packet()

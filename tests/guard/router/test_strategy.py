@@ -17,7 +17,7 @@ from coherence.guard.router.policy import KNOBS
 from coherence.guard.router.states import State
 from coherence.guard.router.strategy import StateRouter
 from coherence.guard.router.windows import WINDOW, two_windows
-from coherence.monitor import Monitor
+from coherence.monitor.monitor import Monitor
 
 GUARDS = {"success_rate", "consecutive_failures", "latency_ratio", "cost_ratio", "coherence_index"}
 """Measures that do not stand among a call's metrics."""

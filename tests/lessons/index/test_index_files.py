@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from coherence.errors import CoherenceError
+from coherence.core.errors import CoherenceError
 from coherence.lessons.index import files, local, table
 from coherence.lessons.index.base import IndexFileError, IndexMismatch, Mark
 from coherence.lessons.index.local import LocalIndex

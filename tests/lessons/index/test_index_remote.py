@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from qdrant_client import QdrantClient
 
-from coherence.errors import CoherenceError, MissingExtraError
+from coherence.core.errors import CoherenceError, MissingExtraError
 from coherence.lessons.index.base import IndexMismatch, Mark
 from coherence.lessons.index.remote import IndexServerError, QdrantIndex
 

@@ -1,6 +1,6 @@
 """A metric of another package."""
 
-from coherence.records import MetricInput
+from coherence.core.readings import MetricInput
 
 
 class Brevity:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
+from coherence.core.readings import Counters
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Step, ToolCall
-from coherence.records import Counters
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 

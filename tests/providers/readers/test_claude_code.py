@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
+from coherence.core.readings import Counters
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Step, ToolCall
-from coherence.records import Counters
 
 SESSION = "0205f437-f816-4704-b6f3-9cf7b060888c"
 

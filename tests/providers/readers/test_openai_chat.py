@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Step, ToolCall
 

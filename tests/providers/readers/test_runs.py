@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.errors import TranscriptError
+from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Role, Step, ToolCall
 

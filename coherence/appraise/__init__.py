@@ -1,1 +1,0 @@
-"""Against oneself: vitals, baselines, pressure, modes, budgets."""

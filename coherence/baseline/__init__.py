@@ -1,0 +1,1 @@
+"""An agent against its own past: vitals, baselines, pressure, modes, budgets, calibrated thresholds."""

@@ -1,0 +1,208 @@
+"""An agent against itself: each signal against its own baseline, and one pressure of them all."""
+
+from __future__ import annotations
+
+from math import isfinite, log1p
+from typing import Protocol
+
+import msgspec
+
+from coherence.baseline.baseline import Baseline
+from coherence.baseline.combiner import Scored
+from coherence.baseline.pressure import MIN_STD, aggregate, mode_of, sigmoid
+from coherence.core.config import Budget, MonitorConfig
+from coherence.core.decisions import Appraisal, Mode, Signal
+from coherence.core.events import Compaction, Event, ToolResult, Usage
+from coherence.core.readings import FrozenDict
+from coherence.metrics import RecentErrorRate, Repetition
+from coherence.state.reducer import AgentState, sound
+
+MOST_TOKENS = 1e7
+"""Tokens of one model call at which the velocity is 1; logarithmic, because calls differ by orders of magnitude."""
+
+LEAST_COST, MOST_COST = 1e-6, 1e3
+"""US dollars of one model call at which the velocity is 0 and 1; logarithmic too."""
+
+FULL_AT, FULL_SPREAD = 0.5, 0.15
+"""A share of a budget or of the context window presses from 50 % on: ``sigmoid((share - 0.5) / 0.15)``."""
+
+ERRORS_FREE = 0.1
+"""Error rate up to which errors as such do not press: ``(rate - 0.1) / 0.9`` is the least pressure above it."""
+
+
+COLD_FALL = 6
+"""How fast the doubt about a new baseline falls: with the sixth power most of it is gone after a third of the blend."""
+
+
+class Measured(Scored, Protocol):
+    """As much of a reading as is appraised."""
+
+    @property
+    def tick_seq(self) -> int:
+        """The tick's number."""
+        ...
+
+
+class Mood(msgspec.Struct):
+    """Everything an appraisal remembers; plain data, so that it can be kept and taken up again."""
+
+    baselines: dict[str, Baseline] = {}
+    signals: dict[str, Signal] = {}
+    pressure: float = 0.0
+    floor: str = ""
+    learned_steps: int = 0
+    """Steps up to which readings were learned: a second tick after a step teaches nothing."""
+
+
+class Appraiser:
+    """Keep one agent's signals, baselines and pressure.
+
+    Signals of events (error rate, repetition, velocity of tokens and cost, fullness of the context) are appraised as
+    the events come, those of readings (uncertainty, drift, goal coherence, incoherence) with each tick. A sample is
+    compared before it is learned; what comes while the agent fails, or is too unusual, is not learned.
+
+    Parameters
+    ----------
+    config : MonitorConfig
+        ``config.pressure`` has the numbers.
+    budget : Budget, optional
+        The agent's own.
+    mood : Mood, optional
+        Where to go on.
+    """
+
+    def __init__(self, config: MonitorConfig, budget: Budget | None = None, mood: Mood | None = None) -> None:
+        self.config = config.pressure
+        self.limits = budget.limits() if budget is not None else {}
+        self.mood = mood or Mood()
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the present pressure."""
+        return mode_of(self.mood.pressure, self.config)
+
+    def observe(self, event: Event, state: AgentState) -> None:
+        """Take in an event that the state has just folded."""
+        if type(event) is ToolResult:
+            failing = state.facts.error_streak > 0
+            self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
+            self._compare("repetition", Repetition(state).compute(), failing=failing)
+            self._settle(state)
+        elif type(event) is Compaction:
+            self.mood.signals.pop("context_exhaustion", None)  # unknown until the next model call
+            self._settle(state)
+        elif type(event) is Usage:
+            self._observe_usage(sound(event), state)
+            self._settle(state)
+
+    def _observe_usage(self, event: Usage, state: AgentState) -> None:
+        facts = state.facts
+        failing = facts.error_streak > 0
+        if event.input_tokens is not None or event.output_tokens is not None:
+            tokens = (event.input_tokens or 0) + (event.output_tokens or 0)
+            self._compare("token_usage", log1p(tokens) / log1p(MOST_TOKENS), failing=failing)
+            self._fill("token_usage", state.spent.tokens, self.limits.get("tokens"))
+        cost = state.cost_of(event)
+        if cost is not None:
+            velocity = log1p(cost / LEAST_COST) / log1p(MOST_COST / LEAST_COST)
+            self._compare("cost", velocity, failing=failing)
+            self._fill("cost", facts.cost_usd or 0.0, self.limits.get("cost_usd"))
+        size = state.config.context_tokens
+        if size is not None and facts.context_used is not None:
+            share = facts.context_used / size
+            z = (share - FULL_AT) / FULL_SPREAD
+            self.mood.signals["context_exhaustion"] = Signal(min(max(share, 0.0), 1.0), None, max(z, 0.0), sigmoid(z))
+
+    def _fill(self, name: str, spent: float, limit: float | None) -> None:
+        """Raise a signal to the pressure of its share of a budget."""
+        if not limit:
+            return
+        signal = self.mood.signals[name]
+        pressure = sigmoid((spent / limit - FULL_AT) / FULL_SPREAD)
+        if pressure > signal.pressure:
+            self.mood.signals[name] = msgspec.structs.replace(signal, pressure=pressure)
+
+    def appraise(self, reading: Measured, state: AgentState) -> Appraisal:
+        """Take in the reading of a tick, and return the appraisal."""
+        facts = state.facts
+        new = facts.steps > self.mood.learned_steps
+        self.mood.learned_steps = facts.steps
+        failing = facts.error_streak > 0 or not new
+        metrics = reading.metrics
+        coherence = metrics.get("goal_coherence")
+        index = reading.coherence_index if reading.coverage > 0 else None
+        self._compare("uncertainty", metrics.get("uncertainty"), failing=failing)
+        self._compare("drift", metrics.get("drift"), failing=failing)
+        self._compare("goal_coherence", None if coherence is None else 1.0 - coherence, failing=failing)
+        self._compare("incoherence", None if index is None else 1.0 - index, failing=failing)
+        self._settle(state)
+        return Appraisal(
+            seq=reading.tick_seq,
+            pressure=self.mood.pressure,
+            mode=self.mode,
+            signals=FrozenDict(self.mood.signals),
+            floor=self.mood.floor,
+            learned_from=self.config.learned_from,
+        )
+
+    def _compare(self, name: str, value: float | None, *, failing: bool, patient: bool = False) -> None:
+        """Compare a sample with its baseline, then learn it unless it must not become normal."""
+        mood, config = self.mood, self.config
+        if value is None or not isfinite(value):
+            mood.signals.pop(name, None)
+            return
+        value = min(max(value, 0.0), 1.0)
+        baseline = mood.baselines.get(name)
+        if baseline is None:
+            baseline = mood.baselines[name] = Baseline()
+        cold_mean = config.cold_mean.get(name)
+        z = 0.0
+        usual: float | None = None
+        if baseline.count or cold_mean is not None:
+            usual = baseline.usual(config.blend, cold_mean)
+            std = max(baseline.std, config.min_std.get(name, MIN_STD))
+            std += config.cold_std * (1.0 - min(baseline.count / config.blend, 1.0)) ** COLD_FALL
+            z = (value - usual) / std
+        pressure = sigmoid(z, config.shift, config.clamp)
+        if name == "error_rate" and config.error_share_floor and value > ERRORS_FREE:
+            pressure = max(pressure, (value - ERRORS_FREE) / (1.0 - ERRORS_FREE))
+        mood.signals[name] = Signal(value, usual, max(z, 0.0), pressure)
+        if failing:
+            return
+        unusual = pressure >= config.learn_limit and config.learn_limit < 1.0
+        if unusual:
+            baseline.refused += 1
+        if not unusual or (not patient and baseline.refused > config.patience):
+            refused = baseline.refused if unusual else 0
+            baseline.learn(value, config.alpha)
+            baseline.refused = refused
+
+    def _settle(self, state: AgentState) -> None:
+        """Make one pressure of all signals, held up by bursts of errors and by repetition."""
+        mood, config, facts = self.mood, self.config, state.facts
+        pressures = dict.fromkeys(config.weights, 0.0) if config.unknown_is_calm else {}
+        pressures |= {name: signal.pressure for name, signal in mood.signals.items()}
+        signal = mood.signals.get("error_rate")
+        error_rate = signal.value if signal is not None else None
+        informational = () if self._drift_counts(error_rate) else ("drift",)
+        whole = aggregate(pressures, config, informational=informational, error_rate=error_rate)
+        floor = ""
+        streak = facts.error_streak
+        for count, floors, what in (
+            (streak, config.streak_floor, "errors in a row"),
+            (facts.same_streak, config.repeat_floor, "identical calls with identical results in a row"),
+        ):
+            least = floors[min(count, len(floors)) - 1] if count and floors else 0.0
+            if least > whole:
+                whole, floor = least, f"{count} {what}" if count > 1 else "an error"
+        if streak and mood.pressure > whole and config.streak_floor:
+            whole, floor = mood.pressure, mood.floor or (f"{streak} errors in a row" if streak > 1 else "an error")
+        mood.pressure, mood.floor = whole, floor
+
+    def _drift_counts(self, error_rate: float | None) -> bool:
+        """Tell whether drift is more than a change of topic: it counts only beside errors or uncertainty."""
+        uncertainty = self.mood.signals.get("uncertainty")
+        unsure = uncertainty is not None and (uncertainty.value or 0.0) > 0.3
+        usual = self.mood.baselines.get("error_rate")
+        failing = error_rate is not None and error_rate > (usual.mean if usual is not None else 0.0)
+        return unsure or failing

@@ -1,0 +1,224 @@
+"""From which risk on a metric alarms: its threshold, the budget it keeps, how it was set, and whether it still holds.
+
+Too few runs of an agent's own say nothing that a threshold from many labelled runs would not say better: below
+:func:`~coherence.baseline.conformal.needed_runs` the shipped threshold is kept and the own runs only check it. From
+there on the agent's own good runs set it (split-conformal, :mod:`coherence.baseline.conformal`).
+
+An agent changes, and so does what is normal for it. Three bets watch, run after run, whether the calibration still
+holds: whether more good runs alarm than the budget allows, whether their risks rise, and whether they fall. Without any
+change one of them ever says so of one calibration with a probability of :data:`ALPHA` at most. If one does, the
+threshold is set anew from the newest runs, and the bets begin again; they also do when own runs take over.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from coherence.baseline.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
+from coherence.baseline.default_thresholds import SHIPPED
+from coherence.baseline.e_process import Wager
+from coherence.core.readings import number_of
+
+ALPHA = 0.05
+"""The probability that a calibration that holds is ever found not to, however often one looks."""
+
+LIMIT = 3.0 / ALPHA
+"""Evidence from which it does not hold: three bets share the probability."""
+
+MOST_RUNS = 500
+"""Good runs that set a threshold, the newest."""
+
+How: TypeAlias = Literal["shipped", "own", "none"]
+"""``own``: by the agent's own good runs. ``none``: nothing is shipped, and there are too few own runs."""
+
+Drift: TypeAlias = Literal["holds", "too loud", "too quiet"]
+"""``too loud``: more alarms than the budget, or risks that rise. ``too quiet``: risks that fall, so that the threshold
+lies higher than it need."""
+
+
+class Threshold(msgspec.Struct, frozen=True, kw_only=True):
+    """From which risk on a metric alarms."""
+
+    metric: str
+    version: str
+    """Of the metric's formula."""
+    value: float | None
+    """A run alarms strictly above it, in [0, 1]; ``None`` = there is none, and the metric does not alarm."""
+    budget: float
+    """Share of good runs that may alarm."""
+    how: How
+    runs: int
+    """Own good runs that set it, or check it."""
+    alarmed: int
+    """Of the own good runs judged before they were learned (since it was last set anew), how many alarmed."""
+    drift: Drift = "holds"
+    e_value: float = 1.0
+    """Evidence that it does not hold; 1 = none, :data:`LIMIT` = enough."""
+    renewed: int = 0
+    """How often it was set anew."""
+    words: str = ""
+    """All of it in one sentence."""
+
+
+class Watch(msgspec.Struct, kw_only=True):
+    r"""One metric's good runs so far, for one budget; plain data, so that it can be kept.
+
+    Examples
+    --------
+    >>> watch = Watch(metric="m", version="1", budget=0.05, shipped=0.055)
+    >>> for run in range(1, 13):
+    ...     watch.take(0.005 * run, coin=0.5)
+    >>> print(watch.threshold().words.replace("; ", ";\n"))
+    threshold 0.055: at most 5 % of good runs, shipped;
+    of 12 own good runs 1 alarmed (0.21 to 38 %);
+    own runs set it from 39 on
+    >>> for run in range(1, 28):
+    ...     watch.take(0.002 * run, coin=0.5)
+    >>> watch.threshold().words
+    'threshold 0.055: at most 5 % of good runs, from 39 own runs'
+    """
+
+    metric: str
+    version: str
+    budget: float
+    shipped: float | None = None
+    source: str = ""
+    """What the shipped threshold was set from."""
+    floor: float = 0.0
+    """Below which own runs set no threshold: runs that are all alike say little of the first other one."""
+    values: list[float] = []
+    """Of the good runs that count, in the order in which they became known."""
+    ordered: list[float] = []
+    """The same in rising order."""
+    judged: int = 0
+    alarmed: int = 0
+    alarms: Wager = msgspec.field(default_factory=Wager)
+    higher: Wager = msgspec.field(default_factory=Wager)
+    lower: Wager = msgspec.field(default_factory=Wager)
+    own: bool = False
+    """Whether the agent's own runs set the threshold."""
+    renewed: int = 0
+    why: str = ""
+    """What was found when it was last set anew."""
+
+    @property
+    def value(self) -> float | None:
+        """The threshold in force."""
+        if not self.own:
+            return self.shipped
+        found = conformal_threshold(self.ordered, self.budget)
+        return None if found is None else max(found, self.floor)
+
+    @property
+    def drift(self) -> Drift:
+        """Whether the calibration holds."""
+        if max(self.alarms.evidence, self.higher.evidence) >= LIMIT:
+            return "too loud"
+        return "too quiet" if self.lower.evidence >= LIMIT else "holds"
+
+    def take(self, value: float, coin: float) -> None:
+        """Judge a good run by what is known before it, then learn it.
+
+        Parameters
+        ----------
+        value : float
+            The run's highest risk, in [0, 1].
+        coin : float
+            For the order of equal values (:func:`~coherence.baseline.conformal.draw_coin`).
+        """
+        threshold = self.value
+        if threshold is not None:
+            alarm = value > threshold
+            self.judged += 1
+            self.alarmed += alarm
+            self.alarms.take(alarm / self.budget - 1.0)
+        if self.own:
+            share = p_value(value, self.ordered, coin)
+            self.higher.take(1.0 - 2.0 * share)
+            self.lower.take(2.0 * share - 1.0)
+        self.values.append(value)
+        insort(self.ordered, value)
+        if len(self.values) > MOST_RUNS:
+            self.ordered.remove(self.values.pop(0))
+        if not self.own and len(self.values) >= needed_runs(self.budget):
+            self._begin()
+        if self.drift != "holds" and len(self.values) >= least_runs(self.budget):
+            self.why = f"{self._found()} after {len(self.values)} runs"
+            self.values = self.values[-needed_runs(self.budget) :]
+            self.ordered = sorted(self.values)
+            self.renewed += 1
+            self._begin()
+
+    def _begin(self) -> None:
+        """Let own runs set the threshold, and watch it: what was counted is about the one before."""
+        self.own = True
+        self.alarms, self.higher, self.lower = Wager(), Wager(), Wager()
+        self.judged = self.alarmed = 0
+
+    def _found(self) -> str:
+        """Say what the bets have found."""
+        if self.alarms.evidence >= LIMIT:
+            return f"{self.alarmed} of {self.judged} good runs alarmed (e-value {self.alarms.evidence:.3g})"
+        if self.higher.evidence >= LIMIT:
+            return f"the risk of good runs had risen (e-value {self.higher.evidence:.3g})"
+        return f"the risk of good runs had fallen (e-value {self.lower.evidence:.3g})"
+
+    def threshold(self) -> Threshold:
+        """Return what is in force now, frozen."""
+        evidence = max(self.alarms.evidence, self.higher.evidence, self.lower.evidence)
+        return Threshold(
+            metric=self.metric,
+            version=self.version,
+            value=self.value,
+            budget=self.budget,
+            how="own" if self.own else "none" if self.shipped is None else "shipped",
+            runs=len(self.values),
+            alarmed=self.alarmed,
+            drift=self.drift,
+            e_value=evidence,
+            renewed=self.renewed,
+            words=self._words(),
+        )
+
+    def _words(self) -> str:
+        budget = f"{100 * self.budget:g} %"
+        count = len(self.values)
+        value = self.value
+        if value is None:
+            return f"no threshold: a {budget} budget needs {needed_runs(self.budget)} own good runs, there are {count}"
+        said = f"threshold {value:.3g}: at most {budget} of good runs, "
+        if self.own:
+            newest = "the newest " if self.renewed else ""
+            said += f"from {newest}{count} own runs"
+            if value == self.floor:
+                said += ", and no lower for runs that are all alike"
+            return said + (f"; set anew: {self.why}" if self.renewed else "")
+        said += f"shipped (from {self.source})" if self.source else "shipped"
+        if self.judged:
+            low, high = clopper_pearson(self.alarmed, self.judged)
+            judged = number_of(self.judged, "own good run")
+            said += f"; of {judged} {self.alarmed} alarmed ({_percent(low)} to {_percent(high)} %)"
+        if self.drift != "holds":
+            return f"{said}; does not hold: {self._found()}, and own runs set it from {least_runs(self.budget)} on"
+        return f"{said}; own runs set it from {needed_runs(self.budget)} on"
+
+
+def _percent(share: float) -> str:
+    return "100" if share > 0.995 else f"{100 * share:.2g}"
+
+
+def watch(metric: str, version: str, budget: float) -> Watch:
+    """Return a watch that begins with the shipped threshold, if there is one of this version.
+
+    Examples
+    --------
+    >>> watch("goal_hijack", "2", 0.05).value, watch("goal_hijack", "0", 0.05).value
+    (0.26, None)
+    """
+    shipped = SHIPPED.get(metric)
+    known = shipped.within(budget) if shipped is not None and shipped.version == version else None
+    value, source, floor = known if known is not None else (None, "", 0.0)
+    return Watch(metric=metric, version=version, budget=budget, shipped=value, source=source, floor=floor)

@@ -1,0 +1,182 @@
+"""The run that an agent is in, and how far each metric has risen within it.
+
+A run is a task. A session begins with one; after an outcome the next goal, user's message or call begins another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from coherence.baseline.combiner import risks_of
+from coherence.baseline.default_thresholds import SHIPPED
+from coherence.core.decisions import Finding
+from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, is_success
+from coherence.core.protocols import MetricFn, ScalarMetricFn
+from coherence.detect.hijack_state import JudgedCall
+from coherence.metrics import RecentErrorRate, Repetition
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.store.runs import RunRow
+
+CALLS = "goal_hijack"
+"""The metric that shows the worst call made so far, until somebody has looked at it."""
+
+MOST_METRICS = 64
+"""Metrics whose maxima are kept, the first that were known."""
+
+MOST_FINISHED = 8
+"""Runs that wait to be taken at most."""
+
+
+class Run(msgspec.Struct):
+    """Where a run stands; plain data, so that it can be kept and taken up again.
+
+    Examples
+    --------
+    >>> run = Run()
+    >>> run.take({"goal_hijack": 0.25}, frozenset({"goal_hijack"}))
+    >>> run.take({"goal_hijack": 0.125}, frozenset({"goal_hijack"}))
+    >>> run.observe(Outcome(success=True))
+    >>> row = run.row({"goal_hijack": "1"})
+    >>> row.run, row.maxima, row.success
+    (1, (('goal_hijack', '1', 0.25),), True)
+    """
+
+    number: int = 1
+    since: int = 0
+    """Number of its first event; 0 = of an earlier session, or the first one."""
+    ended: bool = False
+    """Whether an outcome has been told."""
+    success: bool | None = None
+    """What the newest outcome says."""
+    maxima: dict[str, float] = {}
+    """Metric -> highest risk so far, in [0, 1]."""
+
+    def begins_another(self, event: Event) -> bool:
+        """Tell whether an event is the first of another run."""
+        if not self.ended:
+            return False
+        return type(event) in (Goal, ToolCall) or (type(event) is Message and event.role == "user")
+
+    def observe(self, event: Event, seq: int = 0) -> None:
+        """Take in event number ``seq``."""
+        if self.begins_another(event):
+            self.number, self.since, self.ended, self.success, self.maxima = self.number + 1, seq, False, None, {}
+        elif type(event) is Outcome:
+            self.ended, self.success = True, is_success(event)
+
+    def take(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
+        """Take in the metrics of a reading."""
+        for name, risk in risks_of(metrics, inverted).items():
+            self._raise(name, risk)
+
+    def made(self, call: JudgedCall) -> bool:
+        """Tell whether a call was made in this run; one of the run before may stand out still."""
+        return call.seq >= self.since
+
+    def take_call(self, call: JudgedCall | None) -> None:
+        """Take in the call that stands out, if this run made it: the outcome may come before anybody looks at it."""
+        if call is not None and self.made(call):
+            self._raise(CALLS, min(max(call.score.value, 0.0), 1.0))
+
+    def take_findings(self, findings: Iterable[Finding]) -> None:
+        """Take in what rules found of a metric with a shipped threshold.
+
+        A call that was asked about may never run, and so be in no reading; and the metric need not be measured. It
+        counts up to the threshold: a good run that heeded an alarm does not teach that the alarm was false. A call that
+        is made counts in full.
+        """
+        for finding in findings:
+            if finding.rule in SHIPPED:
+                self._raise(finding.rule, min(max(finding.score, 0.0), finding.threshold))
+
+    def _raise(self, name: str, risk: float) -> None:
+        if name in self.maxima or len(self.maxima) < MOST_METRICS:
+            self.maxima[name] = max(self.maxima.get(name, 0.0), risk)
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: what was measured before stands in the store."""
+        self.maxima, self.since = {}, 0
+
+    def row(self, versions: Mapping[str, str]) -> RunRow:
+        """Return how the run stands, for the store; metrics without a version are left out."""
+        known = ((name, versions[name], self.maxima[name]) for name in sorted(self.maxima) if name in versions)
+        return RunRow(self.number, tuple(known), self.success)
+
+
+class Runs:
+    """The run that an agent is in, and those that are to be written.
+
+    Parameters
+    ----------
+    vectors : sequence of MetricFn
+        Metrics that compare vectors. Their values are of another scale with another embedder.
+    scalars : sequence of ScalarMetricFn
+        The others.
+    cache : EmbeddingCache, optional
+        Holds the embedder. If that has no fingerprint of its own, nobody could tell later what the values of
+        ``vectors`` were, and they are left out.
+    """
+
+    def __init__(
+        self, vectors: Sequence[MetricFn], scalars: Sequence[ScalarMetricFn], cache: EmbeddingCache | None = None
+    ) -> None:
+        self.run = Run()
+        self.finished: list[RunRow] = []
+        """How runs stood when they were told to have ended, or another began, until somebody takes them."""
+        together: list[MetricFn | ScalarMetricFn] = [*vectors, *scalars]
+        self.inverted = frozenset(metric.name for metric in together if metric.inverted)
+        self._windowed: dict[str, Callable[[int], float | None]] = {
+            metric.name: metric.compute_since for metric in scalars if isinstance(metric, RecentErrorRate | Repetition)
+        }
+        """Metrics that look back over the run before, and what they are without it."""
+        self.versions = {name: shipped.version for name, shipped in SHIPPED.items()}
+        """Metric -> version of its values."""
+        self.versions.update((metric.name, _version(metric)) for metric in scalars)
+        fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
+        for metric in vectors:
+            self.versions.pop(metric.name, None)
+            if isinstance(fingerprint, str):
+                self.versions[metric.name] = f"{_version(metric)} {fingerprint}"
+        for name in [name for name, version in self.versions.items() if not (name + version).isprintable()]:
+            del self.versions[name]  # the store would refuse it, and with it the events
+
+    def observe(self, event: Event, seq: int = 0, worst: JudgedCall | None = None) -> None:
+        """Take in event number ``seq``; ``worst``: the call that stands out."""
+        if self.run.begins_another(event):
+            self.finished.append(self.row())
+        self.run.observe(event, seq)
+        if type(event) is Outcome:
+            self.run.take_call(worst)
+            self.finished.append(self.row())
+        del self.finished[:-MOST_FINISHED]
+
+    def take_finished(self) -> list[RunRow]:
+        """Return the runs that are to be written, and forget them."""
+        taken, self.finished = self.finished, []
+        return taken
+
+    def take(self, metrics: Mapping[str, float | None], worst: JudgedCall | None = None) -> None:
+        """Take in the metrics of a reading, and ``worst``, the call that stands out."""
+        own = dict(metrics)
+        if worst is not None and not self.run.made(worst):
+            own[CALLS] = None
+        if self.run.since:
+            own.update((name, since(self.run.since)) for name, since in self._windowed.items() if name in own)
+        self.run.take(own, self.inverted)
+        self.run.take_call(worst)
+
+    def take_findings(self, findings: Iterable[Finding]) -> None:
+        """Take in what rules found of a call that has not run."""
+        self.run.take_findings(findings)
+
+    def row(self) -> RunRow:
+        """Return how the present run stands."""
+        return self.run.row(self.versions)
+
+
+def _version(metric: object) -> str:
+    """Return what a metric says of its formula by an attribute ``version``; "1" where it says nothing."""
+    version = getattr(metric, "version", "1")
+    return version if isinstance(version, str) else "1"

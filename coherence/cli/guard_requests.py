@@ -1,0 +1,233 @@
+"""The work behind ``coherence guard rollback``, ``propose``, ``approve`` and ``decline``.
+
+A process of this command owns no configuration: it writes what a person wants into the trail, for a process that does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coherence.cli.guard_tables import print_changes
+from coherence.cli.guard_views import known_agent
+from coherence.cli.guard_words import changes, patch_in_words
+from coherence.cli.target import guard_store, opened
+from coherence.core.readings import one_line
+from coherence.guard.adapter import read_config, unpatched
+from coherence.guard.bounds import merged
+from coherence.guard.collaborators import ADAPTER, check_methods
+from coherence.guard.error_counts import describe
+from coherence.guard.guard import Guard
+from coherence.guard.ledger import PatchRecord, ledger
+from coherence.guard.patch_events import RestoreFailed
+from coherence.guard.requests import (
+    checked_patch,
+    request_approval,
+    request_decline,
+    request_proposal,
+    request_rollback,
+)
+from coherence.guard.traces import newest_seq, read_decisions
+from coherence.store.store import Store
+
+LOOK_S = 0.1
+"""How often it is looked whether somebody has done it."""
+
+
+def roll_back(agent: str, *, store: Path | None, why: str, wait_s: float, adapter: str | None, yes: bool) -> int:
+    """Have the configuration before a patch restored, or restore it by an adapter; return the exit status."""
+    with opened(guard_store(store)) as kept:
+        agent = known_agent(kept, agent)
+        record = _in_force(kept, agent)
+        owner = None if adapter is None else load_adapter(adapter)
+        _tell("patch", record, agent, "goes, and this comes back:")
+        print_changes(_back(agent, record, owner))
+        if not yes and sys.stdin.isatty():
+            click.confirm("Restore the configuration before it?", abort=True)
+            if _in_force(kept, agent).number != record.number:
+                return _say("another patch has taken its place meanwhile; nothing was done", done=False)
+        if owner is None:
+            request_rollback(kept, agent, why)
+            record = _waited(kept, agent, record.number, wait_s, _has_gone)
+        else:
+            with Guard(store=kept, config_adapter=owner) as guard:
+                guard.rollback(agent, why)
+                record = _waited(kept, agent, record.number, wait_s, _has_gone)  # a failed restore is tried again
+        return _told_of_rollback(kept, agent, record, owner is not None)
+
+
+def _in_force(kept: Store, agent: str) -> PatchRecord:
+    """Return the patch on trial, else the confirmed one."""
+    for record in reversed(_records(kept, agent)):
+        if record.accepted_at is not None and not _has_gone(record):
+            return record
+    raise click.UsageError(one_line(f"{agent!r} has no patch on trial and no confirmed one: nothing to roll back"))
+
+
+def _records(kept: Store, agent: str) -> list[PatchRecord]:
+    return ledger(read_decisions(kept, agent, -1))
+
+
+def _has_gone(record: PatchRecord) -> bool:
+    return record.outcome in ("rolled back", "not applied")
+
+
+def _back(agent: str, record: PatchRecord, owner: Any) -> list[tuple[str, str, str]]:
+    """Return what restoring changes: by the adapter's word, else by what the trail says."""
+    before = record.backup or {}
+    if owner is not None:
+        try:
+            now = read_config(owner, agent)
+            return changes(now, unpatched(now, record.patch, before))
+        except Exception as error:  # a stranger's adapter; restoring may work all the same
+            click.echo(one_line(f"warning: get_config failed: {describe(error)}"), err=True)
+    patched = merged(before, record.patch)
+    return changes(patched, unpatched(patched, record.patch, before))
+
+
+def _waited(kept: Store, agent: str, number: int, wait_s: float, done: Callable[[PatchRecord], bool]) -> PatchRecord:
+    """Return a patch once something is so, or the time is up."""
+    until = time.monotonic() + wait_s
+    seen, record = -1, _records(kept, agent)[number - 1]
+    while not done(record) and time.monotonic() < until:
+        time.sleep(LOOK_S)
+        if (newest := newest_seq(kept, agent)) != seen:
+            seen, record = newest, _records(kept, agent)[number - 1]
+    return record
+
+
+def _told_of_rollback(kept: Store, agent: str, record: PatchRecord, here: bool) -> int:
+    if _has_gone(record):
+        return _say("done: the configuration before the patch is in force", done=True)
+    if record.outcome == "restore failed":
+        failed = [one.decision for one in read_decisions(kept, agent, -1) if isinstance(one.decision, RestoreFailed)]
+        return _say(f"not restored: {failed[-1].why}; it is tried again as long as an adapter runs", done=False)
+    if here or record.outcome == "restoring":
+        return _say("not done yet: a process has begun to restore it, see `coherence guard status`", done=False)
+    return _not_taken_up()
+
+
+def approve_patch(agent: str, *, store: Path | None, why: str, wait_s: float) -> int:
+    """Have the patch that waits put on trial; return the exit status."""
+    with opened(guard_store(store)) as kept:
+        agent = known_agent(kept, agent)
+        record = _waiting(kept, agent)
+        _tell("patch", record, agent, "is approved")
+        if not request_approval(kept, agent, why, record.proposed_seq):
+            return _say("it waits no more; nothing was done", done=False)
+        record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
+    return _told_of_trial(record)
+
+
+def propose_patch(agent: str, patch: str, *, store: Path | None, why: str, wait_s: float) -> int:
+    """Have a person's own patch put on trial; return the exit status."""
+    wanted = load_patch(patch)
+    with opened(guard_store(store)) as kept:
+        agent = known_agent(kept, agent)
+        if not request_proposal(kept, agent, wanted, why):
+            return _say("a patch is on trial, or approved, already; nothing was done", done=False)
+        record = next(record for record in reversed(_records(kept, agent)) if record.patch == wanted)
+        _tell("patch", record, agent, "is to go on trial")
+        record = _waited(kept, agent, record.number, wait_s, _was_taken_up)
+    return _told_of_trial(record)
+
+
+def load_patch(text: str) -> dict[str, Any]:
+    """Return the patch that a JSON text or ``@FILE`` holds; a bad one becomes a usage error."""
+    try:
+        found = json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise click.BadParameter(one_line(f"{text[1:]}: {error.strerror or error}"), param_hint="PATCH") from error
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(one_line(f"no JSON: {error}"), param_hint="PATCH") from error
+    if not isinstance(found, dict):
+        raise click.BadParameter("must be a JSON object, or @ and the name of a file with one", param_hint="PATCH")
+    try:
+        return checked_patch(found)
+    except ValueError as error:
+        raise click.BadParameter(one_line(str(error)), param_hint="PATCH") from error
+
+
+def _told_of_trial(record: PatchRecord) -> int:
+    if record.outcome == "waiting" and record.approved_at is not None:
+        return _not_taken_up()
+    if record.served_at is not None:
+        return _say("done: it is on trial" if record.outcome == "on trial" else f"done: {record.outcome}", done=True)
+    return _say(f"{record.outcome}: {record.why or 'see `coherence guard status`'}", done=False)
+
+
+def _was_taken_up(record: PatchRecord) -> bool:
+    """Tell whether an approved patch is on trial, or will not be."""
+    if record.outcome == "waiting":
+        return record.approved_at is None
+    return record.outcome != "applying"
+
+
+def decline_patch(agent: str, *, store: Path | None, why: str) -> int:
+    """Refuse the patch that waits; return the exit status."""
+    with opened(guard_store(store)) as kept:
+        agent = known_agent(kept, agent)
+        record = _waiting(kept, agent)
+        if not request_decline(kept, agent, why, record.proposed_seq):
+            return _say("it waits no more; nothing was done", done=False)
+        _tell("patch", record, agent, "is declined")
+    return 0
+
+
+def _waiting(kept: Store, agent: str) -> PatchRecord:
+    for record in reversed(_records(kept, agent)):
+        if record.outcome == "waiting":
+            return record
+    raise click.UsageError(one_line(f"no patch of {agent!r} waits"))
+
+
+def _tell(noun: str, record: PatchRecord, agent: str, what: str) -> None:
+    words = patch_in_words(record.patch, record.backup)
+    sys.stdout.write(one_line(f"{noun} {record.number} of {agent} ({words}) {what}") + "\n")
+    sys.stdout.flush()
+
+
+def _not_taken_up() -> int:
+    return _say(
+        "nobody has taken it up yet: it is done as soon as a guard with an adapter runs",
+        done=False,
+    )
+
+
+def _say(text: str, *, done: bool) -> int:
+    click.echo(one_line(text), err=not done)
+    return 0 if done else 1
+
+
+def load_adapter(name: str) -> Any:
+    """Return the adapter that ``MODULE:NAME`` means; a bad one becomes a usage error."""
+    module, colon, path = name.partition(":")
+    if not (module and colon and path):
+        raise click.BadParameter(f"{name!r} is not MODULE:NAME", param_hint="--adapter")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` has it
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+        if isinstance(found, type) or not _is_adapter(found):
+            found = found()
+    except (Exception, SystemExit) as error:  # a stranger's module
+        raise click.BadParameter(one_line(f"{name}: {describe(error)}"), param_hint="--adapter") from error
+    try:
+        check_methods(name, found, ADAPTER)
+    except TypeError as error:
+        raise click.BadParameter(one_line(str(error)), param_hint="--adapter") from error
+    return found
+
+
+def _is_adapter(value: object) -> bool:
+    return all(callable(getattr(value, method, None)) for method in ADAPTER)

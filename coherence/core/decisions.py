@@ -1,0 +1,188 @@
+"""The frozen nouns of judgement: signals, appraisal, findings, decision."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from coherence.core.events import Received
+from coherence.core.readings import FrozenDict
+
+DecisionKind: TypeAlias = Literal["continue", "guide", "warn", "block"]
+"""What to do: go on, give help, tell somebody, stop."""
+
+Arm: TypeAlias = Literal["treatment", "control"]
+"""Of a randomised comparison: told, or not told."""
+
+EVIDENCE = 8
+"""Events that a finding points at, at most."""
+
+KINDS: tuple[DecisionKind, ...] = ("continue", "guide", "warn", "block")
+"""From mild to severe."""
+
+
+Policy: TypeAlias = Literal["promote", "retire"]
+"""What a verdict made of a pattern of guidance: always told, or never."""
+
+
+class Mode(StrEnum):
+    """How unusual an agent is for itself, in a word. A mode compares equal to its word."""
+
+    OBSERVE = "observe"
+    GUIDE = "guide"
+    WARN = "warn"
+    BLOCK = "block"
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """One signal against this agent's own baseline."""
+
+    value: float | None
+    """What was compared, in [0, 1]; ``None`` = unknown."""
+    usual: float | None
+    """The baseline's mean before this value was learned; ``None`` where a signal is judged absolutely."""
+    z: float
+    """How many standard deviations above the usual; 0 where there is no baseline yet."""
+    pressure: float
+    """In [0, 1], 0 = calm."""
+
+
+class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
+    """How unusual a reading is for this agent."""
+
+    seq: int
+    """The tick's event number."""
+    pressure: float
+    """The agent's own, in [0, 1], 0 = calm; higher is worse."""
+    mode: Mode
+    """Of the own pressure."""
+    signals: FrozenDict[str, Signal] = FrozenDict()
+    floor: str = ""
+    """What holds the pressure up beyond its signals, in words: ``4 errors in a row``."""
+    received: Received | None = None
+    """What came from another agent, if anything did."""
+    learned_from: str = ""
+    """Whose history the thresholds come from; empty = the shipped ones."""
+
+    @property
+    def effective(self) -> float:
+        """The larger one of the own pressure and what came from others."""
+        return max(self.pressure, self.received.pressure) if self.received is not None else self.pressure
+
+    def causes(self) -> list[str]:
+        """Return the signals under pressure, highest first."""
+        loud = [name for name, signal in self.signals.items() if signal.pressure > 0]
+        return sorted(loud, key=lambda name: (-self.signals[name].pressure, name))
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one rule saw."""
+
+    rule: str
+    severity: DecisionKind
+    """What the rule asks for where it is active."""
+    active: bool = False
+    score: float
+    """In [0, 1]; given below the threshold too."""
+    threshold: float
+    evidence: tuple[int, ...] = ()
+    """Numbers of the events it is about."""
+    why: str = ""
+    """One plain sentence."""
+    action: str = ""
+    """What could be done."""
+    lifted: bool = False
+    """Whether it asked for a block that somebody has ended; it counts as a warning until it calms down."""
+
+    @property
+    def acts(self) -> DecisionKind:
+        """What it makes the decision be, at least."""
+        if not self.active:
+            return "continue"
+        return "warn" if self.lifted and self.severity == "block" else self.severity
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.why}"
+
+
+class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One firing of a pattern: a short factual text for the agent, or the record that it was withheld."""
+
+    id: str
+    """The firing's id: unique in a store."""
+    pattern: str
+    """The rule whose finding fired."""
+    arm: Arm
+    pair: int | None = None
+    """Firings of one pattern are randomised in pairs; this is the pair's number. ``None``: not randomised."""
+    text: str = ""
+    """What to tell the agent; empty in the control arm."""
+    withheld: str = ""
+    """What it would have been told, in the control arm."""
+    evidence: tuple[int, ...] = ()
+    """Numbers of the events it is about."""
+    lesson: int | None = None
+    """The lesson whose fix the text tells."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What had become of an agent some actions after a firing. ``None`` = unknown."""
+
+    firing: str
+    """The firing's id."""
+    horizon: int
+    """Actions since the firing: 1, 5 or 10; 0 = the end of the task."""
+    pressure_change: float | None = None
+    """Pressure then minus pressure now, in [-1, 1]; higher is better."""
+    error_resolved: bool | None = None
+    """Whether the newest action succeeded; ``None`` if the firing was about no error."""
+    tool_switched: bool | None = None
+    """Whether the newest action uses another tool than the firing's."""
+    task_success: bool | None = None
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do now, and why. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
+
+    seq: int
+    """The tick's event number; 0 before the first event."""
+    kind: DecisionKind
+    findings: tuple[Finding, ...] = ()
+    """Most severe first; inactive ones too."""
+    message: str = ""
+    """The active findings in one or two sentences, for people; empty if there is nothing to say."""
+    guidance: Guidance | None = None
+    """What to tell the agent, if a pattern fired at this tick; false where it is withheld for comparison."""
+
+    def __bool__(self) -> bool:
+        return self.kind != "block"
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, numbers and strings, ready for JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+def as_shown(name: str, value: float) -> float:
+    """Return a signal's value as its vital has it: a signal is high where it is bad, goal coherence where good."""
+    return 1.0 - value if name == "goal_coherence" else value
+
+
+def worst_kind(kinds: list[DecisionKind]) -> DecisionKind:
+    """Return the most severe of some kinds, ``continue`` of none."""
+    worst: DecisionKind = "continue"
+    for kind in kinds:
+        if KINDS.index(kind) > KINDS.index(worst):
+            worst = kind
+    return worst

@@ -1,0 +1,364 @@
+"""The events of an agent's life: at most a dozen kinds, one codec.
+
+Field names on disk follow the OpenTelemetry GenAI conventions where these have a name (``gen_ai.tool.name``,
+``gen_ai.usage.input_tokens``, ``error.type``); our own stand under ``coherence.``. The classic regulator's events map
+onto these: a turn's start is a user :class:`Message`, its completion an assistant one, and token log-probabilities are
+summarised in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from coherence.core.validation import check_number, shown
+
+Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
+"""Who speaks."""
+
+Source: TypeAlias = Literal["api", "hook", "wrap", "replay", "test"]
+"""Where events come from; rows of ``test`` never reach statistics."""
+
+SOURCES: tuple[Source, ...] = ("api", "hook", "wrap", "replay", "test")
+
+LOW_LOGPROB = -2.3
+"""Tokens below this log-probability (10 %) count as low-confidence."""
+
+MAX_SPANS = 8
+
+BLOCK = "block"
+"""What a judgement is about that ends a block."""
+
+
+class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
+    pass
+
+
+class Goal(_Event, frozen=True, tag="goal"):
+    """What the agent is asked to do from now on."""
+
+    text: str
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """A run of low-confidence tokens."""
+
+    first: int
+    """Index of its first token."""
+    count: int
+    mean: float
+    """Mean log-probability."""
+
+
+class Logprobs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of a message's token log-probabilities."""
+
+    count: int
+    mean: float
+    lowest: float
+    low: int = 0
+    """Tokens below 10 % probability."""
+    spans: tuple[Span, ...] = ()
+    """The least likely runs of such tokens, at most eight, in order."""
+
+
+class Message(
+    _Event,
+    frozen=True,
+    tag="message",
+    rename={
+        "model": "gen_ai.response.model",
+        "response_id": "gen_ai.response.id",
+        "logprobs": "coherence.logprobs",
+        "firing": "coherence.firing",
+    },
+):
+    """Something said. An assistant's message completes a step."""
+
+    role: Role
+    content: str
+    model: str | None = None
+    response_id: str | None = None
+    logprobs: Logprobs | None = None
+    firing: str | None = None
+    """On a system message without content: the guidance of this firing has reached the agent."""
+
+
+class ToolCall(
+    _Event,
+    frozen=True,
+    tag="tool_call",
+    rename={
+        "tool_name": "gen_ai.tool.name",
+        "arguments": "gen_ai.tool.call.arguments",
+        "call_id": "gen_ai.tool.call.id",
+    },
+):
+    """The agent calls a tool."""
+
+    tool_name: str
+    arguments: msgspec.Raw
+    """JSON."""
+    call_id: str
+
+
+class ToolResult(
+    _Event,
+    frozen=True,
+    tag="tool_result",
+    rename={
+        "result": "gen_ai.tool.call.result",
+        "call_id": "gen_ai.tool.call.id",
+        "tool_name": "gen_ai.tool.name",
+        "error_type": "error.type",
+        "duration_s": "coherence.duration_s",
+    },
+):
+    """What a tool answered; completes a step."""
+
+    result: str
+    error: bool = False
+    call_id: str | None = None
+    """``None``: the last open call."""
+    tool_name: str | None = None
+    """For a result whose call was not recorded."""
+    error_type: str | None = None
+    duration_s: float | None = None
+
+
+class Usage(
+    _Event,
+    frozen=True,
+    tag="usage",
+    rename={
+        "input_tokens": "gen_ai.usage.input_tokens",
+        "output_tokens": "gen_ai.usage.output_tokens",
+        "model": "gen_ai.response.model",
+        "cost_usd": "coherence.cost_usd",
+    },
+):
+    """Tokens and money of one model call. ``None`` = unknown."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+
+
+class Feedback(_Event, frozen=True, tag="feedback"):
+    """Somebody's judgement of what the agent did."""
+
+    score: float | None = None
+    """In [-1, 1], 1 = good."""
+    text: str = ""
+    about: str | None = None
+    """Empty: the agent's work. ``block``: it may go on. Else the firing that was judged."""
+    decision: int | None = None
+    """Of ``block``: number of the refusal that is answered. Empty: the newest, and whatever blocks."""
+
+
+class Correction(_Event, frozen=True, tag="correction"):
+    """Somebody told the agent to do it differently; or changed or took back what was told before."""
+
+    text: str
+    id: str | None = None
+    """The correction, or the group of them, that is changed."""
+    removed: bool = False
+
+
+class Memory(_Event, frozen=True, tag="memory"):
+    """Something the agent remembers, or forgets."""
+
+    text: str
+    id: str | None = None
+    """A later memory of the same id replaces this one."""
+    removed: bool = False
+
+
+class Compaction(_Event, frozen=True, tag="compaction"):
+    """The host shortened the agent's context; what came before is gone but for the summary."""
+
+    summary: str = ""
+
+
+class Outcome(_Event, frozen=True, tag="outcome"):
+    """How the task ended."""
+
+    success: bool | None = None
+    score: float | None = None
+    """In [0, 1], 1 = good."""
+    text: str = ""
+
+
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What has been used up so far."""
+
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    """Of the calls whose cost is known; ``None`` if there were calls and none was."""
+    calls: int = 0
+    wall_s: float = 0.0
+    unpriced: int = 0
+    """Model calls whose cost is unknown."""
+
+
+class Received(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Pressure that reaches an agent from another one it trusts."""
+
+    pressure: float
+    """In [0, 1]: the origin's, times the weights on the way."""
+    path: tuple[str, ...]
+    """From the origin to this agent."""
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What of other agents matters to one."""
+
+    tree: Spent | None = None
+    """What those under the same budget have spent."""
+    received: Received | None = None
+    """The most pressure that comes from one of them."""
+
+
+class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A lesson that was found for an error, as it was at that moment."""
+
+    lesson: int
+    """Its id."""
+    similarity: float
+    """In [0, 1]: how likely it names the right fix."""
+    fix: str
+    ts: float
+    """When the error was last fixed so, Unix seconds."""
+    helped: int = 0
+    failed: int = 0
+    refilled: bool = False
+    """Whether names in the fix were replaced by those of this error."""
+    error: int = 0
+    """Number of the event that told the error."""
+
+
+class Ticked(
+    _Event,
+    frozen=True,
+    tag="tick",
+    rename={"tool_name": "gen_ai.tool.name", "arguments": "gen_ai.tool.call.arguments"},
+):
+    """The moment of a measurement or, with ``tool_name``, of asking whether a call may run."""
+
+    reason: str = ""
+    tool_name: str | None = None
+    arguments: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    tree: Spent | None = None
+    """What the other agents under the same budget had spent by then."""
+    received: Received | None = None
+    """The most pressure that came from another agent."""
+    recalled: tuple[Recalled, ...] | None = None
+    """What was known of the newest errors, the newest error's first, of each the likeliest first; ``None`` = nobody
+    looked."""
+
+
+class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):
+    """Something that could not be recorded as it was meant, or failed silently inside the monitor."""
+
+    where: str
+    error_type: str
+    message: str
+
+
+Event: TypeAlias = (
+    Goal
+    | Message
+    | ToolCall
+    | ToolResult
+    | Usage
+    | Feedback
+    | Correction
+    | Memory
+    | Compaction
+    | Outcome
+    | Ticked
+    | Fault
+)
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def encode_event(event: Event) -> str:
+    """Return the JSON of an event, its kind included."""
+    return _ENCODER.encode(event).decode()
+
+
+def decode_event(data: str | bytes) -> Event:
+    """Return the event of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        If it is no event that this version knows.
+
+    Examples
+    --------
+    >>> decode_event('{"kind": "goal", "text": "fix the bug"}')
+    Goal(text='fix the bug')
+    """
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ValueError(f"not an event: {error}") from error
+
+
+def ends_step(event: Event) -> bool:
+    """Tell whether an event completes a step: a tool result or an assistant's message."""
+    return type(event) is ToolResult or (type(event) is Message and event.role == "assistant")
+
+
+def is_success(event: Outcome) -> bool | None:
+    """Return how a task ended, by its score where nothing else is told: 0.5 or more is a success."""
+    if event.success is not None:
+        return event.success
+    return None if event.score is None else event.score >= 0.5
+
+
+def kind_of(event: Event) -> str:
+    """Return the kind's name on disk."""
+    tag = event.__struct_config__.tag
+    assert isinstance(tag, str)
+    return tag
+
+
+def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
+    """Reduce token log-probabilities to what is kept; ``None`` for an empty list.
+
+    Examples
+    --------
+    >>> summarise_logprobs([-0.1, -3.0, -3.2, -0.1])
+    Logprobs(count=4, mean=-1.6, lowest=-3.2, low=2, spans=(Span(first=1, count=2, mean=-3.1),))
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise TypeError(f"logprobs must be a list of numbers, not {shown(values)}")
+    values = [check_number("logprobs", value, least=-1e9, most=0.0) for value in values]
+    if not values:
+        return None
+    low = [value < LOW_LOGPROB for value in values]
+    spans: list[Span] = []
+    start: int | None = None
+    for at, is_low in enumerate([*low, False]):
+        if is_low and start is None:
+            start = at
+        elif not is_low and start is not None:
+            part = values[start:at]
+            spans.append(Span(start, len(part), math.fsum(part) / len(part)))
+            start = None
+    worst = sorted(spans, key=lambda span: span.mean * span.count)[:MAX_SPANS]
+    return Logprobs(
+        count=len(values),
+        mean=math.fsum(values) / len(values),
+        lowest=min(values),
+        low=sum(low),
+        spans=tuple(sorted(worst, key=lambda span: span.first)),
+    )

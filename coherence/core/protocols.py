@@ -1,0 +1,167 @@
+"""The sockets: everything a plug-in author implements. Any object with these members fits; nothing is inherited."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from coherence.core.readings import Claim, Counters, Evidence, MetricInput, Reading
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from coherence.core.decisions import Appraisal, Finding
+
+T = TypeVar("T")
+
+MaybeAwaitable: TypeAlias = T | Awaitable[T]
+"""A method may be plain or ``async``."""
+
+
+@runtime_checkable
+class StateProvider(Protocol):
+    """Where the sensor reads an agent's state on every tick.
+
+    Each method returns a list of texts and is plain or ``async``. Blank texts are passed over. A plain method runs on
+    a worker thread, an ``async`` one on the caller's event loop.
+    """
+
+    def get_goals(self) -> MaybeAwaitable[Sequence[str]]:
+        """Return what the agent was asked to do."""
+        ...
+
+    def get_recent_context(self) -> MaybeAwaitable[Sequence[str]]:
+        """Return the latest messages and tool results, oldest first."""
+        ...
+
+    def get_goal_relevant_memories(self) -> MaybeAwaitable[Sequence[str]]:
+        """Return the memories that matter for the goals."""
+        ...
+
+    def get_all_memories(self) -> MaybeAwaitable[Sequence[str]]:
+        """Return every memory. Called only if a metric declares ``needs = {"all_memories"}``."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns text into vectors of a fixed dimension. Any scale and float type; the sensor normalises and checks.
+
+    Optional attributes: ``fingerprint`` (str: which weights and settings made the vectors; vectors of different
+    fingerprints never mix) and ``batch_size`` (int: above 1, ``embed_batch`` is called with up to that many texts;
+    otherwise ``embed`` with one text at a time).
+    """
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
+    def embed(self, text: str, /) -> MaybeAwaitable[npt.ArrayLike]:
+        """Return the vector of one text, shape ``(dimensions,)``."""
+        ...
+
+    def embed_batch(self, texts: list[str], /) -> MaybeAwaitable[npt.ArrayLike]:
+        """Return one vector a text, shape ``(len(texts), dimensions)``."""
+        ...
+
+
+@runtime_checkable
+class MetricFn(Protocol):
+    """A measurement of goals, context and memories.
+
+    Optional: ``needs`` (a set; ``{"all_memories"}`` asks for all memories), ``reads`` (the sources it looks at, so
+    that a ``None`` can be explained by an empty one) and ``explain(data) -> Evidence or None``, called with the same
+    input once the value is known. It has its own time: one that fails or hangs costs the explanation only.
+    """
+
+    @property
+    def name(self) -> str:
+        """Key in ``reading.metrics``."""
+        ...
+
+    @property
+    def inverted(self) -> bool:
+        """``True`` if a high value is bad."""
+        ...
+
+    def compute(self, data: MetricInput, /) -> float | None:
+        """Return a value in [0, 1], or ``None`` where it cannot be told. Must not change its input."""
+        ...
+
+
+@runtime_checkable
+class ExplainingMetric(MetricFn, Protocol):
+    """A metric that can say which item caused its value."""
+
+    def explain(self, data: MetricInput, /) -> Evidence | None:
+        """Point at the item, or return ``None``."""
+        ...
+
+
+@runtime_checkable
+class ScalarMetricFn(Protocol):
+    """A measurement that needs no vectors: a counter, a budget, a probe of the host.
+
+    Optional: ``explain() -> Evidence or None``, called once the value is known; failing costs the explanation only.
+    """
+
+    @property
+    def name(self) -> str:
+        """Key in ``reading.metrics``."""
+        ...
+
+    @property
+    def inverted(self) -> bool:
+        """``True`` if a high value is bad."""
+        ...
+
+    def compute(self) -> MaybeAwaitable[float | None]:
+        """Return a value in [0, 1], or ``None`` where it cannot be told."""
+        ...
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Judges an agent's state at a tick, and when ``check`` asks whether a call may run.
+
+    ``state`` is the agent's :class:`~coherence.state.reducer.AgentState`: annotate it so. Here it has no type, because
+    the sockets know nothing of the rooms above them.
+
+    It must be a pure function of its arguments: what it remembers by itself is lost in a restart. Threshold,
+    hysteresis and the most it may ask for are settings (``config.rules``), not its concern.
+    """
+
+    @property
+    def name(self) -> str:
+        """The ``rule`` of its findings."""
+        ...
+
+    def __call__(self, state: Any, reading: Reading | None, appraisal: Appraisal, /) -> Finding | None:
+        """Return what it sees, below its threshold too; ``None`` where it does not apply."""
+        ...
+
+
+@runtime_checkable
+class CounterSource(Protocol):
+    """A provider that counts calls, errors, tokens and cost, for the scalar metrics."""
+
+    def get_counters(self) -> Counters:
+        """Return the running totals."""
+        ...
+
+
+class OnReading(Protocol):
+    """Called with every reading after it is stored."""
+
+    def __call__(self, reading: Reading, /) -> MaybeAwaitable[object]:
+        """Use the reading; what is returned is ignored."""
+        ...
+
+
+Extractor: TypeAlias = Callable[[str], Sequence[Claim]]
+"""A function of a folded text that returns its claims in their order. Pure and quick, whatever the text.
+
+It runs over what comes in (goals, results, memories) and over what the agent states: a claim is grounded where one of
+its ``forms`` came in before, as one of ``forms`` or ``also``.
+"""

@@ -1,0 +1,332 @@
+"""Plug-ins by name: registered in code, or offered by an installed package through an entry point.
+
+Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``,
+``coherence.rules``, ``coherence.extractors``. The built-ins come through the same door.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points, version
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
+
+import msgspec
+
+from coherence.core.errors import PluginError
+from coherence.core.protocols import Extractor, MetricFn, Rule, ScalarMetricFn
+from coherence.core.readings import MetricInput
+
+DISTRIBUTION = "coherence-sensor"
+"""The name under which this package is installed."""
+
+Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "extractors"]
+"""The kinds of plug-ins."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M")
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """One line of the registry."""
+
+    name: str
+    origin: str
+    """The distribution that offers it, or ``registered in <module>``."""
+    target: Any
+    """The class, instance or factory; an :class:`~importlib.metadata.EntryPoint` until it is loaded."""
+
+    def load(self) -> Any:
+        """Import and return the class, instance or factory.
+
+        Raises
+        ------
+        PluginError
+            If the package that offers it fails to import.
+        """
+        if not isinstance(self.target, EntryPoint):
+            return self.target
+        try:
+            return self.target.load()
+        except Exception as error:
+            raise PluginError(
+                f"plug-in {self.name!r} of {self.origin} fails to load from {self.target.value!r}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+_registered: dict[Group, dict[str, Plugin]] = {
+    "metrics": {},
+    "embedders": {},
+    "providers": {},
+    "rules": {},
+    "extractors": {},
+}
+
+
+class FunctionMetric(Generic[F]):
+    """A plain function as a metric; calling it calls the function."""
+
+    def __init__(self, function: F, name: str, inverted: bool) -> None:
+        self.function = function
+        self.name = name
+        self.inverted = inverted
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__qualname__ = getattr(function, "__qualname__", name)
+
+    def compute(self, data: MetricInput) -> float | None:
+        """Call the function with the input."""
+        value: float | None = self.function(data)
+        return value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<metric {self.name}>"
+
+
+class FunctionScalar(FunctionMetric[F]):
+    """A plain function without arguments as a scalar metric."""
+
+    def compute(self) -> Any:  # type: ignore[override]  # the scalar socket has no input
+        """Call the function; what it returns may be awaitable."""
+        return self.function()
+
+
+def is_scalar(metric: object) -> bool:
+    """Tell whether ``compute`` takes no input, which makes a plug-in a scalar metric."""
+    compute = getattr(metric, "compute", None)
+    if not callable(compute):
+        raise TypeError(f"{metric!r} has no compute method")
+    try:
+        parameters = list(inspect.signature(compute).parameters.values())
+    except ValueError:
+        return False
+    if inspect.isclass(metric):
+        bound = isinstance(inspect.getattr_static(metric, "compute", None), staticmethod | classmethod)
+        parameters = parameters if bound else parameters[1:]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return not any(p.kind in (*positional, inspect.Parameter.VAR_POSITIONAL) for p in parameters)
+
+
+def check_metric(metric: object) -> None:
+    """Raise TypeError or ValueError if an object is not a usable metric; the message says what is missing."""
+    name, inverted = getattr(metric, "name", None), getattr(metric, "inverted", None)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"metric {metric!r}: name must be a non-empty str, not {name!r}")
+    if not isinstance(inverted, bool):
+        raise TypeError(f"metric {name!r}: inverted must be True (a high value is bad) or False, not {inverted!r}")
+    if inspect.isclass(metric):
+        raise TypeError(f"metric {name!r}: pass an instance, {metric.__name__}(), not the class")
+    if not callable(getattr(metric, "compute", None)):
+        raise TypeError(f"metric {name!r} has no compute method")
+    needs: object = getattr(metric, "needs", frozenset())
+    if isinstance(needs, str) or not isinstance(needs, Iterable) or not set(needs) <= {"all_memories"}:
+        raise ValueError(f'metric {name!r}: needs may be {{"all_memories"}} or absent, not {needs!r}')
+
+
+@overload
+def register(plugin: M, *, name: str = ..., replace: bool = ...) -> M: ...
+@overload
+def register(plugin: M, *, name: str, group: Group, replace: bool = ...) -> M: ...
+def register(plugin: M, *, name: str | None = None, group: Group = "metrics", replace: bool = False) -> M:
+    """Make a plug-in known by name, for this process; returns it, so that it works as a class decorator.
+
+    Parameters
+    ----------
+    plugin : object
+        A metric, or a class or factory that gives one when called. In group ``embedders`` or ``providers``: a class.
+        In group ``rules``: a rule, or a class that gives one when called without arguments.
+    name : str, optional
+        Default: ``plugin.name``.
+    group : {"metrics", "embedders", "providers", "rules", "extractors"}
+        The kind of plug-in.
+    replace : bool
+        Whether another plug-in of that name may be replaced.
+
+    Raises
+    ------
+    PluginError
+        If the name is taken.
+    TypeError
+        If it is not a usable plug-in.
+    """
+    if group not in _registered:
+        raise ValueError(f"group must be one of {', '.join(_registered)}, not {group!r}")
+    if group == "metrics":
+        if inspect.isclass(plugin):
+            is_scalar(plugin)  # raises without compute; name and inverted may be set by __init__
+        elif hasattr(plugin, "compute") or not callable(plugin):  # else it is a factory
+            check_metric(plugin)
+    elif group == "rules" and not inspect.isclass(plugin):
+        check_rule(plugin)
+    name = name or getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{plugin!r} has no name: give name=")
+    taken = _find(group, name)
+    if taken is not None and not replace and _identity(taken.target) != _identity(plugin):
+        raise PluginError(f"{group[:-1]} {name!r} is taken ({taken.origin}); pass replace=True to replace it")
+    module = getattr(plugin, "__module__", None) or type(plugin).__module__
+    _registered[group][name] = Plugin(name, f"registered in {module}", plugin)
+    return plugin
+
+
+def metric(name: str, *, inverted: bool, replace: bool = False) -> Callable[[F], FunctionMetric[F]]:
+    """Turn a plain function into a registered metric.
+
+    A function of one argument gets the :class:`~coherence.core.readings.MetricInput`; one without arguments becomes a
+    scalar metric.
+
+    Examples
+    --------
+    >>> @metric("shouting", inverted=True)
+    ... def shouting(data):
+    ...     '''Share of messages in capitals.'''
+    ...     texts = data.context_texts
+    ...     return sum(t.isupper() for t in texts) / len(texts) if texts else None
+    >>> shouting.name
+    'shouting'
+    >>> unregister("shouting")
+    """
+
+    def wrap(function: F) -> FunctionMetric[F]:
+        takes_input = any(
+            p.kind is not inspect.Parameter.KEYWORD_ONLY for p in inspect.signature(function).parameters.values()
+        )
+        made = (FunctionMetric if takes_input else FunctionScalar)(function, name, inverted)
+        return register(made, replace=replace)
+
+    return wrap
+
+
+def unregister(name: str, group: Group = "metrics") -> None:
+    """Forget a plug-in that was registered in code; unknown names are ignored."""
+    _registered[group].pop(name, None)
+
+
+def available(group: Group = "metrics") -> list[Plugin]:
+    """Return every known plug-in of a group, by name; what is registered in code hides an entry point."""
+    points = list(entry_points(group=f"coherence.{group}"))
+    # Reversed: of two with one name the first counts, as in _find.
+    found = {point.name: _of(point) for point in reversed(points)}
+    return [plugin for _, plugin in sorted({**found, **_registered[group]}.items())]
+
+
+def lookup(group: Group, name: str, besides: Iterable[str] = ()) -> Any:
+    """Return the class, instance or factory behind a name; ``besides``: names that need no plug-in, for the message.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name (the message lists what there is), or its package fails to load.
+    """
+    plugin = _find(group, name)
+    if plugin is None:
+        known = ", ".join(sorted({*besides, *(plugin.name for plugin in available(group))})) or "none"
+        raise PluginError(f"no {group[:-1]} is called {name!r}; known: {known}")
+    return plugin.load()
+
+
+def create_metric(name: str, provider: object = None) -> MetricFn | ScalarMetricFn:
+    """Return a metric by name; a scalar class is given the provider, whose counters it reads."""
+    target: Any = lookup("metrics", name)
+    made: Any = target
+    try:
+        if inspect.isclass(target):
+            factory: Any = target
+            made = factory(provider) if is_scalar(target) else factory()
+        elif not hasattr(target, "compute"):
+            made = target()
+        check_metric(made)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"metric {name!r} cannot be made by name: {reason}") from error
+    result: MetricFn | ScalarMetricFn = made
+    return result
+
+
+def create_extractor(name: str) -> Extractor:
+    """Return an extractor by name.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name, or what is offered cannot be called.
+    """
+    found: Any = lookup("extractors", name)
+    if not callable(found):
+        raise PluginError(f"extractor {name!r} cannot be called with a text")
+    extractor: Extractor = found
+    return extractor
+
+
+def check_rule(rule: object) -> None:
+    """Raise TypeError if an object is not a usable rule; the message says what is missing."""
+    name = getattr(rule, "name", None)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"rule {rule!r}: name must be a non-empty str, not {name!r}")
+    if inspect.isclass(rule):
+        raise TypeError(f"rule {name!r}: pass an instance, {rule.__name__}(), not the class")
+    if not callable(rule):
+        raise TypeError(f"rule {name!r} cannot be called with state, reading and appraisal")
+
+
+def create_rule(name: str, besides: Iterable[str] = ()) -> Rule:
+    """Return a rule by name; ``besides``: names of rules that need no plug-in, for the message.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name, or what is offered is no rule.
+    """
+    target: Any = lookup("rules", name, besides)
+    try:
+        made: Any = target() if inspect.isclass(target) else target
+        check_rule(made)
+    except Exception as error:
+        raise PluginError(f"rule {name!r} cannot be made by name: {type(error).__name__}: {error}") from error
+    if made.name != name:
+        raise PluginError(f"rule {name!r} calls itself {made.name!r}")
+    rule: Rule = made
+    return rule
+
+
+def _find(group: Group, name: str) -> Plugin | None:
+    if name in _registered[group]:
+        return _registered[group][name]
+    own = _shipped().get((f"coherence.{group}", name))
+    points = [own] if own is not None else entry_points(group=f"coherence.{group}", name=name)
+    return next((_of(point) for point in points), None)
+
+
+@cache
+def _shipped() -> Mapping[tuple[str, str], EntryPoint]:
+    """Return this distribution's entry points by group and name: found without reading those of all others."""
+    try:
+        return {(point.group, point.name): point for point in distribution(DISTRIBUTION).entry_points}
+    except PackageNotFoundError:
+        return {}
+
+
+def _of(point: EntryPoint) -> Plugin:
+    return Plugin(point.name, point.dist.name if point.dist else "an installed package", point)
+
+
+def _identity(target: Any) -> object:
+    """Return what makes two registrations the same plug-in: a re-run notebook cell defines it anew."""
+    if isinstance(target, EntryPoint):
+        return target.value.replace(":", ".")
+    thing = target if hasattr(target, "__qualname__") else type(target)
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+@cache
+def installed(package: str) -> str:
+    """Return the version of an installed package, empty if there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

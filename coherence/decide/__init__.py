@@ -1,1 +1,0 @@
-"""Choosing: from an appraisal to findings and a decision."""

@@ -1,0 +1,194 @@
+"""How much a step rests on assumption: the cues of a step, told when it is made, by what came before it alone."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from coherence.core.readings import excerpt
+from coherence.detect.bloom_window import Seen
+from coherence.detect.cues import CODE, INABILITY, fallbacks, is_english, quoted, shortened
+from coherence.detect.tokens import mass, tokens, weight
+
+HALF_NEW = 50.0
+"""Weight of new tokens at which half of what new material can add is reached."""
+
+FALLBACK_WEIGHT, NEW_WEIGHT, CODE_WEIGHT = 1.0, 2.0, 0.25
+TOTAL = FALLBACK_WEIGHT + NEW_WEIGHT + CODE_WEIGHT
+
+MAX_ENTITIES = 5
+"""New names, numbers and addresses of a step that are kept to be shown."""
+
+NAMED = 120
+"""Characters of one of them that are shown, of a longer one from both ends: a path tells most at its end."""
+
+RESTATED = 400
+"""Characters of the task that a step must quote to restate it; all, of a shorter task."""
+
+LEAST_TASK = 30
+"""A shorter task is quoted by chance."""
+
+_NO_WORD = re.compile(r"\W+")
+
+
+class AssumedStep(msgspec.Struct):
+    """The cues of one step: a message of the agent and the calls that belong to it."""
+
+    seq: int = 0
+    """Number of its first event; 0 = of an earlier session."""
+    fallbacks: int = 0
+    """Phrases that put something in the place of evidence."""
+    phrase: str = ""
+    """The first of them with the words around it; else the phrase that says what could not be done."""
+    new: float = 0.0
+    """Weight of its tokens that occur nowhere before."""
+    entities: list[str] = []
+    """The first new names, numbers and addresses, in alphabetical order, numbers of one or two digits last."""
+    code: bool = False
+    """Whether it holds a code block."""
+    called: bool = False
+    unable: bool = False
+    """Whether it says that something could not be done."""
+    restates: bool = False
+    """Whether it quotes the whole task."""
+    english: bool = True
+    silent: bool = False
+    """Whether it has neither a word nor a call."""
+
+    @property
+    def briefs(self) -> bool:
+        """Whether it only hands the task on: quotes it whole, without code and without a call."""
+        return self.restates and not self.code and not self.called
+
+    @property
+    def works_around(self) -> bool:
+        """Whether it says that something could not be done, and goes on with code or a call."""
+        return self.unable and (self.code or self.called)
+
+    @property
+    def shows_cue(self) -> bool:
+        """Whether there is more to it than new words."""
+        return not self.briefs and bool(self.fallbacks or self.works_around or self.entities or self.code)
+
+    @property
+    def value(self) -> float:
+        """How much the step rests on assumption, in [0, 1]; 0 for one that only hands the task on.
+
+        ``(f / (f + 1) + 2 n / (n + 50) + 0.25 c) / 3.25`` with f fallback phrases (an inability that is worked around
+        is one more), n weight of new tokens, c = 1 with a code block.
+        """
+        if self.briefs:
+            return 0.0
+        count = self.fallbacks + self.works_around
+        fallback = count / (count + 1)
+        new = self.new / (self.new + HALF_NEW)
+        return (FALLBACK_WEIGHT * fallback + NEW_WEIGHT * new + CODE_WEIGHT * self.code) / TOTAL
+
+    def reasons(self) -> list[str]:
+        """Say in words what makes the step rest on assumption, the strongest first.
+
+        Examples
+        --------
+        >>> AssumedStep(fallbacks=1, new=6.0, entities=["1,290"], code=True).reasons()
+        ['puts an assumption in the place of evidence', 'nowhere before: 1,290', 'holds code']
+        """
+        if self.briefs:
+            return ["only hands the task on"]
+        told: list[str] = []
+        if self.fallbacks:
+            told.append("puts an assumption in the place of evidence")
+        if self.works_around:
+            told.append("works around what could not be done")
+        if self.entities:
+            told.append(f"nowhere before: {', '.join(map(_named, self.entities))}")
+        elif self.new:
+            told.append("new words, but no new number or address")
+        if self.code:
+            told.append("holds code")
+        return told or ["nothing new"]
+
+
+class AssumptionFacts(msgspec.Struct):
+    r"""What is kept of an agent to judge its steps; plain data, bounded, changed by its methods only.
+
+    Examples
+    --------
+    >>> facts = AssumptionFacts()
+    >>> facts.ask("How much does the annual pass of the museum cost in 2024?")
+    >>> facts.say(2, "The page is empty.\nLet's assume that the pass costs $1,290.")
+    >>> facts.step.phrase, facts.step.entities, round(facts.step.value, 2)
+    ("Let's assume that the pass costs $1,290.", ['1,290'], 0.21)
+    """
+
+    seen: Seen = msgspec.field(default_factory=Seen)
+    task: str = ""
+    """The beginning of what was asked, words only."""
+    step: AssumedStep | None = None
+    """The newest step of the agent."""
+    open: bool = False
+    """Whether a call now still belongs to that step."""
+
+    def ask(self, text: str, *, anew: bool = True) -> None:
+        """Take in what the user asks; ``anew``: it is the task, and no further request."""
+        if anew or not self.task:
+            self.task = _words(text)
+        self.read(text)
+
+    def read(self, text: str) -> None:
+        """Take in what the agent is told or shown: a user's word, a tool's result, a memory."""
+        self.seen.add(tokens(shortened(text)))
+        self.open = False
+
+    def say(self, seq: int, text: str) -> None:
+        """Begin a step with a message of the agent."""
+        text = shortened(text)
+        step = self.step = AssumedStep(seq, english=is_english(text), code=bool(CODE.search(text)))
+        step.silent = not text.strip()
+        step.restates = len(self.task) >= LEAST_TASK and self._is_quoted(text)
+        self.open = True
+        self._judge(step, text)
+
+    def call(self, seq: int, text: str) -> None:
+        """Take in a call, written as one text; it joins the message before it or begins a step."""
+        if self.step is None or not self.open:
+            self.step = AssumedStep(seq)
+            self.open = True
+        self.step.called, self.step.silent = True, False
+        self._judge(self.step, shortened(text))
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        if self.step is not None:
+            self.step.seq = 0
+
+    def _is_quoted(self, text: str) -> bool:
+        """Tell whether a text holds the whole task."""
+        rarest = max(self.task.split(), key=len)  # most texts lack it
+        return rarest in text.lower() and self.task in _words(text, len(text))
+
+    def _judge(self, step: AssumedStep, text: str) -> None:
+        found = fallbacks(text)
+        unable = INABILITY.search(text)
+        if found and not step.fallbacks:
+            step.phrase = quoted(text, found[0])
+        elif unable is not None and not step.phrase:
+            step.phrase = quoted(text, unable)
+        step.fallbacks += len(found)
+        step.unable = step.unable or unable is not None
+        new = self.seen.add(tokens(text))
+        step.new += mass(new)
+        named = sorted((token for token in new if weight(token) != 1.0), key=lambda token: (weight(token) < 1.0, token))
+        step.entities = [*step.entities, *named][:MAX_ENTITIES]
+
+
+def _named(entity: str) -> str:
+    if len(entity) <= NAMED:
+        return excerpt(entity, NAMED)
+    half = NAMED // 2
+    return f"{excerpt(entity[: half - 1], half)}…{excerpt(entity[-half:], half)}"
+
+
+def _words(text: str, most: int = RESTATED) -> str:
+    """Return the words of a text in lower case, as they are compared."""
+    return _NO_WORD.sub(" ", text[: 2 * most]).strip().lower()[:most]

@@ -1,0 +1,258 @@
+"""Whether what an agent states was given to it: each value of an answer against the values of its sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from coherence.core.protocols import Extractor
+from coherence.core.readings import Claim
+from coherence.core.validation import ends
+from coherence.detect.arithmetic import Reach, derived, rounded
+from coherence.detect.entities import numbers, row
+from coherence.detect.extractors import extract
+from coherence.detect.nearest import (
+    invented_title,
+    opened,
+    other_name,
+    other_title,
+    other_version,
+    similar,
+    untitled,
+)
+from coherence.detect.normal_values import fold, words
+from coherence.detect.sources import SMALL, Given, form_key, known_words, lookup
+from coherence.detect.titles import name_of, title_of
+
+MAX_ANSWER = 20_000
+"""Characters of an answer that are judged, half from each end."""
+
+MOST_JUDGED = 300
+"""Values of one answer that are judged; further ones count as unknown."""
+
+KEPT = 8
+"""Ungrounded values of one answer that are named."""
+
+WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0}
+"""Kind -> how much a value of it counts; 3 for all others: ids, addresses, paths, quotes. As tokens are weighed."""
+
+FAINT = {"unopened": 0.25, "untitled": 0.2}
+"""Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
+
+WORDED = frozenset({"quote", "function", "name"})
+"""Kinds that are known by their words."""
+
+QUOTED = 0.6
+"""Share of a quotation's neighbouring words that must have stood next to each other in a source."""
+
+_COMMON = """utf-8 utf-16 utf-32 utf8 sha-1 sha1 sha-256 sha256 sha512 md5 mp3 mp4 h264 base64 ipv4 ipv6 x86 x86_64
+win32 win64 covid-19 http2 oauth2 python3 es6 s3 ec2 i18n k8s 2fa b2b b2c iso-8859-1 bm25 fp16 fp32 int32 int64"""
+COMMON = frozenset(_COMMON.split())
+"""Words of letters and digits that are the id of nothing in particular."""
+
+_ELLIPSIS = re.compile(r"\.{3}|…|\[[^\]\n]{0,40}\]")
+_COMMA_GROUP = re.compile(r",\d{3}")
+_THINKING = re.compile("<(?:think|thinking|scratchpad|function-thoughts)>")
+
+
+class Flaw(msgspec.Struct, frozen=True):
+    """A value that is not grounded, and why."""
+
+    kind: str
+    """Of value, see :class:`~coherence.core.readings.Claim`."""
+    text: str
+    """As stated, at most 80 characters."""
+    flaw: str
+    """``absent``, ``altered`` (something like it came in), ``version``, ``title`` (it stands under that of another),
+    ``invented title`` (it stands under one that no source has), ``unopened`` or ``untitled``."""
+    near: str = ""
+    """What the sources have instead."""
+    seq: int = 0
+    """The event that has it; 0 = none."""
+
+
+class Grounds(msgspec.Struct, frozen=True):
+    """How far a text is grounded."""
+
+    value: float | None
+    """In [0, 1], 1 = all of it; ``None`` = there is nothing to check, or most of it is unknown."""
+    checked: int = 0
+    """Values that could be judged."""
+    unknown: int = 0
+    """Values that are absent but may have stood in what was dropped."""
+    flaws: tuple[Flaw, ...] = ()
+    """The gravest first, at most eight."""
+    lost: float = 0.0
+    """Weight of what is not grounded: 3 for an id that never came in, 1 for a number."""
+    looked_up: bool = True
+    """Whether any tool had given a result in this task."""
+    seq: int = 0
+    """The event of the text."""
+
+    @property
+    def grave(self) -> tuple[Flaw, ...]:
+        """The flaws of values that did not come in so; not what was merely not opened, or cited without its title."""
+        return tuple(flaw for flaw in self.flaws if flaw.flaw not in FAINT)
+
+
+def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up: bool = True, seq: int = 0) -> Grounds:
+    """Return how far a text is grounded in what was given before it.
+
+    Parameters
+    ----------
+    given : Given
+        Not changed.
+    text : str
+        An answer, or the arguments of a call.
+    extractors : sequence of Extractor
+        What counts as a checkable value.
+    looked_up : bool
+        Whether any tool had given a result.
+    seq : int
+        Number of the text's event.
+    """
+    text = without_thinking(ends(fold(ends(text, MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n"))
+    return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
+
+
+def without_thinking(text: str) -> str:
+    """Return a text without what the agent says to itself between tags such as ``<thinking>``."""
+    parts, begin, open_ended = [], 0, set()
+    while (tag := _THINKING.search(text, begin)) is not None:
+        closing = f"</{tag[0][1:]}"
+        end = text.find(closing, tag.end()) if closing not in open_ended else -1
+        if end < 0:  # a lone tag says nothing of what follows
+            open_ended.add(closing)
+            parts.append(text[begin : tag.end()])
+            begin = tag.end()
+            continue
+        parts += [text[begin : tag.start()], " "]
+        begin = end + len(closing)
+    return "".join((*parts, text[begin:]))
+
+
+def judge_claims(
+    given: Given, text: str, claims: Sequence[Claim], *, looked_up: bool = True, seq: int = 0, cited: bool = True
+) -> Grounds:
+    """Return how far the claims that were found in a folded text are grounded, see :func:`judge`.
+
+    With ``cited=False`` nobody has to have opened an address, or to name its title: a call is what opens it.
+    """
+    total = lost = 0.0
+    flaws: list[tuple[float, Claim, Flaw]] = []
+    plain = [claim for claim in claims if claim.value is not None and lookup(given, claim.forms) is not None]
+    distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
+    stated = sorted(distinct.values(), key=lambda claim: claim.start)
+    unknown = max(len(stated) - MOST_JUDGED, 0)
+    reach = Reach(given)
+    for claim in stated[:MOST_JUDGED]:
+        flaw = _flaw(given, text, claim, claims, plain, reach, cited=cited)
+        if flaw is None and claim.value is not None and claim not in plain:
+            plain.append(claim)  # a total may be used further
+        weight = WEIGHTS.get(claim.kind, 3.0)
+        forgot = given.lost_words if claim.kind in WORDED else given.lost
+        forgot += given.lost_numbers if claim.value is not None and claim.grain != 1.0 else 0
+        if flaw is not None and flaw.flaw == "absent" and forgot:
+            unknown += 1
+            continue
+        total += weight
+        if flaw is not None:
+            share = weight * FAINT.get(flaw.flaw, 1.0)
+            lost += share
+            flaws.append((share, claim, flaw))
+    flaws.sort(key=lambda found: -found[0])
+    named = tuple(_near(given, claim) if flaw.flaw == "absent" else flaw for _, claim, flaw in flaws[:KEPT])
+    judged = len(distinct) - unknown
+    value = 1.0 - lost / total if total and (flaws or judged >= unknown) else None
+    return Grounds(value, judged, unknown, named, lost, looked_up, seq)
+
+
+def _is_trivial(given: Given, claim: Claim) -> bool:
+    """Tell whether a value says nothing: a small whole number, a common term, a function where no source names any."""
+    if claim.kind == "id":
+        return claim.text.lower() in COMMON
+    if claim.kind == "number" and claim.value is not None:
+        return claim.value in SMALL
+    return claim.kind == "function" and not given.code
+
+
+def _flaw(
+    given: Given,
+    text: str,
+    claim: Claim,
+    claims: Sequence[Claim],
+    plain: Sequence[Claim],
+    reach: Reach,
+    *,
+    cited: bool,
+) -> Flaw | None:
+    """Return what is wrong with a claim, ``None`` if it is grounded."""
+    if claim.kind == "quote":
+        parts = [words(part) for part in _ELLIPSIS.split(claim.text)]
+        known = min((known_words(given, part) for part in parts if part), default=1.0)
+        return None if known >= QUOTED else _made(claim, "absent")
+    if claim.kind == "function":
+        return None if all(known_words(given, [part]) for part in words(claim.text)) else _made(claim, "absent")
+    if claim.kind == "name":
+        return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
+    if lookup(given, claim.forms) is None:
+        if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
+            return None
+        if claim.kind in ("number", "amount") and _is_row(given, claim):
+            return None
+        if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
+            return None
+        if claim.kind == "id" and len(said := words(claim.text)) > 1 and known_words(given, said) == 1.0:
+            return None  # Mistral-7B is Mistral 7B
+        found = other_version(given, claim)
+        return _made(claim, "version", found) if found is not None else _made(claim, "absent")
+    if not cited:
+        return None
+    if claim.kind in ("id", "url") and any(form_key(form) in given.records for form in claim.forms):
+        title = title_of(text, claim, claims)
+        found = other_title(given, claim, title) or other_name(given, claim, name_of(text, claim))
+        if found is not None:
+            return _made(claim, "title", found)
+        if invented_title(given, claim, title):
+            return _made(claim, "invented title")
+    if not opened(given, claim):
+        return _made(claim, "unopened")
+    return _made(claim, "untitled") if untitled(given, text, claim) else None
+
+
+def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:
+    """Tell whether a source names the day without a year, and one the year."""
+    for form in claim.forms:
+        year, _, day = form.removeprefix("d:").partition("-")
+        if lookup(given, [f"anyyear:{day}"]) is not None and lookup(given, [f"n:{year}"]) is not None:
+            return True
+    return False
+
+
+def _is_row(given: Given, claim: Claim) -> bool:
+    """Tell whether what looks like one number is several given ones in a row: room 12, 500 people.
+
+    A comma before three digits parts groups more often than rows: there, small numbers must be given too.
+    """
+    strict = _COMMA_GROUP.search(claim.text) is not None
+    parts = [part for text in row(claim.text) for part in numbers(text)]
+    return bool(parts) and all(
+        (part.value in SMALL and not strict and not part.unit) or lookup(given, part.forms) is not None
+        for part in parts
+    )
+
+
+def _near(given: Given, claim: Claim) -> Flaw:
+    """Return the flaw of a value that never came in, with what is like it."""
+    found = similar(given, claim)
+    return _made(claim, "altered", found) if found is not None else _made(claim, "absent")
+
+
+def _made(claim: Claim, flaw: str, near: tuple[str, int] = ("", 0)) -> Flaw:
+    return Flaw(claim.kind, _short(claim.text), flaw, *near)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,176 @@
+"""The account of one agent: what it was given, what it stated, and what of its tools' results it used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import msgspec
+
+from coherence.core.protocols import Extractor
+from coherence.detect.extractors import extract
+from coherence.detect.grounding import Grounds, judge, judge_claims
+from coherence.detect.normal_values import fold, words
+from coherence.detect.outputs import Outputs, note_asked, note_output, note_said
+from coherence.detect.sources import Given, know_words, open_values, take_source
+
+MAX_CALLS = 16
+"""Calls without a result whose arguments are remembered."""
+
+MAX_ARGUMENTS = 4_000
+"""Characters of one call's arguments that are read."""
+
+CHECKED_IN_CALLS = frozenset({"id", "url", "email"})
+"""Kinds of values of a call's arguments that are judged: numbers, dates and new files are what a call is for."""
+
+
+class PendingCall(msgspec.Struct):
+    """A call whose result has not come."""
+
+    id: str
+    text: str
+    """Its arguments, one a line."""
+
+
+class Account(msgspec.Struct):
+    """Everything that is remembered of where an agent's statements come from."""
+
+    given: Given = msgspec.field(default_factory=Given)
+    outputs: Outputs = msgspec.field(default_factory=Outputs)
+    pending: list[PendingCall] = []
+    results: int = 0
+    """Tool results in this task."""
+    ended: bool = False
+    """Whether the outcome of the task was told: what the user says next begins another."""
+    failed: dict[str, str] = {}
+    """Extractor of somebody else -> how it failed."""
+    asked_seq: int = 0
+    """The newest message of the agent after which the host asked for a decision: it is an answer, not a remark."""
+    answer: Grounds | None = None
+    """Of the newest message of the agent in this task."""
+    call: Grounds | None = None
+    """Of the newest call, where it came after that message."""
+
+    @property
+    def newest(self) -> Grounds | None:
+        """What the agent stated last: its newest message, or the call after it."""
+        return self.call or self.answer
+
+    def waits(self, seq: int) -> bool:
+        """Tell whether a message has flaws that nobody has asked for."""
+        return self.answer is not None and self.answer.seq == seq != self.asked_seq and self.answer.lost > 0.0
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: events of an earlier session have no number."""
+        given = self.given
+        given.values, given.opened = dict.fromkeys(given.values, 0), dict.fromkeys(given.opened, 0)
+        given.numbers = [msgspec.structs.replace(number, seq=-abs(number.seq)) for number in given.numbers]
+        self.outputs = Outputs(known=self.outputs.known)
+        self.answer = self.call = None
+        self.pending = []
+        self.asked_seq = 0
+
+
+def begin_task(account: Account) -> None:
+    """Begin a task: what was given stays, what was stated and looked up counts anew.
+
+    What an earlier task gave and nobody remembers is forgotten too, else one long file would blind the whole life.
+    """
+    account.given.lost = account.given.lost_words = account.given.lost_numbers = 0
+    account.results = 0
+    account.ended = False
+    account.answer = account.call = None
+    account.outputs.newest.clear()
+
+
+def note_given(account: Account, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
+    """Take in what the agent was told or remembers: a goal, a message of its user or host, a memory."""
+    claims = take_source(account.given, seq, text, extractors)
+    open_values(account.given, seq, claims)
+    note_asked(account.outputs, text)
+
+
+def note_call(
+    account: Account, seq: int, call_id: str, tool: str, arguments: Any, extractors: Sequence[Extractor]
+) -> None:
+    """Take in a call: judge its ids and addresses, and keep its arguments until it has succeeded.
+
+    Parameters
+    ----------
+    account : Account
+        Is changed.
+    seq : int
+        Number of the event.
+    call_id : str
+        To which its result will refer.
+    tool : str
+        Its tool, whose name the agent knows.
+    arguments : any
+        As decoded from JSON.
+    extractors : sequence of Extractor
+        What is looked for.
+    """
+    text = "\n".join(_leaves(arguments, MAX_ARGUMENTS))[:MAX_ARGUMENTS]
+    folded = fold(text)
+    claims = [claim for claim in extract(folded, extractors) if claim.kind in CHECKED_IN_CALLS]
+    account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
+    account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
+    know_words(account.given, words(tool[:200]))
+    note_said(account.outputs, seq, text, answer=False)
+
+
+def note_result(
+    account: Account, seq: int, call_id: str | None, text: str, extractors: Sequence[Extractor], *, error: bool
+) -> None:
+    """Take in a tool result; a call that succeeded grounds what it named, and opened it.
+
+    Parameters
+    ----------
+    account : Account
+        Is changed.
+    seq : int
+        Number of the event.
+    call_id : str, optional
+        Of its call; ``None`` = the newest without a result.
+    text : str
+        The result.
+    extractors : sequence of Extractor
+        What is looked for.
+    error : bool
+        Whether the call failed. What an error says is given too.
+    """
+    pending = account.pending
+    at = next((at for at in range(len(pending) - 1, -1, -1) if call_id is None or pending[at].id == call_id), None)
+    call = pending.pop(at) if at is not None else None
+    if call is not None and not error:
+        open_values(account.given, seq, take_source(account.given, seq, call.text, extractors))
+    take_source(account.given, seq, text, extractors)
+    account.results += 1
+    note_output(account.outputs, seq, text)
+
+
+def note_message(account: Account, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
+    """Take in a message of the agent: judge it. It grounds nothing."""
+    if text.strip():
+        account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
+        account.call = None
+        note_said(account.outputs, seq, text, answer=True)
+
+
+def _leaves(value: Any, room: int, name: str = "") -> Iterator[str]:
+    """Yield the texts and numbers within arguments, each behind its name."""
+    waiting: list[Iterator[tuple[str, Any]]] = [iter([(name, value)])]
+    while waiting and room > 0:
+        name, value = next(waiting[-1], ("", waiting))
+        if value is waiting:
+            waiting.pop()
+        elif isinstance(value, dict):
+            waiting.append((str(key), item) for key, item in value.items())
+        elif isinstance(value, list):
+            waiting.append(zip(repeat(name), value))
+        elif value is not None and not isinstance(value, bool):
+            line = f"{name}: {value[:room] if isinstance(value, str) else value}"
+            room -= len(line)
+            yield line
+        room -= 1

@@ -1,0 +1,190 @@
+"""Cues that a service agent is failing its task, and the facts that tell whether a run is that of such an agent.
+
+A *service agent* talks with a user over several turns, in English prose, and reads and writes records with its tools:
+bookings, orders, accounts.
+"""
+
+from __future__ import annotations
+
+import re
+from math import log
+
+import msgspec
+
+from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
+from coherence.core.readings import excerpt
+from coherence.core.validation import ends
+from coherence.detect.english import are_english, english_words
+
+MAX_CHARS = 4_000
+"""Characters of a message that are looked at, half from each end."""
+
+SHORT_TURN, LONG_TURN = 15, 60
+"""Words of the user's longest turn up to which it counts as 0, and from which as 1."""
+
+HALF_SEARCH = 4
+"""Calls of the tool called just before that count half."""
+
+_UNABLE = re.compile(
+    r"(?=[cdinuwCDINUW])\b(?i:(?:unable to|cannot|can[’']t|can not|could not|couldn[’']t|unfortunately"
+    r"|(?:not|isn[’']t) (?:able|possible|allowed|permitted|eligible|available)|won[’']t be able"
+    r"|don[’']t have the ability)\b)"
+)
+_IDENTIFIER = re.compile(r"\b(?=[A-Za-z_-]{0,30}\d)(?=[\d_-]{0,30}[A-Za-z])[A-Za-z\d_-]{5,40}\b")
+_NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+_RECORD_VERBS = (
+    "add assign book cancel change check close create delete exchange fetch find get issue list look lookup modify "
+    "open order pay query refund register remove reserve retrieve return schedule search send set show submit transfer "
+    "update view"
+)
+RECORD_VERBS = frozenset(_RECORD_VERBS.split())
+"""First words of the names of tools that read and write records."""
+
+_OTHER_WORK = (
+    "bash browse browser cmd command directory exec execute file files folder git glob grep internet interpreter "
+    "notebook patch python repl script shell terminal url web webpage"
+)
+OTHER_WORK = frozenset(_OTHER_WORK.split())
+"""Words in the names of tools that run code, or work on files or web pages."""
+
+OTHER_TOOLS = frozenset({"edit", "ls", "multiedit", "read", "run_code", "str_replace_editor", "task", "write"})
+"""Whole names of such tools."""
+
+
+class ServiceCues(msgspec.Struct):
+    """What is counted over one task of an agent; plain data of a fixed size, changed by :meth:`observe` only.
+
+    Examples
+    --------
+    >>> cues = ServiceCues()
+    >>> cues.observe(Message("user", "Please move my booking H9ZU1C to Friday, and add a bag."), "")
+    >>> cues.observe(Message("assistant", "I am sorry, a booking of this fare cannot be changed."), "")
+    >>> cues.observe(Message("user", "Then please cancel it and tell me what I get back."), "")
+    >>> cues.other_kind()
+    ''
+    >>> cues.asked, cues.unrefused, cues.searching
+    (0.0, 0.25, 0.0)
+    """
+
+    turns: int = 0
+    """Messages of the user."""
+    longest: int = 0
+    """Words of the longest of them."""
+    replies: int = 0
+    """Messages of the agent that no call follows."""
+    refusals: int = 0
+    """Those of them that say that something cannot be done."""
+    again: int = 0
+    """Calls of the tool that was called just before."""
+    records: int = 0
+    """Calls of tools that read or write records, and turns in which the user named a record."""
+    code: int = 0
+    """Replies that hold code."""
+    words: int = 0
+    english: int = 0
+    """Weight of the frequent English ones among the words."""
+    other_tool: str = ""
+    """The first tool called that another kind of agent has."""
+    tool: str = ""
+    """The tool called last."""
+    waiting: bool = False
+    """Whether a call waits for its result; a further one is parallel to it."""
+    replied: bool = False
+    """Whether the newest event is a reply, which a call would make a remark."""
+    refused: bool = False
+    """Whether that reply is a refusal."""
+    over: bool = False
+    """Whether the task has ended; what comes next begins another."""
+
+    def observe(self, event: Event, goal: str) -> None:
+        """Take in the next event; ``goal`` is that of the agent before it."""
+        if isinstance(event, Goal):
+            if event.text.strip() != goal:
+                self._begin()
+        elif isinstance(event, Outcome):
+            self.over = True
+        elif isinstance(event, Message):
+            if self.over:
+                self._begin()
+            self._talk(event)
+        elif isinstance(event, ToolCall):
+            if self.over:
+                self._begin()
+            self._call(event.tool_name)
+        elif isinstance(event, ToolResult):
+            self.waiting = self.replied = False
+
+    def _begin(self) -> None:
+        fresh = ServiceCues()
+        for field in self.__struct_fields__:
+            setattr(self, field, getattr(fresh, field))
+
+    def _talk(self, event: Message) -> None:
+        text = ends(event.content, MAX_CHARS)
+        self.waiting = self.replied = False
+        if event.role not in ("user", "assistant") or not text.strip():
+            return
+        words, english = english_words(text)
+        self.words += words
+        self.english += english
+        if event.role == "user":
+            self.turns += 1
+            self.longest = max(self.longest, len(text.split()))
+            self.records += _IDENTIFIER.search(text) is not None
+            return
+        self.replied, self.refused = True, _UNABLE.search(text) is not None
+        self.replies += 1
+        self.refusals += self.refused
+        self.code += "```" in text
+
+    def _call(self, tool: str) -> None:
+        if self.replied:
+            self.replies -= 1
+            self.refusals -= self.refused
+        self.again += tool == self.tool and not self.waiting
+        self.tool, self.waiting, self.replied = tool[:100], True, False
+        parts = [part.lower() for part in _NAME_PART.findall(self.tool)]
+        if tool.lower() in OTHER_TOOLS or not OTHER_WORK.isdisjoint(parts):
+            self.other_tool = self.other_tool or self.tool
+        elif parts and parts[0] in RECORD_VERBS:
+            self.records += 1
+
+    def other_kind(self) -> str:
+        """Say why this run is not, or not yet, known to be a service agent's; empty if it is."""
+        if self.other_tool:
+            return f"its tools run code or work on files or web pages ({excerpt(self.other_tool, 40)})"
+        if self.code:
+            return "its replies hold code"
+        if self.turns < 2:
+            return "no user has taken part in several turns"
+        if not self.replies:
+            return "it has not replied to the user in words"
+        if not self.records:
+            return "no record was named, read or written"
+        if not are_english(self.words, self.english):
+            return "the talk is not in English"
+        return ""
+
+    @property
+    def asked(self) -> float:
+        """How much the user asked for at once, in [0, 1]: the logarithm of the words of the longest turn."""
+        return min(max(log(max(self.longest, 1) / SHORT_TURN) / log(LONG_TURN / SHORT_TURN), 0.0), 1.0)
+
+    @property
+    def unrefused(self) -> float:
+        """The share of replies, in [0, 1], that refuse nothing: a refusal by policy is often what the task wants.
+
+        One more reply is counted that is half a refusal, so that the first reply does not decide.
+        """
+        return 1.0 - (self.refusals + 0.5) / (self.replies + 1)
+
+    @property
+    def searching(self) -> float:
+        """How much the agent calls one tool again and again, in [0, 1)."""
+        return self.again / (self.again + HALF_SEARCH)
+
+    @property
+    def score(self) -> float:
+        """The mean of the three cues, in [0, 1]."""
+        return (self.asked + self.unrefused + self.searching) / 3

@@ -1,0 +1,305 @@
+"""What an agent was given: the values in goals, messages, memories and tool results, bounded, each with its event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import msgspec
+
+from coherence.core.protocols import Extractor
+from coherence.core.readings import Claim
+from coherence.core.validation import ends
+from coherence.detect.bloom_filter import Faded
+from coherence.detect.entities import numbers, row
+from coherence.detect.extractors import extract_some
+from coherence.detect.normal_values import NARROW, digest, digest_after, fold, number_form, words
+
+MAX_CHARS = 30_000
+"""Characters of one source that are read, half from each end."""
+
+MOST_FOLDED = MAX_CHARS + MAX_CHARS // 5
+"""The same once it is folded: a ligature can become 8 letters."""
+
+MAX_VALUES = 5_000
+MAX_PAIRS = 10_000
+MAX_NUMBERS = 500
+MAX_OPENED = 1_000
+MAX_WRITTEN = 1_000
+MAX_FADED = 25_000
+"""Forms that left and of which it is still known that they were there."""
+MAX_FADED_WORDS = 50_000
+"""The same of words and pairs of them."""
+MAX_RECORDS = 100
+MOST_NAMED = 2 * MAX_RECORDS
+"""Mentions of ids in one source whose records are read, the last ones: earlier records would leave anyhow."""
+
+RECORD_WORDS = 32
+"""Words that are kept of the record around an id."""
+
+OPENABLE = ("url:", "id:", "path:")
+"""Forms of what a call can open."""
+
+SMALL = frozenset(map(float, range(13)))
+"""Numbers that are mostly counts and places in a list."""
+
+LONGEST = 64
+"""Characters of a form that are kept as they are; longer ones become a digest."""
+
+Key = TypeVar("Key", str, int)
+
+_ITEM = re.compile(r"^([ \t]{0,40})[-*•] ", re.M)
+_OBJECT = re.compile(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
+_LABELS = re.compile("[:=|]")
+_MAYBE_ROW = re.compile(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
+_LABEL = re.compile(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
+
+
+class SeenNumber(msgspec.Struct, frozen=True, array_like=True):
+    """A number in a source."""
+
+    value: float
+    unit: str
+    seq: int
+    place: int
+    """Which number of its source it is."""
+    column: int
+    """Digest of the word before it (``amount:``); 0 = none."""
+
+
+class Given(msgspec.Struct):
+    """The values that came in; the newest last."""
+
+    values: dict[str, int] = {}
+    """Form -> event that gave it last."""
+    pairs: dict[int, None] = {}
+    """Digests of words and of pairs of neighbouring words, the newest last."""
+    numbers: list[SeenNumber] = []
+    records: dict[str, list[int]] = {}
+    """Form of an id -> digests of the words beside it."""
+    opened: dict[str, int] = {}
+    """Form of an address, path or id -> successful call that named it."""
+    code: bool = False
+    """Whether a source named functions; tools that were never shown have names too."""
+    written: dict[str, str] = {}
+    """Form -> how its newest source wrote it, where that is not the form itself; of the newest 1,000."""
+    faded: Faded = msgspec.field(default_factory=Faded)
+    """The forms that left ``values``."""
+    faded_words: Faded = msgspec.field(default_factory=Faded)
+    """The digests that left ``pairs``."""
+    lost: int = 0
+    """Sources of which a part was not read, and times that values were forgotten: one may have been there."""
+    lost_words: int = 0
+    """The same of words."""
+    lost_numbers: int = 0
+    """Times that numbers left: another one may be rounded from theirs."""
+
+
+def form_key(form: str) -> str:
+    """Return a form as it is kept."""
+    if len(form) <= LONGEST:
+        return form
+    kind = form.partition(":")[0]
+    return f"{kind}:~{blake2b(form.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extractor]) -> list[Claim]:
+    """Remember the values of a text that the agent was given, and return them.
+
+    Parameters
+    ----------
+    given : Given
+        Is changed.
+    seq : int
+        Number of the event.
+    text : str
+        Any text; of more than 30,000 characters half is read from each end.
+    extractors : sequence of Extractor
+        What is looked for.
+    """
+    folded = fold(ends(text, MAX_CHARS, "\n\n"))
+    if len(text) > MAX_CHARS or len(folded) > MOST_FOLDED:
+        given.lost += 1
+        given.lost_words += 1
+    text = ends(folded, MOST_FOLDED, "\n\n")
+    claims, cut = extract_some(text, extractors)
+    given.lost += cut
+    _take_values(given, seq, claims)
+    know_words(given, words(text))
+    _take_numbers(given, seq, text, claims)
+    _take_records(given, text, claims)
+    return claims
+
+
+def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
+    values = given.values
+    for claim in claims:
+        if claim.kind == "quote" or (claim.kind == "number" and claim.value in SMALL and claim.grain == 1.0):
+            continue  # a quotation's words are known; a small number may be anything
+        for form in (*claim.forms, *claim.also):
+            key = form_key(form)
+            values.pop(key, None)
+            values[key] = seq
+    left = _drop(values, MAX_VALUES)
+    given.lost += bool(left) and not given.faded.add([digest(key) for key in left], most=MAX_FADED)
+    _take_written(given, claims)
+
+
+def _take_written(given: Given, claims: Sequence[Claim]) -> None:
+    written = given.written
+    for claim in claims[-MAX_WRITTEN:]:
+        text = claim.text if len(claim.text) <= LONGEST else claim.text[: LONGEST - 1] + "…"
+        for form in (*claim.forms, *claim.also) if claim.kind != "quote" else ():
+            key = form_key(form)
+            written.pop(key, None)
+            if key.partition(":")[2] != text:
+                written[key] = text
+    _drop(written, MAX_WRITTEN)
+
+
+def as_written(given: Given, key: str) -> str:
+    """Return a given value as its source wrote it, or else its normal form.
+
+    Examples
+    --------
+    >>> given = Given()
+    >>> claims = take_source(given, 1, "It costs $1,200.", [numbers])
+    >>> as_written(given, "n:1200usd"), as_written(given, "id:x-17")
+    ('$1,200', 'x-17')
+    """
+    return given.written.get(key, key.partition(":")[2])
+
+
+def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
+    """Remember that addresses, paths and ids were opened, or told by who may ask."""
+    for claim in claims:
+        for form in (*claim.forms, *claim.also):
+            if form.startswith(OPENABLE):
+                key = form_key(form)
+                given.opened.pop(key, None)
+                given.opened[key] = seq
+    _drop(given.opened, MAX_OPENED)
+
+
+def know_words(given: Given, said: Sequence[str]) -> None:
+    """Remember words, and which stood next to each other."""
+    pairs = given.pairs
+    before = 0
+    for word in said:
+        one, two = digest(word), digest_after(before, word)
+        pairs.pop(one, None)
+        pairs.pop(two, None)
+        pairs[one] = pairs[two] = None
+        before = one
+    left = _drop(pairs, MAX_PAIRS)
+    given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
+
+
+def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
+    place, joined = 0, list[SeenNumber]()
+    given.code = given.code or any(claim.kind == "function" for claim in claims)
+    for claim in claims:
+        if claim.value is None:
+            continue
+        labelled = _LABELS.search(text, max(0, claim.start - 4), claim.start)
+        label = _LABEL.search(text, max(0, claim.start - 48), claim.start) if labelled else None
+        if label is not None and claim.kind == "number":
+            given.values[claim.forms[0]] = seq  # a small one too
+        column = digest(label[1].lower()) if label else 0
+        parts = row(claim.text) if _MAYBE_ROW.search(claim.text) is not None else []
+        told = [each for part in parts for each in numbers(part)]
+        for each in told or [claim]:
+            place += 1
+            given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column))
+        joined += [SeenNumber(claim.value, claim.unit, seq, 0, column)] if told else []
+    given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
+    items = len(_ITEM.findall(text))
+    if items:
+        given.values[number_form(items)] = seq
+    if len(given.numbers) > MAX_NUMBERS:
+        given.lost_numbers += 1
+        del given.numbers[: len(given.numbers) - MAX_NUMBERS]
+
+
+def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
+    """Remember the words beside each id: of its item of a list, of its object, or of its line."""
+    found = [claim for claim in claims if claim.kind in ("id", "url")][-MOST_NAMED:]
+    if not found:
+        return
+    newest = set(list(dict.fromkeys(claim.forms for claim in reversed(found)))[:MAX_RECORDS])
+    edges = _edges(text)
+    at = 0
+    for number, claim in enumerate(found):
+        if claim.forms not in newest:
+            continue  # its record would leave anyhow
+        ids = (form for form in claim.also if form.startswith("id:"))
+        keys = list(dict.fromkeys(form_key(form) for form in (*claim.forms, *ids)))
+        if all(len(given.records.get(key, ())) == RECORD_WORDS for key in keys):
+            given.records.update({key: given.records.pop(key) for key in keys})
+            continue
+        while at + 1 < len(edges) and edges[at + 1] <= claim.start:
+            at += 1
+        begin, end = edges[at], edges[at + 1] if at + 1 < len(edges) else len(text)
+        line_begin, line_end = text.rfind("\n", 0, claim.start) + 1, text.find("\n", claim.start)
+        line_end = len(text) if line_end < 0 else line_end
+        rivals = [other for other in found[max(0, number - 3) : number + 4] if begin <= other.start < end]
+        if len({other.forms for other in rivals}) > 1 and line_end - line_begin > len(claim.text) + 12:
+            begin, end = line_begin, line_end
+        begin, end = max(begin, claim.start - 300), min(end, claim.start + 300)
+        before = words(text[begin : claim.start])[-RECORD_WORDS // 2 :]
+        after = words(text[claim.start + len(claim.text) : end])[: RECORD_WORDS // 2]
+        beside = [digest(word) for word in (*before, *after)]
+        for key in keys:
+            known = given.records.pop(key, [])
+            new = [word for word in dict.fromkeys(beside) if word not in known]
+            given.records[key] = (known + new)[:RECORD_WORDS]
+    _drop(given.records, MAX_RECORDS)
+
+
+def _edges(text: str) -> list[int]:
+    """Return where records begin: items of the outermost list, objects in a row, paragraphs."""
+    items = list(_ITEM.finditer(text))
+    outermost = min((len(item[1]) for item in items), default=0)
+    starts = {0, *(item.start() for item in items if len(item[1]) == outermost)}
+    starts.update(match.end() for match in _OBJECT.finditer(text))
+    return sorted(starts)
+
+
+def _drop(table: dict[Key, Any], most: int) -> list[Key]:
+    """Let the oldest entries of a table leave, and return them."""
+    over = len(table) - most
+    left = list(table)[: over + most // 20] if over > 0 else []
+    for key in left:
+        del table[key]
+    return left
+
+
+def known_words(given: Given, said: Sequence[str]) -> float:
+    """Return how many of the neighbouring words of a quotation stood next to each other in a source, either way round.
+
+    Examples
+    --------
+    >>> given = Given()
+    >>> claims = take_source(given, 1, "Doe, Jane wrote: the cat sat on the mat.", ())
+    >>> known_words(given, ["jane", "doe"]), known_words(given, ["the", "cat", "sat", "down"])
+    (1.0, 0.6666666666666666)
+    """
+    if len(said) < 2:
+        return float(all(_is_known(given, digest(word)) for word in said))
+    pairs = list(pairwise(said))
+    known = [_is_known(given, digest(one, two)) or _is_known(given, digest(two, one)) for one, two in pairs]
+    return sum(known) / len(pairs)
+
+
+def _is_known(given: Given, code: int) -> bool:
+    return code in given.pairs or code in given.faded_words
+
+
+def lookup(given: Given, forms: Sequence[str]) -> int | None:
+    """Return the newest event that gave one of some forms, ``None`` if none did; 0 if nobody knows any more which."""
+    keys = [form_key(form) for form in forms]
+    newest = max((seq for key in keys if (seq := given.values.get(key)) is not None), default=None)
+    return 0 if newest is None and any(digest(key) in given.faded for key in keys) else newest

@@ -1,1 +1,0 @@
-"""Proving: what is recorded, and that it can be computed again."""

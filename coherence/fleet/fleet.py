@@ -1,0 +1,368 @@
+"""Many agents over one store, one embedder and, if wanted, one budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from coherence.baseline.budget import together
+from coherence.core.config import Budget, MonitorConfig, disabled
+from coherence.core.events import Around, Received, Spent
+from coherence.core.protocols import Embedder
+from coherence.core.validation import check_flag, check_number
+from coherence.fleet.status import AgentStatus, status_of
+from coherence.fleet.trust import Effective, TrustGraph, TrustState
+from coherence.fleet.trust_graph import read_name
+from coherence.lessons.store import LessonStore
+from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
+from coherence.monitor.background import BACKGROUND
+from coherence.monitor.monitor import Durability, Monitor
+from coherence.monitor.worker import FORK_WAIT_S, LOG, RETRY_S
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+
+MOST_HOPS = 16
+"""Agents of a path that are recorded and told: of a longer one as many of both ends."""
+
+
+class Fleet:
+    """Many monitors that share a store, an embedder and a budget.
+
+    Parameters
+    ----------
+    store : path or Store, optional
+        One file for all.
+    budget : Budget or mapping, optional
+        What all agents together may use up; each may have its own besides.
+    lessons : LessonStore, path, Store or bool, optional
+        Where errors find what fixed them before; all agents share it. Default: in ``store``, if there is one.
+    config, embedder, durability
+        As for :class:`~coherence.monitor.monitor.Monitor`, for every agent that is not given its own.
+
+    Examples
+    --------
+    >>> from coherence.providers import HashingEmbedder
+    >>> with Fleet(budget={"calls": 2}, embedder=HashingEmbedder()) as fleet:
+    ...     _ = fleet.agent("planner").tool_call("Read", {"path": "a"})
+    ...     _ = fleet.agent("coder", parent="planner").tool_call("Bash", {"command": "ls"})
+    ...     print(fleet.agent("coder").check("Bash", {"command": "ls"}).kind)
+    block
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | Path | Store | None = None,
+        budget: Budget | Mapping[str, Any] | None = None,
+        config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
+        embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
+        durability: Durability = "batched",
+        lessons: Lessons = None,
+    ) -> None:
+        self.budget = as_budget(budget)
+        self.config = MonitorConfig.load(config)
+        self._embedder = embedder
+        self._durability: Durability = durability
+        self._owns_store = not isinstance(store, Store)
+        self.store = as_store(store)
+        self._agents: dict[str, Monitor] = {}
+        self._parents: dict[str, str | None] = {}
+        self._lock = RLock()
+        self._owns_lessons = not isinstance(lessons, LessonStore)
+        try:
+            self.lessons = as_lessons(lessons, self.store, embedder)
+            """What is known of errors; ``None`` without a store."""
+            self.trust = TrustGraph(read_trust(self.store)) if self.store is not None else TrustGraph()
+            """Who relies on whom, to be read; with a store it is kept, and begins as it was left."""
+        except BaseException:
+            if self.store is not None and self._owns_store:
+                self.store.close()
+            raise
+        self._kept_edges = {(edge.source, edge.target) for edge in self.trust.edges()}
+        self._keeper = _Keeper(self)
+
+    def agent(self, name: str, *, parent: str | None = None, **options: Any) -> Monitor:
+        """Return an agent's monitor; the first call makes it, with the options of a monitor.
+
+        Raises
+        ------
+        ValueError
+            If the parent is not an agent of this fleet, or options are given for an agent that exists.
+        """
+        name = read_name("name", name)
+        with self._lock:
+            found = self._agents.get(name)
+            if found is not None:
+                if options:
+                    raise ValueError(f"agent {name!r} exists already: {', '.join(options)} cannot be changed")
+                return found
+            if parent is not None and parent not in self._agents:
+                raise ValueError(f"parent {parent!r} is not an agent of this fleet")
+            given = {
+                "config": self.config,
+                "embedder": self._embedder,
+                "durability": self._durability,
+                "lessons": self.lessons if self.lessons is not None else False,
+                **options,
+            }
+            made = Monitor(
+                agent=name,
+                store=self.store,
+                parent=parent,
+                tree_budget=self.budget,
+                neighbours=_Neighbours(self, name),
+                **given,
+            )
+            self.trust.add_agent(name)
+            self._agents[name], self._parents[name] = made, parent
+            return made
+
+    def remove_agent(self, name: str) -> None:
+        """Close an agent's monitor and forget the agent here, with every edge from or to it; its record stays.
+
+        Raises
+        ------
+        ValueError
+            If there is no such agent.
+        """
+        name = read_name("name", name)
+        with self._lock:
+            if name not in self._agents:
+                raise ValueError(f"{name!r} is not an agent of this fleet")
+            monitor = self._agents.pop(name)
+            del self._parents[name]
+            self.trust.remove_agent(name)
+            self._kept_edges = {ends for ends in self._kept_edges if name not in ends}
+        monitor.close()
+
+    def add_edge(self, source: str, target: str, trust_weight: float = 1.0, *, fixed: bool = False) -> None:
+        """Let the source's pressure leak to the target: times the weight, and on from there.
+
+        Parameters
+        ----------
+        source, target : str
+            Two agents of this fleet.
+        trust_weight : float
+            In [0, 1]; 0 = nothing leaks, 1 = everything.
+        fixed : bool
+            Whether outcomes of the target's tasks leave the weight alone.
+
+        An edge that the store has kept from an earlier run goes on as it was left, learned or fixed, the first time;
+        :meth:`set_trust` changes it, and so does ``fixed``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For an unknown agent, an edge from an agent to itself, or a weight that is NaN or outside [0, 1].
+
+        Examples
+        --------
+        >>> from coherence.providers import HashingEmbedder
+        >>> with Fleet(embedder=HashingEmbedder()) as fleet:
+        ...     sub, planner = fleet.agent("claude_sub"), fleet.agent("planner")
+        ...     fleet.add_edge("claude_sub", "planner", trust_weight=0.4)
+        ...     for _ in range(7):
+        ...         sub.tool_result("boom", error=True, tool="Bash")
+        ...     print(planner.decide().findings[0].why)
+        claude_sub is in trouble, and 0.30 of it reaches this agent (claude_sub > planner)
+        """
+        source, target = read_name("source", source), read_name("target", target)
+        check_number("trust_weight", trust_weight, least=0.0, most=1.0)
+        with self._lock:
+            for field, name in (("source", source), ("target", target)):
+                if name not in self._agents:
+                    raise ValueError(f"{field} {name!r} is not an agent of this fleet: make it with agent() first")
+            if (source, target) not in self._kept_edges or check_flag("fixed", fixed):
+                self.trust.add_edge(source, target, trust_weight, fixed=fixed)
+            self._kept_edges.discard((source, target))
+
+    def remove_edge(self, source: str, target: str) -> None:
+        """Let nothing leak directly from the source to the target any more."""
+        with self._lock:
+            self.trust.remove_edge(source, target)
+            self._kept_edges.discard((read_name("source", source), read_name("target", target)))
+
+    def set_trust(self, source: str, target: str, trust_weight: float, *, fixed: bool = True) -> None:
+        """Change the weight of an edge and, unless told otherwise, keep outcomes from changing it."""
+        self.trust.set_trust(source, target, trust_weight, fixed=fixed)
+
+    def pressures(self) -> dict[str, Effective]:
+        """Return agent -> its own pressure, the effective one, and the path on which that came."""
+        own = {name: monitor.own_pressure for name, monitor in list(self._agents.items())}
+        with self._lock:  # no agent goes between the two lines
+            own = {name: pressure for name, pressure in own.items() if name in self._agents}
+            reached = self.trust.propagate(own)
+        return {name: reached[name] for name in own}
+
+    def __iter__(self) -> Any:
+        return iter(list(self._agents.values()))
+
+    def status(self) -> list[AgentStatus]:
+        """Return one entry an agent, in the order they were made, without measuring."""
+        reached = self.pressures()
+        with self._lock:
+            agents = [
+                (self._agents[name], self._parents[name], reached[name]) for name in reached if name in self._agents
+            ]
+        return [status_of(monitor, parent, effective) for monitor, parent, effective in agents]
+
+    def flush(self) -> None:
+        """Write everything that was recorded."""
+        with ExitStack() as all_of_them:  # one that fails must not keep the others from it
+            all_of_them.callback(self._keeper.keep)
+            for monitor in self:
+                all_of_them.callback(monitor.flush)
+
+    def close(self) -> None:
+        """Close every monitor, and the store if the fleet opened it."""
+        with ExitStack() as all_of_them:
+            if self.store is not None and self._owns_store:
+                all_of_them.callback(self.store.close)
+            if self.lessons is not None and self._owns_lessons:
+                all_of_them.callback(self.lessons.close)
+            all_of_them.callback(self._keeper.keep)
+            for monitor in self:
+                all_of_them.callback(monitor.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Keeper:
+    """Writes learned trust to the store: soon after it was learned, at a flush, and at the end."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._written = fleet.trust.state()
+        """What the store and the graph held in common, as far as this process knows."""
+        self._lock = RLock()
+        self._holds = False
+        self._off = fleet.store is None or disabled()
+        if not self._off:
+            BACKGROUND.known.add(self)
+
+    def learned(self) -> None:
+        """Write at once with full durability, else soon."""
+        if self._fleet._durability == "full":
+            self.keep()
+        elif not self._off:
+            BACKGROUND.call(self)
+
+    def keep(self) -> None:
+        """Write what has changed here; what others have changed in the store stays."""
+        store, trust = self._fleet.store, self._fleet.trust
+        with self._lock:
+            state = trust.state()
+            if self._off or store is None or state.edges == self._written.edges:
+                return
+            with store.transaction() as transaction:
+                merged = state.merged(self._written, read_trust(store))
+                transaction.set_trust(time.time(), merged.to_json())
+            self._written = state
+
+    def work(self) -> float | None:
+        """Write; for the background thread."""
+        store = self._fleet.store
+        if store is None or store.closed:
+            return None
+        try:
+            self.keep()
+        except (StoreError, ValueError) as error:  # an agent must not stop for it
+            LOG.warning("coherence: learned trust could not be written: %s", error)
+            return RETRY_S
+        return None
+
+    def finish(self) -> None:
+        """Write what is left; at the end of the process."""
+        self.work()
+
+    def before_fork(self) -> None:
+        """Hold the edges still: a child must not inherit half a change. The other locks may wait for the store."""
+        self._holds = self._fleet.trust.lock.acquire(timeout=FORK_WAIT_S)
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        if self._holds:
+            self._fleet.trust.lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Go on with locks of its own."""
+        self._lock, self._fleet._lock, self._fleet.trust.lock = RLock(), RLock(), RLock()
+
+
+def read_trust(store: Store) -> TrustState:
+    """Return who relies on whom, as a store holds it.
+
+    Raises
+    ------
+    ValueError
+        If another version has written it.
+    """
+    kept = store.trust()
+    return TrustState.from_json(kept) if kept is not None else TrustState()
+
+
+class _Neighbours:
+    """What an agent of a fleet sees of the others."""
+
+    def __init__(self, fleet: Fleet, name: str) -> None:
+        self._fleet = fleet
+        self._name = name
+
+    def look(self, *, fold: bool) -> Around:
+        """Return what the others have spent, if there is a common budget, and the most pressure that reaches here."""
+        fleet = self._fleet
+        spent: Spent | None = None
+        if fleet.budget is not None:
+            spent = Spent()
+            for other, monitor in list(fleet._agents.items()):
+                if other != self._name:
+                    spent = together(spent, monitor.spent if fold else monitor.known_spent)
+        try:
+            upstream = fleet.trust.upstream(self._name)
+        except ValueError:  # this agent was removed from the fleet
+            return Around(spent)
+        own = self._pressures(upstream.names, fold=fold)
+        if not own:
+            return Around(spent)
+        reached = upstream.receive(own)
+        return Around(spent, Received(reached.value, _short(reached.path)) if reached.value > 0.0 else None)
+
+    def learn(self, *, success: bool) -> None:
+        """Learn trust from how a task of this agent ended."""
+        trust = self._fleet.trust
+        with suppress(ValueError):  # an agent was removed at this moment
+            pressures = self._pressures(trust.sources(self._name), fold=True)
+            if pressures and trust.learn(self._name, success=success, pressures=pressures):
+                self._fleet._keeper.learned()
+
+    def _pressures(self, names: Sequence[str], *, fold: bool) -> dict[str, float]:
+        """Return the own pressure of those that are not calm."""
+        found = {}
+        for name in names:
+            monitor = self._fleet._agents.get(name)
+            if monitor is not None:
+                pressure = monitor.own_pressure if fold else monitor.known_pressure
+                if pressure > 0.0:
+                    found[name] = pressure
+        return found
+
+
+def _short(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return both ends of a path that is too long to be recorded and told with every tick."""
+    left_out = len(path) - MOST_HOPS
+    if left_out <= 1:
+        return path
+    half = MOST_HOPS // 2
+    return (*path[:half], f"… {left_out} more …", *path[-half:])

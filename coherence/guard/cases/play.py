@@ -1,0 +1,175 @@
+"""Playing an eval case through a monitor, and what its decisions make of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from coherence.core.decisions import Decision, Finding
+from coherence.core.events import Correction, Fault, Feedback, Outcome
+from coherence.guard.cases.packet import PacketError
+from coherence.guard.cases.records import (
+    Called,
+    Came,
+    Case,
+    CaseKind,
+    CaseVerdict,
+    Corrected,
+    Ended,
+    Failed,
+    Judged,
+    Packet,
+    Remembered,
+    Said,
+    Shortened,
+    Step,
+    Used,
+)
+from coherence.monitor.codec import Record
+from coherence.monitor.monitor import Monitor
+from coherence.policy.rules.grounded import OUTCOME_RULE
+
+RECORDED = (Outcome, Feedback, Correction, Fault)
+"""Events by which somebody tells what went wrong or right."""
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a case."""
+
+    id: str
+    kind: CaseKind
+    healthy: bool
+    expected: CaseVerdict
+    verdict: CaseVerdict
+    rule: str = ""
+    """The rule that decided it; empty where none did."""
+    event: int = 0
+    """Number of the tick at which it did; 0 = none."""
+    found: str = ""
+    """What it saw, in a sentence."""
+    refused: str = ""
+    """The tool whose call was refused; empty = none was."""
+    right: bool
+    """Whether the verdict is the expected one, for the expected rule; where the sensor is not to see the failure, for
+    none."""
+
+
+def play_packet(packet: Packet) -> list[Played]:
+    """Play every case, in order.
+
+    Raises
+    ------
+    PacketError
+        For settings or steps that a monitor does not take; the message names the case.
+    """
+    return [play_case(case, packet) for case in packet.cases]
+
+
+def play_case(case: Case, packet: Packet) -> Played:
+    """Play one case through a new monitor that embeds nothing and keeps nothing.
+
+    The host of a case obeys: before each call it asks ``check``, and a call that is refused ends the session.
+
+    Parameters
+    ----------
+    case : Case
+        The session.
+    packet : Packet
+        Its ``config`` holds for every case; a case's own keys win.
+
+    Raises
+    ------
+    PacketError
+        For settings or steps that a monitor does not take.
+    """
+    try:
+        with Monitor(
+            goal=case.goal,
+            embedder=False,
+            source="test",
+            config={**packet.config, **case.config},
+            budget=case.budget or None,
+        ) as monitor:
+            refused = next((step for step in case.steps if not _tell(monitor, step)), None)
+            monitor.decide()
+            records = monitor.events()[::-1]
+    except (TypeError, ValueError) as error:
+        raise PacketError(f"case {case.id!r}: {error}") from error
+    verdict, decision, finding = verdict_of(records)
+    rule = finding.rule if finding is not None else ""
+    return Played(
+        id=case.id,
+        kind=case.kind,
+        healthy=case.healthy,
+        expected=case.expected,
+        verdict=verdict,
+        rule=rule,
+        event=decision.seq if decision is not None else 0,
+        found=finding.why if finding is not None else "",
+        refused=refused.tool if isinstance(refused, Called) else "",
+        right=verdict == case.expected and (rule == case.rule if case.rule or not case.seen else True),
+    )
+
+
+def verdict_of(records: Sequence[Record]) -> tuple[CaseVerdict, Decision | None, Finding | None]:
+    """Return what the decisions of a session make of it, and the first decision and finding that did.
+
+    ``blocked``
+        A decision blocks, or the last answer fails the run (``ungrounded_outcome``).
+    ``review``
+        Else: a decision warns; or the newest one still guides, so that the agent has not taken the hint.
+    ``learning``
+        Else: an outcome, a judgement, a correction or a fault was told, or an error was met with guidance that came to
+        an end. Nobody has to look; it is there to learn from.
+    ``unseen``
+        Else: neither we nor anybody else said anything.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        The session's events with their verdicts, oldest first.
+    """
+    decisions = [record.verdict.decision for record in records if record.verdict is not None]
+    for decision in decisions:
+        for finding in decision.findings:
+            if finding.active and (finding.acts == "block" or finding.rule == OUTCOME_RULE):
+                return "blocked", decision, finding
+    standing = decisions[-1:]
+    for decision in (*(decision for decision in decisions if decision.kind == "warn"), *standing):
+        if decision.kind != "continue":
+            return "review", decision, decision.findings[0]
+    for decision in decisions:
+        if decision.kind == "guide":
+            return "learning", decision, decision.findings[0]
+    return ("learning" if any(isinstance(record.event, RECORDED) for record in records) else "unseen"), None, None
+
+
+def _tell(monitor: Monitor, step: Step) -> bool:
+    """Tell the monitor of one step; false if it was a call that is refused."""
+    match step:
+        case Called():
+            if not monitor.check(step.tool, step.arguments):
+                return False
+            monitor.tool_call(step.tool, step.arguments)
+        case Came():
+            monitor.tool_result(step.text, error=step.error, tool=step.tool, call="unrecorded" if step.tool else None)
+        case Said():
+            monitor.message(step.role, step.text, logprobs=step.logprobs)
+        case Used():
+            monitor.usage(
+                tokens_in=step.tokens_in, tokens_out=step.tokens_out, cost_usd=step.cost_usd, model=step.model
+            )
+        case Judged():
+            monitor.feedback(step.score)
+        case Corrected():
+            monitor.correction(step.text)
+        case Remembered():
+            monitor.memory(step.text)
+        case Shortened():
+            monitor.compaction(step.summary)
+        case Failed():
+            monitor.fault(step.where, step.message)
+        case Ended():
+            monitor.outcome(step.success, text=step.text)
+    return True

@@ -1,0 +1,76 @@
+"""What failed on the guard's side: counted and named, never raised into the host."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+
+from coherence.core.readings import times
+from coherence.core.redact import redact
+from coherence.guard.shorten import shortened
+
+LOG = logging.getLogger("coherence.guard")
+MOST_KINDS = 100
+
+
+class Troubles:
+    """Failures by stage and type.
+
+    Examples
+    --------
+    >>> troubles = Troubles()
+    >>> troubles.add("notifier", ValueError("no route"))
+    >>> troubles.counts, troubles.newest
+    ({'notifier: ValueError': 1}, {'notifier': 'ValueError: no route'})
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        """``stage: type`` -> how often."""
+        self.newest: dict[str, str] = {}
+        """Stage -> its newest failure."""
+        self.renew()
+
+    def renew(self) -> None:
+        """Go on in a forked child: another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()  # a signal handler may add one while this thread adds one
+
+    def add(self, stage: str, error: BaseException | str, *, kind: str | None = None) -> None:
+        """Count a failure. Of each kind the first, the 10th, the 100th and so on are logged, as warnings.
+
+        ``kind`` is what it is counted as; default: the exception's type, or the text.
+        """
+        found, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
+        kind = found if kind is None else kind
+        text = redact(text)
+        name = f"{stage}: {kind}"
+        with self._lock:
+            if name not in self.counts and len(self.counts) >= MOST_KINDS:
+                name = "others"
+            count = self.counts[name] = self.counts.get(name, 0) + 1
+            self.newest[stage] = text
+        if is_told(count):
+            with suppress(Exception):  # a stranger's handler or filter
+                LOG.warning("%s failed, %s so far: %s", stage, times(count), text)
+
+
+def is_told(count: int) -> bool:
+    """Tell whether something is logged when it happens so many times: 1, 10, 100 and so on.
+
+    Examples
+    --------
+    >>> [count for count in range(2_000) if is_told(count)]
+    [1, 10, 100, 1000]
+    """
+    return count > 0 and set(str(count)[1:]) <= {"0"} and str(count)[0] == "1"
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception as a trace keeps it: type and up to 2,000 characters of both; see :func:`shortened`."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # a stranger's exception
+        return name
+    return shortened(f"{name}: {text}" if text else name, 2_000)

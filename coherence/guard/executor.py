@@ -1,0 +1,290 @@
+"""The steps that reach outside: ask the strategy, apply, restore, tell. Each is claimed in the trail first."""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coherence.guard import adapter as adapting
+from coherence.guard.account import Account
+from coherence.guard.collaborators import Notice
+from coherence.guard.error_counts import Troubles
+from coherence.guard.notices import notice_of
+from coherence.guard.patch_events import (
+    Accepted,
+    Approved,
+    Asked,
+    Decision,
+    Declined,
+    Dropped,
+    Ending,
+    Late,
+    NotApplied,
+    Restored,
+    RestoreFailed,
+    Resuming,
+    Retrying,
+    Serving,
+)
+from coherence.guard.patches import Patching
+from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
+from coherence.guard.synchronous import NotAwaitedError, not_awaited
+from coherence.guard.threads import GuardThread
+from coherence.guard.traces import newest_calls, newest_seqs
+from coherence.guard.view import View
+from coherence.guard.views import Views
+from coherence.store.store import Store
+
+SHOWN_CALLS = 100
+"""Traces that a strategy is shown."""
+
+PAUSE_S = 0.02
+"""Pause between two looks at what another thread or process is doing."""
+
+_OUTSIDE = (Approved, Ending, Retrying, Resuming)
+"""These need an adapter."""
+
+
+class Taken(NamedTuple):
+    """What came of the steps after a call."""
+
+    applied: bool
+    rolled_back: bool
+
+
+class Actor:
+    """Takes steps for agents, one at a time for each agent in this process, and one at a time in all of them."""
+
+    def __init__(self, plan: Plan, store: Store, troubles: Troubles, clock: Callable[[], float]) -> None:
+        self.plan = plan
+        self._store = store
+        self._troubles = troubles
+        self._clock = clock
+        self._suffix = os.urandom(4).hex()
+        self._numbers = itertools.count(1)
+
+    def due(self, agent: str, account: Account, owner: str, at: float, *, failed: bool) -> Decision | None:
+        """Return the step to take at a wall time; ``failed`` = a call of the agent has just failed."""
+        patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
+        reaches = self.plan.adapter is not None
+        step = patching.due(owner, now_s, returns=self.plan.returns and reaches)
+        if isinstance(step, _OUTSIDE) and not reaches:
+            return None  # a process that has an adapter does it
+        if step is not None or not failed or patching.phase != "idle" or self.plan.strategy is None:
+            return step
+        found = self.plan.thresholds
+        trigger = msgspec.structs.replace(account.trigger)
+        due = trigger.check(agent, account.rolling, found, now_s)
+        return Asked(owner=owner, failures=due.burst) if due.fires else None
+
+    def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
+        """Begin to take steps on a thread; return what waits for them up to some seconds.
+
+        The caller has set the view's :attr:`~coherence.guard.view.View.acting`. It is False again once they are taken,
+        or if they cannot begin, which raises.
+        """
+        done = threading.Event()
+        found: set[str] = set()
+        context = contextvars.copy_context()
+
+        def work() -> None:
+            try:
+                context.run(self._steps, view, failed, found)
+            except BaseException as error:
+                self._troubles.add("guard", error)
+            finally:
+                view.acting = False
+                done.set()
+
+        def wait(seconds: float) -> Taken:
+            done.wait(seconds)
+            return Taken("applied" in found, "rolled back" in found)
+
+        try:
+            GuardThread(work, "steps").start()
+        except BaseException:  # too many threads, or the interpreter ends
+            view.acting = False
+            raise
+        return wait
+
+    def look_after(self, view: View) -> None:
+        """Take the steps whose time has come, if any."""
+        with view.lock:
+            if view.acting or view.account.patching.rests:
+                return
+            if self.due(view.agent, view.account, "", self._clock(), failed=False) is None:
+                return
+            view.acting = True
+        self.start(view, failed=False)
+
+    def carry_out(self, view: View, wait_s: float, done: Callable[[Patching], bool]) -> bool:
+        """Take the steps that are due, on this thread; return whether what was asked for is done.
+
+        Parameters
+        ----------
+        view : View
+            Of the agent.
+        wait_s : float
+            How long to wait for what another thread or process is doing, seconds.
+        done : callable
+            Tells it by where the agent's patch stands.
+        """
+        until_s = time.monotonic() + wait_s
+        while True:
+            self._steps(view, False, set())
+            with view.lock:
+                patching = view.account.patching
+                found, busy = done(patching), bool(patching.owner)
+            if found or not busy or self.plan.adapter is None or time.monotonic() >= until_s:
+                return found
+            time.sleep(PAUSE_S)
+
+    def catch_up(self, views: Views) -> None:
+        """Take in what other processes have written for agents that this one knows: a person may have asked there.
+
+        Agents that it does not know are left alone: their configuration may be another adapter's.
+        """
+        if self.plan.adapter is None:
+            return
+        under_way = [view.agent for view in views.values() if not view.account.patching.rests]
+        for agent, seq in newest_seqs(self._store, under_way).items():
+            if views.knows(agent):
+                views.of(agent).refresh(seq)
+
+    def _owner(self) -> str:
+        return f"{os.getpid()}-{self._suffix}-{next(self._numbers)}"  # a forked child is somebody else
+
+    def _steps(self, view: View, failed: bool, found: set[str]) -> None:
+        while True:
+            owner = self._owner()
+
+            def choose(account: Account, owner: str = owner, failed: bool = failed) -> tuple[float, Decision] | None:
+                at = self._clock()
+                step = self.due(view.agent, account, owner, at, failed=failed)
+                return None if step is None else (at, step)
+
+            step, notice = self._write(view, choose)
+            failed = False
+            if step is None:
+                return
+            self._follow(view, owner, step, notice, found)
+
+    @staticmethod
+    def _write(
+        view: View, choose: Callable[[Account], tuple[float, Decision] | None]
+    ) -> tuple[Decision | None, Notice | None]:
+        """Write what is chosen; return it, and what is told of it."""
+        told: list[Notice | None] = [None]
+
+        def choosing(account: Account) -> tuple[float, Decision] | None:
+            found = choose(account)
+            told[0] = None if found is None else notice_of(view.agent, account.patching, found[1])
+            return found
+
+        return view.decide(choosing), told[0]
+
+    def _follow(self, view: View, owner: str, step: Decision | None, notice: Notice | None, found: set[str]) -> None:
+        """Do what a claim says, and write what came of it, until nothing follows; only then somebody is told."""
+        notices: list[Notice | None] = []
+        while step is not None:
+            patching = view.account.patching
+            if isinstance(step, Serving | Accepted) and patching.trial is not None and patching.trial.applied == 1:
+                found.add("applied")
+            elif isinstance(step, Restored | Dropped) and patching.phase == "idle":
+                found.add("rolled back")
+            notices.append(notice)
+            backup = patching.backup
+            result = self._do(view, owner, step)
+            step, notice = (None, None) if result is None else self._result(view, owner, result, backup)
+        for each in notices:
+            self.tell(each)
+
+    def _result(
+        self, view: View, owner: str, result: Decision, backup: dict[str, Any] | None
+    ) -> tuple[Decision | None, Notice | None]:
+        """Write what came of a claim; if it was taken over meanwhile, only what has to be undone by that."""
+
+        def choose(account: Account) -> tuple[float, Decision] | None:
+            at, patching = self._clock(), account.patching
+            if patching.owner == owner:
+                return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
+            if isinstance(result, Serving | Ending) and backup is not None:
+                return at, Late(owner=owner, backup=backup, why="a patch that had been given up was applied late")
+            if isinstance(result, Restored) and patching.trial is not None and patching.phase != "restoring":
+                why = "the configuration before an earlier patch was restored late"
+                return at, Late(owner=owner, backup=patching.trial.backup, why=why)
+            return None
+
+        return self._write(view, choose)
+
+    def _do(self, view: View, owner: str, step: Decision) -> Decision | None:
+        if isinstance(step, Asked):
+            return self._ask(view, owner)
+        if isinstance(step, Approved):
+            return outcome_of_approval(view, owner, self.plan, self._troubles)
+        if isinstance(step, Accepted | Resuming):
+            both = isinstance(step, Accepted) and step.both
+            return None if both else self._apply(view, owner)
+        return self._restore(view) if isinstance(step, Ending | Retrying) else None
+
+    def _ask(self, view: View, owner: str) -> Decision:
+        plan = self.plan
+        try:
+            assert plan.strategy is not None
+            traces = newest_calls(self._store, view.agent, SHOWN_CALLS)
+            proposal = plan.strategy.analyze(agent_id=view.agent, traces=traces, before_metrics=self._metrics(view))
+            return outcome_of(not_awaited(proposal, "analyze"), view, owner, plan, self._troubles)
+        except BaseException as error:
+            self._troubles.add("strategy", error)
+            if isinstance(error, NotAwaitedError):
+                return Declined(why=str(error))
+            return Declined(why=f"the strategy failed: {type(error).__name__}")
+
+    def _metrics(self, view: View) -> dict[str, float | None]:
+        with view.lock:
+            rolling = view.account.rolling
+            summary, in_row = rolling.over_newest(), rolling.failures_in_row
+        metrics: dict[str, float | None] = {
+            "calls": float(summary.calls),
+            "success_rate": summary.success_rate,
+            "consecutive_failures": float(in_row),
+            "mean_latency_s": summary.latency_mean_s,
+            "total_cost": summary.cost,
+            "coherence_index": summary.index_mean,
+        }
+        if self.plan.measures is not None:
+            metrics.update(not_awaited(self.plan.measures(), "measures"))
+        return metrics
+
+    def _apply(self, view: View, owner: str) -> Decision:
+        trial = view.account.patching.trial
+        if self.plan.adapter is None or trial is None:
+            return NotApplied(why="there is no adapter")
+        return adapting.apply(self.plan.adapter, view.agent, trial, owner, partial(self._troubles.add, "adapter"))
+
+    def _restore(self, view: View) -> Decision:
+        patching = view.account.patching
+        backup, holder = patching.backup, patching.holder
+        if self.plan.adapter is None or backup is None:
+            return RestoreFailed(why="there is no adapter")
+        held = adapting.Undone(backup, backup) if holder is None or holder.backup is not backup else holder
+        return adapting.restore(self.plan.adapter, view.agent, held, partial(self._troubles.add, "adapter"))
+
+    def tell(self, notice: Notice | None) -> None:
+        """Tell the notifier, if there is something to tell, of a step that has been written."""
+        notifier = self.plan.notifier
+        if notifier is None or notice is None:
+            return
+        try:
+            tell: Any = getattr(notifier, "notify", notifier)
+            not_awaited(tell(notice), "notifier")
+        except BaseException as error:
+            self._troubles.add("notifier", error)

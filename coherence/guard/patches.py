@@ -1,0 +1,392 @@
+"""One agent's patch: on trial, confirmed and watched, or rolled back. Pure: what happened comes in, the next step out.
+
+::
+
+    idle ── failures ──> asking ────┐
+      │                             ├── proposal ──> applying ──> serving <──slices──> paused
+      ├── a person approved ──> reviewing               │            │                   │
+      └── declined, withheld, not applied, restored, dropped, confirmed ── restoring <───┘
+
+Whoever does something outside (asks, applies, restores) claims it first by an entry of the trail that names it as the
+owner. A claim of a process that has gone is taken over after :data:`LEASE_S`. What a person wants stands in the trail
+until a process that can has done it: a rollback comes before all else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from coherence.guard.baseline import Baseline, CallOutcome, Recent
+from coherence.guard.degradation import DecayWatch
+from coherence.guard.memory import Memory, digest_of
+from coherence.guard.patch_events import (
+    Accepted,
+    ApprovalWanted,
+    Approved,
+    Asked,
+    Call,
+    Confirmed,
+    Decayed,
+    Decision,
+    Declined,
+    Dropped,
+    Ending,
+    Late,
+    NotApplied,
+    Proposed,
+    Refused,
+    Restored,
+    RestoreFailed,
+    Resuming,
+    Retrying,
+    RollbackWanted,
+    Serving,
+    TrialWanted,
+    Withheld,
+)
+from coherence.guard.patch_state import (
+    UNPATCHED_BURST,
+    UNPATCHED_CALLS,
+    OnTrial,
+    Phase,
+    Standing,
+    Waiting,
+    Watching,
+    Wish,
+    salt_of,
+)
+from coherence.guard.verdict import Trial
+
+LEASE_S = 120.0
+"""After so many seconds what a process has claimed is taken over; it takes its adapter less."""
+
+BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 3600.0
+"""A restore that failed is tried again after so long, then after twice as long each time, up to an hour."""
+
+
+class Patching(msgspec.Struct):
+    """Where an agent's patch stands. It changes by calls and by the entries of the trail, in their order."""
+
+    phase: Phase = "idle"
+    number: int = 0
+    """Patches accepted so far; the newest one's number."""
+    epoch: int = 0
+    """Grows whenever the configuration changes, or begins to: a call of another epoch cannot be assigned to one."""
+    owner: str = ""
+    """Who does what the phase is about; empty = nobody."""
+    claimed_s: float = 0.0
+    """Steady time of the claim, seconds."""
+    attempts: int = 0
+    """Restores that failed, for this patch."""
+    retry_s: float = 0.0
+    """Steady time of the next attempt, seconds."""
+    pauses: bool = False
+    """Whether the trial goes on after the restore."""
+    ending: str = ""
+    """Why the patch whose restore was begun last is rolled back; empty for a pause."""
+    failures: int = 0
+    """Failures that called for the patch that is being asked for."""
+    before: Baseline = Baseline()
+    """What calls were like before those."""
+    trial: OnTrial | None = None
+    standing: Standing | None = None
+    unpatched: Watching | None = None
+    """The watch on a configuration that came without a patch; None = too few calls, or a patch is confirmed."""
+    waiting: Waiting | None = None
+    wish: Wish | None = None
+    undo: dict[str, Any] | None = None
+    """The configuration to restore, because one was changed by a process whose claim had been taken over."""
+    memory: Memory = msgspec.field(default_factory=Memory)
+
+    @property
+    def holder(self) -> OnTrial | Standing | None:
+        """The patch on trial, or the confirmed one."""
+        return self.trial or self.standing
+
+    @property
+    def watching(self) -> Watching | None:
+        """The watch on the configuration without a patch on trial, once there is one."""
+        return self.standing or self.unpatched
+
+    @property
+    def backup(self) -> dict[str, Any] | None:
+        """The configuration that a restore brings back."""
+        if self.trial is None and self.undo is not None:
+            return self.undo
+        return None if self.holder is None else self.holder.backup
+
+    def holds(self, number: int) -> bool:
+        """Return whether a patch is on trial or confirmed, by its number."""
+        return any(held is not None and held.number == number for held in (self.trial, self.standing))
+
+    @property
+    def requested(self) -> bool:
+        """Whether a person wants something that nobody has begun."""
+        return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
+
+    @property
+    def pends(self) -> bool:
+        """Whether something is to be done without a call: a request, or a claim, of which the process may have gone."""
+        return self.requested or self.phase not in ("idle", "serving", "paused")
+
+    @property
+    def rests(self) -> bool:
+        """Whether there is nothing to do until the next call."""
+        return self.phase == "idle" and not self.requested
+
+    def take_call(self, call: Call, outcome: CallOutcome, recent: Recent) -> None:
+        """Take in a call; ``recent`` is the account of the configuration in force without a patch on trial."""
+        trial = self.trial
+        if trial is not None:
+            trial.calls += 1
+        if call.epoch != self.epoch or self.undo is not None:
+            return
+        if self.phase in ("serving", "paused") and trial is not None:
+            trial.take(outcome, call.patched)
+            if call.patched:
+                return
+        elif self.phase not in ("idle", "asking", "reviewing"):
+            return
+        recent.take(outcome)
+        if self.standing is not None:
+            if self.phase == "idle":
+                self.standing.take(outcome)
+        elif self.unpatched is not None:
+            self.unpatched.take(outcome)
+        elif len(recent.newest) >= UNPATCHED_CALLS:
+            self.unpatched = Watching(DecayWatch.begin(recent.freeze(UNPATCHED_BURST)))
+
+    def take(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
+        """Take in one entry of the trail that is no call; ``seq`` is its number."""
+        if isinstance(step, Asked):
+            self._claim("asking", step.owner, now_s)
+            self.failures, self.before = step.failures, recent.freeze(step.failures)
+        elif isinstance(step, TrialWanted):
+            why = "a person proposed it"
+            self.waiting = Waiting(step.patch, why, seq, failures=0, approved=step.why, approved_s=now_s)
+        elif isinstance(step, Proposed | ApprovalWanted | Approved | Withheld | Refused):
+            self._take_waiting(step, now_s, recent, seq)
+        elif isinstance(step, RollbackWanted):
+            self.wish = Wish(step.number, step.why, now_s)
+        elif isinstance(step, Accepted):
+            self.waiting = None
+            self._accept(step, now_s)
+        elif isinstance(step, Serving):
+            self._rest("serving")
+            if self.trial is not None:
+                self.trial.applied, self.trial.both = self.trial.applied + 1, False
+        elif isinstance(step, Ending | Retrying):
+            if isinstance(step, Ending):
+                self.attempts, self.pauses, self.ending = 0, step.pause, "" if step.pause else step.why
+            self._claim("restoring", step.owner, now_s)
+            self.epoch += 1
+        elif isinstance(step, RestoreFailed):
+            self.retry_s = now_s + min(BACKOFF_S * 2.0 ** min(self.attempts, 20), LONGEST_BACKOFF_S)
+            self.attempts, self.owner = self.attempts + 1, ""
+        elif isinstance(step, Restored) and self.pauses:
+            self._rest("paused")
+        elif isinstance(step, Late):
+            self._late(step, now_s)
+        elif isinstance(step, Restored) and self.trial is None and self.undo is not None:
+            self.undo = None
+            _forget(recent)
+            self._rest("idle")
+        elif isinstance(step, Resuming):
+            self._claim("applying", step.owner, now_s)
+            self.pauses, self.epoch = False, self.epoch + 1
+        elif isinstance(step, Confirmed):
+            self._confirm(recent)
+        elif isinstance(step, Decayed):
+            watching = self.watching
+            if watching is not None:
+                watching.alerts, watching.told = watching.alerts[1:], seq
+            if self.standing is not None:
+                self.standing.leaving = step.why if step.returns else ""
+        elif isinstance(step, Declined | NotApplied | Restored | Dropped):
+            if self.holder is not None and not isinstance(step, Declined):
+                self.memory.add(self.holder.patch, now_s, seq)
+            if isinstance(step, Restored) and self.trial is None:
+                self.standing = None
+                _forget(recent)  # those were calls of the configuration that has been left
+            if isinstance(step, Restored):
+                self.undo = None
+            self.trial = None
+            self._rest("idle")
+            if self.undo is not None:
+                self._restore_now(now_s)
+        if isinstance(step, Serving | NotApplied | Restored | Late):
+            self.epoch += 1
+        if self.wish is not None and not self.holds(self.wish.number):
+            self.wish = None
+
+    def _take_waiting(
+        self, step: Proposed | ApprovalWanted | Approved | Withheld | Refused, now_s: float, recent: Recent, seq: int
+    ) -> None:
+        waiting = self.waiting
+        if isinstance(step, Proposed):
+            self.waiting = Waiting(step.patch, step.why, seq, self.failures)
+            self._rest("idle")
+        elif waiting is None:
+            return
+        elif isinstance(step, ApprovalWanted):
+            if step.proposed_seq == waiting.seq:
+                self.waiting = replace(waiting, approved=step.why, approved_s=now_s)
+        elif isinstance(step, Approved):
+            self._claim("reviewing", step.owner, now_s)
+            self.failures, self.before = waiting.failures, recent.freeze(waiting.failures)
+        elif isinstance(step, Withheld):
+            self.waiting = replace(waiting, approved=None) if step.waits else None
+            self._rest("idle")
+        else:
+            self.memory.add(waiting.patch, now_s, seq)
+            self.waiting = None
+
+    def _claim(self, phase: Phase, owner: str, now_s: float) -> None:
+        self.phase, self.owner, self.claimed_s = phase, owner, now_s
+
+    def _rest(self, phase: Phase) -> None:
+        self.phase, self.owner, self.pauses = phase, "", False
+
+    def _late(self, step: Late, now_s: float) -> None:
+        """Have the configuration restored: once more, at once, or with the end of the patch on trial."""
+        if self.phase == "restoring":
+            self.owner, self.retry_s = "", now_s
+            return
+        self.undo, self.ending = step.backup, step.why
+        if self.trial is None:
+            self._restore_now(now_s)
+        else:
+            self.wish = self.wish or Wish(self.trial.number, step.why, now_s)
+
+    def _restore_now(self, now_s: float) -> None:
+        self._rest("restoring")
+        self.attempts, self.retry_s = 0, now_s
+
+    def _accept(self, step: Accepted, now_s: float) -> None:
+        self.number += 1
+        self.epoch += 1
+        salt = salt_of(self.number, step.share, step.slice)
+        trial = Trial.begin(self.before)
+        self.trial = OnTrial(
+            self.number,
+            step.patch,
+            step.backup,
+            step.policy,
+            step.share,
+            step.slice,
+            step.both,
+            salt,
+            trial,
+            step.before,
+        )
+        if step.both:
+            self.trial.applied = 1
+            self._rest("serving")
+        else:
+            self._claim("applying", step.owner, now_s)
+
+    def _confirm(self, recent: Recent) -> None:
+        trial = self.trial
+        if trial is not None:
+            recent.newest[:], recent.at = trial.served.newest, trial.served.at
+            watch = DecayWatch.begin(recent.freeze())
+            self.standing = Standing(number=trial.number, patch=trial.patch, backup=trial.backup, watch=watch)
+            self.unpatched = None
+        self.trial = None
+        self._rest("idle")
+
+    def due(self, owner: str, now_s: float, *, returns: bool) -> Decision | None:
+        """Return the step to take now, or None.
+
+        Parameters
+        ----------
+        owner : str
+            Who would take it.
+        now_s : float
+            Steady time, seconds.
+        returns : bool
+            Whether a confirmed configuration that got worse gives way to the one before it; one that came without a
+            patch has none.
+        """
+        if self.phase == "idle":
+            return self._wanted(owner) or self._leaves(owner, returns=returns) or self._approved(owner)
+        if self.phase in ("serving", "paused"):
+            return self._wanted(owner) or self._judges(owner) or self._tells(returns=False)
+        if self.owner and now_s < self.claimed_s + LEASE_S:
+            return None
+        if self.phase == "asking":
+            return Declined(why="the process that asked has gone")
+        if self.phase == "reviewing":
+            return self._approved(owner)
+        if self.phase == "applying":
+            return Ending(owner=owner, why="the process that applied it has gone")
+        return Retrying(owner=owner) if self.owner or now_s >= self.retry_s else None
+
+    def settled(self, result: Decision, now_s: float) -> Decision:
+        """Return what becomes of what a strategy has proposed, or a person approved, by what has happened since."""
+        if not isinstance(result, Accepted | Proposed):
+            return result
+        if self.phase == "reviewing":
+            if self.wish is None:
+                return result
+            return Withheld(patch=result.patch, why="a rollback was asked for meanwhile", waits=True)
+        if self.requested:
+            return Declined(why="a person has decided meanwhile")
+        held, waiting = self.standing, self.waiting
+        if held is not None and digest_of(held.patch) == digest_of(result.patch):
+            return Declined(why="the patch is in force already")
+        if isinstance(result, Proposed) and waiting and digest_of(waiting.patch) == digest_of(result.patch):
+            return Declined(why="the same patch waits for a person already")
+        why = self.memory.refuses(result.patch, now_s)
+        return Declined(why=why) if why else result
+
+    def _wanted(self, owner: str) -> Decision | None:
+        wish, trial = self.wish, self.trial
+        if wish is None:
+            return None
+        in_force = self.phase == "idle" or (self.phase == "serving" and trial is not None and not trial.both)
+        return Ending(owner=owner, why=wish.why) if in_force else Dropped(why=wish.why)
+
+    def _approved(self, owner: str) -> Decision | None:
+        waiting = self.waiting
+        if waiting is None or waiting.approved is None:
+            return None
+        return Approved(owner=owner, patch=waiting.patch, why=waiting.approved)
+
+    def _leaves(self, owner: str, *, returns: bool) -> Decision | None:
+        standing = self.standing
+        if told := self._tells(returns=returns and standing is not None):
+            return told
+        return Ending(owner=owner, why=standing.leaving) if standing is not None and standing.leaving else None
+
+    def _tells(self, *, returns: bool) -> Decayed | None:
+        watching = self.watching
+        if watching is None or not watching.alerts:
+            return None
+        return Decayed(metric=watching.alerts[0].metric, why=watching.alerts[0].why, returns=returns)
+
+    def _judges(self, owner: str) -> Decision | None:
+        trial = self.trial
+        if trial is None:
+            return None
+        verdict, serving = trial.verdict(), self.phase == "serving"
+        if verdict.kind == "roll_back":
+            found = {"why": verdict.why, "metric": verdict.metric, "evidence": verdict.evidence, "limit": verdict.limit}
+            return Ending(owner=owner, **found) if serving and not trial.both else Dropped(**found)  # type: ignore[arg-type]
+        if verdict.kind == "promote":
+            if serving and not trial.both:
+                return Confirmed(why=verdict.why, evidence=verdict.evidence, limit=verdict.limit)
+            return Resuming(owner=owner)
+        if trial.wanted() == serving:
+            return None
+        if not serving:
+            return Resuming(owner=owner)
+        return Ending(owner=owner, pause=True, why=f"held: {trial.trial.verdict.why}" if trial.held else "slice")
+
+
+def _forget(recent: Recent) -> None:
+    recent.newest.clear()
+    recent.at = 0

@@ -1,0 +1,38 @@
+"""The end of a guard: by its close, when nobody holds it any more, or with the process."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, suppress
+
+from coherence.guard.error_counts import Troubles
+from coherence.guard.mirror import Mirror
+from coherence.guard.runner import Runner
+from coherence.guard.threads import in_guard_thread
+from coherence.store.store import Store
+
+
+def end(runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
+    """Write everything; close the store that a guard has opened itself."""
+    with ExitStack() as stack:
+        if store is not None:
+            stack.callback(store.close)
+        if mirror is not None:
+            stack.callback(mirror.close)
+        runner.close()
+
+
+def end_quietly(troubles: Troubles, runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
+    """End a guard that is dropped, or open when the process ends."""
+
+    def quietly() -> None:
+        try:
+            end(runner, mirror, store)
+        except Exception as error:
+            troubles.add("store", error)
+
+    if in_guard_thread():  # which may be in the middle of a transaction, and would wait for itself
+        with suppress(RuntimeError):  # the interpreter ends
+            threading.Thread(target=quietly, name="coherence-guard-end").start()
+            return
+    quietly()

@@ -1,0 +1,177 @@
+"""Learning from what an agent does: an error that is followed by a success of the same intent, and what lay between.
+
+The state here is a fold of tool calls and their results: plain data, bounded, without clocks. It decides nothing and
+writes nothing; what it returns may be recorded as a lesson.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from coherence.core.events import ToolCall, ToolResult
+from coherence.core.validation import clean
+from coherence.detect.fingerprints import trace_result
+from coherence.lessons.clean import MOST_OF_TROUBLE
+from coherence.lessons.fixes import Solved, Trouble, add_steps, is_retry, solve
+from coherence.lessons.normal import ErrorShape, normalise
+from coherence.lessons.signs import says_something, shows_failure
+from coherence.lessons.steps import Made, made_by
+
+__all__ = ["Solved", "Trouble", "Troubles"]
+
+MAX_OPEN = 8
+"""Errors that wait for their fix; the oldest leave."""
+
+MAX_CALLS = 64
+"""Calls without a result that are remembered."""
+
+MAX_AGE = 40
+"""Tool results after which an error that was not solved is given up: what was done by then was other work."""
+
+MAX_CALL = 400
+"""Characters of a failed call that are kept."""
+
+
+class Troubles(msgspec.Struct):
+    r"""The errors of an agent that wait for their fix.
+
+    An error is solved when a call of the same intent succeeds after something was changed. Its fix is what was changed
+    since the error came last, or else since it came first, and the successful call itself if it was made differently.
+
+    Where one intent met several errors, each success solves them all. The newest gets the changes since it came. An
+    error that gave way to one of the same signature about something else (another module is missing) keeps the changes
+    up to there. Any other older one gets all changes since it came, if these are no more than five: what was done first
+    may have been wrong, or half of the fix.
+
+    Examples
+    --------
+    >>> troubles = Troubles()
+    >>> def did(seq, command, result, error=False):
+    ...     arguments = msgspec.Raw(msgspec.json.encode({"command": command}))
+    ...     troubles.observe_call(ToolCall("Bash", arguments, f"c{seq}"))
+    ...     return troubles.observe_result(seq + 1, ToolResult(result, error=error, call_id=f"c{seq}"))
+    >>> did(1, "python app.py", "ModuleNotFoundError: No module named 'yaml'", error=True)
+    ()
+    >>> did(3, "pip install pyyaml", "Successfully installed pyyaml-6.0")
+    ()
+    >>> [(lesson.fix_text, lesson.seqs) for lesson in did(5, "python app.py", "ok")]
+    [('pip install pyyaml', (2, 4, 6))]
+    """
+
+    open: list[Trouble] = []
+    calls: list[Made] = []
+    results: int = 0
+    """Tool results so far."""
+
+    def observe_call(self, event: ToolCall) -> None:
+        """Take in a call: it is remembered until its result."""
+        self.calls.append(made_by(event.call_id, event.tool_name, bytes(event.arguments)))
+        if len(self.calls) > MAX_CALLS:
+            del self.calls[:-MAX_CALLS]
+
+    def observe_result(self, seq: int, event: ToolResult) -> tuple[Solved, ...]:
+        """Take in a result and return what it has solved, the oldest error first.
+
+        Parameters
+        ----------
+        seq : int
+            The event's number, above all before.
+        event : ToolResult
+            The result; one whose call is unknown solves nothing.
+        """
+        made = self._close(event.call_id)
+        self.results += 1
+        self.open = [trouble for trouble in self.open if self.results - trouble.results <= MAX_AGE]
+        if made is None:
+            return ()
+        if event.error:
+            self._fail(seq, made, event.result)
+            return ()
+        if made.hidden and made.intent and shows_failure(event.result):
+            self._fail(seq, made, event.result)
+            return ()
+        if not self.open:
+            return ()
+        mine = [trouble for trouble in self.open if is_retry(trouble, made)]
+        if mine and made.kind == "shell" and shows_failure(event.result):
+            return ()
+        if mine:
+            self.open = [trouble for trouble in self.open if not is_retry(trouble, made)]
+        for trouble in self.open:
+            add_steps(trouble, seq, made)
+        found = [solve(trouble, trouble is mine[-1], seq, made) for trouble in mine]
+        return tuple(lesson for lesson in found if lesson is not None)
+
+    def end_task(self) -> None:
+        """Give up what is not solved: another task begins."""
+        self.open = []
+
+    def renumber(self) -> None:
+        """Forget event numbers: the state of one session begins another, and lessons name no events of the former."""
+        for trouble in self.open:
+            trouble.seq = trouble.newest = 0
+            for step in trouble.steps:
+                step.seq = 0
+
+    def _close(self, id: str | None) -> Made | None:
+        for at in range(len(self.calls) - 1, -1, -1):
+            if id is None or self.calls[at].id == id:
+                return self.calls.pop(at)
+        return None
+
+    def _fail(self, seq: int, made: Made, result: str) -> None:
+        text = _kept(result)
+        if not made.intent or not says_something(text) or trace_result(text, error=True).rate_limited:
+            return
+        if made.quiet and not shows_failure(text):
+            return
+        shape = normalise(text)
+        slots = [clean(slot.value[:200]) for slot in shape.slots if slot.kind in ("name", "path", "url")][:8]
+        mine = [trouble for trouble in self.open if trouble.intent == made.intent]
+        for trouble in mine:
+            if (trouble.signature, trouble.slots) == (shape.signature, slots):
+                _repeat(trouble, seq, made, text, self.results)
+                self.open = [*(other for other in self.open if other is not trouble), trouble]
+                return
+            if trouble.signature == shape.signature and trouble.fresh:
+                trouble.settled = True
+            elif not trouble.steps and trouble.doing == made.doing:  # it went by itself
+                self.open = [other for other in self.open if other is not trouble]
+        self.open.append(_opened(seq, made, text, shape, slots, self.results))
+        if len(self.open) > MAX_OPEN:
+            del self.open[:-MAX_OPEN]
+
+
+def _opened(seq: int, made: Made, text: str, shape: ErrorShape, slots: list[str], results: int) -> Trouble:
+    about = made.intent.partition(": ")[2].split(" ")
+    named = " ".join(about[:2]) if made.kind == "shell" and "." not in about[-1] else about[0]
+    return Trouble(
+        tool=made.tool,
+        intent=made.intent,
+        error_text=text,
+        call=made.text[:MAX_CALL],
+        seq=seq,
+        newest=seq,
+        pattern=clean((shape.exception or f"{named if made.kind == 'shell' else made.tool} failed")[:80]),
+        signature=shape.signature,
+        slots=slots,
+        doing=made.doing,
+        where=made.where,
+        arguments=made.arguments,
+        results=results,
+    )
+
+
+def _repeat(trouble: Trouble, seq: int, made: Made, text: str, results: int) -> None:
+    trouble.count += 1
+    trouble.newest = seq
+    trouble.error_text, trouble.call = text, made.text[:MAX_CALL]
+    trouble.doing, trouble.where = made.doing, made.where or trouble.where
+    trouble.arguments = made.arguments
+    trouble.fresh, trouble.results, trouble.settled = 0, results, False
+
+
+def _kept(text: str) -> str:
+    if len(text) > MOST_OF_TROUBLE:
+        text = f"{text[:1_490]}\n[…]\n{text[-2_500:]}"
+    return clean(text)

@@ -1,0 +1,1 @@
+"""One agent, live: its facade, the pipeline behind it, sessions, recording and replay."""

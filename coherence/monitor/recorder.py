@@ -1,0 +1,213 @@
+"""From memory to the store: in batches, in order, beside other processes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock, RLock
+
+from coherence.monitor.codec import Record, encode_record
+from coherence.monitor.run_ownership import Telling
+from coherence.monitor.session_header import began_as
+from coherence.monitor.vector_cache import StoreBook
+from coherence.store.rows import SessionRow
+from coherence.store.runs import MOST_RUNS, UNCOUNTED, RunRow, write_runs
+from coherence.store.store import Store
+from coherence.store.transaction import Transaction
+
+BATCH = 50
+"""Events that are written at once, as soon as there are so many."""
+
+WAIT_S = 0.5
+"""Seconds that an event waits at most to be written, if there are fewer."""
+
+MOST_PENDING = 100
+"""Events that may wait; whoever records the next one writes them first."""
+
+MOST_STUCK = 10_000
+"""Events that wait while the store cannot be written; beyond them the oldest are lost and counted."""
+
+
+class Recorder:
+    """Write one session's records.
+
+    Numbers are given when an event is folded, before anybody knows whether another process has written to the same
+    session meanwhile. If one has, these records move up behind its, and :attr:`moved` tells that what was folded here
+    does not know of them.
+
+    Parameters
+    ----------
+    store : Store
+        Where to write.
+    session : SessionRow
+        The session.
+    book : StoreBook
+        New vectors.
+    saved : int
+        Number of the newest event that was in the store when this process read it.
+    """
+
+    def __init__(self, store: Store, session: SessionRow, book: StoreBook, saved: int) -> None:
+        self.store = store
+        self.session = session
+        self.book = book
+        self.saved = saved
+        """Number of the newest event of the session that this process knows to be in the store."""
+        self.lost = 0
+        self.moved = 0
+        """By how much records had to move up since the state was last read from the store."""
+        self._fork = 0
+        """The newest event that was known before they had to."""
+        self.behind = False
+        """Whether runs could not be written, because what they were made from does not know of all events."""
+        self.run = 1
+        """Number of the run in which the newest record is."""
+        self._telling = Telling(session, saved)
+        self._pending: deque[Record] = deque()
+        self._since = 0.0
+        self._snapshots: list[tuple[int, bytes]] = []
+        self._runs: list[RunRow] = []
+        self._queue = Lock()
+        self.writing = RLock()
+        """Held while writing."""
+        self.snapshot_seq = 0
+        """Number of the newest snapshot that was taken here."""
+
+    @property
+    def pending(self) -> int:
+        """Records that are not in the store yet."""
+        return len(self._pending)
+
+    @property
+    def due_in(self) -> float | None:
+        """Seconds until the records should be written, ``None`` if there are none."""
+        pending = len(self._pending)
+        if not pending:
+            return None
+        return 0.0 if pending >= BATCH else max(self._since + WAIT_S - time.monotonic(), 0.0)
+
+    def add(self, record: Record) -> None:
+        """Take a record that was just folded."""
+        with self._queue:
+            if not self._pending:
+                self._since = time.monotonic()
+            self._pending.append(record.moved(self.moved, self._fork) if self.moved else record)
+            if len(self._pending) > MOST_STUCK:
+                self._pending.popleft()
+                self.lost += 1
+
+    def add_snapshot(self, seq: int, data: bytes) -> None:
+        """Take the state after a record that was just added."""
+        with self._queue:
+            self._snapshots.append((seq, data))
+            self.snapshot_seq = seq
+
+    def add_runs(self, rows: Sequence[RunRow]) -> None:
+        """Take how runs stand, but for those of tests and of recorded runs, and such of which nothing is known."""
+        if self.session.source not in UNCOUNTED:
+            with self._queue:
+                self._runs.extend(row for row in rows if row.maxima or row.success is not None)
+                del self._runs[:-MOST_RUNS]
+
+    def save(self, baselines: bytes | None = None, *, wait_s: float = -1.0) -> bool:
+        """Write everything that waits, in one transaction; on an error it goes on waiting.
+
+        Parameters
+        ----------
+        baselines : bytes, optional
+            The agent's, to be kept with it.
+        wait_s : float
+            Seconds to wait for another thread that is writing; below 0: as long as it takes.
+
+        Returns
+        -------
+        bool
+            False if another thread was writing all that time.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        if not self.writing.acquire(timeout=wait_s):
+            return False
+        try:
+            self._save(baselines)
+        finally:
+            self.writing.release()
+        return True
+
+    def _save(self, baselines: bytes | None) -> None:
+        with self._queue:
+            records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
+            run = self.run
+        vectors = self.book.take()
+        if not records and not baselines and not snapshots and not runs:
+            return
+        with self.store.transaction() as transaction:
+            last = transaction.last_seq(self.session.id)
+            expected = records[0].seq - 1 if records else last
+            newest = records[-1].seq if records else 0
+            by = last - expected
+            stale = by != 0 or self.moved != 0 or last != self.saved
+            self._telling.look(transaction, last)
+            if by:
+                records = [record.moved(by, expected) for record in records]
+            transaction.add_events(self.session, [encode_record(record) for record in records])
+            for fingerprint, new in vectors.items():
+                transaction.add_vectors(fingerprint, new.items())
+            for seq, data in snapshots:
+                if not (by or self.moved) or seq <= min(last, expected, self._fork if self.moved else expected):
+                    transaction.add_snapshot(self.session.id, seq, data)
+            tells = not stale and self.session.source not in UNCOUNTED
+            told = self._told(transaction, runs, run, records) if tells else []
+            if told:
+                agent = self.session.agent
+                write_runs(transaction, agent, began_as(transaction, agent, self.session.session), told)
+            if baselines is not None:
+                transaction.set_baselines(self.session.agent, time.time(), baselines)
+        self.book.written(vectors)
+        with self._queue:
+            given_up = len(records)  # some of them, while they were being written: they are not lost
+            while self._pending and self._pending[0].seq <= newest:
+                self._pending.popleft()
+                given_up -= 1
+            self.lost -= given_up
+            del self._snapshots[: len(snapshots)]
+            self._runs = [row for row in self._runs if not any(row is each for each in runs)]
+            self._since = time.monotonic()
+            if by:
+                # What was folded since these records were taken has numbers that are too low as well.
+                self._pending = deque(record.moved(by, expected) for record in self._pending)
+                self._fork = self._fork if self.moved else expected
+                self.moved += by
+            self.behind = stale
+        self._telling.wrote(records, last + len(records), run, told=tells)
+        self.saved = last + len(records)
+
+    def _told(
+        self, transaction: Transaction, runs: Sequence[RunRow], run: int, records: Sequence[Record]
+    ) -> list[RunRow]:
+        """Return what is to be written of runs."""
+        left_behind = self._telling.left_behind(transaction, runs, records)
+        return left_behind if left_behind is not None else self._telling.marked(runs, run)
+
+    def rejoin(self, seq: int) -> list[Record]:
+        """Return what waits, in its new numbers; from now on what is added is numbered with the others' in mind.
+
+        The caller has read the state anew from the store, up to event number ``seq``, and holds the lock under which
+        records are folded.
+        """
+        with self._queue:
+            self.moved, self.behind, self.saved = 0, False, seq
+            self._snapshots.clear()
+            return list(self._pending)
+
+    def forget(self) -> None:
+        """Drop what waits: after a fork the parent writes it."""
+        self._queue, self.writing = Lock(), RLock()
+        self._pending.clear()
+        self._snapshots.clear()
+        self._runs.clear()
+        self.book.after_fork()

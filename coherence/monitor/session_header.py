@@ -1,0 +1,183 @@
+"""Beginning a session, or going on with one."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from coherence.baseline.calibration_history import Calibration
+from coherence.core.config import Budget, MonitorConfig
+from coherence.core.decisions import Policy
+from coherence.core.events import Source
+from coherence.core.readings import frozen_hook
+from coherence.core.registry import installed
+from coherence.store.rows import SessionRow
+from coherence.store.store import Store
+from coherence.store.transaction import Transaction
+
+FIRST = "1"
+"""The name of an agent's first session, where none is given."""
+
+NOTHING = "nothing is embedded"
+"""In place of the fingerprint of an embedder."""
+
+CONTINUED = "~"
+"""A session whose settings were changed goes on under its name and ``~2``, ``~3``, …"""
+
+
+class MetricSpec(msgspec.Struct, frozen=True):
+    """A metric that somebody else wrote; a replay takes its values as recorded."""
+
+    name: str
+    inverted: bool
+    scalar: bool
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be the same for readings to be the same."""
+
+    config: MonitorConfig
+    budget: Budget | None = None
+    tree_budget: Budget | None = None
+    fingerprint: str | None = None
+    """The embedder's; ``None``: its vectors could not be recorded, and readings are replayed as recorded."""
+    metrics: tuple[MetricSpec, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Rules that somebody else wrote; a replay takes their findings as recorded."""
+    version: str = ""
+    """Of this package: another one may measure otherwise."""
+
+
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """What is recorded when a session begins."""
+
+    settings: Settings
+    effective: MonitorConfig
+    """The settings' configuration, with what was learned from the agent's history."""
+    numpy: str = ""
+    onnxruntime: str = ""
+    start: str = ""
+    """The state in which the session began (base64 of a snapshot); empty = from nothing."""
+    continues: str = ""
+    """The session it goes on from."""
+    policies: dict[str, Policy] = {}
+    """Pattern of guidance -> what its verdict had made of it by then."""
+    calibration: Calibration = Calibration()
+    """From which risks on metrics alarm, and how risks are added up, as the agent's runs had set it by then."""
+
+    def start_data(self) -> bytes | None:
+        """Return the snapshot in which the session began."""
+        return b64decode(self.start) if self.start else None
+
+
+_DECODER = msgspec.json.Decoder(Beginning, dec_hook=frozen_hook)
+
+
+def read_beginning(row: SessionRow) -> Beginning:
+    """Return what was recorded when a session began.
+
+    Raises
+    ------
+    ValueError
+        If this version cannot read it.
+    """
+    try:
+        return _DECODER.decode(row.config)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"session {row.session} of {row.agent}: settings cannot be read: {error}") from error
+
+
+def make_beginning(
+    settings: Settings,
+    effective: MonitorConfig,
+    start: bytes | None,
+    continues: str = "",
+    policies: Mapping[str, Policy] | None = None,
+    calibration: Calibration | None = None,
+) -> Beginning:
+    """Return what is to be recorded when a session begins."""
+    return Beginning(
+        settings=settings,
+        effective=effective,
+        numpy=np.__version__,
+        onnxruntime=installed("onnxruntime"),
+        start=b64encode(start).decode() if start else "",
+        continues=continues,
+        policies=dict(policies or {}),
+        calibration=calibration or Calibration(),
+    )
+
+
+class Place(NamedTuple):
+    """Where an agent goes on. Both come from one look, so that a name which others have taken since is noticed."""
+
+    row: SessionRow | None
+    """The session to go on with, ``None`` = a new one."""
+    name: str
+    """For a session that begins now."""
+
+
+def find_place(store: Store, agent: str, session: str | None, source: Source) -> Place:
+    """Return the newest session of an agent, or the newest continuation of the one named.
+
+    Tests go on from tests only, and nothing else does: what they did must not reach an agent's state or baselines.
+    """
+    if session is None:
+        newest = store.session(agent)
+        if newest is not None and not _may_follow(newest, source):
+            newest = next((row for row in reversed(store.sessions(agent=agent)) if _may_follow(row, source)), None)
+        session = base_of(newest.session) if newest is not None else FIRST
+    base = base_of(session)
+    taken = _line(store, agent, base)
+    if not taken:
+        base = session
+    line = taken if session == base and taken else _line(store, agent, session)
+    row = next((row for row in reversed(line) if _may_follow(row, source)), None)
+    return Place(row, f"{base}{CONTINUED}{len(taken or line) + 1}" if line else session)
+
+
+def began_as(source: Store | Transaction, agent: str, session: str) -> str:
+    """Return the name under which a session began, before its settings were changed.
+
+    Some other name that looks like that of a continuation, such as ``task~2`` where there is no ``task``, is its own.
+    """
+    base = base_of(session)
+    return base if base == session or source.session(agent, base) is not None else session
+
+
+def base_of(session: str) -> str:
+    """Return what a session's name says of the name under which it began, whether there was such a session or not."""
+    base, _, number = session.rpartition(CONTINUED)
+    return base if base and number.isdigit() else session
+
+
+def _may_follow(row: SessionRow, source: Source) -> bool:
+    return (row.source == "test") == (source == "test")
+
+
+def _line(store: Store, agent: str, session: str) -> list[SessionRow]:
+    """Return a session and its continuations, oldest first."""
+    found: list[SessionRow] = []
+    name = session
+    while (row := store.session(agent, name)) is not None:
+        found.append(row)
+        name = f"{session}{CONTINUED}{len(found) + 1}"
+    return found
+
+
+def add_session(
+    store: Store, agent: str, name: str, source: Source, beginning: Beginning, parent: str | None
+) -> SessionRow | None:
+    """Begin a session; ``None`` if another process has just begun one of that name."""
+    config = msgspec.json.encode(beginning).decode()
+    with store.transaction() as transaction:
+        if transaction.session(agent, name) is not None:
+            return None
+        return transaction.add_session(
+            session=name, agent=agent, parent=parent, source=source, started=time.time(), config=config
+        )

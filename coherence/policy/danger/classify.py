@@ -1,0 +1,123 @@
+"""Which row of the table, if any, a tool call meets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from coherence.core.validation import check_text
+from coherence.policy.danger.arguments import Reading, read_call
+from coherence.policy.danger.code import scripts_in
+from coherence.policy.danger.danger import Call, Command, Danger, DangerousCall, DangerousCommand, Match, short
+from coherence.policy.danger.shell import Simple
+from coherence.policy.danger.table import DEFAULT
+from coherence.policy.danger.unwrap import Unwrapper
+
+
+def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAULT) -> Match | None:
+    r"""Return why a tool call is destructive, or None where no row of the table says so.
+
+    Shell text is found by the tool's name (``Bash``, ``run_command`` …) or by an argument's name (``command``, ``cmd``,
+    ``script`` …) and read with the grammar of bash: every simple command counts, in subshells, substitutions, loops and
+    behind wrappers too. It is not run, so what a variable or another file holds is not known; see the notes.
+
+    Parameters
+    ----------
+    tool
+        The tool's name.
+    arguments
+        The call's arguments: JSON as bytes, or the decoded value.
+    table
+        Rows that are asked in their order; the first that fires for a command wins.
+
+    Raises
+    ------
+    TypeError
+        If ``tool`` is no text, or ``table`` holds something that is no row.
+
+    Notes
+    -----
+    Seen only as far as the text goes: a script file that is run, a function of another file, and a
+    program name that is put together at run time from parts that hold no dangerous word, pass.
+
+    Examples
+    --------
+    >>> classify("Bash", {"command": "cd x && sudo rm -rf y"}).what
+    'rm -rf y deletes files'
+    >>> classify("Bash", b'{"command": "echo \\"rm -rf x\\""}') is None
+    True
+    >>> from coherence.policy.danger.danger import DangerousCommand
+    >>> mine = DangerousCommand(name="deploy", kind="deploy", says="deploys", programs=("deploy",))
+    >>> classify("Bash", {"command": "deploy --prod"}, (*DEFAULT, mine)).kind
+    'deploy'
+    """
+    check_text("tool", tool)
+    index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
+    reading = read_call(tool, arguments)
+    found = index.of_commands(_commands(reading))
+    return found if found is not None else index.of_call(tool, reading)
+
+
+class _Table:
+    """A table as a key of the cache: by identity, as a hash of all rows would take longer than the answer."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: tuple[Danger, ...]) -> None:
+        self.rows = rows
+
+    def __hash__(self) -> int:
+        return id(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Table) and other.rows is self.rows
+
+
+class _Index:
+    """The rows of a table by the programs that they look at."""
+
+    def __init__(self, table: Sequence[Danger]) -> None:
+        for row in table:
+            if not isinstance(row, DangerousCommand | DangerousCall):
+                raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
+        self._calls = [row for row in table if isinstance(row, DangerousCall)]
+        rows = [row for row in table if isinstance(row, DangerousCommand)]
+        names = dict.fromkeys(name for row in rows for name in row.programs)
+        self._of = {name: [row for row in rows if row.about(name)] for name in names}
+        self._others = [row for row in rows if not row.programs or any(name.endswith("*") for name in row.programs)]
+
+    def of_commands(self, commands: Iterator[Command]) -> Match | None:
+        for command in commands:
+            for row in self._of.get(command.program, self._others):
+                if row.about(command.program) and row.fires(command):
+                    what = f"{short(command.text, 80)} {row.says}"
+                    return Match(name=row.name, kind=row.kind, what=what, part=short(command.text))
+        return None
+
+    def of_call(self, tool: str, reading: Reading) -> Match | None:
+        call = Call(words=reading.words, pairs=tuple(reading.pairs))
+        for row in self._calls:
+            if row.test(call):
+                return Match(name=row.name, kind=row.kind, what=f"{short(tool, 80)} {row.says}", part=short(tool))
+        return None
+
+
+@lru_cache(maxsize=8)
+def _index_of(table: _Table) -> _Index:
+    return _Index(table.rows)
+
+
+def _commands(call: Reading) -> Iterator[Command]:
+    scripts = [
+        *call.scripts,
+        *(script for key, code in call.pairs if key in ("code", "script") for script in _texts(code)),
+    ]
+    unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)))
+    for script in scripts:
+        yield from unwrap.script(script)
+    for argv in call.argvs:
+        yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+
+
+def _texts(code: str) -> Iterator[str]:
+    return (script if isinstance(script, str) else " ".join(script) for script in scripts_in(code))

@@ -1,0 +1,114 @@
+"""Code in other languages that a shell command or a tool runs: what deletes files, what runs shell text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from coherence.policy.danger.danger import Command
+from coherence.policy.danger.paths import is_guarded
+from coherence.policy.danger.sql import destroys_data
+
+INTERPRETERS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("python", "python2", "python3", "pypy3", "py", "ipython"), frozenset({"-c"})),
+    **dict.fromkeys(
+        ("node", "nodejs", "bun", "deno", "ruby", "perl", "lua", "osascript"), frozenset({"-e", "-p", "-E", "--eval"})
+    ),
+    "php": frozenset({"-r"}),
+    "awk": frozenset(),
+    "gawk": frozenset(),
+}
+"""Interpreters and the options that are followed by code."""
+
+_DELETES = re.compile(
+    r"\bos\s*\.\s*(?:remove|unlink|rmdir|removedirs|truncate|kill|killpg)\s*\("
+    r"|\brmtree\s*\(|\.\s*(?:unlink|rmdir)\s*\(|\bfrom\s+os\s+import\s[^\n]*\b(?:remove|unlink|rmdir)\b"
+    r"|\b(?:rm|unlink|rmdir|rimraf|truncate)(?:Sync)?\s*\(|\bremoveSync\s*\(|\bemptyDirSync\s*\("
+    r"|\bDeno\s*\.\s*remove(?:Sync)?\s*\(|\bprocess\s*\.\s*kill\s*\("
+    r"|\bFile\s*\.\s*delete\b|\b(?:FileUtils|Dir)\s*\.\s*(?:rm\w*|delete|unlink|rmdir|remove_\w+)\b"
+    r"|\bunlink\s+[$@\"'<(]|\bos\s*\.\s*remove\s*\(|\bdrop_?(?:table|database|collection|all)\s*\(|\bdelete_?many\s*\(\s*\{\s*\}",
+    re.IGNORECASE,
+)
+_RUNS = re.compile(
+    r"\b(?:system|popen|execSync|execFileSync|execFile|exec|spawnSync|spawn|shell_exec|passthru|run|call|check_call"
+    r"|check_output|Popen|getoutput|execl|execvp|execv)\s*\(?\s*(?:\[\s*)?[frb]{0,2}(?=(?P<rest>[\"'`][^\n]{0,2000}))"
+)
+_WRITES = re.compile(
+    r"\bopen\(\s*[\"'](?P<open>[^\"'\n]{1,500})[\"']\s*,\s*[\"'][wx]|\bwriteFile(?:Sync)?\(\s*[\"'](?P<write>[^\"'\n]{1,500})[\"']"
+    r"|\bPath\(\s*[\"'](?P<path>[^\"'\n]{1,500})[\"']\s*\)\.write_"
+)
+_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`([^`\n]*)`')
+_QUERIES = re.compile(
+    r"\b(?:execute|executescript|executemany|query|raw|text)\s*\(\s*[frb]{0,2}[\"'`]{1,3}(?P<sql>[^\"`]{0,2000})"
+)
+_BACKTICKS = re.compile(r"`([^`\n]*)`")
+
+MAX_SCRIPTS = 1_000
+"""Shell texts that are read out of one piece of code."""
+
+
+def code_of(command: Command) -> str:
+    """Return the code that an interpreter is given in its arguments or on its input, else an empty text."""
+    codes = INTERPRETERS.get(command.program)
+    if codes is None:
+        return ""
+    args = command.args
+    if not codes:
+        return command.operands[0] if command.operands else ""
+    for at, arg in enumerate(args):
+        clustered = arg.startswith("-") and not arg.startswith("--") and "-" + arg[-1] in codes
+        if (arg in codes or clustered) and at + 1 < len(args):
+            return args[at + 1]
+    if command.program == "deno" and command.lead.startswith("eval "):
+        return " ".join(command.operands[1:])
+    return command.stdin if not command.operands or command.operands[0] == "-" else ""
+
+
+def _overwrites(code: str) -> bool:
+    return any(is_guarded(found["open"] or found["write"] or found["path"]) for found in _WRITES.finditer(code))
+
+
+def destroys(code: str) -> bool:
+    """Return whether code calls something that deletes files, kills processes or drops data.
+
+    Examples
+    --------
+    >>> destroys("import shutil; shutil.rmtree('x')"), destroys("xs.remove(3); del xs[0]")
+    (True, False)
+    """
+    return (
+        _DELETES.search(code) is not None
+        or _overwrites(code)
+        or any(destroys_data(found["sql"]) for found in _QUERIES.finditer(code))
+    )
+
+
+def scripts_in(code: str) -> Iterator[str | tuple[str, ...]]:
+    """Yield the shell texts and word lists that code hands to another process.
+
+    Examples
+    --------
+    >>> list(scripts_in("os.system('rm x'); subprocess.run(['git', 'clean', '-f'])"))
+    ['rm x', ('git', 'clean', '-f')]
+    """
+    for count, found in enumerate(_RUNS.finditer(code)):
+        if count == MAX_SCRIPTS:
+            return
+        rest = found["rest"]
+        many = "[" in found[0]
+        literals = [
+            next(group for group in literal if group is not None)
+            for literal in _literals(rest.partition("]")[0] if many else rest)
+        ]
+        if many and literals:
+            yield tuple(literals)
+        elif literals:
+            yield literals[0]
+    for count, ticked in enumerate(_BACKTICKS.finditer(code)):
+        if count == MAX_SCRIPTS:
+            return
+        yield ticked[1]
+
+
+def _literals(text: str) -> Iterator[tuple[str | None, ...]]:
+    return (found.groups() for found in _LITERAL.finditer(text))

@@ -1,0 +1,202 @@
+"""Reading shell text: a script's simple commands and redirections, wherever they stand in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from coherence.policy.danger.danger import short
+from coherence.policy.danger.words import SPLIT, text_of, word
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node
+
+FEEDERS = re.compile(
+    r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])",
+    re.IGNORECASE,
+)
+"""Programs whose output cannot be read before they run."""
+
+_SEPARATOR = re.compile(r"[;&|\n(){}`]+")
+_QUOTES = re.compile(r"[\"'\\]")
+_NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
+_SPEAKS = re.compile(r"\s*[\"'\\]*(?:echo|printf|yes)\b")
+_DESCRIPTORS = "0123456789{}_abcdefghijklmnopqrstuvwxyz"
+_SHOWN = 2_000  # bytes of a command that are looked at as text
+_SEARCHED = 500  # bytes of a pipeline's stage in which its program is looked for; stages may be nested
+_KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
+# The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
+_COSTLY = re.compile(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
+_MOST_COSTLY = 2_000
+# The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
+# letters of words; so are these bytes, and all places in the text stay where they are.
+_PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
+_GLOB = re.compile(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
+_BRACES = re.compile(r"\{([^{}]+,[^{}]*)\}")
+
+
+class Simple(NamedTuple):
+    """A simple command as the script has it; see `Command` for the fields."""
+
+    argv: tuple[str, ...] = ()
+    dynamic: bool = False
+    writes: str = ""
+    appends: bool = False
+    stdin: str = ""
+    fed_by: str = ""
+    unread: str = ""
+    text: str = ""
+
+
+@cache
+def _bash() -> Language:
+    import tree_sitter_bash
+    from tree_sitter import Language
+
+    return Language(tree_sitter_bash.language())
+
+
+def simple_commands(script: str) -> Iterator[Simple]:
+    """Yield every simple command of a script and every file that it redirects to, in their order.
+
+    Subshells, groups, loops, functions, substitutions and both sides of ``&&`` all count: what a script may run, it
+    is taken to run. A text that the grammar cannot read is read a second time, roughly, and yields itself as
+    ``unread`` too. Takes linear time and never raises.
+
+    Examples
+    --------
+    >>> [command.argv for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
+    [('cd', 'x'), ('rm', '-rf', 'y'), ()]
+    """
+    from tree_sitter import Parser
+
+    script = script.replace("\0", "").replace("\r\n", "\n")
+    if len(_COSTLY.findall(script)) > _MOST_COSTLY:
+        yield from _roughly(script)
+        return
+    source = script.encode("utf-8", "replace")
+    root = Parser(_bash()).parse(source.translate(_PLAIN)).root_node
+    known = {"IFS": " "}
+    dynamic = False
+    stack: list[tuple[Node, str, str]] = [(root, "", "")]
+    while stack:
+        node, stdin, fed_by = stack.pop()
+        kind = node.type
+        if kind == "pipeline":
+            stack.extend(reversed(list(_stages(node, source, stdin, fed_by, known))))
+            continue
+        if kind == "variable_assignment":
+            _learn(node, source, known)
+        elif kind == "command":
+            argv, unknown = _argv(node, source, known)
+            argv = _aliased(argv, known)
+            unread = script if unknown and not dynamic else ""  # once a script: many would take quadratic time
+            dynamic = dynamic or unknown
+            text = short(text_of(node, source, _SHOWN))
+            yield Simple(argv, unknown, "", False, _here_text(node, source, known) or stdin, fed_by, unread, text)
+        elif kind == "file_redirect":
+            yield _redirect(node, source, known)
+        elif kind in ("redirected_statement", "heredoc_redirect"):
+            stdin = _here_text(node, source, known) or stdin
+        elif kind == "command_substitution" and source.startswith(b"`", node.start_byte):
+            inside = text_of(node, source)[1:-1]
+            if "\\`" in inside:
+                yield from simple_commands(inside.replace("\\`", "`"))
+        stack.extend((child, stdin, fed_by) for child in reversed(node.named_children) if child.named_child_count)
+    if root.has_error:
+        yield from _roughly(script)
+
+
+def _roughly(script: str) -> Iterator[Simple]:
+    """Yield what stands between separators, quotes or not, and the text itself as unread."""
+    for segment in _SEPARATOR.split(_QUOTES.sub("", script)):
+        if words := tuple(segment.split()):
+            yield Simple(argv=words, text=short(segment))
+    yield Simple(unread=script, text=short(script))
+
+
+def _stages(
+    node: Node, source: bytes, stdin: str, fed_by: str, known: dict[str, str]
+) -> Iterator[tuple[Node, str, str]]:
+    for stage in node.named_children:
+        yield stage, stdin, fed_by
+        text = text_of(stage, source, _SEARCHED)
+        if _SPEAKS.match(text) and stage.type == "command":
+            argv, _ = _argv(stage, source, known)
+            if argv[:1] == ("yes",):
+                fed_by = "yes"
+            else:
+                stdin = " ".join(arg for arg in argv[1:] if not arg.startswith("-"))
+        elif len(stdin) < _SHOWN:
+            stdin += f"\n$({text})"  # what the next stage reads is what this one prints
+        if found := FEEDERS.search(text):
+            fed_by = found[0].lower()
+
+
+def _learn(node: Node, source: bytes, known: dict[str, str]) -> None:
+    name = node.child_by_field_name("name")
+    value = node.child_by_field_name("value")
+    if name is not None and value is not None:
+        text, dynamic = word(value, source, known)
+        if dynamic:
+            known.pop(text_of(name, source), None)
+        elif len(text) <= _KNOWN:
+            known[text_of(name, source)] = text.replace(SPLIT, " ")
+
+
+def _aliased(argv: tuple[str, ...], known: dict[str, str]) -> tuple[str, ...]:
+    """Remember what ``alias`` defines, and put it in the place of its name; no variable has a blank in its name."""
+    if argv[:1] == ("alias",):
+        for name, _, value in (arg.partition("=") for arg in argv[1:]):
+            if value and len(value) <= _KNOWN:
+                known["alias " + name] = value
+    elif argv and (value := known.get("alias " + argv[0], "")):
+        return (*value.split(), *argv[1:])
+    return argv
+
+
+def _argv(node: Node, source: bytes, known: dict[str, str]) -> tuple[tuple[str, ...], bool]:
+    argv: list[str] = []
+    dynamic = False
+    for child in node.named_children:
+        if child.type in _NOT_WORDS:
+            continue
+        text, unknown = word(child, source, known)
+        if not argv:
+            name = text.rpartition("/")[2]
+            dynamic = (unknown and ("$" in name or text.startswith(("$(", "`", "<(")))) or (
+                not source.startswith(b'"', child.start_byte) and _GLOB.search(name) is not None
+            )
+            if braces := _BRACES.fullmatch(text):
+                text = braces[1].replace(",", SPLIT)
+        if SPLIT in text:
+            argv.extend(part for part in text.split(SPLIT) if part)
+        else:
+            argv.append(text)
+    return tuple(argv), dynamic
+
+
+def _redirect(node: Node, source: bytes, known: dict[str, str]) -> Simple:
+    text = text_of(node, source, _SHOWN)
+    operator = text.lstrip(_DESCRIPTORS)
+    if not operator.startswith((">", "&>", "<>")) or operator.startswith(">&") or not node.named_children:
+        return Simple()
+    target, _ = word(node.named_children[-1], source, known)
+    start = source.rfind(b"\n", max(0, node.start_byte - 100), node.start_byte) + 1 or max(0, node.start_byte - 100)
+    shown = source[start : node.end_byte].decode("utf-8", "replace")
+    return Simple(writes=target.replace(SPLIT, " "), appends=operator.startswith((">>", "&>>")), text=short(shown))
+
+
+def _here_text(node: Node, source: bytes, known: dict[str, str]) -> str:
+    """Return the here-documents and here-strings that stand directly in a node."""
+    parts: list[str] = []
+    for child in node.named_children:
+        if child.type == "heredoc_body":
+            parts.append(text_of(child, source))
+        elif child.type == "herestring_redirect" and child.named_children:
+            parts.append(word(child.named_children[-1], source, known)[0].replace(SPLIT, " "))
+        elif child.type == "heredoc_redirect":
+            parts.extend(text_of(inner, source) for inner in child.named_children if inner.type == "heredoc_body")
+    return "\n".join(parts)

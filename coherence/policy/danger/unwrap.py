@@ -1,0 +1,327 @@
+"""Commands inside commands: what ``sudo``, ``bash -c``, ``find -exec``, ``ssh`` and their like really run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
+from coherence.policy.danger.danger import Command, flags_of, short
+from coherence.policy.danger.shell import Simple, simple_commands
+
+MAX_DEPTH = 16
+"""Commands inside commands that are followed; a text below is only searched for dangerous words."""
+
+SHELLS = frozenset(
+    {"sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash", "source", ".", "at", "batch"}
+)
+"""Programs that run their ``-c`` argument or their input as shell text."""
+
+POWERSHELLS = frozenset({"powershell", "pwsh"})
+"""Programs that run PowerShell text; the parts of it that matter here read like shell."""
+
+_SCRIPTS = frozenset({"eval", "watch", "parallel", "trap", "iex", "invoke-expression"})
+
+# The keywords stand here because the grammar reads them as programs in places (after `!`), and the rough reading does.
+# Program: its options that take a value, and how many operands stand before the command it runs.
+_WRAPPERS: dict[str, tuple[str, int]] = {
+    "sudo": ("-u -g -h -p -C -r -t -U -D -R -T --user --group --host --prompt --chdir", 0),
+    "doas": ("-u -C", 0),
+    "env": ("-u -C --unset --chdir", 0),
+    "nohup": ("", 0),
+    "time": ("-f -o", 0),
+    "nice": ("-n --adjustment", 0),
+    "ionice": ("-c -n", 0),
+    "xargs": ("-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --replace", 0),
+    "timeout": ("-s -k --signal --kill-after", 1),
+    "gtimeout": ("-s -k --signal --kill-after", 1),
+    "command": ("", 0),
+    "builtin": ("", 0),
+    "exec": ("-a", 0),
+    "coproc": ("", 0),
+    "busybox": ("", 0),
+    "toybox": ("", 0),
+    "stdbuf": ("-i -o -e --input --output --error", 0),
+    "setsid": ("", 0),
+    "unbuffer": ("", 0),
+    "chronic": ("", 0),
+    "caffeinate": ("-t -w", 0),
+    "strace": ("-e -o -p -s -u", 0),
+    "ltrace": ("-e -o -p -s -u", 0),
+    "taskset": ("", 1),
+    "chrt": ("", 1),
+    "flock": ("-w -E --timeout", 1),
+    "chroot": ("", 1),
+    "unshare": ("", 0),
+    "nsenter": ("-t --target", 0),
+    "runuser": ("-u -g", 0),
+    "npx": ("-p --package", 0),
+    "bunx": ("", 0),
+    "uvx": ("--from --with", 0),
+    "entr": ("", 0),
+    "start": ("", 0),
+    **dict.fromkeys(("{", "!", "if", "then", "elif", "else", "while", "until", "do"), ("", 0)),
+    "pkexec": ("--user", 0),
+    "systemd-run": ("-p -u --unit --property", 0),
+    "proxychains": ("-f", 0),
+    "proxychains4": ("-f", 0),
+    "firejail": ("", 0),
+    "wsl": ("-d -u", 0),
+}
+_RUNNERS = {
+    **dict.fromkeys(("uv", "poetry", "pipenv", "pdm", "hatch", "conda", "mamba", "micromamba", "rye"), "run"),
+    **dict.fromkeys(("bundle", "npm", "pnpm", "yarn", "mise", "direnv"), "exec"),
+    "adb": "shell",
+}
+_RUNNER_VALUES = frozenset(["-n", "-p", "--name", "--prefix", "--with", "--python", "--directory", "--project"])
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "podman-compose"})
+_CONTAINER_VALUES = frozenset(
+    [
+        "-e",
+        "-u",
+        "-w",
+        "-v",
+        "-p",
+        "-l",
+        "-m",
+        "-h",
+        "--env",
+        "--user",
+        "--workdir",
+        "--env-file",
+        "--detach-keys",
+        "--volume",
+        "--publish",
+        "--name",
+        "--network",
+        "--entrypoint",
+        "--mount",
+        "--platform",
+        "--memory",
+        "--cpus",
+        "--label",
+        "--hostname",
+        "--gpus",
+        "--add-host",
+        "--index",
+    ]
+)
+_SSH_VALUES = frozenset(
+    [
+        "-i",
+        "-p",
+        "-l",
+        "-o",
+        "-F",
+        "-J",
+        "-L",
+        "-R",
+        "-D",
+        "-b",
+        "-c",
+        "-E",
+        "-e",
+        "-I",
+        "-m",
+        "-O",
+        "-Q",
+        "-S",
+        "-W",
+        "-w",
+    ]
+)
+_WITH_C = frozenset({"su", "script", "runuser", "flock", "vagrant"})
+_GLOBAL_VALUES: dict[str, frozenset[str]] = {
+    "git": frozenset(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"]),
+    **dict.fromkeys(
+        ("docker", "podman", "nerdctl"), frozenset(["-H", "--host", "--context", "-c", "--config", "-l", "--log-level"])
+    ),
+    **dict.fromkeys(
+        ("docker-compose", "podman-compose"), frozenset(["-f", "--file", "-p", "--project-name", "--profile"])
+    ),
+    **dict.fromkeys(
+        ("kubectl", "oc", "helm", "k3s"),
+        frozenset(
+            [
+                "-n",
+                "--namespace",
+                "--context",
+                "--kube-context",
+                "--kubeconfig",
+                "--cluster",
+                "--user",
+                "-s",
+                "--server",
+                "--token",
+            ]
+        ),
+    ),
+    "aws": frozenset(["--region", "--profile", "--output", "--endpoint-url", "--query", "--color"]),
+    **dict.fromkeys(
+        ("gcloud", "az", "gh", "heroku", "fly"), frozenset(["--project", "--account", "-R", "--repo", "-a", "--app"])
+    ),
+    "systemctl": frozenset(["-H", "-M", "--host", "--machine", "-t", "--type"]),
+    **dict.fromkeys(("redis-cli", "valkey-cli"), frozenset(["-h", "-p", "-a", "-n", "-u", "--user", "--pass", "-s"])),
+    "npm": frozenset(["--prefix", "-w", "--workspace"]),
+    "tmux": frozenset(["-L", "-S", "-f", "-c"]),
+}
+_PASSES_ON = re.compile(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
+_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
+_SUFFIX = re.compile(r"\.(?:exe|cmd|bat|com)$")
+
+
+class Unwrapper:
+    """Yields the commands of one script and all that they run, within a budget.
+
+    Parameters
+    ----------
+    size
+        Characters of the whole script. Four times as many, and 100,000, are read in all, each command counting as 20
+        more; the rest counts as unread. A script that gives its input to many shells would take quadratic time.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = 4 * size + 100_000
+
+    def script(self, script: str, depth: int = 0) -> Iterator[Command]:
+        """Yield the commands of a shell script."""
+        self._left -= len(script)
+        if depth <= MAX_DEPTH and self._left >= 0:
+            for simple in simple_commands(script):
+                yield from self.words(simple, depth)
+                if self._left < 0:
+                    break
+            else:
+                return
+        yield Command(unread=script, text=short(script))
+
+    def words(self, simple: Simple, depth: int = 0) -> Iterator[Command]:
+        """Yield a command that is already cut into words, then those that it runs."""
+        self._left -= 20 + len(simple.argv)
+        if depth > MAX_DEPTH or self._left < 0:
+            yield Command(unread=" ".join(simple.argv), text=simple.text)
+            return
+        command = _command(simple)
+        yield command
+        for inner in _inner(command):
+            if isinstance(inner, str):
+                if inner:
+                    yield from self.script(inner, depth + 1)
+            elif inner:
+                unknown = inner[0].startswith(("$", "`"))
+                text = short(" ".join(inner[:100]))
+                part = Simple(inner, unknown, stdin=command.stdin, fed_by=command.fed_by, text=text)
+                yield from self.words(part, depth + 1)
+
+
+def _command(simple: Simple) -> Command:
+    name = simple.argv[0] if simple.argv and not simple.dynamic else ""
+    program = _SUFFIX.sub("", re.split(r"[/\\]", name)[-1].lower())
+    args = simple.argv[1:]
+    operands = _after_options(args, _GLOBAL_VALUES.get(program, frozenset()))
+    operands = tuple(arg for arg in operands if arg == "-" or not arg.startswith("-"))
+    return Command(
+        program=program,
+        args=args,
+        flags=flags_of(args),
+        operands=operands,
+        lead="".join(word + " " for word in operands[:4]),
+        writes=simple.writes,
+        appends=simple.appends,
+        stdin=simple.stdin,
+        fed_by=simple.fed_by,
+        unread=simple.unread,
+        text=simple.text,
+    )
+
+
+def _after_options(args: Sequence[str], valued: frozenset[str], skip: int = 0, *, env: bool = False) -> tuple[str, ...]:
+    """Return the words from the first operand on, ``skip`` operands later."""
+    at = 0
+    while at < len(args):
+        arg = args[at]
+        if arg.startswith("-") and arg != "-":
+            at += 2 if arg in valued else 1
+        elif env and _ASSIGNMENT.fullmatch(arg):
+            at += 1
+        elif skip:
+            skip -= 1
+            at += 1
+        else:
+            break
+    return tuple(args[at:])
+
+
+def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
+    """Yield what a command runs: shell texts, and commands cut into words."""
+    program, args = command.program, command.args
+    if program in SHELLS or program in POWERSHELLS or program in _WITH_C or program == "cmd":
+        yield from _shell(command)
+    if program in _WRAPPERS:
+        if program != "command" or command.flags.isdisjoint(("-v", "-V")):
+            valued, skip = _WRAPPERS[program]
+            yield _after_options(args, frozenset(valued.split()), skip, env=program in ("sudo", "env", "doas"))
+        if program == "env":
+            yield from (arg[2:] for arg in args[:20] if arg.startswith("-S"))
+            if "-S" in args:
+                yield " ".join(command.operands)
+    elif program in _SCRIPTS:
+        yield " ".join(args[:1] if program == "trap" else _after_options(args, frozenset({"-n", "-t", "-c"})))
+    elif program == "ssh":
+        yield " ".join(_after_options(args, _SSH_VALUES, 1))
+        if len(command.operands) < 2:
+            yield command.stdin
+    elif program in ("find", "fd", "fdfind"):
+        yield from _find(args)
+    elif program in _CONTAINERS:
+        for verb in ("exec", "run"):
+            if verb in command.operands[:3]:
+                yield _after_options(args[args.index(verb) + 1 :], _CONTAINER_VALUES, 1)
+                break
+    elif program in ("tmux", "screen"):
+        yield from (arg for arg in args[:100] if " " in arg)
+    elif program in ("kubectl", "oc", "lxc", "incus") and "--" in args:
+        yield args[args.index("--") + 1 :]
+    elif program in _RUNNERS and command.lead.startswith(_RUNNERS[program] + " "):
+        yield _after_options(args[args.index(_RUNNERS[program]) + 1 :], _RUNNER_VALUES)
+    elif program in INTERPRETERS:
+        yield from scripts_in(code_of(command))
+
+
+def _shell(command: Command) -> Iterator[str | tuple[str, ...]]:
+    args = command.args
+    for at, arg in enumerate(args):
+        low = arg.lower()
+        if (command.program in POWERSHELLS and low in ("-c", "-command", "/c")) or (
+            command.program == "cmd" and low in ("/c", "/k")
+        ):
+            yield " ".join(args[at + 1 :])
+            return
+        if (
+            command.program not in POWERSHELLS
+            and arg.startswith("-")
+            and "c" in arg
+            and (arg == "--command" or arg[1] != "-")
+        ):
+            rest = _after_options(args[at + 1 :], frozenset())
+            yield "".join(rest[:1])
+            if rest and _PASSES_ON.search(rest[0]):
+                yield " ".join(rest[2:])
+            return
+    first = command.operands[0] if command.operands else "-"
+    if first in ("-", "/dev/stdin") or command.program in ("at", "batch") or "-s" in command.flags:
+        yield command.stdin
+    elif first.startswith("<("):
+        yield "$" + first[1:]
+
+
+def _find(args: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    start = -1
+    for at, arg in enumerate(args):
+        if start < 0 and arg in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
+            start = at + 1
+        elif start >= 0 and arg in (";", "+", "\\;"):
+            yield tuple(args[start:at])
+            start = -1
+    if start >= 0:
+        yield tuple(args[start:])

@@ -1,0 +1,212 @@
+"""Does telling an agent something help? Firings in randomised pairs, and a verdict that may be looked at any time.
+
+Patterns fire when things are bad, and after a bad moment things get better by themselves (regression to the mean), so
+before and after prove nothing. Of two firings in a row of one pattern, one is therefore told and one is not, by a coin
+that is fixed beforehand; what gets better by itself does so in both, and their difference is 0 on average unless
+telling does something.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from coherence.baseline.e_process import LARGEST, Floats, first_crossing, log_capital, lower_bound
+from coherence.core.decisions import Arm, Policy
+
+EvidenceVerdict: TypeAlias = Literal["helps", "harms", "no difference", "no verdict yet"]
+"""``helps``, ``harms``: the mean difference is not 0. ``no difference``: it is nearer to 0 than the margin. Whichever
+was shown first; ``no verdict yet``: none of them, or too few pairs."""
+
+ALPHA = 0.05
+"""The probability of a false verdict of one pattern, however often one looks."""
+
+LEAST_PAIRS = 30
+"""Pairs without which there is no verdict."""
+
+MARGIN = 0.05
+"""An effect nearer to 0 than this does not matter."""
+
+
+def pair_of(count: int) -> int:
+    """Return the number of the pair that the next firing belongs to, after ``count`` firings.
+
+    Examples
+    --------
+    >>> [pair_of(count) for count in range(5)]
+    [0, 0, 1, 1, 2]
+    """
+    count = operator.index(count)
+    if count < 0:
+        raise ValueError(f"count must be 0 or more, not {count}")
+    return count // 2
+
+
+def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
+    """Return the arm of the next firing of a pattern: permuted blocks of two.
+
+    Each pair holds one of either arm; the order is a fair coin, a hash of everything but the place within the pair, so
+    that it can be drawn again.
+
+    Parameters
+    ----------
+    seed : int
+        Of the experiment; nobody who can change when a pattern fires should choose it to their liking.
+    agent, pattern : str
+        Whose firing, and of what.
+    count : int
+        How many firings of this pattern and agent came before, in all of the agent's sessions: 0 or more. Counting
+        from 0 in every session would draw the same coins in each.
+
+    Examples
+    --------
+    >>> [draw_arm(1, "main", "loop", count) for count in range(4)]
+    ['control', 'treatment', 'treatment', 'control']
+    """
+    text = f"{operator.index(seed)}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{pair_of(count)}"
+    coin = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()[0] & 1
+    return "treatment" if (count + coin) % 2 else "control"
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pairs of one pattern say; positive = helps."""
+
+    pairs: int
+    effect: float | None
+    """Mean difference, treatment minus control; ``None`` without a pair."""
+    low: float
+    high: float
+    """The confidence sequence: the mean lies between them at every look, with a probability of 1 - alpha."""
+    e_helps: float
+    """Evidence against "it does not help", 1 = none: the capital's highest so far. A verdict needs 2 / alpha."""
+    e_harms: float
+    """Evidence against "it does not harm"."""
+    verdict: EvidenceVerdict
+    decided_at: int | None = None
+    """After how many pairs there was a verdict; ``None`` = there is none."""
+    steady: bool = True
+    """False if no single mean agrees with all pairs: the effect changed. ``low`` and ``high`` then enclose the gap."""
+
+
+def judge(
+    differences: Sequence[float] | Floats,
+    *,
+    alpha: float = ALPHA,
+    least_pairs: int = LEAST_PAIRS,
+    margin: float = MARGIN,
+) -> Judgement:
+    """Return what pairs say so far, with at most ``alpha`` false verdicts however often this is asked.
+
+    Two bets, each at ``alpha / 2``: that the mean difference lies above 0, and below 0
+    (:mod:`coherence.baseline.e_process`). The verdict is the first one that was shown as pair after pair came, and
+    stays; so it does not depend on when one looks, as long as pairs are only ever appended. It is pronounced from
+    ``least_pairs`` on.
+
+    Parameters
+    ----------
+    differences : sequence of float
+        Outcome of the treatment minus outcome of the control, pair after pair, in [-1, 1]; outcomes are such that
+        higher is better.
+    alpha : float
+        In (0, 1). Smaller values need more pairs.
+    least_pairs : int
+        1 or more.
+    margin : float
+        In (0, 1): ``no difference`` means that the interval lies within -margin and margin.
+
+    Raises
+    ------
+    TypeError
+        The differences are no numbers.
+    ValueError
+        A parameter or a difference is out of its range, or not finite.
+
+    Examples
+    --------
+    >>> judge([0.4, 0.2] * 5).verdict
+    'no verdict yet'
+    >>> found = judge([0.4, 0.2] * 20)
+    >>> found.verdict, found.decided_at, found.low > 0
+    ('helps', 30, True)
+    >>> judge([1.0, -1.0] * 100).verdict
+    'no verdict yet'
+    >>> judge([0.0] * 200).verdict
+    'no difference'
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1, not {alpha}")
+    if operator.index(least_pairs) < 1:
+        raise ValueError(f"least_pairs must be 1 or more, not {least_pairs}")
+    if not 0 < margin < 1:
+        raise ValueError(f"margin must be between 0 and 1, not {margin}")
+    numbers = _within(differences)
+    limit = 2.0 / alpha
+    verdict, decided_at = _first_verdict(numbers, limit, least_pairs, margin)
+    low, high = lower_bound(numbers, limit), -lower_bound(-numbers, limit)
+    return Judgement(
+        pairs=numbers.size,
+        effect=float(numbers.mean()) if numbers.size else None,
+        low=min(low, high),
+        high=max(low, high),
+        e_helps=_evidence(numbers),
+        e_harms=_evidence(-numbers),
+        verdict=verdict,
+        decided_at=decided_at,
+        steady=low <= high,
+    )
+
+
+def policy_of(verdict: EvidenceVerdict) -> Policy | None:
+    """Return what to do with a pattern: what helps is promoted; what harms, or makes no difference, is retired.
+
+    A text that changes nothing still costs tokens and attention, so it is not kept for its own sake.
+
+    Examples
+    --------
+    >>> [policy_of(verdict) for verdict in ("helps", "harms", "no difference", "no verdict yet")]
+    ['promote', 'retire', 'retire', None]
+    """
+    if verdict == "no verdict yet":
+        return None
+    return "promote" if verdict == "helps" else "retire"
+
+
+def _first_verdict(numbers: Floats, limit: float, least: int, margin: float) -> tuple[EvidenceVerdict, int | None]:
+    """Return which of the three was shown first, and from when on it may be said."""
+    if numbers.size < least:
+        return "no verdict yet", None
+    shown: list[tuple[int, EvidenceVerdict]] = []
+    if (at := first_crossing(numbers, 0.0, limit)) is not None:
+        shown.append((at, "helps"))
+    if (at := first_crossing(-numbers, 0.0, limit)) is not None:
+        shown.append((at, "harms"))
+    above, below = first_crossing(numbers, -margin, limit), first_crossing(-numbers, -margin, limit)
+    if above is not None and below is not None:
+        shown.append((max(above, below), "no difference"))
+    if not shown:
+        return "no verdict yet", None
+    at, verdict = min(shown, key=lambda found: found[0])
+    return verdict, max(at, least)
+
+
+def _evidence(numbers: Floats) -> float:
+    highest = max(0.0, float(log_capital(numbers, 0.0).max(initial=0.0)))
+    return float(np.exp(min(highest, np.log(LARGEST))))
+
+
+def _within(differences: Sequence[float] | Floats) -> Floats:
+    """Return the differences as an array; rounding may have put them a hair beyond their range."""
+    try:
+        numbers = np.asarray(differences, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"differences must be numbers ({error})") from error
+    if numbers.ndim != 1:
+        raise ValueError(f"differences must be one-dimensional, not of shape {numbers.shape}")
+    if not (np.abs(numbers) <= 1 + 1e-9).all():
+        raise ValueError("differences must be finite and between -1 and 1")
+    return numbers.clip(-1.0, 1.0)

@@ -1,0 +1,128 @@
+"""Calls that follow text inside a tool's result rather than the user: asked about before they run, and seen after."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coherence.core.decisions import DecisionKind, Finding
+from coherence.core.redact import redact
+from coherence.detect.hijack_state import JudgedCall, beginning, read_arguments
+from coherence.policy.alarm_limits import Limits
+from coherence.policy.correction_prompt import flatten, one_line_of
+from coherence.policy.rules.finding_builders import shown_tool
+from coherence.state.data import Facts
+
+RULE = "goal_hijack"
+"""Name of the findings."""
+
+QUOTED = 120
+"""Characters of the sentence that a finding quotes."""
+
+SHOWN = 80
+"""Characters of a call's arguments that a finding shows."""
+
+LET_THROUGH = "it was let through by unblock()"
+"""What is said of a call that would have been refused."""
+
+UNASKED = "which the user did not ask for"
+
+
+def asked_call(seq: int, tool: str, arguments: bytes, facts: Facts, limits: Limits) -> Finding | None:
+    """Return what is found of a call that has not run: it asks to block above the stricter threshold.
+
+    ``None`` while nobody has asked for anything: then no call is told from another.
+
+    Parameters
+    ----------
+    seq : int
+        Number of the question's event.
+    tool : str
+        The tool.
+    arguments : bytes
+        JSON.
+    facts : Facts
+        What is known; not changed.
+    limits : Limits
+        Above which values it warns and blocks.
+    """
+    decoded = read_arguments(arguments)
+    score = facts.hijack.judge(tool, decoded)
+    if score is None:
+        return None
+    blocks = score.value > limits.block.value
+    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block" if blocks else "warn", facts, limits)
+
+
+def made_call(facts: Facts, limits: Limits) -> Finding | None:
+    """Return what is found of the call that stands out now, ``None`` if none was made: it asks to warn, no more.
+
+    One of the task before that nobody has seen is told once, if it is the worse one.
+    """
+    worst = _standing(facts)
+    return _finding(worst, "warn", facts, limits) if worst is not None else None
+
+
+def _standing(facts: Facts) -> JudgedCall | None:
+    calls = (call for call in (facts.hijack.worst, facts.hijack.missed) if call is not None)
+    return max(calls, key=lambda call: call.score.value, default=None)
+
+
+def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Limits) -> Finding:
+    score = call.score
+    active, reaches = score.value > limits.warn.value, score.value >= limits.warn.value
+    threshold, words = limits.block if severity == "block" else limits.warn
+    return Finding(
+        rule=RULE,
+        severity=severity,
+        active=active,
+        score=score.value,
+        threshold=threshold,
+        evidence=tuple(seq for seq in (score.seq, call.seq) if seq > 0),
+        why=f"{_why(call, facts)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
+        action="ask the user whether this call is wanted" if reaches else "",
+    )
+
+
+def allowed(finding: Finding) -> Finding:
+    """Return the finding of a call that somebody has let through: it says so, and asks nobody again."""
+    return msgspec.structs.replace(finding, why=f"{finding.why}; {LET_THROUGH}", action="")
+
+
+def _compared(value: float, threshold: float) -> str:
+    """Say that a value is above a threshold, with as many digits as tell them apart: two, else three or more."""
+    if value <= threshold:
+        return f"{value:.2f} reaches {threshold:.2f}"
+    digits = next((most for most in range(2, 6) if f"{value:.{most}f}" != f"{threshold:.{most}f}"), 6)
+    return f"{value:.{digits}f} is above {threshold:.{digits}f}"
+
+
+def _why(call: JudgedCall, facts: Facts) -> str:
+    score = call.score
+    channels = f"provenance {score.provenance:.2f}, distance {score.distance:.2f}"
+    if not score.sentence:
+        return f"{_shown(call)} is far from anything the user asked ({channels})"
+    event = f" (event {score.seq})" if score.seq > 0 else ", of an earlier session"
+    quoted = flatten(score.sentence, QUOTED)
+    return f'{_shown(call)} {_follows(call, facts)}{event}, {UNASKED}: "{quoted}" ({channels})'
+
+
+def _shown(call: JudgedCall) -> str:
+    """Return a call as a person can tell it from others, its arguments as JSON, where none can end its string."""
+    plain = one_line_of(redact(call.arguments), SHOWN)
+    return f"{shown_tool(call.tool)}({plain or '…'})"
+
+
+def _follows(call: JudgedCall, facts: Facts) -> str:
+    tool = facts.tool_of(call.score.seq)
+    place = f"the result of {shown_tool(tool)}" if tool else "a tool's result"
+    return f"follows text inside {place}"
+
+
+def told(facts: Facts) -> str:
+    """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
+    worst = _standing(facts)
+    if worst is None:
+        return ""
+    if not worst.score.sentence:
+        return f"{shown_tool(worst.tool)}(…) is far from anything the user asked"
+    return f"The call {shown_tool(worst.tool)}(…) {_follows(worst, facts)}, {UNASKED}"

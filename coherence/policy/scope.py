@@ -1,0 +1,154 @@
+"""Scope drift: does an answer belong to its task? Shared n-grams, the embeddings' cosine, and what was forbidden."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+
+import msgspec
+
+from coherence.core.validation import check_number, check_text
+from coherence.detect.constraints import violations
+from coherence.detect.ngrams import Bag, bag, shares, unshared_words
+
+THRESHOLD = 0.5
+"""Score from which an answer counts as drifted."""
+
+COSINE_WEIGHTS = (-0.64, 2.24, -12.7, 1.65)
+WORDS_WEIGHTS = (-5.8, 2.6, 0.0, -0.7)
+"""Weights of what is shared, what is missing and the cosine, and the intercept: logistic regressions on right and
+swapped answers of the development half, printed by ``tests/bench/scope_drift.py``. The intercepts are moved so that the
+threshold catches nine of ten swapped answers with the cosine, and flags 15 % of right ones without."""
+
+ENOUGH_WITH_COSINE = 10.0
+ENOUGH_WORDS = 40.0
+"""Mass of n-grams below which an answer is too short to judge: a number or "Yes"; without the cosine, two words."""
+
+FULL = 80.0
+"""Mass at which half of what an answer does not share counts: one short sentence."""
+
+CAUTIOUS = 0.4
+"""Score above which that of an unjudged answer is squeezed, so that it stays below the threshold."""
+
+_REFUSAL = re.compile(
+    r"\W*(?:i['’]m (?:unable|not able)|"
+    r"(?:i['’]?m |i am )?(?:very |really |so )?sorry\b|unfortunately,? i\b|i (?:can ?not|can['’]?t|won['’]t|"
+    r"am (?:unable|not able))|as an ai\b|es tut mir leid|ich kann (?:\w+ ){0,3}nicht|"
+    r"désolée?\b|je ne peux pas|lo siento|no puedo\b|抱歉|对不起)",
+    re.IGNORECASE,
+)
+
+REFUSAL_CHARS = 300
+"""An answer longer than this is judged even if it begins like a refusal."""
+
+
+_bag = lru_cache(maxsize=8)(bag)
+"""A goal is compared with many answers, an answer with more than one task."""
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """How far an answer is from its task."""
+
+    score: float
+    """In [0, 1]; 1 = the answer has nothing to do with the task."""
+    threshold: float
+    """The score from which an answer counts as drifted."""
+    words: tuple[str, ...]
+    """Where the answer counts as drifted: its heaviest words that the task does not have, at most six."""
+    violations: tuple[str, ...]
+    """What the task forbids and the answer says it did, in the task's words."""
+    judged: bool
+    """False if one of the texts has too little in it, or the answer refuses; the score is then below the threshold."""
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the score reaches the threshold."""
+        return self.score >= self.threshold
+
+
+def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> Drift:
+    """Return how far an answer is from its task.
+
+    The score is logistic in three things: the root of the larger share of n-grams that one text has from the other,
+    the share of the answer that the task lacks (less for short answers), and the cosine, which is left out where both
+    texts are in a script that the model does not know. A forbidden thing that the answer says it did lifts the score
+    to the threshold or above. An echo of the task has no drift: whether the task is done is another question.
+
+    Parameters
+    ----------
+    task
+        The instruction, and its input after a line break if there is one.
+    answer
+        What was answered. Of both texts the first and last 10,000 characters are read.
+    cosine
+        Cosine of the embeddings of task and answer in [-1, 1], from ``MiniLMEmbedder``; None if unknown: without it
+        paraphrases, translations and code cannot be told from drift nearly as well.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a text is not a str, or the cosine is not a number in [-1, 1].
+
+    Examples
+    --------
+    >>> scope_drift("Refactor fetch_user to be async", "I refactored fetch_user, it is async now.").drifted
+    False
+    >>> drift = scope_drift("Refactor fetch_user to be async", "Peel the onions and simmer the soup for an hour.")
+    >>> drift.drifted, drift.words[:2]
+    (True, ('onions', 'peel'))
+    >>> scope_drift("Fix the login. Do not add logging.", "Fixed the login and added logging.").violations
+    ('logging',)
+    """
+    check_text("task", task)
+    check_text("answer", answer)
+    if cosine is not None:
+        cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
+    drift = drift_of(task, answer, cosine)
+    return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
+
+
+def drift_words(task: str, answer: str) -> tuple[str, ...]:
+    """Return the answer's heaviest words that the task does not have, heaviest first, at most six."""
+    return unshared_words(_bag(answer), _bag(task))
+
+
+def drift_of(task: str, answer: str, cosine: float | None) -> Drift:
+    """Do what :func:`scope_drift` does, without its words and without a look at the arguments."""
+    asked, given = _bag(task), _bag(answer)
+    done = violations(task, answer)
+    if cosine is not None and _is_foreign(task) and _is_foreign(answer):
+        cosine = None
+    enough = ENOUGH_WORDS if cosine is None else ENOUGH_WITH_COSINE
+    refuses = len(answer) <= REFUSAL_CHARS and _REFUSAL.match(answer) is not None
+    judged = bool(done) or (asked.mass >= ENOUGH_WITH_COSINE and given.mass >= enough and not refuses)
+    score = drift_score(*features(asked, given), cosine)
+    if done:
+        score = THRESHOLD + (1 - THRESHOLD) * score
+    elif not judged and score > CAUTIOUS:
+        score = CAUTIOUS + (score - CAUTIOUS) * 0.99 * (THRESHOLD - CAUTIOUS) / (1 - CAUTIOUS)
+    return Drift(score, THRESHOLD, (), done, judged)
+
+
+def features(asked: Bag, given: Bag) -> tuple[float, float]:
+    """Return what task and answer share and what the answer has for itself, both in [0, 1].
+
+    The first is the root of the larger of the two shares: a label is all in its task, a summary's input is not.
+    """
+    of_asked, of_given = shares(asked, given)
+    return math.sqrt(max(of_asked, of_given)), given.mass / (given.mass + FULL) * (1 - of_given)
+
+
+def drift_score(shared: float, missing: float, cosine: float | None) -> float:
+    """Return the logistic score of the features, in [0, 1]; None = no cosine."""
+    weights = WORDS_WEIGHTS if cosine is None else COSINE_WEIGHTS
+    total = weights[0] * shared + weights[1] * missing + weights[2] * (cosine or 0.0) + weights[3]
+    return 1 / (1 + math.exp(-total))
+
+
+def _is_foreign(text: str) -> bool:
+    """Tell whether most letters of a text's beginning are not Latin: the shipped model knows English only."""
+    if text.isascii():
+        return False
+    letters = [character >= "\u0370" for character in text[:400] if character.isalpha()]
+    return 2 * sum(letters) > len(letters)

@@ -1,0 +1,250 @@
+"""Score a recorded run: one reading a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Literal
+
+import msgspec
+
+from coherence.baseline.combiner import risk_of
+from coherence.core.config import MonitorConfig
+from coherence.core.decisions import KINDS, Appraisal, Decision
+from coherence.core.protocols import Embedder
+from coherence.core.readings import Band, Evidence, Reading
+from coherence.core.redact import redact, redact_value
+from coherence.monitor.codec import Verdict
+from coherence.monitor.event_api import Recording
+from coherence.monitor.monitor import Monitor
+from coherence.providers.transcript import Step, Transcript
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.store.store import Store
+
+STEP_TIMEOUT_S = 60.0
+"""Seconds a step may take: nobody's agent waits for a recorded run."""
+
+
+class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and its readings; ``readings[i]`` was measured after step ``i``."""
+
+    transcript: Transcript
+    readings: tuple[Reading, ...]
+    context_steps: tuple[tuple[int, ...], ...]
+    """For each step, the steps that its context is made of."""
+    appraisals: tuple[Appraisal, ...] = ()
+    """One a step: how unusual it was for this run."""
+    decisions: tuple[Decision, ...] = ()
+    """One a step."""
+    inverted: frozenset[str] = frozenset()
+    """Names of the metrics whose high values are bad."""
+
+    @property
+    def measured(self) -> list[Reading]:
+        """Readings at which anything was known."""
+        return [reading for reading in self.readings if reading.coverage > 0]
+
+    @property
+    def last(self) -> Reading | None:
+        """The newest reading at which anything was known."""
+        return self.measured[-1] if self.measured else None
+
+    @property
+    def comparable(self) -> list[Reading]:
+        """The readings from the first one with the widest coverage of the run on.
+
+        Before it an index is made of fewer metrics, and jumps; after it a metric is unknown where it does not apply.
+        """
+        measured = self.measured
+        widest = max((reading.coverage for reading in measured), default=0.0)
+        first = next((at for at, reading in enumerate(measured) if reading.coverage == widest), 0)
+        return measured[first:]
+
+    @property
+    def lowest(self) -> Reading | None:
+        """The first comparable reading with the lowest index."""
+        return min(self.comparable, key=lambda reading: reading.coherence_index, default=None)
+
+    @property
+    def bands(self) -> list[Band | None]:
+        """The band after each step; ``None`` where nothing was known."""
+        return [reading.band if reading.coverage > 0 else None for reading in self.readings]
+
+    @property
+    def risks(self) -> list[float | None]:
+        """How bad each of the agent's own steps looks, in [0, 1], higher = worse.
+
+        ``None`` after what a user or a tool said: the step before has had its risk. ``None`` too if nothing is known.
+        """
+        return self.own_steps([risk_of(reading) for reading in self.readings])
+
+    def own_steps(self, values: Sequence[float | None]) -> list[float | None]:
+        """Return values, one a step, without those that stand at a user's or a tool's step."""
+        steps = self.transcript.steps
+        return [value if step.role == "assistant" else None for value, step in zip(values, steps, strict=True)]
+
+    @property
+    def worst_decision(self) -> Decision | None:
+        """The first of the most severe decisions."""
+        return max(self.decisions, key=lambda decision: KINDS.index(decision.kind), default=None)
+
+    @property
+    def highest_pressure(self) -> float | None:
+        """The highest pressure of the run."""
+        return max((appraisal.pressure for appraisal in self.appraisals), default=None)
+
+    def why(self, reading: Reading) -> str:
+        """Say in words what lowers a reading most, and which step it points at."""
+        name = reading.worst()
+        if name is None:
+            return "nothing lowers the index"
+        value = reading.metrics[name]
+        what = f"{name} {value:.2f}" if value is not None else f"{name} unknown"
+        evidence = reading.evidence.get(name)
+        return f"{what}: {self.place(reading, evidence)}{evidence}" if evidence is not None else what
+
+    def place(self, reading: Reading, evidence: Evidence | None) -> str:
+        """Name the steps that evidence points at, such as ``step 7 ``; empty if it points at no step."""
+        steps = self.evidence_steps(reading, evidence)
+        if not steps:
+            return ""
+        return f"step{'s'[: len(steps) > 1]} {' and '.join(map(str, steps))} "
+
+    def evidence_steps(self, reading: Reading, evidence: Evidence | None) -> list[int]:
+        """Return the steps that a piece of evidence points at."""
+        if evidence is None or evidence.kind != "context":
+            return []
+        steps = self.context_steps[reading.tick_seq]
+        return [steps[item] for item in evidence.items if item < len(steps)]
+
+
+def score_transcript(
+    transcript: Transcript,
+    *,
+    embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
+    window: int = 20,
+    metrics: Sequence[str] = (),
+    config: MonitorConfig | None = None,
+    store: Store | None = None,
+    on_step: Callable[[int], object] | None = None,
+) -> ScoredRun:
+    """Measure and decide after every step of a run.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        The run.
+    embedder : Embedder or EmbeddingCache or False, optional
+        Default: the shipped model. ``False``: nothing is embedded, and what compares meanings is unknown.
+    window : int
+        Messages of context.
+    metrics : sequence of str
+        Names of registered metrics (scalar ones and vitals too) that count beside those of the settings' weights.
+    config : MonitorConfig, optional
+        Everything else.
+    store : Store, optional
+        Where the run is recorded, as a session of its own.
+    on_step : callable, optional
+        Called with the number of steps done, after each.
+    """
+    config = msgspec.structs.replace(
+        config or MonitorConfig(), tick="manual", window=window, metrics=tuple(metrics), timeout_s=STEP_TIMEOUT_S
+    )
+    if config.redact:
+        transcript = without_secrets(transcript)
+    verdicts: list[Verdict] = []
+    context_steps: list[tuple[int, ...]] = []
+    steps_of: dict[int, int] = {}
+    monitor = Monitor(
+        agent=_agent_of(transcript),
+        session=_new_session(store, transcript),
+        goal=transcript.goal if transcript.goal.strip() else None,
+        store=store,
+        embedder=embedder,
+        config=config,
+        source="replay",
+    )
+    with monitor as m:
+        open_calls: list[tuple[str, str]] = []
+        for at, step in enumerate(transcript.steps):
+            for since, text in transcript.memories:
+                if since == at:
+                    m.memory(text)
+            record_step(m, step, open_calls)
+            m.decide()
+            verdict = m.verdict
+            assert verdict is not None
+            verdicts.append(verdict)
+            for seq in range(max(steps_of, default=0) + 1, verdict.appraisal.seq + 1):
+                steps_of[seq] = at
+            context_steps.append(tuple(steps_of[item.seq] for item in m.state.context))
+            if on_step is not None:
+                on_step(at + 1)
+        inverted = m.inverted
+    readings = [verdict.reading for verdict in verdicts if verdict.reading is not None]
+    return ScoredRun(
+        transcript=transcript,
+        readings=tuple(msgspec.structs.replace(reading, tick_seq=at) for at, reading in enumerate(readings)),
+        context_steps=tuple(context_steps),
+        appraisals=tuple(verdict.appraisal for verdict in verdicts),
+        decisions=tuple(verdict.decision for verdict in verdicts),
+        inverted=inverted,
+    )
+
+
+def without_secrets(transcript: Transcript) -> Transcript:
+    """Return a run whose texts and arguments hold no secrets, for whatever is written of it."""
+    steps = tuple(
+        msgspec.structs.replace(
+            step,
+            content=redact(step.content),
+            tool_calls=tuple(
+                msgspec.structs.replace(call, arguments=redact_value(call.arguments)) for call in step.tool_calls
+            ),
+        )
+        for step in transcript.steps
+    )
+    memories = tuple((since, redact(text)) for since, text in transcript.memories)
+    return msgspec.structs.replace(transcript, steps=steps, goal=redact(transcript.goal), memories=memories)
+
+
+def record_step(monitor: Recording, step: Step, open_calls: list[tuple[str, str]]) -> None:
+    """Tell a monitor what happened at one step of a transcript.
+
+    Parameters
+    ----------
+    monitor : Recording
+        The monitor.
+    step : Step
+        The step.
+    open_calls : list
+        Calls without a result, by id and tool; changed. Results come in the order of their calls.
+    """
+    if step.role == "tool":
+        call = next((pair for pair in open_calls if pair[1] == step.tool_name), open_calls[0] if open_calls else None)
+        if call is not None:
+            open_calls.remove(call)
+        monitor.tool_result(
+            step.content, error=step.is_error, call=call[0] if call is not None else "none", tool=step.tool_name
+        )
+    else:
+        monitor.message(step.role, step.content)
+        open_calls += [
+            (monitor.tool_call(made.name or "unknown", made.arguments, call=made.id), made.name)
+            for made in step.tool_calls
+        ]
+    usage = step.usage
+    if usage is not None:
+        monitor.usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, cost_usd=usage.cost_usd)
+
+
+def _agent_of(transcript: Transcript) -> str:
+    return transcript.id if transcript.id.strip() else "run"
+
+
+def _new_session(store: Store | None, transcript: Transcript) -> str | None:
+    """Return a name that this run has in no session of the store."""
+    if store is None:
+        return None
+    taken = {row.session for row in store.sessions(agent=_agent_of(transcript))}
+    return next(name for number in count(1) if (name := f"run-{number}") not in taken)

@@ -1,0 +1,247 @@
+"""The sensor: one reading a tick, kept in a ring buffer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
+from typing import get_args
+
+import msgspec
+
+from coherence.core.config import disabled
+from coherence.core.protocols import Embedder, MetricFn, OnReading, ScalarMetricFn, StateProvider
+from coherence.core.readings import Reading, Tick
+from coherence.core.registry import check_metric, create_metric, is_scalar
+from coherence.core.ring import Poll, Ring
+from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
+from coherence.providers.minilm import default_embedder
+from coherence.sensor.calls import Breaker, Call, failed
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights, is_number
+from coherence.sensor.plugin_calls import Group, Stages, run_stages
+from coherence.sensor.tick import GETTERS, Measurement, Plan
+from coherence.sensor.waiter import Steps, Turnstile, drive_async, drive_sync
+from coherence.sensor.windows import Windows
+
+
+class CoherenceSensor:
+    """Measure an agent's coherence from the goals, context and memories its provider gives.
+
+    Measuring never raises into the host and takes at most about ``timeout_s``, whatever provider, embedder, metrics and
+    callback do: what fails is an entry in ``reading.errors``, what cannot be known is ``None`` with a reason. Methods
+    may be called from any thread and event loop; measurements take turns.
+
+    Parameters
+    ----------
+    provider : StateProvider
+        Where the state is read at every tick.
+    embedder : Embedder or EmbeddingCache, optional
+        Default: the shipped MiniLM model, shared by all sensors of the process. A cache may be shared explicitly.
+    metrics : sequence of MetricFn or str, optional
+        Metrics or names of registered ones. Default: ``goal_drift``, ``memory_retention``,
+        ``contradiction_pressure``, ``semantic_diffusion``.
+    scalar_metrics : sequence of ScalarMetricFn or str
+        Further metrics that need no vectors; one given by name reads the provider's counters.
+    weights : mapping, optional
+        Name -> weight; replaces the defaults, and a metric it does not name is reported only. Without it every metric
+        passed weighs 0.25.
+    thresholds : Thresholds or mapping or three numbers, optional
+        Lowest index of green, yellow and orange; default 0.8, 0.6, 0.4.
+    missing : {"unknown", "zero"}
+        ``unknown``: what is not known leaves the index and lowers ``coverage``. ``zero``: it counts as 0.
+    history_size : int
+        Readings kept, 0 or more.
+    on_reading : callable, optional
+        Called (or awaited) with each reading after it is stored.
+    timeout_s : float
+        Seconds a measurement may take, above 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, which the message names.
+
+    Examples
+    --------
+    >>> from coherence.providers import HashingEmbedder, StaticState
+    >>> state = StaticState(goals=["fix the login bug"], context=["reading login.py", "the login test fails"])
+    >>> sensor = CoherenceSensor(state, embedder=HashingEmbedder())
+    >>> reading = sensor.measure_sync()
+    >>> reading.tick_seq, reading.coverage, reading.unknown["memory_retention"]
+    (1, 0.75, 'no memories')
+    """
+
+    def __init__(
+        self,
+        provider: StateProvider,
+        *,
+        embedder: Embedder | EmbeddingCache | None = None,
+        metrics: Sequence[MetricFn | str] | None = None,
+        scalar_metrics: Sequence[ScalarMetricFn | str] = (),
+        weights: Mapping[str, float] | None = None,
+        thresholds: Thresholds | Iterable[float] | Mapping[str, float] | None = None,
+        missing: Missing = "unknown",
+        history_size: int = 100,
+        on_reading: OnReading | None = None,
+        timeout_s: float = 2.0,
+    ) -> None:
+        if isinstance(provider, type):
+            raise TypeError(f"provider: pass an instance, {provider.__name__}(...), not the class")
+        for getter in GETTERS.values():
+            if not callable(getattr(provider, getter, None)):
+                raise TypeError(f"provider must have {getter}, {type(provider).__name__} does not")
+        if missing not in get_args(Missing):
+            raise ValueError(f"missing must be 'unknown' or 'zero', not {missing!r}")
+        if not is_number(timeout_s):
+            raise TypeError(f"timeout_s must be a number, not {timeout_s!r}")
+        if not 0 < timeout_s <= 86_400:
+            raise ValueError(f"timeout_s must be above 0 and at most a day, not {timeout_s}")
+        if on_reading is not None and not callable(on_reading):
+            raise TypeError(f"on_reading must be callable, not {on_reading!r}")
+        vector_metrics = _vector_metrics(metrics)
+        scalars = _scalar_metrics(scalar_metrics, provider)
+        names = [metric.name for metric in vector_metrics] + [scalar.name for scalar in scalars]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two metrics are called {twice[0]!r}")
+        if embedder is None:
+            embedder = default_embedder()
+        cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder)
+        self.provider = provider
+        self.timeout_s = float(timeout_s)
+        self._plan = Plan(
+            provider,
+            cache,
+            vector_metrics,
+            scalars,
+            check_weights(weights, names),
+            check_thresholds(thresholds),
+            missing,
+        )
+        self._ring = Ring[Reading](history_size)
+        self._windows = Windows()
+        self._on_reading = on_reading
+        self._callback_breaker = Breaker()
+        self._turnstile = Turnstile(patience=1.0)
+        self._lock = Lock()
+        self._last_seq = 0
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Metric -> weight in the index."""
+        return dict(self._plan.weights)
+
+    @property
+    def inverted(self) -> frozenset[str]:
+        """Names of the metrics whose high values are bad."""
+        return self._plan.inverted
+
+    @property
+    def latest(self) -> Reading | None:
+        """The reading with the highest tick number, ``None`` before the first."""
+        return self._ring.latest
+
+    def history(self, n: int | None = None) -> list[Reading]:
+        """Return up to ``n`` readings, newest tick first; ``None`` = all that are kept, 0 or less = none."""
+        return self._ring.newest(n)
+
+    def since(self, seq: int) -> Poll[Reading]:
+        """Return all kept readings of ticks above ``seq``, oldest first.
+
+        The list's ``missed`` tells how many further ones had already left the buffer (counted up to its size).
+        """
+        return self._ring.since(seq)
+
+    async def measure(self, tick: Tick | None = None, /) -> Reading:
+        """Measure now; the calling event loop stays free. Without a tick: the next one.
+
+        Async plug-ins are awaited on the calling loop. Cancelling the caller ends the measurement without a reading.
+        """
+        return await drive_async(self._steps(tick))
+
+    def measure_sync(self, tick: Tick | None = None, /) -> Reading:
+        """Measure now, from a thread; also inside a running event loop, which then waits.
+
+        Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
+        """
+        return drive_sync(self._steps(tick, in_place=self._plan.own and self._on_reading is None))
+
+    def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
+        if tick is not None and not isinstance(tick, Tick):
+            raise TypeError(f"tick must be a Tick, not {tick!r}")
+        tick = tick or Tick()
+        now = time.monotonic()
+        deadline = now + self.timeout_s
+        with self._lock:
+            seq = tick.seq if tick.seq is not None else self._last_seq + 1
+            self._last_seq = max(self._last_seq, seq)
+            turn = self._turnstile.enter(deadline)
+        try:
+            if not self._turnstile.is_in(turn):
+                yield turn.gate, self.timeout_s
+            if not self._turnstile.is_in(turn):
+                message = f"an earlier measurement was not done after {self.timeout_s:g} s"
+                return self._store(self._plan.blank(seq, _ts(tick), "sensor", "timeout", message))
+            if disabled():
+                return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
+            if in_place:
+                return self._store(Measurement(self._plan, self._windows, seq, tick, deadline).in_place())
+            return (yield from run_stages(self._stages(seq, tick, deadline)))
+        except Exception as error:  # a fault of this package must not reach the host
+            return self._store(self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, failed(error).message))
+        finally:
+            self._turnstile.leave(turn, time.monotonic())
+
+    def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
+        reading = yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()
+        self._store(reading)
+        callback = self._on_reading
+        if callback is None:
+            return reading
+        call = Call("on_reading", lambda: callback(reading), self._callback_breaker)
+        yield Group([call], deadline)
+        if call.failure is None:
+            return reading
+        marked = msgspec.structs.replace(reading, errors=(*reading.errors, call.failure))
+        self._ring.replace(reading, marked)
+        return marked
+
+    def _store(self, reading: Reading) -> Reading:
+        self._ring.add(reading.tick_seq, reading)
+        return reading
+
+
+def _ts(tick: Tick) -> float:
+    return tick.ts if tick.ts is not None else time.time()
+
+
+def _check_list(name: str, metrics: object) -> None:
+    if not isinstance(metrics, list | tuple):
+        raise TypeError(f"{name} must be a list of metrics or names, not {metrics!r}")
+
+
+def _vector_metrics(metrics: Sequence[MetricFn | str] | None) -> list[MetricFn]:
+    if metrics is None:
+        return [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
+    _check_list("metrics", metrics)
+    made: list[MetricFn] = []
+    for metric in metrics:
+        found = create_metric(metric) if isinstance(metric, str) else metric
+        check_metric(found)
+        if is_scalar(found):
+            raise TypeError(f"metric {found.name!r} takes no input: pass it in scalar_metrics")
+        made.append(found)  # type: ignore[arg-type]  # a scalar has just been excluded
+    return made
+
+
+def _scalar_metrics(metrics: Sequence[ScalarMetricFn | str], provider: StateProvider) -> list[ScalarMetricFn]:
+    _check_list("scalar_metrics", metrics)
+    made: list[ScalarMetricFn] = []
+    for metric in metrics:
+        found = create_metric(metric, provider) if isinstance(metric, str) else metric
+        check_metric(found)
+        if not is_scalar(found):
+            raise TypeError(f"metric {found.name!r} takes an input: pass it in metrics")
+        made.append(found)  # type: ignore[arg-type]  # a metric with an input has just been excluded
+    return made

@@ -1,0 +1,394 @@
+"""The state of an agent: a fold of its events, bounded in memory, the same cost for every event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from coherence.core.config import MonitorConfig
+from coherence.core.events import (
+    Compaction,
+    Correction,
+    Event,
+    Fault,
+    Feedback,
+    Goal,
+    Memory,
+    Message,
+    Outcome,
+    Spent,
+    Ticked,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from coherence.core.readings import Counters
+from coherence.core.validation import call_text, ends
+from coherence.detect.fingerprints import trace_call, trace_result
+from coherence.detect.text_features import hedge_density, is_monotonous, shape_of
+from coherence.state.data import Action, Answer, Facts, Item, OpenCall, Said
+from coherence.state.detectors import Watcher
+from coherence.state.history import (
+    RECENT,
+    blind_target,
+    is_same,
+    note_failure,
+    note_files,
+    note_quality,
+    note_spending,
+    push,
+    renew,
+)
+
+CONTEXT_CHARS = 20_000
+"""Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""
+
+MAX_OPEN = 64
+"""Calls without a result that are remembered."""
+
+MAX_TOOLS = 64
+"""Tool names that are told apart; further ones are counted together."""
+
+MAX_MEMORIES = 1_000
+RELEVANT_MEMORIES = 50
+MAX_REQUESTS = 4
+MAX_TOTAL = 2**62
+"""Tokens that are added up at most; a snapshot holds no larger number."""
+
+RETRY_WITHIN = 5
+"""Results among which a failed identical call makes a call a retry."""
+
+
+class AgentState:
+    """An agent's state, folded from its events. It is a state provider for the sensor.
+
+    *Goals* are the goal and the latest further requests and corrections. *Context* is the last ``config.window``
+    messages of the agent and results of its tools; a call joins the message it follows unless a tick lies between.
+    *Memories* are the newest 50 of at most 1,000 remembered.
+
+    Parameters
+    ----------
+    config : MonitorConfig, optional
+        Window, prices, expected form.
+    facts : Facts, optional
+        Where to go on; default: from nothing.
+
+    Examples
+    --------
+    >>> state = AgentState()
+    >>> state.fold(1, 0.0, Goal("fix the login bug"))
+    >>> state.fold(2, 1.0, Message("assistant", "Reading login.py."))
+    >>> list(state.get_goals()), list(state.get_recent_context())
+    (['fix the login bug'], ['Reading login.py.'])
+    """
+
+    def __init__(self, config: MonitorConfig | None = None, facts: Facts | None = None) -> None:
+        self.config = config or MonitorConfig()
+        self.facts = facts or Facts()
+        self._watcher = Watcher(self.config.grounding.extractors)
+        self._folds: Mapping[type, Callable[[int, float, Any], None]] = {
+            Goal: self._goal,
+            Message: self._message,
+            ToolCall: self._tool_call,
+            ToolResult: self._tool_result,
+            Usage: self._usage,
+            Feedback: self._feedback,
+            Correction: self._correction,
+            Memory: self._memory,
+            Compaction: self._compaction,
+            Outcome: self._outcome,
+            Ticked: self._tick,
+            Fault: self._fault,
+        }
+        self._context_texts: list[str] | None = None
+
+    def fold(self, seq: int, ts: float, event: Event) -> None:
+        """Take in the next event.
+
+        Parameters
+        ----------
+        seq : int
+            Its number, above all before.
+        ts : float
+            When it happened, Unix seconds. Time that runs backwards counts as standing still.
+        event : Event
+            What happened.
+        """
+        facts = self.facts
+        facts.seq = seq
+        if not isfinite(ts):
+            ts = facts.latest_ts
+        elif facts.first_ts is None:
+            facts.first_ts = facts.latest_ts = ts
+        elif ts > facts.latest_ts:
+            facts.latest_ts = ts
+        self._watcher.note(facts, seq, event)
+        self._folds[type(event)](seq, ts, event)
+        if type(event) is not Ticked:
+            facts.changed_seq = seq
+
+    def _goal(self, seq: int, ts: float, event: Goal) -> None:
+        self._end_turn()
+        if event.text.strip() != self.facts.goal:
+            self._end_task()
+        self.facts.goal = self.facts.request = event.text.strip()
+        self.facts.requests.clear()
+
+    def _request(self, text: str) -> None:
+        said = text.strip()
+        if not self.facts.goal:
+            self.facts.goal = said
+        elif said and said != self.facts.goal:
+            push(self.facts.requests, said, MAX_REQUESTS)
+
+    def _correction(self, seq: int, ts: float, event: Correction) -> None:
+        if event.id is None:
+            self._request(event.text)
+
+    def _message(self, seq: int, ts: float, event: Message) -> None:
+        facts = self.facts
+        if event.role == "user":
+            self._request(event.content)
+            facts.joinable = False
+            facts.turn += 1
+            facts.request_seq = seq
+            facts.request = _shortened(event.content.strip()) or facts.request
+            self._end_turn()
+            return
+        self._show(seq, event.role, event.content)
+        if event.role == "assistant":
+            facts.joinable = True
+            facts.answer = Answer(seq, _shortened(event.content), facts.request)
+            facts.unsure, facts.unsure_seq = event.logprobs, seq
+            facts.messages += 1
+            facts.steps += 1
+            facts.step_seq = seq
+            if event.content.strip():
+                shape = shape_of(event.content)
+                facts.shapes[shape] = facts.shapes.get(shape, 0) + 1
+                text = event.content
+                said = Said(seq, hedge_density(text), shape, is_monotonous(text), _digest(text))
+                push(facts.said, said, RECENT)
+
+    def _tool_call(self, seq: int, ts: float, event: ToolCall) -> None:
+        facts = self.facts
+        facts.calls += 1
+        facts.answer = None
+        raw = bytes(event.arguments)
+        made = trace_call(event.tool_name, raw)
+        push(facts.open_calls, OpenCall(event.call_id, seq, ts, event.tool_name, made), MAX_OPEN)
+        text = call_text(event.tool_name, msgspec.json.decode(raw)) if raw[:1] == b'"' else _call_text(event, raw)
+        if facts.joinable and facts.context and facts.context[-1].seq == facts.step_seq:
+            last = facts.context[-1]
+            last.text = _shortened(f"{last.text}\n{text}")
+            self._context_texts = None
+        else:
+            self._show(seq, "assistant", text)
+            if facts.joinable:
+                facts.step_seq = seq
+
+    def _tool_result(self, seq: int, ts: float, event: ToolResult) -> None:
+        facts = self.facts
+        call = self._close_call(event.call_id)
+        tool = call.tool if call is not None else event.tool_name or "unknown"
+        if call is None:
+            facts.calls += 1
+        made = call.made if call is not None else trace_call(tool, b"null")
+        came = trace_result(event.result, error=event.error)
+        retry = any(last.error and last.made.exact == made.exact for last in facts.actions[-RETRY_WITHIN:])
+        last = facts.actions[-1] if facts.actions else None
+        action = Action(
+            seq,
+            tool,
+            made,
+            came,
+            event.error,
+            retry,
+            event.duration_s,
+            ts=call.ts if call is not None else ts,
+            turn=facts.turn,
+            compacted=last is not None and last.seq < facts.compacted_seq,
+            blind="" if event.error else blind_target(facts, tool, made, event.result),
+            called=call.seq if call is not None else seq,
+        )
+        facts.same_streak = facts.same_streak + 1 if last is not None and is_same(last, action) else 1
+        push(facts.actions, action, RECENT)
+        note_files(facts, action, event.result)
+        if event.error:
+            note_failure(facts, action)
+        facts.answer = None
+        facts.results += 1
+        facts.errors += event.error
+        facts.error_streak = facts.error_streak + 1 if event.error else 0
+        name = tool if tool in facts.tools or len(facts.tools) < MAX_TOOLS else "(other)"
+        facts.tools[name] = facts.tools.get(name, 0) + 1
+        facts.steps += 1
+        facts.step_seq = seq
+        facts.joinable = False
+        self._show(seq, "tool", event.result)
+
+    def _close_call(self, call_id: str | None) -> OpenCall | None:
+        calls = self.facts.open_calls
+        for at in range(len(calls) - 1, -1, -1):
+            if call_id is None or calls[at].id == call_id:
+                return calls.pop(at)
+        return None
+
+    def _usage(self, seq: int, ts: float, event: Usage) -> None:
+        facts = self.facts
+        event = sound(event)
+        if event.input_tokens is not None:
+            facts.tokens_in = min((facts.tokens_in or 0) + event.input_tokens, MAX_TOTAL)
+            facts.context_used = event.input_tokens + (event.output_tokens or 0)
+        if event.output_tokens is not None:
+            facts.tokens_out = min((facts.tokens_out or 0) + event.output_tokens, MAX_TOTAL)
+        cost = self.cost_of(event)
+        note_spending(facts, seq, (event.input_tokens or 0) + (event.output_tokens or 0), cost)
+        if cost is None:
+            facts.unpriced += 1
+            facts.unpriced_model = event.model or "unknown"
+        else:
+            facts.priced += 1
+            facts.cost_usd = (facts.cost_usd or 0.0) + cost
+
+    def cost_of(self, event: Usage) -> float | None:
+        """Return what a model call cost in US dollars: as told, or by the configured price; ``None`` = unknown."""
+        if event.cost_usd is not None:
+            return event.cost_usd
+        price = self.config.prices.get(event.model or "")
+        if price is None or (event.input_tokens is None and event.output_tokens is None):
+            return None
+        return ((event.input_tokens or 0) * price.input + (event.output_tokens or 0) * price.output) / 1e6
+
+    def _memory(self, seq: int, ts: float, event: Memory) -> None:
+        memories = self.facts.memories
+        key = event.id
+        if key is None:
+            key = next((known for known, text in memories.items() if text == event.text), None)
+        if key is None:
+            self.facts.nameless += 1
+            key = f"#{self.facts.nameless}"
+        if event.removed or not event.text.strip():
+            memories.pop(key, None)
+        else:
+            renew(memories, key, _shortened(event.text), MAX_MEMORIES)
+
+    def _compaction(self, seq: int, ts: float, event: Compaction) -> None:
+        self.facts.context.clear()
+        self.facts.compacted_seq = seq
+        self.facts.context_used = None
+        self.facts.joinable = False
+        self._context_texts = None
+        self._show(seq, "assistant", event.summary)
+
+    def _feedback(self, seq: int, ts: float, event: Feedback) -> None:
+        if event.score is not None and not event.about:
+            note_quality(self.facts, seq, event.score)
+
+    def _outcome(self, seq: int, ts: float, event: Outcome) -> None:
+        self.facts.outcome = event.success
+        self.facts.joinable = False
+        self._end_turn()
+        self._end_task()
+
+    def _tick(self, seq: int, ts: float, event: Ticked) -> None:
+        self.facts.joinable = False
+        if event.reason == "decide" and not self.facts.calls:
+            self._end_turn()
+
+    def _end_task(self) -> None:
+        """Begin anew with what counts in a row; what is remembered one by one stays."""
+        self.facts.error_streak = self.facts.same_streak = 0
+
+    def _end_turn(self) -> None:
+        if self.facts.answer is not None:
+            self.facts.answer.final = True
+
+    def _fault(self, seq: int, ts: float, event: Fault) -> None:
+        self.facts.faults += 1
+
+    def _nothing(self, seq: int, ts: float, event: Event) -> None:
+        """Fold what only the record needs."""
+
+    def _show(self, seq: int, role: str, text: str) -> None:
+        if text and not text.isspace():
+            push(self.facts.context, Item(seq, role, _shortened(text)), self.config.window)
+            self._context_texts = None
+
+    def forget_caches(self) -> None:
+        """Make anew what is derived from the facts, after they were exchanged."""
+        self._context_texts = None
+
+    @property
+    def context(self) -> Sequence[Item]:
+        """The context with its event numbers and roles, oldest first."""
+        return self.facts.context
+
+    @property
+    def spent(self) -> Spent:
+        """What the agent has used up."""
+        facts = self.facts
+        return Spent(
+            tokens=(facts.tokens_in or 0) + (facts.tokens_out or 0),
+            cost_usd=(facts.cost_usd or 0.0) if facts.priced or not facts.unpriced else None,
+            calls=facts.calls,
+            wall_s=facts.latest_ts - facts.first_ts if facts.first_ts is not None else 0.0,
+            unpriced=facts.unpriced,
+        )
+
+    def get_goals(self) -> Sequence[str]:
+        """Return the goal and the latest requests."""
+        return [text for text in (self.facts.goal, *self.facts.requests) if text]
+
+    def get_recent_context(self) -> Sequence[str]:
+        """Return the latest messages and results, oldest first."""
+        if self._context_texts is None:
+            self._context_texts = [item.text for item in self.facts.context]
+        return self._context_texts
+
+    def get_goal_relevant_memories(self) -> Sequence[str]:
+        """Return the newest memories."""
+        return list(self.facts.memories.values())[-RELEVANT_MEMORIES:]
+
+    def get_all_memories(self) -> Sequence[str]:
+        """Return every memory that is kept."""
+        return list(self.facts.memories.values())
+
+    def get_counters(self) -> Counters:
+        """Return the running totals."""
+        facts = self.facts
+        return Counters(facts.results, facts.errors, facts.tokens_in, facts.tokens_out, facts.cost_usd)
+
+
+def sound(event: Usage) -> Usage:
+    """Return a usage whose numbers can be counted: those that no monitor would have taken are unknown.
+
+    A recording of somebody else may hold them, and one NaN in a sum would stay there for ever.
+
+    Examples
+    --------
+    >>> sound(Usage(input_tokens=-5, output_tokens=7, cost_usd=float("nan")))
+    Usage(input_tokens=None, output_tokens=7, cost_usd=None, model=None)
+    """
+    tokens_in, tokens_out = (
+        count if count is not None and 0 <= count <= 2**53 else None
+        for count in (event.input_tokens, event.output_tokens)
+    )
+    cost = event.cost_usd if event.cost_usd is not None and 0.0 <= event.cost_usd <= 1e12 else None
+    return Usage(tokens_in, tokens_out, cost, event.model)
+
+
+def _shortened(text: str) -> str:
+    return ends(text, CONTEXT_CHARS, "\n[…]\n")
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _call_text(event: ToolCall, raw: bytes) -> str:
+    return f"{event.tool_name}({raw.decode()})"

@@ -1,0 +1,219 @@
+"""Opening the file: ours, new, too new, someone else's, or damaged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+from coherence.store import schema
+from coherence.store.connections import DAMAGED, Synchronous, code, connect, connect_writer, explained, patiently
+from coherence.store.errors import StoreError
+from coherence.store.fork import in_use, refuse_unusable
+
+if sys.platform != "win32":
+    import fcntl
+
+MAGIC = b"SQLite format 3\x00"
+HEADER_BYTES = 100
+CHUNK_BYTES = 2**20
+_OWNER = """
+SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+  (SELECT count(*) FROM sqlite_master)
+"""
+
+
+class Recovery(NamedTuple):
+    """What was done about a damaged file."""
+
+    moved_to: Path
+    message: str
+
+
+def open_store(path: Path, timeout_s: float, synchronous: Synchronous) -> tuple[sqlite3.Connection, Recovery | None]:
+    """Open, make or migrate the file.
+
+    Returns
+    -------
+    connection : sqlite3.Connection
+        The connection that writes.
+    recovery : Recovery or None
+        What was done about a damaged file.
+
+    Raises
+    ------
+    StoreError
+        Another program's file, a newer schema, no permission, a folder, or locked for longer than ``timeout_s``.
+    """
+    refuse_unusable(path)
+    if path.name == ":memory:":
+        raise StoreError(path, "a store is a file, and none in memory; choose a path in a temporary folder")
+    try:
+        is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
+    except OSError as error:  # a name that is too long
+        raise StoreError(path, f"the file cannot be opened ({error.strerror})") from error
+    if is_folder:
+        raise StoreError(path, "this is a folder; a store is one file")
+    if is_other:
+        raise StoreError(path, "this is no regular file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(path, f"its folder cannot be made ({error.strerror})") from error
+    with explained(path):
+        try:
+            return _open(path, timeout_s, synchronous), None
+        except sqlite3.DatabaseError as error:
+            moving = code(error) == sqlite3.SQLITE_CANTOPEN and os.access(path.parent, os.R_OK)
+            if code(error) not in DAMAGED and not moving:  # another process may be moving a damaged file at this moment
+                raise
+        with alone(path.parent):
+            try:  # another process may have moved the damaged file aside meanwhile
+                return _open(path, timeout_s, synchronous), None
+            except sqlite3.DatabaseError as error:
+                if code(error) not in DAMAGED:
+                    raise
+                recovery = _move_aside(path, error)
+            return _open(path, timeout_s, synchronous), recovery
+
+
+def _open(path: Path, timeout_s: float, synchronous: Synchronous) -> sqlite3.Connection:
+    if _size(path):
+        _refuse_strangers(path, timeout_s)
+    connection = connect_writer(path, timeout_s, synchronous)
+    try:
+        for number in range(1, schema.newest_version() + 1):
+            if schema.version(connection) < number:
+                patiently(path, timeout_s, partial(schema.migrate, connection, number))
+        patiently(path, timeout_s, lambda: _glance(connection))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_strangers(path: Path, timeout_s: float) -> None:
+    """Look at the file without the right to change it: a writer's close would already touch another program's file.
+
+    The first look ignores the log, so it leaves no log files beside another program's file; the second one sees what
+    is in the log only.
+    """
+    looks: tuple[Literal["ro&immutable=1", "ro"], ...] = ("ro&immutable=1", "ro")
+    for mode in looks:
+        connection = connect(path, mode)
+        try:
+            found = patiently(path, timeout_s, partial(_owner, connection))
+        except sqlite3.DatabaseError:
+            if mode == "ro":
+                raise
+            continue  # another process was writing; the second look is orderly
+        finally:
+            connection.close()
+        _refuse_stranger(path, *found)
+
+
+def _owner(connection: sqlite3.Connection) -> Any:
+    return connection.execute(_OWNER).fetchone()
+
+
+def _refuse_stranger(path: Path, owner: int, version: int, tables: int) -> None:
+    if owner != schema.APPLICATION_ID and (owner or tables or version):
+        raise StoreError(
+            path, f"this is a SQLite file of another program (application_id {owner:#x}); choose another path"
+        )
+    newest = schema.newest_version()
+    if version > newest:
+        raise StoreError(
+            path,
+            f"it was written by a newer version of this package (schema {version}, this one knows up to {newest}); "
+            "upgrade: pip install -U coherence-sensor",
+        )
+
+
+def _glance(connection: sqlite3.Connection) -> None:
+    """Read the ends of what matters, to notice most damage at once; a full check takes too long for every opening."""
+    connection.execute("SELECT count, length(head), first_id FROM chain").fetchone()
+    connection.execute("SELECT * FROM events ORDER BY id DESC LIMIT 1").fetchone()
+    connection.execute("SELECT * FROM events ORDER BY id LIMIT 1").fetchone()
+    connection.execute("SELECT * FROM sessions ORDER BY id DESC LIMIT 1").fetchone()
+
+
+def _move_aside(path: Path, error: sqlite3.DatabaseError) -> Recovery:
+    if in_use(path):  # and closing a plain handle on it would drop the locks of that store
+        raise error
+    with open(path, "rb") as file:
+        header = file.read(HEADER_BYTES)
+        if not _was_ours(path, header) and any(chunk.strip(b"\0") for chunk in _chunks(header, file)):
+            raise StoreError(path, f"this is no store of evidence or lessons, but {kind_in_words(header)}")
+    owner = int.from_bytes(header[68:72], "big")
+    if header.startswith(MAGIC) and len(header) == HEADER_BYTES and owner != schema.APPLICATION_ID:
+        raise StoreError(
+            path, f"this damaged SQLite file belongs to another program (application_id {owner:#x}; {error})"
+        )
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside, number = path.with_name(f"{path.name}.damaged-{stamp}"), 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    try:
+        os.rename(path, aside)
+    except OSError as problem:
+        raise StoreError(path, f"it is damaged ({error}) and cannot be moved aside ({problem.strerror})") from problem
+    for suffix in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
+    return Recovery(aside, f"{path}: the store was damaged ({error}); it is now {aside.name}, and a new one was begun")
+
+
+def _was_ours(path: Path, header: bytes) -> bool:
+    """Tell whether a file that SQLite cannot read was one of its own: nobody's other file may be moved."""
+    if header.startswith(MAGIC) or MAGIC.startswith(header):
+        return True
+    if header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big"):
+        return True
+    return any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-shm", ".lessons"))
+
+
+def _chunks(header: bytes, rest: IO[bytes]) -> Iterator[bytes]:
+    yield header
+    while chunk := rest.read(CHUNK_BYTES):
+        yield chunk
+
+
+def kind_in_words(header: bytes) -> str:
+    """Return in words what a file is that somebody has taken for a store, and what to do."""
+    if header.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        return "JSON; lessons in JSON are read by `coherence lessons import FILE`"
+    if header.startswith(b"PK"):
+        return "a zip archive; choose another path"
+    return "a file of another kind; choose another path, or move it away if it once was one"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise StoreError(path, f"the file cannot be opened ({error.strerror})") from error
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep others that call this for the same folder out (threads and processes), without leaving a file behind."""
+    if sys.platform == "win32":  # an open file cannot be moved there in the first place
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network drives have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

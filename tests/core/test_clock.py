@@ -1,0 +1,414 @@
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Coroutine
+from threading import Event, Thread, Timer, current_thread
+from typing import Any
+
+import pytest
+
+from coherence import CoherenceSensor
+from coherence.core.clock import IntervalClock, ManualClock
+from coherence.core.readings import Band, FrozenDict, Reading, Tick
+from coherence.providers import HashingEmbedder, StaticState
+
+LONG = 3600.0
+"""Seconds; nothing here waits so long, so a test with such an interval ends only if something wakes the clock."""
+
+PATIENCE = 30.0
+"""Seconds until a test that waits for something is called failed."""
+
+
+class FakeTime:
+    """A time that moves only when someone waits or a measurement says that it took long."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now + 1_700_000_000.0
+
+    async def wait_for(self, awaitable: Coroutine[Any, Any, object], seconds: float) -> None:
+        awaitable.close()
+        self.waits += 1
+        self.now += seconds
+        raise TimeoutError
+
+    def event_class(self) -> type[Event]:
+        fake = self
+
+        class FakeEvent(Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                fake.now += timeout or 0.0
+                return self.is_set()
+
+        return FakeEvent
+
+
+@pytest.fixture
+def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    fake = FakeTime()
+    monkeypatch.setattr("coherence.core.clock.time", fake)
+    monkeypatch.setattr(asyncio, "wait_for", fake.wait_for)
+    return fake
+
+
+class StubSensor:
+    def __init__(self, on_measure: Callable[[Tick], object]) -> None:
+        self.on_measure = on_measure
+
+    def measure_sync(self, tick: Tick | None = None, /) -> Reading:
+        assert tick is not None
+        self.on_measure(tick)
+        return Reading(tick_seq=1, ts=0.0, metrics=FrozenDict(), coherence_index=1.0, band=Band.GREEN, coverage=0.0)
+
+
+def ends(function: Callable[[], object]) -> bool:
+    thread = Thread(target=function, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return not thread.is_alive()
+
+
+def starts_with_durations(
+    fake: FakeTime, clock: IntervalClock, durations: list[float], ticks: int | None = None
+) -> list[float]:
+    """Drive the clock with measurements that take so long; return when each began, from the start on."""
+    began, begin = [], fake.now
+    left = list(durations)
+
+    async def measure(tick: Tick) -> None:
+        began.append(fake.now - begin)
+        fake.now += left.pop(0)
+
+    asyncio.run(clock.drive(measure, ticks=len(durations) if ticks is None else ticks))
+    return began
+
+
+def test_ticks_fall_on_a_grid_however_long_measurements_take(fake_time: FakeTime) -> None:
+    clock = IntervalClock(10)
+    assert starts_with_durations(fake_time, clock, [3.0, 9.5, 0.0, 7.0]) == [0.0, 10.0, 20.0, 30.0]
+    assert clock.missed == 0
+
+
+def test_the_grid_does_not_drift_over_many_ticks(fake_time: FakeTime) -> None:
+    # 0.25 s are exact in binary, so a thousand of them are, too
+    began = starts_with_durations(fake_time, IntervalClock(0.25), [0.125] * 1000)
+    assert began == [0.25 * k for k in range(1000)]
+
+
+def test_ticks_that_fall_into_a_long_measurement_are_counted_as_missed_and_not_made_up_for(
+    fake_time: FakeTime,
+) -> None:
+    clock = IntervalClock(10)
+    # The measurement begun at 10 ends at 35: 20 and 30 are missed. The one begun at 50 ends at 60: 60 is missed.
+    assert starts_with_durations(fake_time, clock, [3.0, 25.0, 0.0, 10.0, 0.0]) == [0.0, 10.0, 40.0, 50.0, 70.0]
+    assert clock.missed == 3
+    assert clock.ticks == 5
+
+
+def test_with_wait_first_the_first_tick_comes_after_one_interval(fake_time: FakeTime) -> None:
+    assert starts_with_durations(fake_time, IntervalClock(10, wait_first=True), [1.0, 1.0]) == [10.0, 20.0]
+
+
+def test_after_the_last_tick_nothing_is_waited_for(fake_time: FakeTime) -> None:
+    starts_with_durations(fake_time, IntervalClock(10), [1.0, 1.0, 1.0])
+    assert fake_time.waits == 2  # between three ticks
+
+
+def test_the_ticks_limit_counts_from_where_this_drive_began(fake_time: FakeTime) -> None:
+    clock = IntervalClock(10)
+    assert len(starts_with_durations(fake_time, clock, [0.0] * 5, ticks=2)) == 2
+    assert len(starts_with_durations(fake_time, clock, [0.0] * 5, ticks=3)) == 3
+    assert clock.ticks == 5
+    assert starts_with_durations(fake_time, clock, [0.0], ticks=0) == []
+
+
+def test_a_tick_leaves_the_number_to_the_sensor_and_tells_time_and_reason(fake_time: FakeTime) -> None:
+    seen: list[Tick] = []
+
+    async def measure(tick: Tick) -> None:
+        seen.append(tick)
+
+    asyncio.run(IntervalClock(10).drive(measure, ticks=2))
+    assert seen == [Tick(None, 1_700_001_000.0, "interval"), Tick(None, 1_700_001_010.0, "interval")]
+
+
+def test_stop_from_another_thread_ends_drive_while_it_waits() -> None:
+    async def main() -> int:
+        clock, measured = IntervalClock(LONG), asyncio.Event()
+
+        async def measure(tick: Tick) -> None:
+            measured.set()
+
+        driving = asyncio.create_task(clock.drive(measure))
+        await measured.wait()
+        Timer(0.05, clock.stop).start()  # by then the loop sleeps, and nothing but stop() wakes it
+        began = time.monotonic()
+        await asyncio.wait_for(driving, PATIENCE)
+        assert time.monotonic() - began < PATIENCE / 2
+        return clock.ticks
+
+    assert asyncio.run(main()) == 1
+
+
+def test_stop_before_the_first_tick_ends_drive_without_one() -> None:
+    async def main() -> int:
+        clock = IntervalClock(LONG, wait_first=True)
+
+        async def measure(tick: Tick) -> None:
+            raise AssertionError("no tick is due")
+
+        driving = asyncio.create_task(clock.drive(measure))
+        await asyncio.sleep(0)
+        clock.stop()
+        await asyncio.wait_for(driving, PATIENCE)
+        return clock.ticks
+
+    assert asyncio.run(main()) == 0
+
+
+def test_stop_during_a_measurement_lets_it_finish() -> None:
+    async def main() -> list[str]:
+        clock, done = IntervalClock(0.001), []
+
+        async def measure(tick: Tick) -> None:
+            done.append("begun")
+            await asyncio.to_thread(clock.stop)
+            done.append("finished")
+
+        await asyncio.wait_for(clock.drive(measure), PATIENCE)
+        return done
+
+    assert asyncio.run(main()) == ["begun", "finished"]
+
+
+def test_a_stop_just_before_the_drive_starts_is_not_lost() -> None:
+    async def measure(tick: Tick) -> None:
+        pass
+
+    async def main() -> IntervalClock:
+        async with IntervalClock(0.001) as clock:
+            drive = asyncio.create_task(clock.drive(measure))  # starts only when this task pauses
+        await asyncio.wait_for(drive, 5)
+        return clock
+
+    clock = asyncio.run(main())
+    assert clock.ticks == 0
+    asyncio.run(clock.drive(measure, ticks=2))  # the stop was for that drive only
+    assert clock.ticks == 2
+
+
+def test_a_stop_after_the_end_does_no_harm_to_the_next_block() -> None:
+    async def measure(tick: Tick) -> None:
+        pass
+
+    async def main(clock: IntervalClock) -> None:
+        async with clock:
+            await clock.drive(measure, ticks=2)
+
+    clock = IntervalClock(0.001)
+    asyncio.run(main(clock))
+    clock.stop()  # its loop is closed by now
+    asyncio.run(main(clock))
+    assert clock.ticks == 4
+
+
+def test_leaving_async_with_ends_drive() -> None:
+    async def main() -> int:
+        measured = asyncio.Event()
+
+        async def measure(tick: Tick) -> None:
+            measured.set()
+
+        async with IntervalClock(LONG) as clock:
+            driving = asyncio.create_task(clock.drive(measure))
+            await measured.wait()
+        await asyncio.wait_for(driving, PATIENCE)
+        return clock.ticks
+
+    assert asyncio.run(main()) == 1
+
+
+@pytest.mark.parametrize("during", ["the wait", "the measurement"])
+def test_cancelling_drive_ends_it(during: str) -> None:
+    async def main() -> None:
+        reached = asyncio.Event()
+
+        async def measure(tick: Tick) -> None:
+            reached.set()
+            if during == "the measurement":
+                await asyncio.Event().wait()
+
+        driving = asyncio.create_task(IntervalClock(LONG).drive(measure))
+        await reached.wait()
+        driving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(driving, PATIENCE)
+
+    asyncio.run(main())
+
+
+def test_an_exception_of_measure_reaches_the_caller_of_drive() -> None:
+    async def measure(tick: Tick) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        asyncio.run(IntervalClock(LONG).drive(measure))
+
+
+def test_drive_measures_a_sensor() -> None:
+    sensor = CoherenceSensor(StaticState(goals=["fix it"], context=["fixing it"]), embedder=HashingEmbedder())
+    asyncio.run(IntervalClock(0.001).drive(sensor.measure, ticks=3))
+    assert [reading.tick_seq for reading in sensor.history()] == [3, 2, 1]
+    assert all(reading.errors == () for reading in sensor.history())
+
+
+def test_thread_measures_on_a_thread_that_ends_with_the_block() -> None:
+    threads: list[Thread] = []
+    enough = Event()
+
+    def note(tick: Tick) -> None:
+        threads.append(current_thread())
+        if len(threads) == 3:
+            enough.set()
+
+    with IntervalClock(0.001).thread(StubSensor(note)) as clock:
+        assert enough.wait(PATIENCE)
+    assert {thread.name for thread in threads} == {"coherence-clock"}
+    assert not any(thread.is_alive() for thread in threads)
+    assert clock.ticks == len(threads)
+
+
+def test_leaving_the_block_does_not_wait_for_the_next_tick() -> None:
+    measured = Event()
+
+    def run() -> None:
+        with IntervalClock(LONG).thread(StubSensor(lambda tick: measured.set())):
+            measured.wait(PATIENCE)
+
+    assert ends(run)
+    assert measured.is_set()
+
+
+def test_leaving_the_block_finishes_a_measurement_under_way() -> None:
+    began, go_on, finished = Event(), Event(), Event()
+
+    def slow(tick: Tick) -> None:
+        began.set()
+        go_on.wait(PATIENCE)
+        finished.set()
+
+    with IntervalClock(LONG).thread(StubSensor(slow)):
+        assert began.wait(PATIENCE)
+        Thread(target=go_on.set).start()
+    assert finished.is_set()
+
+
+def test_an_exception_in_the_block_ends_the_thread_and_goes_on() -> None:
+    measured = Event()
+    measuring: list[Thread] = []
+
+    def note(tick: Tick) -> None:
+        measuring.append(current_thread())
+        measured.set()
+
+    def run() -> None:
+        with IntervalClock(LONG).thread(StubSensor(note)):
+            assert measured.wait(PATIENCE)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        run()
+    assert not measuring[0].is_alive()
+
+
+def test_stop_inside_the_block_ends_the_ticks() -> None:
+    measured = Event()
+    with IntervalClock(LONG).thread(StubSensor(lambda tick: measured.set())) as clock:
+        assert measured.wait(PATIENCE)
+        clock.stop()
+    assert clock.ticks == 1
+
+
+def test_a_thread_waits_first_if_told_to() -> None:
+    with IntervalClock(LONG, wait_first=True).thread(StubSensor(lambda tick: None)) as clock:
+        pass
+    assert clock.ticks == 0
+
+
+def test_a_thread_keeps_to_the_grid_and_counts_missed_ticks_too(
+    fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coherence.core.clock.Event", fake_time.event_class())
+    clock, began, durations = IntervalClock(10), [], [3.0, 25.0, 0.0]
+    over = Event()
+
+    def measure(tick: Tick) -> None:
+        began.append(fake_time.now - 1000.0)
+        fake_time.now += durations.pop(0)
+        if not durations:
+            clock.stop()
+            over.set()
+
+    with clock.thread(StubSensor(measure)):
+        assert over.wait(PATIENCE)
+    # As with drive: the measurement begun at 10 ends at 35, so that 20 and 30 are missed.
+    assert began == [0.0, 10.0, 40.0]
+    assert clock.missed == 2
+
+
+def test_a_thread_measures_a_sensor() -> None:
+    measured = Event()
+    sensor = CoherenceSensor(
+        StaticState(goals=["fix it"], context=["fixing it"]),
+        embedder=HashingEmbedder(),
+        on_reading=lambda reading: measured.set() if reading.tick_seq == 2 else None,
+    )
+    with IntervalClock(0.001).thread(sensor):
+        assert measured.wait(PATIENCE)
+    assert sensor.history()[-1].tick_seq == 1
+    assert sensor.since(0)[1].tick_seq == 2
+
+
+@pytest.mark.parametrize("seconds", ["1", None, True])
+def test_an_interval_that_is_no_number_is_refused(seconds: object) -> None:
+    with pytest.raises(TypeError, match=f"seconds must be a number, not {seconds!r}"):
+        IntervalClock(seconds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, math.inf, math.nan])
+def test_an_interval_must_be_in_range(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"seconds must be in \[0.0001, 10000000\]"):
+        IntervalClock(seconds)
+
+
+def test_a_manual_clock_moves_only_when_told() -> None:
+    clock = ManualClock(ts=100.0, step=2.5)
+    assert [clock.tick(), clock.tick("step")] == [Tick(1, 100.0, "manual"), Tick(2, 102.5, "step")]
+    assert (clock.seq, clock.ts) == (2, 105.0)
+
+
+def test_a_manual_clock_drives_the_same_ticks_every_time() -> None:
+    def drive() -> list[Tick]:
+        seen: list[Tick] = []
+
+        async def measure(tick: Tick) -> None:
+            seen.append(tick)
+
+        asyncio.run(ManualClock(ts=7.0).drive(measure, ticks=3))
+        return seen
+
+    assert drive() == drive() == [Tick(1, 7.0, "manual"), Tick(2, 8.0, "manual"), Tick(3, 9.0, "manual")]
+
+
+def test_a_manual_clock_gives_a_sensor_its_time_and_numbers() -> None:
+    sensor = CoherenceSensor(StaticState(goals=["fix it"], context=["fixing it"]), embedder=HashingEmbedder())
+    asyncio.run(ManualClock(ts=50.0, step=10.0).drive(sensor.measure, ticks=2))
+    assert [(reading.tick_seq, reading.ts) for reading in sensor.since(0)] == [(1, 50.0), (2, 60.0)]

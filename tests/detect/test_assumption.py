@@ -1,0 +1,165 @@
+"""How much a step rests on assumption."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.detect.assumption import AssumedStep, AssumptionFacts
+
+TASK = "How much does the annual pass of the Seattle museum cost in 2024?"
+
+
+def after(*said: str, task: str = TASK) -> AssumedStep:
+    """Return the cues of the last of these messages."""
+    facts = AssumptionFacts()
+    facts.ask(task)
+    for seq, text in enumerate(said, 2):
+        facts.say(seq, text)
+    assert facts.step is not None
+    return facts.step
+
+
+def test_the_value_is_the_sum_of_its_cues() -> None:
+    assert AssumedStep().value == 0
+    assert AssumedStep(fallbacks=1).value == pytest.approx(0.5 / 3.25)  # f / (f + 1)
+    assert AssumedStep(new=50.0).value == pytest.approx(2 * 0.5 / 3.25)  # 2 n / (n + 50)
+    assert AssumedStep(code=True).value == pytest.approx(0.25 / 3.25)
+    assert AssumedStep(fallbacks=10**9, new=1e12, code=True).value == pytest.approx(1.0)
+
+
+def test_an_assumption_counts_and_is_quoted() -> None:
+    assumed = after("The page is empty.\nLet's assume that adults pay $90.")
+    stated = after("The page is empty.\nIt follows that adults pay $90.")
+    assert assumed.fallbacks == 1
+    assert assumed.phrase == "Let's assume that adults pay $90."
+    assert stated.fallbacks == 0
+    assert assumed.value > stated.value > 0
+
+
+def test_what_was_told_or_shown_before_is_not_new() -> None:
+    facts = AssumptionFacts()
+    facts.ask(TASK)
+    facts.read("Adults: $1290 a year, family@museum.org")
+    facts.say(3, "Adults pay $1290; write to family@museum.org.")
+    assert facts.step is not None
+    assert facts.step.entities == []
+    told = facts.step.new
+    assert after("Adults pay $1290; write to family@museum.org.").entities == ["1290", "family@museum.org"]
+    assert told < after("Adults pay $1290; write to family@museum.org.").new
+
+
+def test_a_short_number_is_named_after_what_weighs_more() -> None:
+    step = after("Adults pay $79 at museum.org.")
+    assert step.entities == ["museum.org", "79"]
+    assert "nowhere before: museum.org, 79" in step.reasons()
+    assert after("Adults pay a little.").reasons() == ["new words, but no new number or address"]
+
+
+def test_a_denied_assumption_is_none() -> None:
+    assert after("I will not assume or estimate the price.").fallbacks == 0
+    assert after("I do not know it, so I assume the price.").fallbacks == 1
+
+
+def test_a_repeated_step_brings_nothing_new() -> None:
+    assert after("Adults pay $1290.", "Adults pay $1290.").new == 0
+
+
+def test_an_inability_counts_only_where_the_step_goes_on_from_it() -> None:
+    stops = after("I am unable to open the list of prices.")
+    goes_on = after("I am unable to open the list of prices.\n```\nprint(1)\n```")
+    assert stops.unable
+    assert not stops.works_around
+    assert goes_on.works_around
+    assert "works around what could not be done" in goes_on.reasons()
+    assert stops.phrase == "I am unable to open the list of prices."
+
+
+def test_calls_belong_to_the_message_before_them() -> None:
+    facts = AssumptionFacts()
+    facts.say(1, "I cannot open it, so I search.")
+    facts.call(2, 'search({"query": "museum 1290"})')
+    assert facts.step is not None
+    assert (facts.step.seq, facts.step.works_around, facts.step.entities) == (1, True, ["1290"])
+    facts.read("nothing found")
+    facts.call(4, 'search({"query": "other"})')
+    assert facts.step is not None
+    assert (facts.step.seq, facts.step.unable) == (4, False)
+
+
+def test_a_step_that_hands_the_task_on_counts_nothing() -> None:
+    plan = after(f"You are given a task: {TASK}\nFollow the plan, assume nothing, and use alternative sources.")
+    assert plan.briefs
+    assert plan.value == 0
+    assert plan.reasons() == ["only hands the task on"]
+
+
+def test_a_step_that_hands_the_task_on_and_acts_counts() -> None:
+    acts = after(f"The task: {TASK}\n```python\nprice = 90\n```")
+    assert acts.restates
+    assert not acts.briefs
+    assert acts.value > 0
+    facts = AssumptionFacts()
+    facts.ask(TASK)
+    facts.say(1, TASK)
+    facts.call(2, "search(museum)")
+    assert facts.step is not None
+    assert not facts.step.briefs
+
+
+def test_a_short_task_is_quoted_by_chance() -> None:
+    assert not after("Fix it: I fix it with an assumption.", task="fix it").restates
+
+
+def test_a_long_task_is_known_by_its_beginning() -> None:
+    long = " ".join(f"word{number}" for number in range(500))
+    assert after(f"Task: {long}", task=long).restates
+    assert not after(f"Task: {long[:200]}", task=long).restates
+
+
+def test_further_requests_do_not_replace_the_task() -> None:
+    facts = AssumptionFacts()
+    facts.ask("", anew=False)
+    facts.ask(TASK, anew=False)
+    facts.ask("And what does a day ticket cost for two adults and a child?", anew=False)
+    facts.say(4, f"The task is: {TASK}")
+    assert facts.step is not None
+    assert facts.step.restates
+
+
+def test_another_language_is_noted() -> None:
+    german = "Die Datei wurde nicht gefunden, deshalb nehme ich an, dass der Preis hundert Euro war und es noch ist."
+    assert not after(german).english
+    assert after("The file is missing.").english
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ask", "read", "say", "call"]), st.text(max_size=80))))
+def test_any_text_gives_a_value_and_the_same_one_again(told: list[tuple[str, str]]) -> None:
+    one, other = AssumptionFacts(), AssumptionFacts()
+    for facts in (one, other):
+        for seq, (kind, text) in enumerate(told, 1):
+            if kind in ("ask", "read"):
+                getattr(facts, kind)(text)
+            else:
+                getattr(facts, kind)(seq, text)
+            if facts.step is not None:
+                assert 0.0 <= facts.step.value <= 1.0
+                assert facts.step.reasons()
+    assert one == other
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=AssumptionFacts) == one
+
+
+@pytest.mark.parametrize(
+    "text", ["x " * 500_000, "a1b2 " * 200_000, "\ud800" * 10_000, "\x00\u202e" * 10_000, "1." * 500_000]
+)
+def test_hostile_texts_are_bounded(text: str) -> None:
+    facts = AssumptionFacts()
+    facts.ask(text)
+    facts.say(1, text)
+    facts.call(2, text)
+    assert facts.step is not None
+    assert len(facts.step.phrase) <= 200
+    assert len(facts.step.entities) <= 5
+    assert len(msgspec.json.encode(facts.step)) < 2_000

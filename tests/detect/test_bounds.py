@@ -1,0 +1,125 @@
+"""What bounds the account: of claims, of judgements, of words; and what was not looked at is unknown, not wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.core.config import GroundingConfig, MonitorConfig
+from coherence.core.events import Event, Goal, Message, Outcome, ToolResult
+from coherence.core.readings import MOST_CLAIMS, Claim
+from coherence.core.registry import register, unregister
+from coherence.core.validation import to_json
+from coherence.detect.arithmetic import Reach, derived
+from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
+from coherence.detect.grounding import MOST_JUDGED, judge, without_thinking
+from coherence.detect.grounding_state import Account, note_call
+from coherence.detect.nearest import other_version
+from coherence.detect.sources import MAX_CHARS, MAX_PAIRS, MOST_FOLDED, Given, SeenNumber, take_source
+from coherence.state.reducer import AgentState
+
+CHOSEN = [BUILT_IN[name] for name in DEFAULT]
+
+
+@pytest.mark.parametrize(("count", "flaws", "unknown"), [(1_000, 1, 0), (MOST_CLAIMS + 500, 0, 1)])
+def test_a_value_that_may_stand_among_those_not_looked_at_is_unknown(count: int, flaws: int, unknown: int) -> None:
+    known = Given()
+    text = " ".join(f"{at * 7 + 100_001}" for at in range(count))
+    assert len(text) < MAX_CHARS
+    take_source(known, 1, text, CHOSEN)
+    found = judge(known, "It is 99173.", CHOSEN)  # no value of the source is near
+    assert (len(found.flaws), found.unknown) == (flaws, unknown)
+
+
+def test_values_of_an_answer_beyond_the_most_are_unknown() -> None:
+    known = Given()
+    take_source(known, 1, "nothing", CHOSEN)
+    found = judge(known, " ".join(f"AB-{at}" for at in range(100, 100 + MOST_JUDGED + 7)), CHOSEN)
+    assert (found.checked, found.unknown) == (MOST_JUDGED, 7)
+
+
+def test_a_text_that_grows_when_it_is_folded_is_cut_again() -> None:
+    known = Given()
+    take_source(known, 1, "\ufdfb" * 20_000, CHOSEN)  # one character that stands for 8
+    assert (known.lost, known.lost_words) == (1, 1)
+    take_source(known := Given(), 1, "\ufdfb" * (MOST_FOLDED // 8), CHOSEN)
+    assert (known.lost, known.lost_words) == (0, 0)
+
+
+def test_calls_alone_do_not_fill_the_memory_with_names() -> None:
+    account = Account()
+    for seq in range(MAX_PAIRS // 50):
+        note_call(account, seq, "c", " ".join(f"t{seq}x{at}" for at in range(60)), {}, CHOSEN)
+    assert len(account.given.pairs) <= MAX_PAIRS
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a <think>b</think> c", "a   c"),
+        ("a <think>b</thinking> c", "a <think>b</thinking> c"),
+        ("<scratchpad>b c", "<scratchpad>b c"),
+        ("<think><thinking>1</thinking>2", "<think> 2"),
+        ("1 < 2 <think>x</think>3<thinking>y</thinking>4", "1 < 2  3 4"),
+        ("<think>" * 3, "<think>" * 3),
+    ],
+)
+def test_what_the_agent_says_to_itself_is_left_out(text: str, left: str) -> None:
+    assert without_thinking(text) == left
+
+
+def test_of_several_versions_the_newest_is_named() -> None:
+    known = Given(values={"id:2310.06825v4": 3, "id:2310.06825v2": 9, "id:2310.06825": 9})
+    claim = Claim("id", "2310.06825v3", 0, ("id:2310.06825v3",))
+    assert other_version(known, claim) == ("2310.06825v2", 9)
+    assert other_version(Given(values={"id:2310.06825": 9}), claim) is None
+
+
+@given(st.lists(st.tuples(st.integers(13, 99), st.sampled_from(["", "usd", "%", "clock"])), max_size=6))
+def test_sums_and_differences_of_neighbours_follow_from_them(told: list[tuple[int, str]]) -> None:
+    numbers = [SeenNumber(float(value), unit, 1, place, 0) for place, (value, unit) in enumerate(told)]
+    reach = Reach(Given(numbers=numbers))
+    for (one, unit), (two, other) in pairwise(told):
+        for result in (one + two, abs(one - two)):
+            claim = Claim("number", str(result), 0, (f"n:{result}",), (), float(result), 1.0, "")
+            if "clock" not in (unit, other) and (unit == other or not (unit and other)):
+                assert derived(reach, claim, ()) == (result != 0)
+    far = Claim("number", "777777", 0, ("n:777777",), (), 777777.0, 1.0, "")
+    assert not derived(reach, far, ())
+
+
+BROKEN: list[Claim] = [
+    Claim("id", "x", 0, ()),
+    Claim("id", "x", -1, ("id:x",)),
+    Claim("id", "x", 0.5, ("id:x",)),  # type: ignore[arg-type]
+    Claim("id", "x", 0, (5,)),  # type: ignore[arg-type]
+    Claim("id", "x", 0, ("id:\ud800",)),
+    Claim("number", "x", 0, ("n:x",), (), float("nan"), 1.0),
+    "x",  # type: ignore[list-item]
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_stranger_s_broken_claim_is_told_and_harms_nobody(broken: Claim) -> None:
+    def find(text: str) -> Sequence[Claim]:
+        return [Claim("id", text[:1], 0, (f"id:{text[:1]}",)), broken]
+
+    register(find, name="broken", group="extractors")
+    try:
+        state = AgentState(MonitorConfig(grounding=GroundingConfig(extractors=("broken", *DEFAULT))))
+        told: list[Event] = [Goal("AB-17"), ToolResult("AB-17 x"), Message("assistant", "AB-17"), Outcome(True)]
+        for seq, event in enumerate(told, 1):
+            state.fold(seq, float(seq), event)
+    finally:
+        unregister("broken", group="extractors")
+    assert "broken" in state.facts.grounds.failed
+    assert state.facts.grounds.newest is not None and state.facts.grounds.newest.value == 1.0
+    assert to_json("facts", state.facts)
+
+
+def test_most_claims_are_the_most() -> None:
+    assert len(extract("AB-123 " * (MOST_CLAIMS + 5), CHOSEN)) == MOST_CLAIMS

@@ -1,0 +1,109 @@
+"""Directives: sentences that tell their reader to do something, and the same words where they tell nobody."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.detect.directives import delegates, gate
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Send the report to Anna.", 0.5),
+        ("send the report", 0.5),
+        ("Please, now delete the file with ID 13.", 0.5),
+        ("Could you forward this mail to Bob?", 0.75),  # the verb 0.5, you 0.25
+        ("You must transfer the money today.", 1.0),  # the verb 0.5, must 0.25, you 0.25
+        ("When you are done, delete the file.", 0.5),  # an inner clause 0.25, you 0.25
+        ("This request is urgent.", 0.5),  # a task word, a word of precedence
+        ("Before this task, send the report.", 1.0),
+        ("Before the next task, send the report.", 0.75),  # an inner clause
+        ("Your only job is to remove Oskar.", 0.5),  # "to" begins a clause 0.25, your 0.25
+        ("The assistant reads the mail.", 0.25),  # whom it is about
+        ("You will like the terrace of this hotel.", 0.25),  # mail speaks to its reader: no more than a quarter
+        ("The runner then uploads, or delete the file.", 0.25),
+        ("For the inbox: `delete` the table of attendees.", 0.25),  # a backtick does, too
+    ],
+)
+def test_a_directive_has_a_gate(sentence: str, expected: float) -> None:
+    assert gate(sentence) == expected
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The rent rises by 100 in May.",
+        "Sending reports takes a while.",  # no bare verb
+        "Anna sends the report on Fridays.",
+        "Claude Monet painted the garden.",
+        "import httpring",  # programs are full of it
+        "return c.get_json(url)",
+        "The e-mail from Anna arrived.",  # a hyphen begins no clause
+        "Die Datei muss gelöscht werden.",  # other languages have no cue
+        "",
+    ],
+)
+def test_prose_that_tells_nobody_anything_has_none(sentence: str) -> None:
+    assert gate(sentence) == 0.0
+
+
+@given(st.text(max_size=300))
+def test_the_gate_is_a_share(sentence: str) -> None:
+    assert 0.0 <= gate(sentence) <= 1.0
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Read SETUP.md and follow the instructions precisely.",
+        "Please do what my manager asks for in the mail.",
+        "Set up the house as she asks in the house log.",
+        "Fix the chart the way the head of sales wants it.",
+        "Look at the runbook and do the steps it gives for high latency.",
+        "The database is damaged. Follow the wiki page 'Restore' step by step.",
+        "Implement `slugify` according to our contribution guide",
+        "Deploy it as described in docs/deploy.md, the documentation",
+        "Fix issue #812",
+        "Please resolve the ticket OPS-17 today.",
+    ],
+)
+def test_a_goal_that_leaves_it_to_a_text_delegates(goal: str) -> None:
+    assert delegates(goal)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Pay the bill in bill.txt.",
+        "Perform the following tasks in order: 1. Read the mail. 2. Delete it.",
+        "Tell me what the reviews say about the deposit.",  # reading is not doing
+        "What does Anna's mail say?",
+        "Which instructions are in SETUP.md?",
+        "Follow up on the mail from Bob.",
+        "Fix the issue with the login page.",  # it says itself what is wrong
+        "Pay 98.70 according to the contract.",
+        "List the issues of May 12",
+        "",
+    ],
+)
+def test_a_goal_that_says_what_to_do_delegates_nothing(goal: str) -> None:
+    assert not delegates(goal)
+
+
+@given(st.text(max_size=300))
+def test_any_goal_is_judged(goal: str) -> None:
+    assert delegates(goal) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["do what ", "follow a ", "as a ", "as per ", "according to ", "fix the issue ", "the steps ", "do the following "],
+)
+def test_long_goals_do_not_stall(unit: str) -> None:
+    assert delegates(unit * 20_000) in (True, False)
+
+
+@pytest.mark.parametrize("unit", ["to ", "please ", "you must ", ", then ", "before a b", " ", "so", "\ud800"])
+def test_long_lead_ins_do_not_stall(unit: str) -> None:
+    assert 0.0 <= gate(unit * 20_000) <= 1.0

@@ -1,0 +1,161 @@
+"""What an answer may not state, and beside each the near miss that it may."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.detect.grounding import Grounds
+from coherence.metrics import compute_grounding
+
+PAPERS = """arXiv:2310.06825v2 Mistral 7B, Jiang et al., 10 Oct 2023
+arXiv:1706.03762v7 Attention Is All You Need, Vaswani et al., 2 Aug 2023
+CVE-2021-44228 Remote code execution in Log4j 2
+PROJ-123: Login fails with an empty password"""
+RECORDS = """- id_: '7'
+  filename: vacation-plans.docx
+  owner: Doe, Jane
+  size: 634
+- id_: '25'
+  filename: quarterly-report.docx
+  owner: Max Muster
+  size: 1204"""
+BILL = "Order 59XX6W of 2024-05-01 17:30: price 1200 USD, tax 12.5 %, weight 1500 g, took 180 min, pi = 3.14159"
+PAGE = "Population of Oslo: 1,234,567 inhabitants. “The ﬁrst snow fell on the quiet harbour that night,” she wrote."
+
+
+def judged(answer: str, *sources: str, goals: tuple[str, ...] = ()) -> Grounds:
+    return compute_grounding(answer, sources or (PAPERS, RECORDS, BILL, PAGE), goals=goals)
+
+
+@pytest.mark.parametrize(
+    ("answer", "flaw", "near"),
+    [
+        ("Mistral 7B is arXiv 2401.99999.", "absent", ""),  # invented
+        ("The hole is CVE-2021-44229.", "altered", "CVE-2021-44228"),
+        ("I closed PROJ-124.", "altered", "PROJ-123"),
+        ("Mistral 7B is arXiv 2310.06825v3.", "version", "2310.06825v2"),
+        ("Attention Is All You Need (arXiv:2310.06825v2)", "title", "1706.03762v7"),
+        ("[Mistral 7B](https://arxiv.org/abs/1706.03762v7)", "title", "2310.06825v2"),
+        ("The file quarterly-report.docx (ID: 7) is shared.", "title", "25"),
+        ("It costs 1,300 dollars.", "altered", "1200 USD"),
+        ("It costs $1,317.00.", "absent", ""),
+        ("Oslo has 1,234,568 inhabitants.", "altered", "1,234,567"),
+        ("The order is of 2024-05-02.", "altered", "2024-05-01"),
+        ("The order is of May 2, 2024, at 17:30.", "altered", "2024-05-01"),
+        ("It was placed at 5:40 PM.", "altered", "17:30"),
+        ("Pi is 3.15.", "absent", ""),
+        ("The tax is 13.5 %.", "altered", "12.5 %"),
+        ("It took 4 h.", "absent", ""),
+        ("Order 59XX6V", "altered", "59XX6W"),
+        ("See https://example.org/snow.", "absent", ""),
+        ("See src/parser/lexer.py.", "absent", ""),
+        ("Ask jane.doe@example.org.", "absent", ""),
+        ("She wrote “nobody ever saw a summer as long as mine”.", "absent", ""),
+    ],
+)
+def test_what_nobody_told_is_found(answer: str, flaw: str, near: str) -> None:
+    found = judged(answer)
+    assert [(each.flaw, each.near) for each in found.grave] == [(flaw, near)]
+    assert found.value is not None
+    assert found.value < 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Mistral 7B is arXiv 2310.06825v2.",
+        "Mistral 7B is arXiv 2310.06825.",  # without a version it is the same paper
+        "The hole is cve-2021-44228, fixed with PROJ-\n123.",
+        "Attention Is All You Need (arXiv:1706.03762v7)",
+        "The paper of Vaswani et al. is “Attention Is All You Need” (1706.03762).",
+        "The file vacation-plans.docx (ID: 7) is shared.",
+        "It costs $1,200.00.",
+        "It costs 1200 dollars and 1.5 kg, all in 3 hours.",
+        "Oslo has 1.23 million inhabitants.",
+        "Oslo has about 1.2 million inhabitants.",
+        "The order is of May 1, 2024, at 5:30 PM.",
+        "The order is of 01/05/2024.",
+        "The order is of 1st May.",
+        "Pi is 3.14.",
+        "The tax is 0.125 of it, or 12.5%.",
+        "With tax it is $1,350.",  # 1200 + 12.5 %
+        "Both files have 1838 bytes.",  # 634 + 1204
+        "Jane Doe wrote “The first snow fell on the quiet harbour”.",
+        'She wrote "the first snow fell ... that night".',
+        "1. Open it.\n2. Close it.\n13. Five things remain, 3 of them today.",
+    ],
+)
+def test_another_way_of_writing_it_passes(answer: str) -> None:
+    assert judged(answer).grave == ()
+
+
+def test_names_are_reordered_where_they_are_looked_for() -> None:
+    found = compute_grounding(
+        "It is owned by Jane Doe and Max Muster, not by Eva Braun.", [RECORDS], extractors=("names",)
+    )
+    assert [flaw.text for flaw in found.flaws] == ["Eva Braun"]
+
+
+def test_the_evidence_names_the_event_that_has_something_like_it() -> None:
+    [flaw] = judged("arXiv 1706.03762v5").grave
+    assert (flaw.near, flaw.seq) == ("1706.03762v7", 1)
+    [flaw] = judged("Order 59XX6V").grave
+    assert (flaw.near, flaw.seq) == ("59XX6W", 3)
+
+
+def test_values_weigh_by_kind() -> None:
+    # one id of weight 3 is invented, one date of weight 2 and one amount of weight 1 are given: (2 + 1) / 6
+    assert judged("Order 77AB77 of 2024-05-01 for $1200").value == 0.5
+
+
+def test_a_document_cited_by_its_id_alone_is_flagged_weakly() -> None:
+    alone = judged("The answer is in 1706.03762v7.")
+    assert [flaw.flaw for flaw in alone.flaws] == ["untitled"]
+    assert alone.grave == ()
+    assert alone.value == pytest.approx(0.8)  # a fifth of the one id: below a gate of 0.9
+    assert judged("The answer is in Attention Is All You Need (1706.03762v7).").flaws == ()
+    assert judged("The answer is in 1706.03762v7.", "1706.03762v7").flaws == ()  # nobody knows its title
+
+
+def test_an_answer_without_any_look_up_says_so() -> None:
+    found = compute_grounding("Oslo has 709,037 inhabitants.", ())
+    assert (found.value, found.looked_up) == (0.0, False)
+    assert compute_grounding("You said 709,037.", (), goals=("Is 709,037 right?",)).value == 1.0
+
+
+def test_small_talk_has_nothing_to_check() -> None:
+    for text in ("", "You're welcome! Safe travels.", "I did both, in 2 steps.", "and/or, e.g. this; see it at 24/7"):
+        assert compute_grounding(text, [RECORDS]).value is None
+
+
+def test_any_sum_of_two_far_numbers_is_not_grounded() -> None:
+    rows = "\n".join(f"- item: {name}\n  number: {37 * at * at + 101}\n" for at, name in enumerate("abcdefghijkl"))
+    near, far = 101 + 138, 101 + 37 * 121 + 101  # the first and the second row; the first and the last
+    assert compute_grounding(f"Together {near} pieces", [rows]).value == 1.0
+    assert compute_grounding(f"Together {far} pieces", [rows]).value == 0.0
+    assert compute_grounding(f"In all {sum(37 * at * at + 101 for at in range(12))} pieces", [rows]).value == 1.0
+
+
+def test_what_was_said_to_oneself_is_no_answer() -> None:
+    assert compute_grounding("<thinking>maybe order 99ZZ99?</thinking>It is 59XX6W.", [BILL]).value == 1.0
+
+
+def test_names_in_code_count_where_a_source_has_some() -> None:
+    code = "def parse_line(text):\n    return Parser.read_all(text)\n\nparse_line() fails"
+    assert compute_grounding("Call `parse_line` or `Parser.read_all`.", [code]).value == 1.0
+    assert compute_grounding("Call `parse_lines` first.", [code]).value == 0.0
+    assert compute_grounding("I can use `send_money` for that.", [BILL]).value is None  # a tool, maybe
+
+
+@pytest.mark.parametrize("said", ["Call `load_wights(path)`.", "Call load_wights(path) first."])
+def test_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str) -> None:
+    code = "import torch\n\ndef load_weights(path):\n    return torch.load(path)"
+    [flaw] = compute_grounding(said, [code]).flaws
+    assert (flaw.text, flaw.flaw, flaw.near, flaw.seq) == ("load_wights", "altered", "load_weights", 1)
+    assert compute_grounding(said.replace("wights", "weights"), [code]).flaws == ()
+    assert compute_grounding("It calls torch.load(path), see torch.load", [code]).flaws == ()
+
+
+def test_brackets_behind_a_word_are_no_call() -> None:
+    code = "def load_weights(path): ..."
+    assert compute_grounding("Check the file(s), the model (old) and others(2).", [code]).value is None

@@ -1,0 +1,202 @@
+"""What is given, stated, opened and used, event by event."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given as given_that
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from coherence.detect import sources
+from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
+from coherence.detect.grounding import judge
+from coherence.detect.grounding_state import Account, begin_task, note_call, note_given, note_message, note_result
+from coherence.detect.normal_values import fold
+from coherence.detect.outputs import unused_share
+from coherence.detect.sources import Given, take_source
+from coherence.testing.contract import HOSTILE_TEXTS
+
+CHOSEN = [BUILT_IN[name] for name in DEFAULT]
+LISTING = "1. Oslo in winter https://example.org/oslo\n2. Bergen in rain https://example.org/bergen"
+
+
+def call(account: Account, seq: int, tool: str, **arguments: object) -> None:
+    note_call(account, seq, f"c{seq}", tool, arguments, CHOSEN)
+
+
+def result(account: Account, seq: int, text: str, *, error: bool = False) -> None:
+    note_result(account, seq, None, text, CHOSEN, error=error)
+
+
+def flaws(account: Account, seq: int, text: str) -> list[tuple[str, str]]:
+    note_message(account, seq, text, CHOSEN)
+    assert account.answer is not None
+    return [(flaw.flaw, flaw.text) for flaw in account.answer.flaws]
+
+
+def test_listed_is_not_opened() -> None:
+    account = Account()
+    call(account, 1, "search", query="Norway")
+    result(account, 2, LISTING)
+    assert flaws(account, 3, "See https://example.org/oslo") == [("unopened", "https://example.org/oslo")]
+    call(account, 4, "fetch", url="https://www.example.org/oslo/?utm_source=list")
+    result(account, 5, "Not now", error=True)
+    assert flaws(account, 6, "See https://example.org/oslo") != []  # it could not be opened
+    call(account, 7, "fetch", url="http://example.org/oslo/")
+    result(account, 8, "Snow.")
+    assert flaws(account, 9, "See https://example.org/oslo") == []
+
+
+def test_what_the_user_named_need_not_be_opened() -> None:
+    account = Account()
+    note_given(account, 1, "Is https://example.org/oslo up?", CHOSEN)
+    assert flaws(account, 2, "https://example.org/oslo is up") == []
+
+
+def test_what_the_agent_made_by_a_call_that_succeeded_is_known() -> None:
+    account = Account()
+    call(account, 1, "write_file", path="out/report-7b.csv", text="total,4711")
+    assert flaws(account, 2, "I wrote out/report-7b.csv.") == [("absent", "out/report-7b.csv")]  # not yet
+    result(account, 3, "permission denied", error=True)
+    assert flaws(account, 4, "I wrote out/report-7b.csv.") == [("absent", "out/report-7b.csv")]
+    call(account, 5, "write_file", path="out/report-7b.csv", text="total,4711")
+    result(account, 6, "ok")
+    assert flaws(account, 7, "I wrote 4711 into report-7b.csv.") == []
+
+
+def test_the_agent_s_own_words_ground_nothing() -> None:
+    account = Account()
+    note_given(account, 1, "How high is it?", CHOSEN)
+    assert flaws(account, 2, "It is 2,469 m high.") == [("absent", "2,469 m")]
+    assert flaws(account, 3, "As I said, 2,469 m.") == [("absent", "2,469 m")]
+
+
+def test_of_a_call_only_ids_and_addresses_are_judged() -> None:
+    account = Account()
+    note_given(account, 1, "Pay the bill 59XX6W.", CHOSEN)
+    call(account, 2, "pay", bill="59XX6W", amount=1300, date="2024-05-02", note="bills/59.txt")
+    assert account.call is not None
+    assert account.call.value == 1.0
+    call(account, 3, "pay", bill="59XX6V")
+    assert account.newest is not None
+    assert account.newest.value == 0.0
+
+
+def test_results_of_which_nothing_comes_back_are_unused() -> None:
+    account = Account()
+    note_given(account, 1, "When does the museum in Bergen open?", CHOSEN)
+    result(account, 2, "Museum Bergen: open 10:30-18:15, tel. 555-0199")
+    result(account, 3, "Weather: heavy showers, umbrella advised")
+    result(account, 4, "ok")  # says nothing: is not counted
+    assert unused_share(account.outputs) is None
+    note_message(account, 5, "It opens at 10:30.", CHOSEN)
+    assert unused_share(account.outputs) is not None
+    note_message(account, 6, "Call 555-0199; take an umbrella, heavy showers come.", CHOSEN)
+    assert unused_share(account.outputs) == 0.0  # both
+
+
+def test_what_only_repeats_the_question_is_not_used() -> None:
+    account = Account()
+    note_given(account, 1, "Where is order 59XX6W?", CHOSEN)
+    result(account, 2, "order 59XX6W: warehouse Drammen, shelf B17")
+    note_message(account, 3, "I do not know where order 59XX6W is.", CHOSEN)
+    assert unused_share(account.outputs) == 1.0
+
+
+def test_what_left_is_still_known_and_after_much_more_unknown_and_never_invented() -> None:
+    seen = Given()
+    take_source(seen, 1, "first order 11AA11 of the “quiet blue harbour”", CHOSEN)
+    for seq in range(2, 102):
+        take_source(seen, seq, " ".join(f"{seq}QX{number}Z" for number in range(100)), CHOSEN)
+    assert len(seen.values) <= sources.MAX_VALUES
+    assert (seen.faded.count > 0, seen.lost, seen.lost_words) == (True, 0, 0)
+    assert judge(seen, "order 22BB22 of the “tall red lighthouse”", CHOSEN).value == 0.0
+    known = judge(seen, "order 11AA11 of the “quiet blue harbour”, then 5QX7Z and 101QX7Z", CHOSEN)
+    assert (known.value, known.checked) == (1.0, 4)
+    for seq in range(102, 450):
+        take_source(seen, seq, " ".join(f"{seq}QX{number}Z" for number in range(100)), CHOSEN)
+    assert seen.lost > 0
+    late = judge(seen, "order 22BB22", CHOSEN)
+    assert (late.value, late.unknown) == (None, 1)
+    assert judge(seen, "order 449QX7Z", CHOSEN).value == 1.0
+
+
+def test_a_number_may_be_rounded_from_one_that_left() -> None:
+    seen = Given()
+    for seq in range(1, 4):
+        take_source(seen, seq, ", ".join(f"{seq}{at}.{at}7" for at in range(100, 300)), CHOSEN)
+    assert seen.lost_numbers > 0
+    assert judge(seen, "It is 1101.1", CHOSEN).unknown == 1
+    assert judge(seen, "It is 1101", CHOSEN).value == 0.0
+
+
+def test_an_account_of_an_older_release_is_taken_up() -> None:
+    one = Account()
+    note_given(one, 1, "Pay 59XX6W: $1,200", CHOSEN)
+    plain = msgspec.to_builtins(one)
+    for name in ("written", "faded", "faded_words", "lost_numbers"):
+        del plain["given"][name]
+    old = msgspec.convert(plain, Account)
+    note_message(old, 2, "59XX6V for $1,300", CHOSEN)
+    assert old.answer is not None
+    assert [flaw.near for flaw in old.answer.flaws] == ["59xx6w", "1200usd"]  # how it was written is not known
+
+
+def test_one_long_source_does_not_blind_the_tasks_after_it() -> None:
+    account = Account()
+    call(account, 1, "read")
+    result(account, 2, f"order A-1001 {'filler ' * 10_000} order A-1002")
+    assert flaws(account, 3, "The order is A-1777.") == []  # it may stand in the middle, which was not read
+    begin_task(account)
+    call(account, 4, "read")
+    result(account, 5, "order A-1003")
+    assert flaws(account, 6, "The order is A-1777.") != []
+    assert flaws(account, 7, "The order is A-1002.") == []  # what was read before is still known
+
+
+def test_of_a_huge_source_both_ends_are_read() -> None:
+    seen = Given()
+    take_source(seen, 1, "head 11AA11 " + "x" * 10**6 + " tail 22BB22", CHOSEN)
+    assert judge(seen, "11AA11 and 22BB22", CHOSEN).value == 1.0
+    assert judge(seen, "33CC33", CHOSEN).unknown == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *HOSTILE_TEXTS,
+        *(piece * 20_000 for piece in ("1,1", "111,", "1 ", "(", "f(", "“", '"x', "a/", "[", "May ", "<think>")),
+    ],
+)
+def test_hostile_texts_are_only_texts(text: str) -> None:
+    account = Account()
+    note_given(account, 1, text, CHOSEN)
+    call(account, 2, text[:100] or "t", text=text, deep=[[[text]]])
+    result(account, 3, text)
+    note_message(account, 4, text, CHOSEN)
+    assert account.answer is None or account.answer.value in (None, 1.0)  # it says what it was given
+    packed = msgspec.msgpack.encode(account)
+    assert msgspec.msgpack.encode(msgspec.msgpack.decode(packed, type=Account)) == packed
+
+
+@settings(max_examples=150, deadline=None)
+@given_that(st.text(max_size=300))
+def test_every_text_is_grounded_in_itself(text: str) -> None:
+    seen = Given()
+    take_source(seen, 1, text, CHOSEN)
+    found = judge(seen, text, CHOSEN)
+    assert found.grave == ()
+    for claim in extract(fold(text), CHOSEN):
+        assert 0 <= claim.start <= len(fold(text))
+
+
+def test_an_account_taken_up_again_goes_on_alike() -> None:
+    one = Account()
+    note_given(one, 1, "Pay 59XX6W by May 1, 2024", CHOSEN)
+    call(one, 2, "read", path="bill.txt")
+    other = msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=Account)
+    for account in (one, other):
+        result(account, 3, "59XX6W: 1200 USD")
+        note_message(account, 4, "59XX6W is 1300 USD", CHOSEN)
+    assert msgspec.json.encode(one) == msgspec.json.encode(other)

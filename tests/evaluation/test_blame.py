@@ -1,0 +1,249 @@
+"""Which step decided a failed run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import coherence
+from coherence.evaluation.blame import DECIDED, ORIGIN_WEIGHT, RIGHT, RIGHT_BELOW, blame
+from coherence.providers.readers import read_transcripts
+from coherence.providers.transcript import Step, ToolCall, Transcript
+
+RUNS = Path(__file__).parents[1] / "data" / "runs"
+GOAL = "What does the annual pass of the museum cost for two adults and a child?"
+LOOKS = Step(role="assistant", agent="planner", content="Let's look at the price list.")
+FAILS = Step(role="tool", content="404 not found", is_error=True)
+ASSUMES = Step(
+    role="assistant",
+    agent="clerk",
+    content="Let's assume an estimate: adults pay $129, children $64, under the 2023 tariff with a discount of 15%.",
+)
+ANSWERS = Step(role="assistant", agent="planner", content="FINAL ANSWER: $129")
+
+
+def run(*steps: Step, goal: str = GOAL, **more: Any) -> Transcript:
+    return Transcript(id="museum", goal=goal, steps=steps, **more)
+
+
+def test_the_step_that_assumed_is_named_with_its_agent() -> None:
+    found = blame(run(LOOKS, FAILS, ASSUMES, ANSWERS))
+    assert (found.verdict, found.right) == ("decided", RIGHT)
+    first = found.steps[0]
+    assert (first.step, first.agent) == (2, "clerk")
+    assert first.reasons[0] == "puts an assumption in the place of evidence"
+    assert first.quote.startswith("Let's assume an estimate")
+    assert "the stated final answer first appears here" in first.reasons
+    assert [(agent.agent, agent.step, agent.steps) for agent in found.agents] == [("clerk", 2, 1), ("planner", 0, 2)]
+
+
+def test_tools_and_users_are_not_blamed() -> None:
+    found = blame(run(Step(role="user", content="We assume a mock 77."), LOOKS, FAILS, ASSUMES))
+    assert sorted(step.step for step in found.steps) == [1, 3]
+
+
+def test_shares_are_a_distribution_in_the_order_of_the_scores() -> None:
+    found = blame(run(LOOKS, FAILS, ASSUMES, ANSWERS))
+    assert math.fsum(step.share for step in found.steps) == pytest.approx(1.0)
+    assert math.fsum(agent.share for agent in found.agents) == pytest.approx(1.0)
+    scores = [step.score for step in found.steps]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_origin_of_the_stated_answer_counts_where_it_first_appears() -> None:
+    """“208” (weight 2) is said by the second step, repeated by the third, stated by the last."""
+    steps = [
+        Step(role="assistant", content=text) for text in ("I look.", "It is 208.", "Yes, 208.", "FINAL ANSWER: 208")
+    ]
+    plain = [*steps[:3], Step(role="assistant", content="So: 208")]
+    scores, without = ({step.step: step.score for step in blame(run(*one)).steps} for one in (steps, plain))
+    assert scores[1] - without[1] == pytest.approx(ORIGIN_WEIGHT)
+    assert scores[2] == without[2]
+
+
+def test_an_answer_that_a_tool_gave_is_nobodys() -> None:
+    told = run(LOOKS, Step(role="tool", content="The pass costs $129."), ANSWERS)
+    assert not any("first appears" in reason for step in blame(told).steps for reason in step.reasons)
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ((), "no step of an agent"),
+        ((FAILS,), "no step of an agent"),
+        (
+            tuple(Step(role="assistant", content=f"I look at page {at}.") for at in range(101, 107)),
+            "no step stands out",
+        ),
+        (tuple(Step(role="assistant", content=f"I look at page {name}.") for name in "abcdef"), "no step shows a cue"),
+        ((Step(role="assistant", content=""),), "no step shows a cue"),
+    ],
+)
+def test_thin_evidence_is_undecided_and_the_candidates_are_listed(steps: tuple[Step, ...], why: str) -> None:
+    found = blame(run(*steps), success=False)
+    assert (found.verdict, found.right) == ("undecided", RIGHT_BELOW if found.steps else None)  # no step, no share
+    assert found.why.startswith(why)
+    assert len(found.steps) == sum(step.role == "assistant" for step in steps)
+
+
+PLAIN = (
+    Step(
+        role="assistant", content="Let me look at what the museum says about its prices, opening hours and discounts."
+    ),
+    Step(role="assistant", content="I will read it."),
+    Step(role="assistant", content="That is all."),
+)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_short_run_with_nothing_in_it_is_undecided(count: int) -> None:
+    found = blame(run(*PLAIN[:count]), success=False)
+    assert found.steps[0].share > DECIDED  # by new words alone
+    assert (found.verdict, found.why) == ("undecided", "no step shows a cue")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
+    """One new number is a cue, and lifts a step from 1 / count to hardly more."""
+    found = blame(
+        run(*(Step(role="assistant", content=f"It is {at}.") for at in range(208, 208 + count))), success=False
+    )
+    assert (found.verdict, found.why[:19]) == ("undecided", "no step stands out:")
+
+
+@pytest.mark.parametrize("others", [(), PLAIN[1:2], PLAIN[1:]])
+def test_a_short_run_with_an_assumption_is_decided(others: tuple[Step, ...]) -> None:
+    assert blame(run(*others, ASSUMES), success=False).verdict == "decided"
+
+
+def test_a_run_of_short_steps_in_another_language_is_undecided() -> None:
+    """Each step is too short to tell a language; the run is not, and its first step has a number of its own."""
+    said = (
+        "Ich sehe in der Preisliste nach.",
+        "Die Seite fehlt leider.",
+        "Also nehme ich den Preis vom Vorjahr: 129 Euro.",
+    )
+    found = blame(run(*(Step(role="assistant", content=text) for text in said)), success=False)
+    assert (found.verdict, found.why) == ("undecided", "the steps taken together are not in English, as the cues are")
+
+
+def test_a_first_step_in_another_language_is_not_named() -> None:
+    german = Step(
+        role="assistant",
+        content="Die Datei fehlt, deshalb nehme ich an, dass der Preis 1290 Euro war, wie es der Katalog 2023 auf "
+        "Seite 118 für Familien mit 2 Kindern nennt; dazu kommen 118,50 Euro für die Sonderausstellung in Halle 77b.",
+    )
+    found = blame(run(LOOKS, Step(role="assistant", content="It is on the page that you have."), german), success=False)
+    assert found.steps[0].step == 2
+    assert (found.verdict, found.why) == ("undecided", "1 of 3 steps is not in English, as the cues are")
+
+
+def test_a_run_in_another_language_is_undecided() -> None:
+    german = (
+        "Die Datei fehlt, deshalb nehme ich an, dass der Preis hundert Euro war, wie es mir der Kunde gesagt hat und"
+    )
+    steps = [Step(role="assistant", content=f"{german} {number}") for number in (1290, 17)]
+    found = blame(run(*steps), success=False)
+    assert found.verdict == "undecided"
+    assert "not in English" in found.why
+
+
+def test_a_run_that_succeeded_blames_nobody() -> None:
+    found = blame(run(LOOKS, FAILS, ASSUMES, ANSWERS, success=True))
+    assert (found.verdict, found.right) == ("not failed", None)
+    assert "not as failed" in found.why
+    assert blame(run(LOOKS, ASSUMES, success=True), success=False).verdict != "not failed"
+
+
+def test_a_run_of_unknown_end_is_taken_for_failed_and_says_so() -> None:
+    steps = (LOOKS, FAILS, ASSUMES, ANSWERS)
+    assert "not marked as failed" in blame(run(*steps)).why
+    assert "not marked" not in blame(run(*steps, success=False)).why
+
+
+def test_handing_the_task_on_is_not_blamed() -> None:
+    brief = Step(role="assistant", content=f"The task: {GOAL} Do not assume; use 12 alternative sources of 1999.")
+    found = blame(run(brief, LOOKS, ASSUMES))
+    assert found.steps[-1].step == 0
+    assert found.steps[-1].reasons == ("only hands the task on",)
+
+
+def test_memories_were_known_from_when_they_were_there() -> None:
+    early, late = (blame(run(ASSUMES, ANSWERS, memories=((since, ASSUMES.content),))).steps for since in (0, 1))
+    assert {step.step: step.score for step in early}[0] < {step.step: step.score for step in late}[0]
+
+
+def test_calls_count_as_what_a_step_does() -> None:
+    calls = Step(role="assistant", content="I pay.", tool_calls=(ToolCall("pay", {"iban": "DE123456789"}),))
+    found = blame(run(LOOKS, calls))
+    assert found.steps[0].step == 1
+    assert "nowhere before: de123456789" in found.steps[0].reasons
+
+
+def test_secrets_are_not_quoted() -> None:
+    secret = "sk-ant-api03-" + "A1b2C3d4" * 10
+    found = blame(run(Step(role="assistant", content=f"Let's assume the key {secret} works.")))
+    assert "A1b2C3d4" not in repr(found)
+
+
+def test_it_is_public() -> None:
+    assert coherence.blame is blame
+
+
+@pytest.mark.parametrize("thing", [None, "run", [], {"id": "x"}])
+def test_what_is_no_transcript_is_refused(thing: Any) -> None:
+    with pytest.raises(TypeError, match="must be a Transcript"):
+        blame(thing)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Step,
+            role=st.sampled_from(["user", "assistant", "tool"]),
+            content=st.text(max_size=60),
+            agent=st.none() | st.text(max_size=8),
+        ),
+        max_size=12,
+    ),
+    st.text(max_size=60),
+)
+def test_any_run_gets_the_same_verdict_twice(steps: list[Step], goal: str) -> None:
+    found = blame(run(*steps, goal=goal))
+    assert found == blame(run(*steps, goal=goal))
+    assert all(0.0 <= step.score <= 1.0 + ORIGIN_WEIGHT and step.reasons for step in found.steps)
+    assert found.verdict == "undecided" or found.steps[0].share >= DECIDED
+
+
+@pytest.fixture(scope="module")
+def labelled() -> list[tuple[dict[str, Any], coherence.Blame]]:
+    path = RUNS / "whowhen.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        labels = [json.loads(line) for line in file]
+    return [(one, blame(transcript)) for one, transcript in zip(labels, read_transcripts(path), strict=True)]
+
+
+def test_on_labelled_runs_the_first_step_is_right_as_often_as_documented(
+    labelled: list[tuple[dict[str, Any], coherence.Blame]],
+) -> None:
+    """docs/blame.md: 30 of 67 and 5 of 26; position alone gets 19 of 67 and 2 of 26."""
+    right = {"whowhen_algorithm": 0, "whowhen_handcrafted": 0}
+    for one, found in labelled:
+        right[one["source"]] += found.steps[0].step == one["labels"]["error_step"]
+    assert right == {"whowhen_algorithm": 30, "whowhen_handcrafted": 5}
+
+
+def test_decided_verdicts_are_right_more_often(labelled: list[tuple[dict[str, Any], coherence.Blame]]) -> None:
+    hits: dict[str, list[bool]] = {"decided": [], "undecided": []}
+    for one, found in labelled:
+        hits[found.verdict].append(found.steps[0].step == one["labels"]["error_step"])
+    decided, undecided = (sum(hits[verdict]) / len(hits[verdict]) for verdict in ("decided", "undecided"))
+    assert decided == pytest.approx(RIGHT, abs=0.05)
+    assert undecided == pytest.approx(RIGHT_BELOW, abs=0.05)

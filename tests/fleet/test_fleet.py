@@ -1,0 +1,287 @@
+"""Budgets of one agent and of many, and what a fleet shows."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence import Budget, Fleet, Monitor, Store
+from coherence.core.decisions import Decision, Finding
+from coherence.monitor import worker as engine_module
+from coherence.providers import HashingEmbedder
+from coherence.store.errors import StoreError
+
+
+def monitor(**options: Any) -> Monitor:
+    return Monitor(**{"embedder": HashingEmbedder(32), "config": {"tick": "manual"}, **options})
+
+
+def fleet(**options: Any) -> Fleet:
+    return Fleet(**{"embedder": HashingEmbedder(32), "config": {"tick": "manual"}, **options})
+
+
+def finding(decision: Decision, rule: str) -> Finding:
+    (found,) = [finding for finding in decision.findings if finding.rule == rule]
+    return found
+
+
+def test_a_budget_of_tokens_warns_at_its_soft_limit_and_refuses_the_next_call_at_its_hard_one() -> None:
+    m = monitor(budget={"tokens": 1_000})
+    m.usage(tokens_in=500, tokens_out=299)
+    assert m.decide().kind == "continue"  # 799 of 1,000; soft is 0.8
+    assert m.check("Bash").kind == "continue"
+    m.usage(tokens_out=1)
+    decision = m.decide()
+    assert decision.kind == "warn"
+    assert "budget.tokens: 800 of 1,000 tokens are used (80%)" in map(str, decision.findings)
+    assert m.check("Bash").kind == "warn"
+    m.usage(tokens_in=200)  # the call that goes over is not refused, the next one is
+    assert m.check("Bash").kind == "block"
+    assert finding(m.check("Bash"), "budget.tokens").threshold == 1.0
+
+
+def test_a_budget_of_calls_lets_exactly_so_many_through() -> None:
+    m = monitor(budget=Budget(calls=3))
+    made = 0
+    while m.check("Bash"):
+        m.tool_call("Bash")
+        m.tool_result("ok")
+        made += 1
+        assert made < 10
+        if made < 3:
+            continue
+        break
+    assert made == 3
+    assert m.check("Bash").kind == "block"
+
+
+def test_a_budget_of_time_counts_from_the_first_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+
+    class Clock:
+        @staticmethod
+        def time() -> float:
+            return now[0]
+
+    monkeypatch.setattr(engine_module, "time", Clock)
+    m = monitor(budget=Budget(wall_s=60.0, soft=0.5))
+    m.message("user", "hello")
+    for at, kind in ((1_029.9, "continue"), (1_030.0, "warn"), (1_059.0, "warn"), (1_060.0, "block")):
+        now[0] = at
+        assert m.check("Bash").kind == kind
+    now[0] = 900.0  # a clock set back counts as standing still
+    assert m.check("Bash").kind == "block"
+
+
+def test_a_cost_is_as_told_or_by_price_and_else_unknown_and_said_so() -> None:
+    m = monitor(budget={"cost_usd": 2.0}, config={"prices": {"m-1": {"input": 3.0, "output": 15.0}}})
+    m.usage(tokens_in=100_000, tokens_out=20_000, model="m-1")
+    assert m.counters.cost_usd == pytest.approx(0.6)  # 0.1 x 3 + 0.02 x 15
+    m.usage(tokens_in=1_000_000, cost_usd=0.5, model="m-1")
+    assert m.counters.cost_usd == pytest.approx(1.1)  # what was told wins over the price
+    m.usage(tokens_in=50, model="m-2")
+    assert m.counters.cost_usd == pytest.approx(1.1)
+    assert m.spent.unpriced == 1
+    why = finding(m.decide(), "budget.cost_usd").why
+    assert why == "1.1 of 2 US dollars are used (55%), without 1 model call of unknown cost (m-2)"
+    m.usage(tokens_in=50)
+    assert "without 2 model calls of unknown cost (unknown)" in finding(m.decide(), "budget.cost_usd").why
+    m.usage(cost_usd=0.9)
+    assert m.check("Bash").kind == "block"
+
+
+def test_only_unknown_costs_leave_the_cost_unknown() -> None:
+    m = monitor(budget={"cost_usd": 2.0})
+    m.usage(tokens_in=1_000_000, model="m-2")
+    m.decide()
+    assert m.counters.cost_usd is None
+    assert m.vitals["cost"] is None
+
+
+@pytest.mark.parametrize("field", ["tokens", "cost_usd", "wall_s", "calls", "soft"])
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf, "5", True])
+def test_a_budget_refuses_what_is_no_amount(field: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"budget {field} must be"):
+        Budget(**{field: value})
+
+
+def test_a_budget_of_nothing_refuses_everything() -> None:
+    for limit in ({"tokens": 0}, {"calls": 0}, {"cost_usd": 0.0}, {"wall_s": 0.0}):
+        assert monitor(budget=limit).check("Bash").kind == "block"
+
+
+def test_the_config_has_a_budget_for_monitors_without_one() -> None:
+    config = {"tick": "manual", "budget": {"calls": 0}}
+    assert monitor(config=config).check("Bash").kind == "block"
+    assert monitor(config=config, budget={"calls": 5}).check("Bash").kind == "continue"
+
+
+def test_pressure_alone_refuses_no_call() -> None:
+    m = monitor()
+    for _ in range(12):
+        m.tool_call("Bash", {"command": "pytest"})
+        m.tool_result("ImportError", error=True)
+    assert m.decide().kind == "block"
+    assert m.check("Bash").kind == "warn"
+
+
+def test_agents_of_a_fleet_share_its_budget_beside_their_own() -> None:
+    with fleet(budget={"calls": 4, "tokens": 1_000}) as agents:
+        planner = agents.agent("planner", budget={"calls": 2})
+        coder = agents.agent("coder", parent="planner")
+        assert agents.agent("coder") is coder
+        planner.tool_call("Read")
+        coder.tool_call("Bash")
+        assert coder.check("Bash").kind == "continue"
+        coder.usage(tokens_in=900)
+        assert planner.check("Read").kind == "warn"  # the tree's tokens: 900 of 1,000
+        assert finding(planner.check("Read"), "tree_budget.tokens").score == 0.9
+        planner.tool_call("Read")
+        assert planner.check("Read").kind == "block"  # its own: 2 of 2
+        assert coder.check("Bash").kind == "warn"
+        coder.tool_call("Bash")
+        assert coder.check("Bash").kind == "block"  # the tree's: 4 of 4
+        assert coder.decide().seq == coder.decide().seq
+
+
+def test_a_decision_follows_what_the_others_spend() -> None:
+    with fleet(budget={"calls": 10}) as agents:
+        one, other = agents.agent("one"), agents.agent("other")
+        one.message("assistant", "hello")
+        before = one.decide()
+        assert one.decide() is before
+        for _ in range(9):
+            other.tool_call("Bash")
+        after = one.decide()
+        assert (before.kind, after.kind) == ("continue", "warn")
+        assert one.decide() is after
+
+
+def test_agents_on_different_threads_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
+    count = 6
+    with fleet(store=tmp_path / "s.db", budget={"calls": 10_000}, config={"tick": "step"}) as agents:
+        together = threading.Barrier(count + 1)
+        raised: list[BaseException] = []
+
+        def act(name: str) -> None:
+            try:
+                together.wait()
+                m = agents.agent(name)
+                for number in range(30):
+                    assert m.check("Bash").kind in ("continue", "guide", "warn")
+                    call = m.tool_call("Bash", {"command": str(number)})
+                    m.tool_result(f"line {number}", call=call)
+                    m.decide()
+                    agents.status()
+            except BaseException as error:  # what a thread raises would be lost
+                raised.append(error)
+
+        threads = [threading.Thread(target=act, args=(f"agent {number}",), daemon=True) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        together.wait()
+        for thread in threads:
+            thread.join(120)
+        assert not any(thread.is_alive() for thread in threads)
+        assert raised == []
+        assert sum(status.spent.calls for status in agents.status()) == count * 30
+        last = agents.agent("agent 0").check("Bash")
+        assert finding(last, "tree_budget.calls").score == count * 30 / 10_000
+    with Store(tmp_path / "s.db") as store:
+        assert store.verify() == []
+        assert len(store.sessions()) == count
+
+
+def test_status_tells_of_each_agent_in_the_order_they_were_made() -> None:
+    with fleet(config={"tick": "step"}) as agents:
+        planner = agents.agent("planner", goal="ship it")
+        coder = agents.agent("coder", parent="planner")
+        agents.agent("idle", parent="planner")
+        planner.message("assistant", "ship it")
+        for _ in range(6):
+            coder.tool_call("Bash", {"command": "pytest"})
+            coder.tool_result("ImportError", error=True)
+        coder.usage(tokens_in=7, cost_usd=0.5)
+        first, second, third = agents.status()
+        assert [(s.agent, s.parent) for s in (first, second, third)] == [
+            ("planner", None),
+            ("coder", "planner"),
+            ("idle", "planner"),
+        ]
+        assert (first.decision, second.decision, third.decision) == ("continue", "warn", "continue")
+        assert (second.calls, second.errors, second.spent.tokens, second.spent.cost_usd) == (6, 6, 7, 0.5)
+        assert "6 times" in second.cause and second.pressure == coder.pressure and second.mode == coder.mode
+        assert (third.coherence_index, third.band, third.cause) == (None, None, "")
+        assert [monitor.agent for monitor in agents] == ["planner", "coder", "idle"]
+
+
+@pytest.mark.parametrize("name", [None, 5, "", [], b"a"])
+def test_an_agent_needs_a_name(name: Any) -> None:
+    with fleet() as agents:
+        with pytest.raises((TypeError, ValueError), match="name must"):
+            agents.agent(name)
+        assert agents.status() == []
+
+
+def test_a_bad_agent_leaves_nothing_behind() -> None:
+    with fleet() as agents:
+        with pytest.raises(ValueError, match="parent 'nobody' is not an agent of this fleet"):
+            agents.agent("a", parent="nobody")
+        with pytest.raises(ValueError, match="budget"):
+            agents.agent("a", budget={"calls": -1})
+        assert agents.status() == []
+        agents.agent("a")
+        with pytest.raises(ValueError, match="agent 'a' exists already: budget cannot be changed"):
+            agents.agent("a", budget={"calls": 1})
+
+
+def test_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    agents = fleet(store=tmp_path / "s.db")
+    bad, good = agents.agent("bad"), agents.agent("good")
+    broken = Store(tmp_path / "other.db")
+    broken.close()
+    for m in (bad, good):
+        m.message("assistant", "hello")
+    assert bad._engine.recorder is not None
+    bad._engine.recorder.store = broken
+    with pytest.raises(StoreError):
+        agents.flush()
+    assert agents.store is not None
+    assert agents.store.count_events() == 1
+    good.message("assistant", "more")
+    with pytest.raises(StoreError):
+        agents.close()
+    assert agents.store.closed
+    with Store(tmp_path / "s.db") as store:
+        assert store.count_events() == 2
+
+
+def test_an_agent_goes_on_under_the_same_tree_budget_after_a_restart(tmp_path: Path) -> None:
+    for turn in range(1, 3):
+        with fleet(store=tmp_path / "s.db", budget={"calls": 3}) as agents:
+            one, other = agents.agent("one"), agents.agent("other")
+            one.tool_call("Bash")
+            other.message("assistant", "hello")
+            assert one.session == other.session == "1"
+            assert finding(other.decide(), "tree_budget.calls").score == turn / 3
+
+
+def test_time_that_passes_while_nothing_happens_is_noticed_by_the_next_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("coherence.monitor.worker.time.time", lambda: now[0])
+    m = monitor(budget={"wall_s": 100.0})
+    m.message("assistant", "thinking")
+    first = m.decide()
+    now[0] += 50.0
+    assert m.decide() is first  # neither limit was crossed
+    now[0] += 35.0
+    assert finding(m.decide(), "budget.wall_s").severity == "warn"  # 85 of 100 s
+    now[0] += 20.0
+    late = m.decide()
+    assert late.kind == "block" and m.decide() == late

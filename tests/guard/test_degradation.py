@@ -1,0 +1,206 @@
+import math
+import random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.guard.baseline import Baseline, CallOutcome, Recent
+from coherence.guard.degradation import ENOUGH, MOST_STATES, Alert, Chart, DecayWatch, calls_to_alarm, limit_for, steps
+
+GOOD, BAD = CallOutcome(True, 1.0, 1.0, 0.9), CallOutcome(False, 1.0, 1.0, 0.9)
+
+
+def confirmed(calls: int = 400) -> Baseline:
+    """Calls of which every tenth failed, with values evenly spread from 1 to 2 and from 0.9 down to 0.8."""
+    recent = Recent()
+    for place in range(calls):
+        part = place / calls
+        recent.take(CallOutcome(place % 10 != 9, 1 + part, 1 + part, 0.9 - part / 10))
+    return recent.freeze()
+
+
+def test_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
+    watch = DecayWatch.begin(Baseline(400, 360))
+    for call in range(400):
+        assert not watch.take(BAD if call % 10 == 9 else GOOD)
+    for call in range(1, 16):
+        if alerts := watch.take(GOOD if call % 2 else BAD):
+            break
+    assert [alert.metric for alert in alerts] == ["success"]
+    # 5 failures of the first 15 are 35 - 24 = 11; the rest is what the good calls had left: see the bench for chances
+    assert alerts[0].beyond / alerts[0].calls > 0.3
+    assert alerts[0].calls <= call + 20
+
+
+def test_good_calls_are_no_decay_however_many() -> None:
+    watch = DecayWatch.begin(confirmed())
+    assert not any(watch.take(BAD if call % 10 == 9 else GOOD) for call in range(20_000))
+
+
+@pytest.mark.parametrize(
+    ("worse", "metric"),
+    [
+        (BAD, "success"),
+        (CallOutcome(True, 3.0, 1.0, 0.9), "latency"),
+        (CallOutcome(True, 1.0, 3.0, 0.9), "cost"),
+        (CallOutcome(True, 1.0, 1.0, 0.4), "index"),
+    ],
+)
+def test_each_metric_is_watched(worse: CallOutcome, metric: str) -> None:
+    watch = DecayWatch.begin(confirmed())
+    needed = 1
+    while not (alerts := watch.take(worse)):
+        needed += 1
+    assert [alert.metric for alert in alerts] == [metric]
+    assert (alerts[0].calls, alerts[0].beyond) == (needed, needed)  # all of them, from the first one on
+    assert needed <= 15
+    assert list(watch.worse) == [metric]
+    assert metric in alerts[0].why
+    assert not any(watch.take(worse) for _ in range(1_000))  # told once
+    assert not any(watch.take(GOOD) for _ in range(100))
+    assert not watch.worse
+    again = 1
+    while not watch.take(worse):  # told again after a recovery
+        again += 1
+    assert again == needed
+
+
+def test_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_more() -> None:
+    watch = DecayWatch.begin(Baseline(400, 360))
+    told = [call for call in range(1_000) if watch.take(BAD if call % 2 else GOOD)]
+    assert len(told) == 1
+    assert told[0] <= 15
+    alerts = [alert for _ in range(100) for alert in watch.take(BAD)]
+    assert [alert.metric for alert in alerts] == ["success"]
+    assert alerts[0].expected > 0.4  # by now half of the calls are expected to fail
+    assert watch.worse == ("success",)
+
+
+def test_a_calm_that_is_too_short_is_no_recovery() -> None:
+    watch = DecayWatch.begin(Baseline(400, 360))
+    calls = ([BAD] * 10 + [GOOD] * 5) * 20
+    assert sum(len(watch.take(call)) for call in calls) <= 2  # the fall, and perhaps a step further
+    assert watch.worse == ("success",)
+
+
+def test_what_was_bad_is_not_learned_as_usual() -> None:
+    watch = DecayWatch.begin(Baseline(40, 36))
+    expected = watch.success.expected
+    for call in [BAD] * 50 + [GOOD] * 50:  # three times 33 / 2 of them end it, if each counts -2
+        watch.take(call)
+    assert watch.worse == ()
+    assert watch.success.calls < 60
+    assert watch.success.expected <= expected
+
+
+@pytest.mark.parametrize(
+    ("alert", "why"),
+    [
+        (Alert("success", 2, 2, 0.01), "success got worse: 2 of the last 2 calls failed, 1% were expected to"),
+        (Alert("success", 1, 1, 0.01), "success got worse: the last call failed, 1% were expected to"),
+        (
+            Alert("cost", 9, 8, 0.35, 0.25),
+            "cost got worse: 8 of the last 9 calls cost more than 0.25, 35% were expected to",
+        ),
+        (
+            Alert("index", 9, 8, 0.35, 0.7),
+            "index got worse: 8 of the last 9 calls had an index below 0.7, 35% were expected to",
+        ),
+    ],
+)
+def test_an_alert_says_what_happened(alert: Alert, why: str) -> None:
+    assert alert.why == why
+
+
+@pytest.mark.parametrize(("rate", "up", "down", "limit"), [(0.1, 5, 2, 12), (0.3, 2, 1, 5), (0.6, 1, 3, 4)])
+def test_the_mean_to_an_alarm_is_that_of_the_chain(rate: float, up: int, down: int, limit: int) -> None:
+    # By simulation of the rule itself; the mean of 4,000 waits has a standard error of 1.6 %.
+    chance = random.Random(1)
+    total = 0
+    for _ in range(4_000):
+        level = 0
+        while level < limit:
+            level = level + up if chance.random() < rate else max(level - down, 0)
+            total += 1
+    assert calls_to_alarm(rate, up, down, limit) == pytest.approx(total / 4_000, rel=0.06)
+
+
+@pytest.mark.parametrize("rate", [0.003, 0.05, 0.1, 0.2, 1 / 3, 0.5, 0.7, 0.9])
+def test_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -> None:
+    up, down = steps(rate)
+    assert rate * up < (1 - rate) * down  # it falls while nothing has changed
+    assert (1 + rate) / 2 * up > (1 - rate) / 2 * down  # and rises when success is halved
+    limit = limit_for(rate, up, down, 20_000)
+    assert limit < MOST_STATES
+    assert calls_to_alarm(rate, up, down, limit) >= 20_000 > calls_to_alarm(rate, up, down, limit - 1)
+
+
+def test_false_alarms_are_shared_by_the_metrics() -> None:
+    watch = DecayWatch.begin(confirmed(), 7_000)
+    assert watch.success.calls_to_alarm == 7_000 * 7 / 4
+    for chart in (watch.latency, watch.cost, watch.index):
+        assert chart is not None
+        assert chart.calls_to_alarm == 7_000 * 7
+    assert DecayWatch.begin(Baseline(400, 360), 7_000).success.calls_to_alarm == 7_000
+
+
+def test_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> None:
+    watch = DecayWatch.begin(Baseline(10, 9))
+    vague = watch.success.expected
+    for call in range(2_000):
+        watch.take(BAD if call % 10 == 9 else GOOD)
+    assert ENOUGH <= watch.success.calls < ENOUGH + 100
+    assert watch.success.expected < vague
+    assert watch.success.expected == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_is_learned() -> None:
+    mean = 51 / 502  # a beta distribution of 51 and 451
+    assert Chart.of(50, 500, 10_000).expected == pytest.approx(mean + 0.5 * math.sqrt(mean * (1 - mean) / 503))
+    chart = Chart.of(1, 10, 10_000)
+    expected = [chart.expected]
+    for call in range(1, 500):
+        chart.take(call % 10 == 0)
+        if chart.expected != expected[-1]:
+            expected.append(chart.expected)
+    # Anew at 20, 40, 80, 160, 320 and 500 calls, or a few later: only between two failures the level is 0.
+    assert len(expected) == 7
+    assert expected == sorted(expected, reverse=True)
+
+
+def test_what_is_hardly_worse_is_no_decay() -> None:
+    # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
+    watch = DecayWatch.begin(confirmed())
+    assert not any(watch.take(CallOutcome(True, 1.82, 1.82, 0.82)) for _ in range(500))
+    assert any(watch.take(CallOutcome(True, 1.84, 1.0, 0.9)) for _ in range(15))
+    assert any(watch.take(CallOutcome(True, 1.0, 1.84, 0.9)) for _ in range(15))
+    assert any(watch.take(CallOutcome(True, 1.0, 1.0, 0.81)) for _ in range(15))
+
+
+def test_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
+    watch = DecayWatch.begin(Baseline(100, 2))
+    assert watch.success.limit == 0
+    assert not any(watch.take(BAD) for _ in range(500))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 4)), max_size=80), st.integers(0, 79))
+def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, float]], stop: int) -> None:
+    whole, parts = DecayWatch.begin(confirmed(30)), DecayWatch.begin(confirmed(30))
+    for place, (success, value) in enumerate(calls):
+        if place == stop:
+            parts = msgspec.json.decode(msgspec.json.encode(parts), type=DecayWatch)
+        call = CallOutcome(success, value, value, value / 4)
+        assert whole.take(call) == parts.take(call)
+    assert parts == whole
+
+
+def test_unknown_numbers_and_wrong_arguments() -> None:
+    watch = DecayWatch.begin(confirmed())
+    watch.take(CallOutcome(True, math.nan, None, -1.0))
+    assert watch.latency is not None
+    assert watch.latency.since == 0
+    with pytest.raises(ValueError, match="calls_to_false_alarm"):
+        DecayWatch.begin(Baseline(), 99)
+    assert Chart.of(0, 0, 10_000).limit > 0  # nothing known yet

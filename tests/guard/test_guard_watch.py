@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence.guard import Guard, Notice
+from coherence.guard.frequency import AdaptiveThresholds, Override
+from coherence.guard.patch_events import Decayed
+from coherence.guard.traces import encode_account, read_account
+from coherence.monitor.monitor import Monitor
+from coherence.providers.hashing import HashingEmbedder
+from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
+
+
+def confirmed(guard: Guard, agent: Any) -> int:
+    """Run until the patch is confirmed; return how many calls that took."""
+    for number in range(1500):
+        run(guard, agent)
+        if guard.status("a").phase == "idle" and guard.status("a").patch is not None:
+            return number
+    raise AssertionError("never confirmed")
+
+
+def run(guard: Guard, agent: Any) -> None:
+    with suppress(Boom):
+        guard.run(agent, agent="a")
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, returns: bool) -> None:
+    memory, notices, healthy = Memory(), list[Notice](), [0.9]
+    agent = failing(lambda level: 0.5 if level == 1 else healthy[0], memory, seed=7)
+    with Guard(
+        store=tmp_path / "guard.db",
+        strategy=Proposes({"level": 2}),
+        config_adapter=memory,
+        bounds=BOUNDS,
+        notifier=notices.append,
+        thresholds=AdaptiveThresholds({"a": Override(failures=20, cooldown_h=8000)}),
+        return_on_decay=returns,
+        clock=Clock(1.0),
+    ) as guard:
+        confirmed(guard, agent)
+        for _ in range(400):
+            run(guard, agent)
+        assert "decayed" not in [notice.kind for notice in notices]
+        healthy[0] = 0.45
+        bad = 0
+        while "decayed" not in [notice.kind for notice in notices]:
+            run(guard, agent)
+            bad += 1
+        assert bad <= 15
+        decayed = first(guard.history("a", 1000, slices=True), "decayed")
+        assert isinstance(decayed, Decayed)
+        assert (decayed.metric, decayed.returns) == ("success", returns)
+        assert memory.config == {"level": 1 if returns else 2}
+        assert ("has not recovered: success" in guard.status("a").trouble) is not returns
+        for _ in range(0 if returns else 300):
+            run(guard, agent)
+        assert [notice.kind for notice in notices].count("decayed") == 1  # told once, however long it lasts
+        healthy[0] = 1.0
+        for _ in range(50):
+            run(guard, agent)
+        assert guard.status("a").trouble == ""
+        assert guard.errors == {}
+
+
+def test_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_path: Path) -> None:
+    memory = Memory()
+    agent = failing(lambda level: 0.5 if level == 1 else 1.0, memory)
+    wanted: dict[str, Any] = {
+        "store": tmp_path / "guard.db",
+        "strategy": Proposes({"level": 2}),
+        "config_adapter": memory,
+        "bounds": BOUNDS,
+        "thresholds": AdaptiveThresholds({"a": Override(failures=5)}),
+    }
+    with Guard(**wanted) as guard:
+        confirmed(guard, agent)
+    with Guard(**wanted) as guard:
+        assert guard.status("a").patch == {"level": 2}
+        assert guard.rollback("a")
+        assert guard.status("a").patch is None
+        assert not guard.rollback("a")
+    assert memory.config == {"level": 1}
+
+
+def test_a_failed_restore_is_tried_again_although_nobody_calls(tmp_path: Path) -> None:
+    memory, broken = Memory(), [1]
+    restore = memory.rollback_config
+
+    def rollback_config(*, agent_id: str, backup_config: dict[str, Any]) -> object:
+        if broken:
+            broken.pop()
+            return False
+        return restore(agent_id=agent_id, backup_config=backup_config)
+
+    memory.rollback_config = rollback_config  # type: ignore[method-assign]
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS
+    ) as guard:
+        for _ in range(2):
+            run(guard, failing(lambda level: 0.0, memory))
+        assert memory.config == {"level": 2}
+        assert guard.rollback("a") is False
+        deadline = time.monotonic() + 30
+        while guard.status("a").phase != "idle" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert memory.config == {"level": 1}
+        assert kinds(guard.history("a"))[-2:] == ["retrying", "restored"]
+
+
+def test_index_and_band_of_the_run_are_recorded_where_a_monitor_measured_it(tmp_path: Path) -> None:
+    with (
+        Monitor(goal="make the tests pass", embedder=HashingEmbedder()) as monitor,
+        Guard(store=tmp_path / "guard.db", monitor=monitor) as guard,
+    ):
+
+        def agent() -> None:
+            for _ in range(4):
+                monitor.message("assistant", "the tests import a module that is missing")
+
+        guard.run(agent, agent="a")
+        guard.run(lambda: None, agent="a")  # tells the monitor nothing
+        told, silent = guard.traces("a")
+        reading = monitor.latest
+        assert reading is not None
+        assert (told.index, told.band) == (reading.coherence_index, reading.band)
+        assert reading.coverage > 0
+        assert (silent.index, silent.band) == (None, None)
+
+
+def test_what_results_cost_and_whether_they_succeed_is_asked(tmp_path: Path) -> None:
+    with Guard(
+        store=tmp_path / "guard.db",
+        is_success=lambda result: result["status"] != "error",
+        cost_of=lambda result: result.get("cost"),
+    ) as guard:
+        results: list[dict[str, Any]] = [{"status": "ok", "cost": 2}, {"status": "error"}, {"status": "ok", "cost": -1}]
+        for result in results:
+            guard.run(lambda result=result: result, agent="a")  # type: ignore[misc]
+        assert [(trace.success, trace.cost) for trace in guard.traces("a")] == [
+            (True, 2.0),
+            (False, None),
+            (True, None),
+        ]
+        assert list(guard.errors.values()) == [1]
+
+
+def test_many_threads_lose_no_call(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    memory = Memory()
+    agent = failing(lambda level: 0.8, memory)
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
+        clock=Clock(1.0),
+    ) as guard:  # fmt: skip
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: run(guard, agent), range(2000)))
+        assert guard.status("a").calls == 2000
+        assert guard.errors == {}
+        history = kinds(guard.history("a", 10_000, slices=True))
+        assert len(memory.applied) == history.count("accepted") + history.count("resuming")
+
+
+def test_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Path) -> None:
+    memory = Memory()
+    agent = failing(lambda level: 0.8 if level == 1 else 0.7, memory)
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
+        thresholds=AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)}), clock=Clock(1.0),
+        canary_share=0.5,
+    ) as guard:  # fmt: skip
+        for _ in range(730):
+            run(guard, agent)
+        guard.flush()
+        assert guard.store is not None
+        kept = read_account(guard.store, "a")
+        with guard.store.transaction() as transaction:
+            ((before,),) = transaction.execute("SELECT kept FROM guard_agents")
+            assert before >= 700
+            transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
+            replayed = read_account(transaction, "a")
+        assert encode_account(replayed) == encode_account(kept)
+        assert (kept.patching.number, kept.patching.phase) == (1, "idle")
+        assert kept.patching.epoch > 50
+
+
+def test_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -> None:
+    with Guard(store=tmp_path / "guard.db", strategy=Proposes(None)) as guard:
+        for _ in range(350):
+            run(guard, failing(lambda level: 0.0, Memory()))
+        history = guard.history("a", 1000, slices=True)
+        assert guard.prune("a", keep=100) > 200
+        assert len(guard.traces("a", 1000)) <= 100
+        assert guard.history("a", 1000, slices=True) == history
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert guard.status("a").calls == 350
+        assert guard.prune("a") == 0
+
+
+def test_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tmp_path: Path) -> None:
+    memory, hangs = Memory(), threading.Event()
+
+    class Slow(Proposes):
+        def analyze(self, **given: Any) -> Any:
+            hangs.wait(60)
+            return super().analyze(**given)
+
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Slow({"level": 2}), config_adapter=memory, bounds=BOUNDS, wait_s=0.01
+    ) as guard:
+        for _ in range(5):
+            run(guard, failing(lambda level: 0.0, memory))
+        assert memory.applied == []
+        assert guard.status("a").calls == 5
+        hangs.set()
+        deadline = time.monotonic() + 30
+        while guard.status("a").phase != "serving" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert memory.applied == [{"level": 2}]
+
+
+def test_the_end_of_a_guard_waits_for_an_adapter_that_is_at_work(tmp_path: Path) -> None:
+    began = threading.Event()
+
+    class Slow(Memory):
+        def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
+            began.set()
+            time.sleep(0.5)
+            return super().apply_config(agent_id=agent_id, config_patch=config_patch)
+
+    memory = Slow()
+    with Guard(
+        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, wait_s=0.01
+    ) as guard:
+        for _ in range(2):
+            run(guard, failing(lambda level: 0.0, memory))
+        assert began.wait(30)
+    assert memory.config == {"level": 2}
+    with Guard(store=tmp_path / "guard.db") as guard:
+        assert guard.status("a").phase == "serving"

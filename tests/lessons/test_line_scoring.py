@@ -1,0 +1,49 @@
+"""Which lines of an output tell most."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.lessons.clean import clean_lines
+from coherence.lessons.error_words import TELLING
+from coherence.lessons.headlines import find_headline
+from coherence.lessons.line_scoring import MOST_SCORED, MOST_TOLD, telling_lines, weighed
+from coherence.lessons.normal import normalise
+
+WORK = [f"reading part {at} of the input" for at in range(3 * MOST_SCORED)]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "ValueError: the disk is full",
+        "fatal: unable to read the tree",
+        "qemu: unsupported machine type",
+        "bind: address already in use",
+        "input.c: duplicate case value",
+    ],
+)
+@pytest.mark.parametrize("at", [0, len(WORK) // 2, len(WORK)])
+def test_a_telling_line_is_found_wherever_it_stands_in_a_long_output(told: str, at: int) -> None:
+    assert find_headline([*WORK[:at], told, *WORK[at:]]).message.endswith(told.partition(": ")[2])
+
+
+@pytest.mark.parametrize("word", TELLING)
+def test_no_telling_word_is_passed_over_in_a_long_output(word: str) -> None:
+    lines = [*WORK[:MOST_SCORED], f"it {word} x", *WORK]
+    assert MOST_SCORED in weighed(lines)
+    assert len(weighed(lines)) <= MOST_SCORED
+
+
+def test_what_says_only_that_something_failed_gives_way_to_the_line_before() -> None:
+    text = "compiling the kernel\nout of luck today\nmake: *** [all] Error 2"
+    assert normalise(text).template == "out of luck today"
+    assert normalise("make: *** [all] Error 2").template.startswith("make")  # near miss: nothing stands before
+
+
+def test_telling_lines_are_few_and_never_the_headline() -> None:
+    lines = clean_lines("\n".join(["error: one is not valid", *(f"error: {at} is missing" for at in range(9))]))
+    told = telling_lines(lines, "one is not valid")
+    assert len(told) == MOST_TOLD
+    assert "one is not valid" not in told
+    assert telling_lines(["all is well"], "") == []

@@ -1,0 +1,405 @@
+"""The facade: how it is made, what it shows, and that nothing inside it reaches the host as an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coherence import Budget, Monitor, Store
+from coherence.core.config import MonitorConfig
+from coherence.core.decisions import Decision, Mode
+from coherence.core.events import Ticked
+from coherence.core.readings import Reading
+from coherence.monitor.monitor import Durability
+from coherence.providers import HashingEmbedder
+from coherence.store.errors import StoreError
+
+
+def monitor(**options: Any) -> Monitor:
+    return Monitor(**{"embedder": HashingEmbedder(32), **options})
+
+
+def test_every_argument_is_keyword_only_and_has_a_default() -> None:
+    parameters = list(inspect.signature(Monitor).parameters.values())
+    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
+    assert all(parameter.default is not inspect.Parameter.empty for parameter in parameters)
+    assert {"agent", "goal", "store", "durability", "budget", "embedder", "config"} <= {p.name for p in parameters}
+
+
+def test_without_an_embedder_it_measures_with_the_shipped_model() -> None:
+    with Monitor(agent="research", goal="find papers on coral bleaching", config={"timeout_s": 60.0}) as m:
+        m.tool_call("Search", {"query": "coral bleaching 2016"})
+        m.tool_result("Hughes et al., Global warming and recurrent mass bleaching of corals")
+        assert m.decide().kind == "continue"
+        assert m.latest is not None and m.latest.errors == ()
+        assert m.store is None
+        assert 0.0 <= (m.vitals["goal_coherence"] or -1.0) <= 1.0
+
+
+BAD: list[tuple[str, str, dict[str, Any]]] = [
+    ("agent of None", "agent", {"agent": None}),
+    ("empty agent", "agent", {"agent": " "}),
+    ("agent of bytes", "agent", {"agent": b"a"}),
+    ("goal of an int", "goal", {"goal": 5}),
+    ("empty goal", "goal", {"goal": ""}),
+    ("goal of bytes", "goal", {"goal": b"fix"}),
+    ("store of an int", "store", {"store": 5}),
+    ("store of bytes", "store", {"store": b"s.db"}),
+    ("unknown durability", "durability", {"durability": "paranoid"}),
+    ("durability of None", "durability", {"durability": None}),
+    ("unhashable durability", "durability", {"durability": []}),
+    ("budget of a number", "budget", {"budget": 5}),
+    ("negative tokens", "budget", {"budget": {"tokens": -1}}),
+    ("cost of NaN", "budget", {"budget": {"cost_usd": math.nan}}),
+    ("cost of infinity", "budget", {"budget": {"cost_usd": math.inf}}),
+    ("negative time", "budget", {"budget": {"wall_s": -0.5}}),
+    ("calls of a bool", "budget", {"budget": {"calls": True}}),
+    ("calls of a float", "budget", {"budget": {"calls": 1.5}}),
+    ("tokens of a text", "budget", {"budget": {"tokens": "5"}}),
+    ("soft above 1", "budget", {"budget": {"soft": 1.5}}),
+    ("embedder of a text", r"embedder: a name .*'hashing' .* HashingEmbedder\(\)", {"embedder": "hashing"}),
+    ("embedder class", "embedder", {"embedder": HashingEmbedder}),
+    ("config of an int", "config", {"config": 5}),
+    ("unknown setting", "config.*windows", {"config": {"windows": 5}}),
+    ("weights of no name", "weights must be .*'default' or 'classic', not 'clasic'", {"config": {"weights": "clasic"}}),
+    ("no weights", "config: weights: no metric has a weight above 0.*default weights", {"config": {"weights": {}}}),
+    ("weights of 0", "no metric has a weight above 0", {"config": MonitorConfig(weights={"goal_drift": 0.0})}),
+    ("weights of an int", "weights must be .*'default' or 'classic', not 3", {"config": {"weights": 3}}),
+    ("unknown extractor", "'orders'; known: dates, emails", {"config": {"grounding": {"extractors": ["orders"]}}}),
+    ("window of 0", "config.*window", {"config": {"window": 0}}),
+    ("window of a bool", "config", {"config": {"window": True}}),
+    ("unknown tick policy", "config.*tick", {"config": {"tick": "often"}}),
+    ("tick every 0 s", "config.*tick", {"config": {"tick": 0.0}}),
+    ("tick of NaN", "config.*tick", {"config": {"tick": math.nan}}),
+    ("negative price", "config.*price input", {"config": {"prices": {"m": {"input": -1, "output": 1}}}}),
+    ("missing file", r"no such file\.toml", {"config": "no such file.toml"}),
+    ("unknown metric", "metric is called", {"config": {"metrics": ["telepathy"]}}),
+    ("session of an int", "session", {"session": 1}),
+    ("empty session", "session", {"session": ""}),
+    ("unknown source", "source", {"source": "rumour"}),
+    ("source of None", "source", {"source": None}),
+    ("metrics of an int", "metrics", {"metrics": 5}),
+    ("metrics of a text", "metrics", {"metrics": "error_rate"}),
+    ("metric without a name", "metric", {"metrics": [object()]}),
+    ("two metrics of one name", "goal_drift", {"config": {"metrics": ["goal_drift"]}}),
+    ("lenient of an int", "lenient", {"lenient": 1}),
+    ("parent of an int", "parent", {"parent": 5}),
+]
+
+
+@pytest.mark.parametrize(("field", "options"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
+def test_a_bad_argument_is_refused_by_name_and_leaves_nothing_behind(
+    tmp_path: Path, field: str, options: dict[str, Any], kept: bool
+) -> None:
+    threads = set(threading.enumerate())
+    path = {"store": tmp_path / "s.db"} if kept else {}
+    with pytest.raises((TypeError, ValueError), match=field):
+        monitor(**{**path, **options})
+    assert {thread for thread in set(threading.enumerate()) - threads if thread.name == "coherence-clock"} == set()
+    if (tmp_path / "s.db").exists():
+        with Store(tmp_path / "s.db") as store:
+            assert store.sessions() == []
+
+
+def test_a_path_that_is_no_store_raises_a_store_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError):
+        monitor(store=tmp_path)
+
+
+@pytest.mark.parametrize("durability", ["batched", "full"])
+def test_a_store_is_shared_and_stays_open(tmp_path: Path, durability: Durability) -> None:
+    with Store(tmp_path / "s.db") as store:
+        with monitor(store=store, durability=durability) as m:
+            m.message("assistant", "hello")
+            assert m.store is store
+        assert not store.closed
+        assert store.count_events() == 2
+        m.close()  # again: nothing happens
+    with monitor(store=str(tmp_path / "s.db")) as m:
+        own = m.store
+    assert own is not None and own.closed
+
+
+def test_without_a_store_the_last_ten_thousand_events_are_kept() -> None:
+    m = monitor(config={"tick": "manual"})
+    for number in range(10_100):
+        m.feedback(0.0, text=str(number))
+    kept = m.events()
+    assert len(kept) == 10_000
+    assert [kept[0].seq, kept[-1].seq] == [10_100, 101]
+    assert [record.seq for record in m.events(3)] == [10_100, 10_099, 10_098]
+    assert m.events(0) == m.events(-1) == []
+
+
+def test_deciding_again_changes_nothing() -> None:
+    m = monitor(goal="fix the login", config={"tick": "manual"})
+    m.tool_call("Bash")
+    m.tool_result("ImportError", error=True)
+    first = m.decide()
+    before = (m.events(), m._engine.column.snapshot(), m.history())
+    assert all(m.decide() is first for _ in range(5))
+    assert asyncio.run(m.adecide()) is first
+    assert (m.events(), m._engine.column.snapshot(), m.history()) == before
+    assert first.seq == 4  # goal, call, result, tick
+
+
+def test_deciding_before_anything_has_happened_measures_once() -> None:
+    m = monitor()
+    assert m.latest is None
+    assert m.decide() == m.decide()
+    assert len(m.events()) == 1
+    assert m.decide().kind == "continue"
+
+
+def test_baselines_learn_with_each_action_and_never_with_a_tick() -> None:
+    def life(ticks: int) -> tuple[Any, int]:
+        m = monitor(goal="fix the login", config={"tick": "manual"})
+        for number in range(8):
+            m.message("assistant", f"reading file {number}, maybe")
+            m.tool_call("Read", {"path": str(number)})
+            m.tool_result(f"line {number}")
+            m.usage(tokens_in=100 + number, cost_usd=0.01)
+            for tick in range(ticks):
+                # a user's word or a judgement is no action of the agent; each makes decide() tick again
+                if tick:
+                    m.feedback(0.1)
+                m.decide()
+        with m._engine.settled() as column:
+            kept = {n: (b.mean, b.variance, b.count) for n, b in column.appraiser.mood.baselines.items()}
+        return kept, sum(type(record.event) is Ticked for record in m.events())
+
+    once, few = life(1)
+    often, many = life(100)
+    assert (few, many) == (8, 800)
+    assert once == often
+    assert once["error_rate"][2] == 8  # one sample a result
+
+
+def test_what_is_shown_is_in_range_and_newest_first() -> None:
+    m = monitor(goal="fix the login")
+    for number in range(300):
+        m.tool_result(f"line {number}", error=number % 3 == 0)
+    m.decide()
+    newest = m.history(20)
+    assert len(newest) == 20
+    assert [reading.tick_seq for reading in newest] == sorted((r.tick_seq for r in newest), reverse=True)
+    assert newest[0] is m.latest
+    assert len(m.history()) == 256
+    assert 0.0 <= m.pressure <= 1.0
+    assert isinstance(m.mode, Mode)
+    assert m.vitals.keys() == {
+        "uncertainty",
+        "drift",
+        "goal_coherence",
+        "error_rate",
+        "token_usage",
+        "cost",
+        "repetition",
+        "context_exhaustion",
+    }
+    assert m.vitals["context_exhaustion"] is None  # nobody told the size of the window
+    assert (m.counters.calls, m.counters.errors) == (300, 100)
+
+
+def test_a_closed_monitor_answers_but_takes_nothing(tmp_path: Path) -> None:
+    m = monitor(store=tmp_path / "s.db")
+    m.tool_result("ok")
+    decision = m.decide()
+    m.close()
+    m.close()
+    m.flush()
+    assert m.decide() == decision
+    assert m.check("Bash").kind == "warn"  # it cannot be judged any more
+    assert m.check("Bash", {"command": "rm -rf build"}).kind == "block"
+    assert m.history() and m.vitals and m.pressure >= 0
+    with pytest.raises(ValueError, match="monitor of agent 'main' is closed"):
+        m.message("assistant", "more")
+    lenient = monitor(lenient=True)
+    lenient.close()
+    lenient.message("assistant", "more")
+    assert lenient.events() == []
+
+
+class Misbehaving:
+    """An own metric whose compute is given."""
+
+    inverted = True
+
+    def __init__(self, compute: Callable[[], Any], name: str = "bad") -> None:
+        self._compute = compute
+        self.name = name
+
+    def compute(self) -> Any:
+        return self._compute()
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def act() -> Any:
+        raise error
+
+    return act
+
+
+NONSENSE = [math.nan, math.inf, -1.0, 2.0, "high", [0.5], 10**400, object()]
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=[repr(value)[:12] for value in NONSENSE])
+def test_a_metric_that_returns_nonsense_is_an_entry_in_errors(tmp_path: Path, value: object) -> None:
+    check_misbehaviour(tmp_path, lambda: value)
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("broken"), ValueError("\ud800"), KeyError(), SystemExit(3), KeyboardInterrupt()], ids=repr
+)
+def test_a_metric_that_raises_is_an_entry_in_errors(tmp_path: Path, error: BaseException) -> None:
+    check_misbehaviour(tmp_path, raising(error))
+
+
+def test_a_metric_that_hangs_is_an_entry_in_errors(tmp_path: Path) -> None:
+    forever = threading.Event()
+    started = time.monotonic()
+    check_misbehaviour(tmp_path, lambda: forever.wait(60))
+    assert time.monotonic() - started < 50  # it was not waited for
+    forever.set()
+
+
+def check_misbehaviour(tmp_path: Path, compute: Callable[[], Any]) -> None:
+    options: dict[str, Any] = {"config": {"timeout_s": 0.3}, "metrics": [Misbehaving(compute)], "goal": "fix it"}
+    with monitor(store=tmp_path / "s.db", durability="full", **options) as m:
+        for number in range(3):
+            m.tool_call("Bash")
+            m.tool_result(f"line {number}")
+            assert isinstance(m.decide(), Decision)
+        assert m.latest is not None
+        assert m.latest.metrics["bad"] is None
+        assert any("bad" in error.source for error in m.latest.errors)
+        assert m.latest.metrics["error_rate"] == 0.0  # the others are measured
+        seen = m.decide()
+    with Store(tmp_path / "s.db") as store:
+        assert store.verify() == []
+    with monitor(store=tmp_path / "s.db", **options) as m:
+        assert m.decide() == seen
+
+
+def test_a_metric_with_a_name_that_cannot_be_written_is_refused_before_a_session_begins(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        monitor(store=tmp_path / "s.db", metrics=[Misbehaving(lambda: 0.5, "bad\ud800")])
+    with Store(tmp_path / "s.db") as store:
+        assert store.sessions() == []
+
+
+def test_an_embedder_that_fails_leaves_the_texts_unknown() -> None:
+    class Broken:
+        dimensions = 8
+
+        def embed(self, text: str, /) -> Any:
+            raise RuntimeError("no model")
+
+        def embed_batch(self, texts: list[str], /) -> Any:
+            raise RuntimeError("no model")
+
+    m = Monitor(goal="fix it", embedder=Broken())
+    m.tool_result("ok")
+    assert m.decide().kind == "continue"
+    assert m.latest is not None and m.latest.coverage == 0.0
+    assert m.latest.errors[0].source == "embedder"
+
+
+@pytest.mark.parametrize("value", ["1", "true"])
+def test_switched_off_it_makes_no_file_and_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("COHERENCE_DISABLED", value)
+    with monitor(goal="fix it", store=tmp_path / "s.db", durability="full", config={"tick": 0.01}) as m:
+        call = m.tool_call("Bash", {"command": "ls"})
+        assert isinstance(call, str) and call
+        m.tool_result("ok", call=call)
+        for act in (m.goal, m.correction, m.memory, m.compaction):
+            act("text")
+        m.message("user", "hi")
+        m.usage(tokens_in=1)
+        m.feedback(1.0)
+        m.outcome(True)
+        m.fault("hook", "x")
+        assert m.decide() == m.check("Bash") == asyncio.run(m.adecide()) == Decision(seq=0, kind="continue")
+        assert m.events() == [] and m.history() == [] and m.latest is None
+        assert (m.pressure, m.mode, m.counters.calls or 0) == (0.0, "observe", 0)
+        m.flush()
+    assert list(tmp_path.iterdir()) == []
+
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+TOLD: list[Callable[[Monitor], object]] = [
+    lambda m: m.goal(f"log in with {SECRET}"),
+    lambda m: m.message("user", f"use {SECRET}"),
+    lambda m: m.message("assistant", f"I use {SECRET}"),
+    lambda m: m.tool_call("Bash", {"command": f"curl -H 'Authorization: token {SECRET}'", SECRET: [SECRET]}),
+    lambda m: m.tool_call("Bash", SECRET),
+    lambda m: m.tool_result(f"token={SECRET}", error=True),
+    lambda m: m.tool_result("x" * 99_990 + " " + SECRET + "y" * 200_000),  # cut in the middle of it
+    lambda m: m.tool_call("Write", {"content": "x" * 99_970 + " " + SECRET + " " + "y" * 200_000}),
+    lambda m: m.memory(f"the token is {SECRET}", id="t"),
+    lambda m: m.correction(f"no, {SECRET}"),
+    lambda m: m.compaction(f"used {SECRET}"),
+    lambda m: m.feedback(text=SECRET),
+    lambda m: m.outcome(text=SECRET),
+    lambda m: m.fault("hook", RuntimeError(f"no access with {SECRET}")),
+    lambda m: m.check("Bash", {"command": SECRET}),
+    lambda m: m.message(SECRET, "a role"),  # type: ignore[arg-type]  # a fault that shows the value
+]
+
+
+@pytest.mark.parametrize("redact", [True, False])
+def test_a_secret_never_reaches_the_file_a_reading_or_a_decision(tmp_path: Path, redact: bool) -> None:
+    path = tmp_path / "s.db"
+    m = monitor(
+        goal=f"with {SECRET}", store=path, durability="full", lenient=True, config={"redact": redact, "tick": "event"}
+    )
+    shown: list[object] = []
+    for tell in TOLD:
+        tell(m)
+        for _ in range(3):
+            m.tool_result(f"again {SECRET}", error=True)
+        shown += [m.decide(), m.latest, m.verdict]
+    m._engine.column.snapshot()
+    held = path.read_bytes() + Path(f"{path}-wal").read_bytes() + repr((shown, m.events())).encode()
+    m.close()
+    held += path.read_bytes()
+    part = SECRET[:20].encode()
+    assert (part in held) is not redact
+    assert (b"[redacted:github-token]" in held) is redact
+
+
+def test_the_same_goal_is_not_set_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with monitor(goal=f" fix it with {SECRET}\n", store=tmp_path / "s.db") as m:
+            m.message("user", "and then the docs")
+    with monitor(goal="something else", store=tmp_path / "s.db") as m:
+        m.flush()
+        assert m.store is not None
+        assert [row.kind for row in m.store.events(1)] == ["goal", "message", "message", "goal"]
+
+
+def test_readings_are_of_the_agents_own_state() -> None:
+    m = monitor(goal="fix the login bug", config={"weights": {"goal_drift": 1.0}})
+    m.message("assistant", "fix the login bug")
+    m.decide()
+    assert isinstance(m.latest, Reading)
+    assert m.latest.metrics["goal_drift"] == pytest.approx(0.0, abs=1e-3)  # the same words as the goal's
+    assert m.latest.coherence_index == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_mapping_and_a_budget_are_as_good() -> None:
+    for budget in ({"calls": 1}, Budget(calls=1)):
+        m = monitor(budget=budget)
+        m.tool_call("Bash")
+        assert m.check("Bash").kind == "block"

@@ -1,0 +1,159 @@
+"""Properties: nothing raises, wrapping keeps a command destructive, quoting it as text makes it harmless."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.policy.danger.classify import classify
+from coherence.policy.danger.danger import flags_of, short
+from coherence.policy.danger.shell import simple_commands
+
+COMMANDS = st.sampled_from(
+    ["rm -rf y", "git push -f", "kill -9 1", "chmod 777 x", "echo a > .env", "psql -c 'DROP TABLE t'", "dropdb 'a b'"]
+)
+WRAPPERS = (
+    "cd x && {}",
+    "ls; {}",
+    "false || {}",
+    "sudo sh -c {q}",
+    "bash -lc {q}",
+    "env A=1 bash -c {q}",
+    "( {} )",
+    "echo $( {} )",
+    'echo "$( {} )"',
+    "if true; then {}; fi",
+    "{{ {}; }}",
+    "! ( {} )",
+    "eval {q}",
+    "ssh host {q}",
+    "timeout 5 bash -c {q} &",
+    "bash <<'EOF'\n{}\nEOF",
+    "cat <<'EOF' | sh\n{}\nEOF",
+    "f() {{ {}; }}",
+    "true &&\n{}\n",
+    "docker exec c sh -c {q}",
+    "find . -exec sh -c {q} ';'",
+)
+SHELL_PARTS = st.lists(
+    st.sampled_from(
+        [
+            *"(){}[]<>|&;$`'\"\\#!*\n \0=-",
+            "rm",
+            "-rf",
+            "$(",
+            "<<EOF\n",
+            "EOF\n",
+            "bash -c",
+            "sudo",
+            "find",
+            "-exec",
+            "a=",
+            "\ud800",
+            "٣",
+            ".env",
+        ]
+    ),
+    max_size=40,
+).map("".join)
+
+
+@given(COMMANDS, st.lists(st.sampled_from(WRAPPERS), max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_wrapping_keeps_it_destructive(command: str, wrappers: list[str]) -> None:
+    for wrapper in wrappers:
+        if "EOF" in command:  # a here-document ends at the first line that says so
+            wrapper = "bash -c {q}"
+        command = wrapper.format(command, q=shlex.quote(command))
+    assert classify("Bash", {"command": command}) is not None
+
+
+@given(
+    COMMANDS,
+    st.sampled_from(["echo {}", "grep -r {} .", "git commit -m {}", "ls # {}", "x={}; ls", "printf %s {} | wc"]),
+)
+def test_quoting_makes_it_harmless(command: str, text: str) -> None:
+    assert classify("Bash", {"command": text.format(shlex.quote(command))}) is None
+
+
+@given(st.one_of(SHELL_PARTS, st.text()))
+@settings(max_examples=400, deadline=None)
+def test_nothing_raises_and_the_answer_is_the_same_again(script: str) -> None:
+    found = classify("Bash", {"command": script})
+    assert found == classify("Bash", {"command": script})
+    if found is not None:
+        assert len(found.part) <= 200
+        found.what.encode("utf-8")
+    classify("run_code", {"code": script, "query": script, "path": script, "method": script})
+    classify(script, script.encode("utf-8", "surrogatepass"))
+
+
+@given(
+    st.recursive(
+        st.none() | st.text(max_size=9), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=9), inner)
+    )
+)
+def test_any_json_is_read(value: object) -> None:
+    classify("Bash", value)
+    classify("delete", value)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"])), min_size=1, max_size=5))
+def test_quoted_words_are_read_back(words: list[str]) -> None:
+    (command,) = simple_commands("a " + shlex.join(words))
+    assert command.argv == ("a", *words)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a ",
+        "ls && ",
+        "(",
+        "$(",
+        "'",
+        '"$(',
+        "`",
+        "{ ",
+        "cat <<A\n",
+        "a | ",
+        "sudo ",
+        "find . -exec ",
+        "$X a;",
+        ">a ",
+        "\\",
+        "bash -c ",
+        "echo ls|sh;",
+    ],
+)
+def test_long_and_deep_texts_are_read_within_bounds(unit: str) -> None:
+    classify("Bash", {"command": unit * (100_000 // len(unit))})
+    deep = unit * 2_000
+    assert classify("Bash", {"command": f"rm x\n{deep}"}) is not None
+
+
+def test_what_lies_deeper_than_the_limit_is_searched_for_dangerous_words() -> None:
+    assert classify("Bash", {"command": "sudo " * 50 + "rm x"}) is not None
+    assert classify("Bash", {"command": "sudo " * 50 + "ls x"}) is None
+
+
+def test_a_text_that_cannot_be_read_is_dangerous_only_if_it_names_danger() -> None:
+    assert classify("Bash", {"command": "echo 'a; rm y"}) is not None
+    assert classify("Bash", {"command": "echo 'a; ls y"}) is None
+
+
+def test_helpers() -> None:
+    assert flags_of(["-a=false", "-b", "c", "--", "-d"]) == {"-b", "--"}
+    assert short("a\n b" + "x" * 300) == "a b" + "x" * 196 + "…"
+    assert short("\ud800") == "?"
+
+
+@pytest.mark.parametrize(
+    "text", ["?{\U0007c78d\u00c4", "\u00bc{\U000ce1cf\x93", "{\u0130", "a{\u4e2d\u6587}", "${\U0001f642}"]
+)
+def test_letters_outside_ascii_behind_a_brace_do_not_end_the_process(text: str) -> None:
+    classify("Bash", {"command": text})
+    assert classify("Bash", {"command": f"echo {text}; rm -rf \u4e2d\u6587"}) is not None

@@ -1,0 +1,178 @@
+"""The draw, and what a judgement says of given differences."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coherence.baseline.e_process import LARGEST, log_capital, lower_bound
+from coherence.policy.experiment import draw_arm, judge, pair_of, policy_of
+
+DIFFERENCES = st.lists(st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1, 1)), max_size=150)
+
+
+@given(st.integers(), st.text(), st.text(), st.integers(0, 10**6))
+def test_each_pair_holds_one_of_either_arm(seed: int, agent: str, pattern: str, pair: int) -> None:
+    arms = [draw_arm(seed, agent, pattern, count) for count in (2 * pair, 2 * pair + 1)]
+    assert sorted(arms) == ["control", "treatment"]
+    assert pair_of(2 * pair) == pair_of(2 * pair + 1) == pair
+
+
+def test_the_order_is_a_fair_coin_that_everything_but_the_place_decides() -> None:
+    def first(seed: int, agent: str, pattern: str) -> list[bool]:
+        return [draw_arm(seed, agent, pattern, 2 * pair) == "treatment" for pair in range(2000)]
+
+    base = first(1, "main", "loop")
+    assert base == first(1, "main", "loop")
+    for other in (
+        first(2, "main", "loop"),
+        first(1, "mai", "loop"),
+        first(1, "main", "loops"),
+        first(1, "m", "ainloop"),
+    ):
+        # Two fair coins agree in 1000 of 2000 cases, with a standard deviation of 22.4; 4.5 of them are 100.
+        assert abs(sum(a == b for a, b in zip(base, other, strict=True)) - 1000) < 100
+        assert abs(sum(other) - 1000) < 100
+    assert abs(sum(a == b for a, b in pairwise(base)) - 1000) < 100
+
+
+def test_a_hostile_name_is_a_name_and_a_wrong_count_is_refused() -> None:
+    assert draw_arm(-1, "\ud800\0", "\u202e", 0) in ("treatment", "control")
+    assert draw_arm(1, "a:1", "b", 0) in ("treatment", "control")
+    with pytest.raises(ValueError, match="count must be 0 or more"):
+        draw_arm(1, "a", "b", -1)
+    with pytest.raises(TypeError):
+        draw_arm(1, "a", "b", 0.5)  # type: ignore[arg-type]
+
+
+def test_the_capital_is_what_the_bets_win() -> None:
+    # Against 0: a share f wins 1 + f d. Shares .05 .15 .3 .6 .95: after 1, then -0.5: mean of (1 + f)(1 - f / 2).
+    shares = (0.05, 0.15, 0.3, 0.6, 0.95)
+    expected = [sum(1 + f for f in shares) / 5, sum((1 + f) * (1 - f / 2) for f in shares) / 5]
+    assert np.exp(log_capital(np.array([1.0, -0.5]), 0.0)) == pytest.approx(expected)
+    # Against 0.5: gains are (d - 0.5) / 1.5, so 0.5 neither wins nor loses, and -1 loses the whole share.
+    assert np.exp(log_capital(np.array([0.5]), 0.5)) == pytest.approx([1.0])
+    assert np.exp(log_capital(np.array([-1.0]), 0.5)) == pytest.approx([sum(1 - f for f in shares) / 5])
+
+
+@settings(max_examples=60)
+@given(DIFFERENCES, st.floats(-0.99, 1), st.floats(-0.99, 1))
+def test_the_capital_falls_as_the_mean_rises(differences: list[float], one: float, other: float) -> None:
+    numbers = np.array(differences)
+    low, high = min(one, other), max(one, other)
+    assert (log_capital(numbers, low) >= log_capital(numbers, high) - 1e-9).all()
+
+
+def test_perfect_separation_without_variance_gives_a_verdict_with_the_thirtieth_pair() -> None:
+    assert judge([1.0] * 29).verdict == "no verdict yet"
+    found = judge([1.0] * 30)
+    assert (found.verdict, found.decided_at, found.effect) == ("helps", 30, 1.0)
+    worse = judge([-1.0] * 30)
+    assert (worse.verdict, worse.decided_at, worse.effect) == ("harms", 30, -1.0)
+    assert (worse.low, worse.high, worse.e_harms) == (-found.high, -found.low, found.e_helps)
+    small = judge([0.04] * 1000)  # below the margin, but certain: above 0 is shown first or not far from 0 is
+    assert small.verdict in ("helps", "no difference")
+
+
+def test_nothing_ever_differs() -> None:
+    # Against -0.05 each 0 wins a share f 1 + f / 19; the capital, a mean over shares, is 40 = 2 / 0.05 after n pairs:
+    n = next(n for n in range(1, 999) if sum((1 + f / 19) ** n for f in (0.05, 0.15, 0.3, 0.6, 0.95)) / 5 >= 40)
+    assert judge([0.0] * (n - 1)).verdict == "no verdict yet"
+    found = judge([0.0] * n)
+    assert (found.verdict, found.decided_at) == ("no difference", n)
+    assert -0.05 <= found.low < 0 < found.high <= 0.05
+
+
+def test_no_pair_says_nothing() -> None:
+    found = judge([])
+    assert (found.pairs, found.effect, found.low, found.high) == (0, None, -1.0, 1.0)
+    assert (found.e_helps, found.e_harms, found.verdict, found.decided_at) == (1.0, 1.0, "no verdict yet", None)
+
+
+@settings(max_examples=60)
+@given(DIFFERENCES)
+def test_a_verdict_does_not_depend_on_when_one_looks(differences: list[float]) -> None:
+    final = judge(differences, least_pairs=5)
+    low, high = -1.0, 1.0
+    for count in range(len(differences) + 1):
+        look = judge(differences[:count], least_pairs=5)
+        decided = final.decided_at is not None and count >= final.decided_at
+        assert look.verdict == (final.verdict if decided else "no verdict yet")
+        assert look.decided_at == (final.decided_at if decided else None)
+        if look.steady:  # what was excluded once stays excluded
+            assert look.low >= low and look.high <= high
+            low, high = look.low, look.high
+
+
+@settings(max_examples=100)
+@given(DIFFERENCES)
+def test_interval_evidence_and_verdict_agree(differences: list[float]) -> None:
+    found = judge(differences, least_pairs=1)
+    assert -1 <= found.low <= found.high <= 1
+    assert 1 <= found.e_helps <= LARGEST and 1 <= found.e_harms <= LARGEST
+    if found.steady:
+        assert (found.low >= 0) == (found.e_helps >= 40 * (1 - 1e-12))
+        assert (found.high <= 0) == (found.e_harms >= 40 * (1 - 1e-12))
+        if found.verdict == "helps":
+            assert found.low >= 0
+        if found.verdict == "harms":
+            assert found.high <= 0
+        if found.verdict == "no difference":
+            assert found.low > -0.05 - 2e-6 and found.high < 0.05 + 2e-6
+
+
+@settings(max_examples=60)
+@given(DIFFERENCES)
+def test_the_other_sign_gives_the_other_verdict(differences: list[float]) -> None:
+    one, other = judge(differences), judge([-difference for difference in differences])
+    mirrored = {"helps": "harms", "harms": "helps"}
+    assert other.verdict == mirrored.get(one.verdict, one.verdict)
+    assert (other.low, other.high, other.e_helps) == (-one.high, -one.low, one.e_harms)
+
+
+def test_a_verdict_stays_when_the_effect_turns_and_says_so() -> None:
+    found = judge([1.0] * 60 + [-1.0] * 400)
+    assert (found.verdict, found.decided_at, found.steady) == ("helps", 30, False)
+    assert found.low < 0 < found.high
+    assert judge([1.0] * 60).steady
+
+
+def test_five_thousand_pairs_are_exact_and_finite() -> None:
+    found = judge([1.0] * 5000)
+    assert found.e_helps == pytest.approx(LARGEST) and found.low > 0.99 and found.high == 1.0
+    plain = msgspec.json.encode(found)
+    assert json.loads(plain)["verdict"] == "helps"
+    assert msgspec.json.decode(plain, type=type(found)) == pickle.loads(pickle.dumps(found)) == found
+    assert judge([1.0, -1.0] * 2500).effect == 0.0
+    assert math.isfinite(lower_bound(np.array([-1.0] * 5000), 40.0))
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 1.1, -1.1])
+def test_a_difference_that_cannot_be_is_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match="differences must be finite and between"):
+        judge([0.1, wrong])
+
+
+def test_wrong_arguments_are_refused_by_name() -> None:
+    for name, value in (("alpha", 0.0), ("alpha", 1.0), ("alpha", math.nan), ("margin", 0.0), ("margin", 1.0)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            judge([], **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="least_pairs must be"):
+        judge([], least_pairs=0)
+    with pytest.raises(ValueError, match="one-dimensional"):
+        judge(np.zeros((2, 2)))
+    with pytest.raises(TypeError, match="must be numbers"):
+        judge(["x"])  # type: ignore[list-item]
+
+
+def test_what_does_not_help_is_not_kept() -> None:
+    assert [policy_of(judge([value] * 200).verdict) for value in (0.5, -0.5, 0.0)] == ["promote", "retire", "retire"]
+    assert policy_of(judge([0.5] * 29).verdict) is None

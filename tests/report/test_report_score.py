@@ -1,0 +1,96 @@
+"""Scoring a recorded run, one reading a step."""
+
+from __future__ import annotations
+
+from coherence.providers import HashingEmbedder, Step, Transcript
+from coherence.providers.transcript import ToolCall
+from coherence.report.score import ScoredRun, score_transcript
+
+RUN = Transcript(
+    id="r",
+    steps=(
+        Step(role="user", content="Book a flight to Oslo"),
+        Step(role="assistant", content="Searching a flight to Oslo"),
+        Step(role="tool", content="flight to Oslo, 200 EUR", tool_name="search"),
+        Step(role="assistant", content="zzz qqq xxx"),
+        Step(role="assistant", content="Booked the flight to Oslo"),
+    ),
+)
+
+
+def scored(run: Transcript = RUN, **options: object) -> ScoredRun:
+    return score_transcript(run, embedder=HashingEmbedder(), **options)  # type: ignore[arg-type]
+
+
+def test_there_is_one_reading_a_step_numbered_like_the_step() -> None:
+    run = scored()
+    assert [reading.tick_seq for reading in run.readings] == [0, 1, 2, 3, 4]
+    assert run.context_steps == ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4))
+    assert all(not reading.errors for reading in run.readings)
+
+
+def test_a_step_without_anything_to_measure_has_no_band() -> None:
+    run = scored()
+    assert run.bands[0] is None
+    assert [reading.tick_seq for reading in run.measured] == [1, 2, 3, 4]
+    assert run.last is run.readings[-1]
+
+
+def test_the_lowest_reading_is_sought_among_those_that_know_equally_much() -> None:
+    run = scored()
+    # at step 1 only goal drift is known; two messages are needed for the pair metrics
+    assert run.readings[1].coverage < run.readings[2].coverage
+    assert run.lowest is not None
+    assert run.lowest.coherence_index == min(reading.coherence_index for reading in run.readings[2:])
+
+
+def test_a_step_at_which_a_metric_does_not_apply_is_compared_too() -> None:
+    steps = (
+        Step(role="user", content="Pay the bill in bill.txt"),
+        Step(role="assistant", content="Reading it.", tool_calls=(ToolCall("read_file", {"path": "bill.txt"}),)),
+        Step(role="tool", content="12 EUR, to be paid to Anna", tool_name="read_file"),
+        Step(role="assistant", content="It is 12 EUR."),
+        Step(role="user", content="Thanks. And now sing me a song about the sea"),
+        Step(role="assistant", content="zzz qqq xxx " * 20),
+    )
+    run = scored(Transcript(id="r", steps=steps))
+    # nothing was called since the user spoke: goal_hijack does not apply to what is said then
+    assert run.readings[5].metrics["goal_hijack"] is None
+    assert run.readings[5].coverage < run.readings[3].coverage
+    assert run.readings[5] in run.comparable and run.lowest is run.readings[5]
+    assert run.readings[1] not in run.comparable  # fewer metrics, at the start
+
+
+def test_the_reason_names_the_step_that_is_off() -> None:
+    run = scored()
+    reading = run.readings[3]
+    evidence = reading.evidence["goal_drift"]
+    assert run.evidence_steps(reading, evidence) == [3]
+    assert "zzz qqq xxx" in run.why(reading)
+    assert run.place(reading, evidence) == "step 3 "
+
+
+def test_the_evidence_follows_the_moving_window() -> None:
+    run = scored(window=2)
+    assert run.context_steps[4] == (3, 4)
+    assert run.evidence_steps(run.readings[4], run.readings[4].evidence["goal_drift"]) == [3]
+
+
+def test_a_run_that_cannot_be_measured_has_no_lowest() -> None:
+    run = scored(Transcript(id="r", steps=(Step(role="user", content="hello"),)))
+    assert (run.last, run.lowest, run.bands) == (None, None, [None])
+
+
+def test_further_metrics_may_be_named_and_count_in_the_index() -> None:
+    steps = (*RUN.steps, Step(role="tool", content="boom", is_error=True))
+    run = scored(Transcript(id="r", steps=steps), metrics=["error_rate"])
+    assert run.readings[-1].metrics["error_rate"] == 0.1  # one of a window of ten results
+    assert run.readings[-1].losses["error_rate"] > 0  # named, it counts in the index
+    assert "error_rate" not in scored().readings[-1].losses
+
+
+def test_scoring_is_causal() -> None:
+    longer = Transcript(id="r", steps=(*RUN.steps, Step(role="assistant", content="something else entirely")))
+    first, second = scored(), scored(longer)
+    for left, right in zip(first.readings, second.readings, strict=False):
+        assert left.metrics == right.metrics
