@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coherence.core.readings import Evidence, excerpt
-from coherence.detect.hijack_state import JudgedCall
+from coherence.detect.hijack import JudgedCall
 from coherence.state.reducer import AgentState
 
 

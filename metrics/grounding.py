@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from coherence.core.readings import Evidence, excerpt
 from coherence.detect.extractors import BUILT_IN, DEFAULT
-from coherence.detect.grounding import Grounds, judge
-from coherence.detect.grounding_words import told
+from coherence.detect.grounding import Grounds, judge, told
 from coherence.detect.sources import Given, open_values, take_source
 from coherence.state.reducer import AgentState
 

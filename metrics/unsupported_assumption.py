@@ -22,8 +22,8 @@ class UnsupportedAssumption:
 
     Range [0, 1], inverted: 0 = nothing new, nothing assumed. Compare steps of one run: a long first answer or a program
     reaches 0.5 without any assumption. ``None`` before the first step, for one without a word or a call, and for one
-    that is not in English: the phrases are English, see :func:`~coherence.detect.cues.is_english`. ``None`` too for
-    a provider that is no monitor's state: it does not tell who said what.
+    that is not in English: the phrases are English, see :func:`~coherence.detect.assumption.is_english`. ``None`` too
+    for a provider that is no monitor's state: it does not tell who said what.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coherence.detect.outputs import unused_share
+from coherence.detect.sources import unused_share
 from coherence.state.reducer import AgentState
 
 

@@ -2,20 +2,185 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping
 from math import isfinite, log1p
 from typing import Protocol
 
 import msgspec
 
-from coherence.baseline.baseline import Baseline
 from coherence.baseline.combiner import Scored
-from coherence.baseline.pressure import MIN_STD, aggregate, mode_of, sigmoid
-from coherence.core.config import Budget, MonitorConfig
+from coherence.core.config import Budget, MonitorConfig, PressureConfig
 from coherence.core.decisions import Appraisal, Mode, Signal
 from coherence.core.events import Compaction, Event, ToolResult, Usage
 from coherence.core.readings import FrozenDict
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.state.reducer import AgentState, sound
+
+
+class Baseline(msgspec.Struct):
+    r"""The usual level and spread of one signal.
+
+    .. math:: \mu \leftarrow \alpha x + (1 - \alpha) \mu, \quad v \leftarrow \alpha (x - \mu_{old})^2 + (1 - \alpha) v
+
+    The first sample is taken as it is, with variance 0.
+
+    References
+    ----------
+    The recursion and its test values are those of ``soma-ai`` 2026.4.30. It is the incremental form of T. Finch,
+    "Incremental calculation of weighted mean and variance", 2009, but for its variance, which lacks a factor.
+
+    Examples
+    --------
+    >>> baseline = Baseline()
+    >>> for sample in (0.5, 0.5, 0.1):
+    ...     baseline.learn(sample, alpha=0.08)
+    >>> round(baseline.usual(blend=5, cold_mean=0.05), 4), round(baseline.std, 4)
+    (0.3008, 0.1131)
+    """
+
+    mean: float = 0.0
+    variance: float = 0.0
+    count: int = 0
+    refused: int = 0
+    """Samples in a row that were too unusual to be learned."""
+
+    def learn(self, sample: float, alpha: float) -> None:
+        """Take in a sample; NaN and infinity are passed over.
+
+        Parameters
+        ----------
+        sample : float
+            In [0, 1] mostly.
+        alpha : float
+            Weight of the new sample, in (0, 1].
+        """
+        if not math.isfinite(sample):
+            return
+        if self.count == 0:
+            self.mean = sample
+        else:
+            off = sample - self.mean
+            self.mean = alpha * sample + (1.0 - alpha) * self.mean
+            self.variance = alpha * (off * off) + (1.0 - alpha) * self.variance
+        self.count += 1
+        self.refused = 0
+
+    @property
+    def std(self) -> float:
+        """The standard deviation, 1e-9 or more; 0.1 before the first sample."""
+        return max(math.sqrt(self.variance), 1e-9) if self.count else 0.1
+
+    def usual(self, blend: int, cold_mean: float | None) -> float:
+        """Return the mean; over the first ``blend`` samples mixed with what is expected of any agent, if anything is.
+
+        Parameters
+        ----------
+        blend : int
+            Samples, 1 or more.
+        cold_mean : float, optional
+            What is expected before anything is known; ``None``: nothing.
+        """
+        if cold_mean is None:
+            return self.mean
+        trust = min(self.count / blend, 1.0)
+        return trust * self.mean + (1.0 - trust) * cold_mean
+
+
+MIN_STD = 0.02
+
+
+def sigmoid(z: float, shift: float = 3.0, clamp: float = 6.0) -> float:
+    r"""Return the pressure of a z-score: 0 for ``z <= 0``, 1 for ``z > clamp``, else :math:`1/(1+e^{shift-z})`.
+
+    Examples
+    --------
+    >>> sigmoid(-1), sigmoid(3), sigmoid(6.1)
+    (0.0, 0.5, 1.0)
+    """
+    if not z > 0.0:  # NaN is no evidence
+        return 0.0
+    return 1.0 if z > clamp else 1.0 / (1.0 + math.exp(shift - z))
+
+
+def signal_pressure(
+    value: float, usual: float, std: float, *, min_std: float = MIN_STD, shift: float = 3.0, clamp: float = 6.0
+) -> float:
+    """Return the pressure of a value against its baseline; 0 at or below the usual.
+
+    Examples
+    --------
+    >>> signal_pressure(0.05, 0.05, 0.1), round(signal_pressure(0.5, 0.05, 0.1), 4)
+    (0.0, 0.8176)
+    """
+    return sigmoid((value - usual) / max(std, min_std), shift, clamp)
+
+
+def aggregate(
+    pressures: Mapping[str, float | None],
+    config: PressureConfig | None = None,
+    *,
+    informational: Collection[str] = (),
+    error_rate: float | None = None,
+) -> float:
+    """Return one pressure in [0, 1], 0 = calm: ``0.7 x weighted mean + 0.3 x max``, held up by the error rate.
+
+    Parameters
+    ----------
+    pressures : mapping
+        Signal -> pressure in [0, 1]; ``None`` = unknown, which leaves the mean.
+    config : PressureConfig, optional
+        Weights, the share of the maximum, whether there is a floor.
+    informational : collection of str
+        Signals that do not count now.
+    error_rate : float, optional
+        Share of failed calls; from 0.2 on the pressure is at least ``0.10 + 0.60 (rate - 0.2) / 0.8``. Default: the
+        pressure of the signal ``error_rate``.
+
+    Examples
+    --------
+    >>> round(aggregate({"uncertainty": 1.0, "error_rate": 0.0, "cost": 0.0}, PressureConfig.classic()), 4)
+    0.6111
+    """
+    config = config or PressureConfig()
+    total = mass = highest = 0.0
+    for name, weight in config.weights.items():
+        pressure = pressures.get(name)
+        if pressure is None or weight <= 0.0 or name in informational:
+            continue
+        total += weight * pressure
+        mass += weight
+        highest = max(highest, pressure)
+    mean = total / mass if mass else 0.0
+    whole = (1.0 - config.max_share) * mean + config.max_share * highest
+    rate = error_rate if error_rate is not None else pressures.get("error_rate")
+    if config.error_share_floor and rate is not None and rate >= 0.2:
+        whole = max(whole, 0.10 + 0.60 * (rate - 0.2) / 0.8)
+    return min(max(whole, 0.0), 1.0)
+
+
+def mode_of(pressure: float, config: PressureConfig | None = None) -> Mode:
+    """Return the mode of a pressure; each threshold belongs to the worse mode.
+
+    Raises
+    ------
+    ValueError
+        If the pressure is NaN or outside [0, 1].
+
+    Examples
+    --------
+    >>> mode_of(0.2499), mode_of(0.25)
+    (<Mode.OBSERVE: 'observe'>, <Mode.GUIDE: 'guide'>)
+    """
+    if not 0.0 <= pressure <= 1.0:
+        raise ValueError(f"pressure must be in [0, 1], not {pressure}")
+    config = config or PressureConfig()
+    if pressure >= config.block:
+        return Mode.BLOCK
+    if pressure >= config.warn:
+        return Mode.WARN
+    return Mode.GUIDE if pressure >= config.guide else Mode.OBSERVE
+
 
 MOST_TOKENS = 1e7
 """Tokens of one model call at which the velocity is 1; logarithmic, because calls differ by orders of magnitude."""

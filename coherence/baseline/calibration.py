@@ -1,26 +1,65 @@
-"""From which risk on a metric alarms: its threshold, the budget it keeps, how it was set, and whether it still holds.
-
-Too few runs of an agent's own say nothing that a threshold from many labelled runs would not say better: below
-:func:`~coherence.baseline.conformal.needed_runs` the shipped threshold is kept and the own runs only check it. From
-there on the agent's own good runs set it (split-conformal, :mod:`coherence.baseline.conformal`).
-
-An agent changes, and so does what is normal for it. Three bets watch, run after run, whether the calibration still
-holds: whether more good runs alarm than the budget allows, whether their risks rise, and whether they fall. Without any
-change one of them ever says so of one calibration with a probability of :data:`ALPHA` at most. If one does, the
-threshold is set anew from the newest runs, and the bets begin again; they also do when own runs take over.
-"""
+"""Alarm thresholds: where they come from, the false-alarm budget each keeps, and whether it still holds."""
 
 from __future__ import annotations
 
 from bisect import insort
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from coherence.baseline.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
-from coherence.baseline.default_thresholds import SHIPPED
 from coherence.baseline.e_process import Wager
-from coherence.core.readings import number_of
+from coherence.core.readings import FrozenDict, number_of
+from coherence.detect.hijack import ALARM_1, ALARM_5, FAR
+
+
+class ShippedThreshold(NamedTuple):
+    """From which risk on a metric alarms."""
+
+    value: float
+    """A run alarms strictly above it, in [0, 1]."""
+    source: str
+    """What it was set from, in words."""
+    floor: float = 0.0
+    """Below which an agent's own runs set no threshold: runs that are all alike say little of the first other one."""
+
+
+class Shipped(msgspec.Struct, frozen=True):
+    """The thresholds of one metric."""
+
+    version: str
+    """Of the metric's formula; another one is another scale."""
+    thresholds: FrozenDict[float, ShippedThreshold]
+    """Budget -> threshold."""
+
+    def within(self, budget: float) -> ShippedThreshold | None:
+        """Return the threshold of a budget, or of the next smaller one: it alarms more rarely than it may.
+
+        Examples
+        --------
+        >>> five, one = ShippedThreshold(0.2, "100 runs"), ShippedThreshold(0.4, "100 runs")
+        >>> shipped = Shipped("1", FrozenDict({0.05: five, 0.01: one}))
+        >>> shipped.within(0.05).value, shipped.within(0.04).value, shipped.within(0.005)
+        (0.2, 0.4, None)
+        """
+        fitting = [known for known in self.thresholds if known <= budget]
+        return self.thresholds[max(fitting)] if fitting else None
+
+
+SHIPPED: FrozenDict[str, Shipped] = FrozenDict(
+    goal_hijack=Shipped(
+        version="2",
+        thresholds=FrozenDict(
+            {
+                # Distance alone warns nobody of a call, and what is usual elsewhere refuses none.
+                0.05: ShippedThreshold(ALARM_5, "496 runs without an attack, of six sources", floor=FAR),
+                0.01: ShippedThreshold(ALARM_1, "496 runs without an attack, of six sources", floor=ALARM_1),
+            }
+        ),
+    ),
+)
+"""Metric -> its thresholds. Each metric of this table has one for an agent's first run on."""
+
 
 ALPHA = 0.05
 """The probability that a calibration that holds is ever found not to, however often one looks."""

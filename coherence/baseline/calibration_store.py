@@ -1,21 +1,25 @@
-"""Learning from the runs in a store, without learning all of them again at each opening.
+"""What an agent's labelled runs have taught: thresholds and weights.
 
-What the oldest runs have taught is kept as such when they leave. What those have taught that are still here is kept
-too, but only as long as none of them changes (the store sees to that), and without the newest ones, which often still
-do.
+Everything is computed from the runs themselves, in the order in which they became known, so a label that is changed
+changes all that followed from it, and many processes need not agree on anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.baseline.calibration_history import Calibrator, Learned
+from coherence.baseline.calibration import SHIPPED, Threshold, Watch, watch
+from coherence.baseline.combiner import Combination, Combiner
+from coherence.baseline.conformal import draw_coin
 from coherence.core.config import AlarmConfig
+from coherence.core.readings import FrozenDict
+from coherence.core.registry import installed
 from coherence.store.errors import StoreError
 from coherence.store.runs import (
     LabelledRun,
@@ -30,6 +34,230 @@ from coherence.store.runs import (
 )
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
+
+MOST_COMBINERS, MOST_WATCHES = 8, 64
+"""Of settings that are not in use, of which is kept what runs that have left the store taught; those in use count."""
+
+GROWTH = 1.25
+"""A session goes on with the thresholds it began with until there are so many times as many runs."""
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """What an agent's sessions take from its runs, frozen when a session begins."""
+
+    thresholds: tuple[Threshold, ...] = ()
+    combination: Combination = Combination()
+    versions: FrozenDict[str, str] = FrozenDict()
+    """Metric -> version of its values, of those that have a threshold or a weight."""
+    through: int = 0
+    """Place of the newest run that was learned, in the order in which they became known."""
+    relabels: int = 0
+    """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
+
+    def threshold(self, metric: str, budget: float | None = None) -> Threshold:
+        """Return the threshold of a metric for a budget, by default that of warnings.
+
+        Raises
+        ------
+        ValueError
+            If there is none; the message names the metrics and budgets that have one.
+
+        Examples
+        --------
+        >>> Calibration().threshold("goal_hijack", 0.05).value
+        0.26
+        >>> Calibration().threshold("goal_drift")
+        Traceback (most recent call last):
+            ...
+        ValueError: no threshold is set for the metric 'goal_drift'; there are: goal_hijack
+        """
+        found = self.find(metric, budget)
+        if found is not None:
+            return found
+        budgets = [f"{threshold.budget:g}" for threshold in self.thresholds if threshold.metric == metric]
+        if budgets:
+            known = ", ".join(budgets)
+            raise ValueError(f"metric {metric!r} has no threshold for the budget {budget!r}; there are: {known}")
+        known = ", ".join(sorted({*SHIPPED, *(threshold.metric for threshold in self.thresholds)}))
+        raise ValueError(f"no threshold is set for the metric {metric!r}; there are: {known}")
+
+    def find(self, metric: str, budget: float | None = None) -> Threshold | None:
+        """Return what :meth:`threshold` does, ``None`` where there is none."""
+        for threshold in self.thresholds:
+            if threshold.metric == metric and budget in (None, threshold.budget):
+                return threshold
+        shipped = SHIPPED.get(metric)
+        if shipped is None:
+            return None
+        return watch(metric, shipped.version, AlarmConfig().budget if budget is None else budget).threshold()
+
+    def outdated(self, newer: Calibration, *, relabelled: bool = False) -> bool:
+        """Tell whether a newer one is different enough to be taken instead.
+
+        A threshold that moves a little with each run would mean new settings each time; so it is taken when own runs
+        take over, when it was set anew, when there are a quarter more runs, or when it moved and was wrong.
+
+        Parameters
+        ----------
+        newer : Calibration
+            What the agent's runs teach now.
+        relabelled : bool
+            Whether a run that this one was learned from has got another label since.
+        """
+        for new in newer.thresholds:
+            old = self.find(new.metric, new.budget)
+            if old is None:
+                if new.how == "own":
+                    return True
+            elif old.value != new.value and (
+                relabelled
+                or (old.how, old.renewed, old.version) != (new.how, new.renewed, new.version)
+                or new.runs >= GROWTH * old.runs
+            ):
+                return True
+        old_sum, new_sum = self.combination, newer.combination
+        if new_sum.proven != old_sum.proven:
+            return True
+        grown = relabelled or new_sum.runs >= GROWTH * old_sum.runs
+        return new_sum.proven and grown and new_sum.learned != old_sum.learned
+
+
+class Kept(msgspec.Struct):
+    """What runs have taught about some weights."""
+
+    combiner: Combiner
+    versions: dict[str, str] = {}
+    """Metric -> version of its values, of those with a weight that have one."""
+
+
+class Learned(msgspec.Struct):
+    """What runs that have left the store have taught, with whichever settings there were; the newest settings first."""
+
+    watches: list[Watch] = []
+    combiner: Combiner | None = None
+    """Of a store that an older version has written, in place of ``combiners``."""
+    combiners: list[Kept] = []
+
+
+class Calibrator:
+    """Learn an agent's labelled runs, one after another.
+
+    Parameters
+    ----------
+    config : AlarmConfig
+        The budgets.
+    versions : mapping
+        Metric -> version of its values now; those of another version do not count.
+    weights : mapping
+        Metric -> weight in the index, with which the combiner begins.
+    metrics : iterable of str
+        Metrics that get a threshold beside those of :data:`~coherence.baseline.calibration.SHIPPED`.
+    learned : Learned, optional
+        Where to go on.
+    """
+
+    def __init__(
+        self,
+        config: AlarmConfig,
+        versions: Mapping[str, str],
+        weights: Mapping[str, float],
+        metrics: Iterable[str] = (),
+        learned: Learned | None = None,
+    ) -> None:
+        learned = learned or Learned()
+        self.versions = versions = {name: shipped.version for name, shipped in SHIPPED.items()} | dict(versions)
+        watched = [name for name in dict.fromkeys((*SHIPPED, *metrics)) if name in versions]
+        self.watches = [
+            _taken_up(watch(name, versions[name], budget), learned.watches)
+            for name in watched
+            for budget in config.budgets
+        ]
+        start = {name: float(weight) for name, weight in weights.items() if weight > 0.0}
+        own = {name: versions[name] for name in sorted(start) if name in versions}
+        known = list(learned.combiners)
+        if learned.combiner is not None:
+            known.append(Kept(learned.combiner, own))
+        same = [kept for kept in known if kept.combiner.start == start and kept.versions == own]
+        self._kept = same[0] if same else Kept(Combiner(start=start), own)
+        self.new = not same or any(not any(each is kept for kept in learned.watches) for each in self.watches)
+        """Whether something is learned here of which nothing was kept."""
+        used = {(each.metric, each.version, each.budget) for each in self.watches}
+        self._resting = Learned(
+            [each for each in learned.watches if (each.metric, each.version, each.budget) not in used],
+            combiners=[kept for kept in known if kept not in same],
+        )
+        self.through = 0
+        """Place of the newest run that was learned."""
+        self.relabels = 0
+        """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
+
+    @property
+    def key(self) -> str:
+        """What decides what the same runs teach, as a short text; another version of this package counts as well."""
+        watches = [(each.metric, each.version, each.budget, each.shipped, each.source) for each in self.watches]
+        kept = self._kept
+        said = repr((installed("coherence-sensor"), watches, list(kept.combiner.start.items()), kept.versions))
+        return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    @property
+    def combiner(self) -> Combiner:
+        """What labelled runs have taught about the weights."""
+        return self._kept.combiner
+
+    def take(self, agent: str, run: LabelledRun) -> None:
+        """Learn a run."""
+        _learn(agent, run, self.watches, [self._kept])
+        self.through = run.known
+
+    def take_leaving(self, agent: str, run: LabelledRun) -> None:
+        """Learn a run that leaves for good: also what other settings, if they come back, would have learned of it."""
+        _learn(agent, run, [*self.watches, *self._resting.watches], [self._kept, *self._resting.combiners])
+        self.through = run.known
+
+    def calibration(self) -> Calibration:
+        """Return what is in force now, frozen."""
+        thresholds = tuple(each.threshold() for each in self.watches)
+        names = {*self.combiner.start, *(each.metric for each in self.watches)}
+        versions = {name: self.versions[name] for name in sorted(names) if name in self.versions}
+        return Calibration(
+            thresholds, self.combiner.combination(), FrozenDict(versions), through=self.through, relabels=self.relabels
+        )
+
+    def in_use(self) -> Learned:
+        """Return what was learned so far with these settings, to be kept."""
+        return Learned(self.watches, combiners=[self._kept])
+
+    def learned(self) -> Learned:
+        """Return what was learned so far with these and with earlier settings, to be kept."""
+        resting = self._resting
+        room = max(MOST_WATCHES - len(self.watches), 0)
+        return Learned(
+            [*self.watches, *resting.watches[:room]], combiners=[self._kept, *resting.combiners][:MOST_COMBINERS]
+        )
+
+
+def _learn(agent: str, run: LabelledRun, watches: Iterable[Watch], combiners: Iterable[Kept]) -> None:
+    for each in watches:
+        risk = run.maxima.get((each.metric, each.version))
+        if run.good and risk is not None:
+            each.take(risk, draw_coin(agent, run.session, str(run.run), each.metric))
+    for kept in combiners:
+        versions = kept.versions
+        risks = {metric: risk for (metric, version), risk in run.maxima.items() if versions.get(metric) == version}
+        kept.combiner.take(risks, good=run.good)
+
+
+def _taken_up(fresh: Watch, kept: Sequence[Watch]) -> Watch:
+    """Return the kept watch of the same metric, version and budget; else a new one learns the runs of another."""
+    same = [each for each in kept if (each.metric, each.version) == (fresh.metric, fresh.version)]
+    for each in same:
+        if each.budget == fresh.budget and (each.own or each.shipped == fresh.shipped):
+            each.shipped, each.source = fresh.shipped, fresh.source
+            return each
+    for value in same[0].values if same else ():  # of another budget, or another threshold is shipped now
+        fresh.take(value, 0.5)
+    return fresh
+
 
 MOST_LABELLED, SPARE = 500, 50
 """Labelled runs from which everything is computed; when there are ``SPARE`` more, the oldest are learned for good."""

@@ -8,7 +8,7 @@ from math import log
 import msgspec
 import numpy as np
 
-from coherence.baseline.pressure import aggregate, sigmoid
+from coherence.baseline.appraiser import aggregate, sigmoid
 from coherence.core.config import PressureConfig
 from coherence.core.decisions import Appraisal
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from coherence.baseline.calibration import SHIPPED
 from coherence.baseline.combiner import risks_of
-from coherence.baseline.default_thresholds import SHIPPED
 from coherence.core.decisions import Finding
 from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
-from coherence.detect.hijack_state import JudgedCall
+from coherence.detect.hijack import JudgedCall
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.runs import RunRow

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from coherence.baseline.calibration_history import Calibrator
+    from coherence.baseline.calibration_store import Calibrator
     from coherence.store.rows import SessionRow
     from coherence.store.store import Store
 
@@ -125,8 +125,7 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
-    from coherence.baseline.calibration_history import Calibration
-    from coherence.baseline.calibration_store import read_calibrator
+    from coherence.baseline.calibration_store import Calibration, read_calibrator
     from coherence.core.config import AlarmConfig
     from coherence.monitor.session_header import read_beginning
 

@@ -12,7 +12,7 @@ import click
 from coherence.store.rows import HORIZONS, Measure
 
 if TYPE_CHECKING:
-    from coherence.policy.experiment_results import Experiment
+    from coherence.policy.experiment import Experiment
 
 SECONDARY = "secondary, not for a verdict"
 
@@ -44,7 +44,7 @@ def experiments(store: Path | None, as_json: bool, horizon: str | None, measure:
     and horizons are shown without one. Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import opened, split_target
-    from coherence.policy.experiment_results import HORIZON, MEASURE, judge_pattern
+    from coherence.policy.experiment import HORIZON, MEASURE, judge_pattern
 
     at = int(horizon) if horizon is not None else (0 if measure == "task" else HORIZON)
     primary = (at, measure) == (HORIZON, MEASURE)

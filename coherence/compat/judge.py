@@ -16,7 +16,7 @@ from coherence.core.validation import clean
 from coherence.detect.ngrams import bag, unshared_words
 from coherence.monitor.pipeline import Column
 from coherence.policy.corrections import CorrectionPattern as Learned
-from coherence.policy.rules.known_shapes import SPACED
+from coherence.policy.rules.failed_calls import SPACED
 from coherence.policy.rules.loops import Loop, RepeatedToolCallLoop, find_loop, steps_of
 from coherence.policy.rules.quality import FEW
 from coherence.state.data import Facts

@@ -30,9 +30,9 @@ from coherence.core.events import (
     Usage,
 )
 from coherence.core.protocols import Embedder, Rule
+from coherence.core.redact import prepare
 from coherence.core.validation import MAX_NAME, check_count, check_number, check_text, clean, shown
 from coherence.monitor.pipeline import Column
-from coherence.monitor.sanitize import prepare
 from coherence.policy.correction_prompt import inject
 from coherence.policy.correction_words import is_implicit
 from coherence.policy.corrections import MAX_CHARS

@@ -13,8 +13,7 @@ from coherence.compat.confidence import Tokens
 from coherence.core.readings import frozen_hook
 from coherence.core.validation import MAX_NAME, check_text, clean
 from coherence.monitor.snapshots import Snapshot
-from coherence.policy.correction_notes import MAX_NOTES
-from coherence.policy.corrections import MAX_TOPICS
+from coherence.policy.corrections import MAX_NOTES, MAX_TOPICS
 from coherence.policy.regulator_state import Standing
 from coherence.state.data import Facts
 

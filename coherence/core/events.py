@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from coherence.core.readings import one_line
 from coherence.core.validation import check_number, shown
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
@@ -362,3 +363,14 @@ def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:
         low=sum(low),
         spans=tuple(sorted(worst, key=lambda span: span.first)),
     )
+
+
+def make_fault(where: str, error: BaseException | str) -> Fault:
+    """Return the event of something that failed."""
+    if isinstance(error, str):
+        return Fault(where, "fault", str.__str__(error))
+    try:
+        message = one_line(str(error)[:500])
+    except Exception:
+        message = "its message cannot be shown"
+    return Fault(where, type(error).__name__, message)

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 from coherence.core.readings import Claim
-from coherence.detect.normal_values import NARROW, UNITS, number_form, quantity
 from coherence.detect.sources import Given, SeenNumber
+from coherence.detect.values import NARROW, UNITS, number_form, quantity
 
 NEIGHBOURS = 2
 """Places in a source between two numbers that are combined."""

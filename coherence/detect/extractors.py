@@ -1,28 +1,598 @@
-"""Which extractors there are by name, and all claims of a text."""
+"""Extractors of checkable values: urls, ids, dates, numbers, quotations, titles; and all claims of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, takewhile
 from types import MappingProxyType
+from typing import NamedTuple
 
 from coherence.core.config import GroundingConfig
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MOST_CLAIMS, Claim
-from coherence.detect import entities
+from coherence.detect.values import (
+    CURRENCIES,
+    FIELD_UNITS,
+    MONTHS,
+    NARROW,
+    UNITS,
+    UNSURE,
+    date_form,
+    number_form,
+    path_forms,
+    quantity,
+    url_form,
+    words,
+)
+
+LEAST_TITLE = 2
+"""Words that make a title."""
+
+LEAST_NAMED = 3
+"""Words in capitals that are a title though nothing marks them as one: two may be an author, or a heading."""
+
+AROUND = 250
+"""Characters on each side of an id that may hold its title."""
+
+_DOCUMENT = re.compile(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
+_LINKED = re.compile(r"\[([^\]\n]{4,200})\]\(\s{0,4}\Z")
+_MARKED = re.compile(
+    r"\"([^\"\n]{4,200})\"|“([^”\n]{4,200})”|\*\*([^*\n]{4,200})\*\*|(?<![\w*])[*_]([^*_\n]{4,200})[*_](?![\w*])"
+)
+_SAID = r"(?:\A|[\n.;:!?)\]]|\s[-*•–—]\s)\s*((?:[^\n.;:!?()]|\.(?=\w)){4,120}?)\s*"
+_BEFORE_TITLE = re.compile(_SAID + r"[(\[,–—-]\s*(?:arxiv:|doi:|id:?|cve:)?\s*\Z", re.I)
+_BEFORE_PAPER = re.compile(
+    _SAID + r"(?:[(\[,:–—-]|(?<=\s)(?:is|has|=)(?=\s)|(?<=\s)(?=(?:arxiv|doi):))\s*(?:(?:arxiv|doi|id)\b:?)?\s*\Z",
+    re.I,
+)
+"""What leads to a paper's id is its title; before another value it may be any sentence."""
+_AFTER = re.compile(r"(?:[)\]]?\s*(?:[:–—(-]|,\s)|\])\s*([^\n.;()\[\]]{4,120})")
+_BARE = re.compile(r"\s+(?:is )?([A-Z][^\n.;()\[\]]{3,120})")
+_TITLE_FIELD = re.compile(
+    r"[\"'](?:title|name|filename|subject|paper)[\"']\s?:\s?(?:\"([^\"\n]{4,200})\"|'([^'\n]{4,200})')"
+)
+_NO_TITLE = re.compile(r"[\s>*•\d.)(\[\]-]*(?:arxiv|doi|id)?:?\s*\Z", re.I)
+_ONE = r"([A-Z][\w'-]{2,40})"
+_ONE_BEFORE = re.compile(
+    rf"(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|(?:\A|[\n.;:!?]\s{{0,3}}|[-*•]\s){_ONE}(?=\s?[(\[]))\s?[:,–—(\[-]?\s?\Z"
+)
+_ONE_AFTER = re.compile(rf"(?:\s?[,:–—-])?\s?(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|\({_ONE}\)|\[{_ONE}\])")
+_STATES = """open opened closed done new draft final pending active inactive resolved fixed rejected approved accepted
+merged critical high medium low urgent severe paid unpaid shipped delivered cancelled canceled confirmed completed
+failed passed available unavailable deprecated removed updated unknown optional required public private internal"""
+STATES = frozenset(_STATES.split())
+"""Single words at an id that tell its state, not its name."""
+_STOPS = "the a an of in on for and or to by with at from is are was as it its this that arxiv doi id cve see"
+STOP = frozenset(_STOPS.split())
+"""Words that say nothing of a title."""
+
+
+class Title(NamedTuple):
+    """What stands where a title would."""
+
+    words: list[str]
+    """In lower case, without those that say nothing."""
+    named: bool = False
+    """Whether it looks like a name, not like a description: by its quotation marks, its field or its capitals."""
+
+
+def is_document(claim: Claim) -> bool:
+    """Tell whether a claim is the id of a paper."""
+    return claim.kind == "id" and _DOCUMENT.match(claim.forms[0]) is not None
+
+
+def title_of(text: str, claim: Claim, others: Sequence[Claim] = ()) -> Title:
+    """Return the title that an id or address is stated with; without words if there is none.
+
+    Parameters
+    ----------
+    text : str
+        Folded.
+    claim : Claim
+        The id.
+    others : sequence of Claim
+        What else the text states; a title beyond another id like this one belongs to that one.
+
+    Examples
+    --------
+    >>> text = "See [Mistral 7B](https://arxiv.org/abs/2310.06825) and Attention Is All You Need (1706.03762)."
+    >>> title_of(text, Claim("url", "https://arxiv.org/abs/2310.06825", 17, ())).words
+    ['mistral', '7b']
+    >>> title_of(text, Claim("id", "1706.03762", text.index("1706"), ()))
+    Title(words=['attention', 'all', 'you', 'need'], named=True)
+    """
+    stop = claim.start + len(claim.text)
+    field = _field(text, claim.start, stop)
+    if field:
+        return Title(_telling(field), named=True)
+    begin, end = max(text.rfind("\n", 0, claim.start) + 1, claim.start - AROUND), _line_end(text, stop)
+    rivals = [other for other in others if begin <= other.start < end and _rivals(claim, other)]
+    earlier = [other.start + len(other.text) for other in rivals if other.start < claim.start]
+    later = [other.start for other in rivals if other.start > claim.start]
+    low, high = max(earlier, default=begin), min(later, default=end)
+    first = min((other.start for other in rivals if other.start < claim.start), default=claim.start)
+    said = _BEFORE_PAPER if any(_DOCUMENT.match(form) for form in claim.forms) else _BEFORE_TITLE
+    leads = _NO_TITLE.match(text[begin:first]) is not None
+    leads = leads or (bool(earlier) and not _before(text[begin:first], said)[0])
+    if text.find("|", begin, claim.start) >= 0 or text.find("|", stop, end) >= 0:
+        return _of_row(text[low : claim.start], text[stop:high])
+    before = ("", False) if leads and low > begin else _before(text[low : claim.start], said)
+    found, marked = before if before[0] else _after(text[stop:high], bare=leads)
+    return Title(_telling(found), named=marked or _is_name(found))
+
+
+def name_of(text: str, claim: Claim) -> str:
+    """Return the single word that names an id, directly beside it in quotation marks, brackets or bold; else nothing.
+
+    Examples
+    --------
+    >>> hole = Claim("id", "CVE-2014-0160", 0, ())
+    >>> [name_of(f"CVE-2014-0160 {said}", hole) for said in ('"Heartbleed"', "(PDF)", "(Open)")]
+    ['heartbleed', '', '']
+    """
+    found = _ONE_AFTER.match(text, claim.start + len(claim.text))
+    found = found or _ONE_BEFORE.search(text, max(0, claim.start - 60), claim.start)
+    name = next((group for group in found.groups() if group), "") if found is not None else ""
+    return "" if name.isupper() or name.lower() in STATES | STOP else name.lower()
+
+
+def _rivals(claim: Claim, other: Claim) -> bool:
+    """Tell whether another value is an id like this one, and not the same."""
+    if other.kind not in ("id", "url") or {*claim.forms, *claim.also} & {*other.forms, *other.also}:
+        return False
+    if claim.kind == "url" or other.kind == "url" or is_document(claim) or is_document(other):
+        return (claim.kind == "url" or is_document(claim)) and (other.kind == "url" or is_document(other))
+    return True
+
+
+def _line_end(text: str, stop: int) -> int:
+    end = text.find("\n", stop)
+    return min(len(text) if end < 0 else end, stop + AROUND)
+
+
+def _field(text: str, start: int, stop: int) -> str:
+    """Return the title in the object that holds a place; empty if there is none."""
+    begin = text.rfind("{", max(0, start - 2 * AROUND), start)
+    end = text.find("}", stop, stop + 2 * AROUND)
+    if begin < 0 or end < 0 or text.find("}", begin, start) >= 0:
+        return ""
+    found = _TITLE_FIELD.search(text, begin, end)
+    return (found[1] or found[2]) if found else ""
+
+
+def _of_row(before: str, after: str) -> Title:
+    """Return the title in a row of a table: in the cell of the id, else in the nearest one that has some."""
+    left, right = before.split("|"), after.split("|")
+    cells = [left[-1] + " " + right[0], *reversed(left[:-1]), *right[1:]]
+    cell = next((cell for cell in cells if len(_telling(cell)) >= LEAST_TITLE), "")
+    return Title(_telling(cell), named=_is_name(cell))
+
+
+def _before(before: str, said: re.Pattern[str]) -> tuple[str, bool]:
+    """Return the title that stands before an id, and whether it is marked as one."""
+    if (found := _LINKED.search(before)) is not None:
+        return found[1], True
+    if marked := list(_MARKED.finditer(before)):
+        return _marked(marked[-1])
+    if (found := said.search(before)) is None:
+        return "", False
+    long = len(found[1].split()) > 8
+    return (re.split(r"\b(?:and|see|in|from|of|is|are)\b ", found[1])[-1] if long else found[1]), False
+
+
+def _after(after: str, *, bare: bool) -> tuple[str, bool]:
+    """Return the title after an id, ``bare`` also if no sign parts them; and whether it is marked as one."""
+    if (found := _MARKED.search(after[:120])) is not None:
+        return _marked(found)
+    found = _AFTER.match(after) or (_BARE.match(after) if bare else None)
+    return (found[1] if found else ""), False
+
+
+def _marked(found: re.Match[str]) -> tuple[str, bool]:
+    return next(group for group in found.groups() if group), found[0][0] in '"“'
+
+
+def _telling(text: str) -> list[str]:
+    return [word for word in words(text) if word not in STOP]
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether words are written as a title is: all but the short ones in capitals."""
+    said = [word for word in re.findall(r"[^\W\d_][\w'-]*", text) if word.lower() not in STOP and len(word) > 2]
+    return len(said) >= LEAST_NAMED and all(word[0].isupper() for word in said)
+
+
+_NAMED = [name for name in CURRENCIES if name.isascii() and len(name) > 1]
+_UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
+_MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
+_LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
+"""What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
+_DIGIT = re.compile(r"\d")
+"""A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
+here look back *behind* their first character."""
+_URL = re.compile(r"[hHwW](?i:(?<=h)ttps?://|(?<=w)(?<![\w.@/-]w)ww\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}")
+_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
+_PAPER = re.compile(
+    r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
+)
+_ID = re.compile(
+    rf"(?=[A-Za-z0-9#+])(?:(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?=[A-Za-z_-]{{0,41}}+\d|(?i:id))(?:"
+    r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
+    r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
+    r"|(?i:id)_?['\"`*]{0,4}(?: is)?[ :=(]{1,3}['\"`#*]{0,4}(?P<labelled>\d{1,18})(?!\w|[.,:]\d)"
+    r"|(?P<code>(?=\d*+[A-Za-z_-])(?:[A-Za-z][A-Za-z_-]{0,40}+)?\d[A-Za-z\d_-]{2,63}|[A-Za-z][A-Za-z_-]{1,40}+\d[A-Za-z\d_-]?)"
+    rf"(?!{_LETTER}|-)"
+    r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
+    r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d))"
+)
+_VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
+_ORDINAL = re.compile(
+    rf"\d{{1,4}}(?:st|nd|rd|th|s)|\d+(?:[xdkb]|am|pm|h\d{{1,2}}(?:m|min)?|{_UNIT})"
+    r"|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}",
+    re.I,
+)
+
+_DATE = re.compile(
+    r"(?=\d{1,4}[-./年])(?<![\w./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
+    r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
+    r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
+    r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
+)
+_AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
+_MONTHS = re.compile(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
+_DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
+_DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
+_YEAR_AFTER = re.compile(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
+_TIME = re.compile(
+    r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
+    r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
+    re.I,
+)
+_PATH = re.compile(
+    r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
+    r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
+)
+_WITH_SIGN = re.compile(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
+"""What stands between spaces and has a sign of a path: few words do."""
+_NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
+_ARGUED = re.compile(
+    r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?"
+    r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
+)
+_CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
+_BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
+_NUMBER = re.compile(
+    rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:"
+    rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"
+    r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"
+    r"|\d?(?:,\d\d(?=,)){1,5}+,\d{3}(?!,?\d)(?:\.\d{1,20}+)?"
+    r"|\d{0,2}(?:\.\d{3}){1,8}+,\d{1,2}+(?!,)|\d{0,2}(?:\.\d{3}){2,8}+|(?<!\d,\d)\d{0,14}+,\d{1,2}+(?!,?\d)"
+    r"|\d{0,29}+(?:\.\d{1,20}+)?)(?:e[+-]?\d{1,3})?(?P<after>(?=[^\W\d]|[ %€$£¥₹-])"
+    r"(?:(?:[ -]?(?:thousand|million|billion|trillion|lakh|crore|[km]|mn|bn)|b)\b|[万億亿])?"
+    rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?!\s?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
+    re.I,
+)
+_CJK_SCALE = re.compile("([万億亿])")
+_DIGITS = re.compile(r"\d+")
+_SEPARATED = re.compile(rf"(?<=\d)[ ,{NARROW}](?=\d)")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_FIELD = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,30})[)\]]?[\"']?\s?[:=]\s?[\"']?[-−]?\Z")
+_CAMEL = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*\Z")
+_IS_FIELD = re.compile(r"[:=]\s?[\"']?[-−]?\Z")
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
+_PRICED = re.compile(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
+_HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
+_NUMBERING = re.compile(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
+_QUOTE = re.compile(
+    r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|>(?<![^\n]>) ?([^\n]{8,400})"
+)
+_NAME = re.compile(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
+
+
+def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern until as many claims were found as are looked at."""
+    return takewhile(lambda _: len(found) < MOST_CLAIMS, pattern.finditer(text))
+
+
+def urls(text: str) -> list[Claim]:
+    """Web addresses; the same with or without scheme, ``www.``, trailing slash, fragment and tracking."""
+    if "://" not in text and "www." not in text.lower():
+        return []
+    found: list[Claim] = []
+    for match in _matches(_URL, text, found):
+        url = match[0].rstrip(".,;:!?*_")
+        form = url_form(url)
+        host = form.partition("/")[0]
+        tail = form.rpartition("/")[2]
+        paper = _PAPER.search(form)
+        forms = (f"url:{form}", f"id:{paper[0]}") if paper is not None else (f"url:{form}",)
+        also = (f"url:{host}", f"path:{tail}", f"id:{tail}", f"id:{tail.partition('v')[0]}")
+        found.append(Claim("url", url, match.start(), forms, also))
+    return found
+
+
+def emails(text: str) -> list[Claim]:
+    """E-mail addresses, in any case."""
+    if "@" not in text:
+        return []
+    return [
+        Claim("email", match[0].rstrip("."), match.start(), (f"email:{match[0].rstrip('.').lower()}",))
+        for match in islice(_EMAIL.finditer(text), MOST_CLAIMS)
+    ]
+
+
+def papers(text: str) -> list[Claim]:
+    """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
+    found: list[Claim] = []
+    for match in _matches(_PAPER, text, found):
+        plain = match[0].rstrip(".").lower()
+        versioned = _VERSIONED.fullmatch(plain)
+        also = (f"id:{versioned[1]}",) if versioned else ()
+        found.append(Claim("id", match[0].rstrip("."), match.start(), (f"id:{plain}",), also))
+    return found
+
+
+def ids(text: str) -> list[Claim]:
+    """Versions, IBANs, ``#123``, and words of letters and digits: CVE-2021-44228, PROJ-123, a UUID, a git sha."""
+    found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
+    for match in _matches(_ID, text, found):
+        plain = match[0].lower().replace(" ", "").lstrip("#")
+        if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
+            continue
+        if match["phone"]:
+            parts = _DIGITS.findall(match[0])
+            if 8 <= sum(map(len, parts)) <= 15:
+                also = tuple(number_form(float(part)) for part in parts)
+                found.append(Claim("id", match[0], match.start(), (f"id:+{''.join(parts)}",), also))
+            continue
+        if match["version"]:
+            plain = plain.removeprefix("v")
+        forms: tuple[str, ...] = (f"id:{plain}",)
+        if match["version"] and _GROUPED.fullmatch(match[0]):
+            before = _BEFORE.search(text, max(0, match.start() - 5), match.start())
+            if _PRICED.match(text, match.end()) or (before and (before[1] or before[2].lower() in CURRENCIES)):
+                continue  # a price in groups of three
+            forms += (digits_form(plain),)
+        also = ()
+        if match["code"] and 12 <= len(plain) <= 40:  # a short sha of a long one
+            also += tuple(f"id:{plain[:size]}" for size in (7, 8, 10) if re.fullmatch("[0-9a-f]+", plain))
+        plain_number = match["number"] or match["labelled"]
+        if plain_number:
+            plain = plain_number
+            also += (f"n:{int(plain)}",) if int(plain) > 12 else ()
+            found.append(Claim("id", plain, match.end() - len(plain), (f"id:{plain}",), also))
+            continue
+        found.append(Claim("id", match[0], match.start(), forms, also))
+    return found
+
+
+def dates(text: str) -> list[Claim]:
+    """Dates in digits or with the name of a month; ``01/05/2024`` is either of two days. Days without a year count."""
+    found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
+    for match in _matches(_DATE, text, found):
+        if match["y"] or match["y3"]:
+            year = int(match["y"] or match["y3"])
+            days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
+        else:
+            year = int(match["y2"] or f"20{match['y4']}")
+            one, two = int(match["a"] or match["a2"]), int(match["b"] or match["b2"])
+            days = [(one, two), (two, one)]
+        _add_date(found, match[0], match.start(), [(year, month, day) for month, day in days])
+
+    for match in _matches(_MONTHS, text, found):
+        start, end = match.span()
+        found_day = _DAY_BEFORE.search(text, max(0, start - 40), start)
+        if found_day is not None:
+            start = found_day.start(1)
+        elif (found_day := _DAY_AFTER.match(text, end)) is not None:
+            end = found_day.end()
+        found_year = _YEAR_AFTER.match(text, end)
+        end = found_year.end() if found_year is not None else end
+        if found_day is not None or found_year is not None:
+            month, day_of = MONTHS[match[0].lower().rstrip(".")], int(found_day[1]) if found_day else None
+            _add_date(found, text[start:end], start, [(int(found_year[1]) if found_year else None, month, day_of)])
+    return found
+
+
+def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | None, int, int | None]]) -> None:
+    forms, also = [], []
+    for year, month, day in days:
+        form = date_form(year, month, day)
+        if form is None:
+            continue
+        forms.append(form)
+        if year is None:
+            also.append(form.replace("d:", "anyyear:"))
+        else:
+            also += [f"d:{year:04d}-{month:02d}", f"n:{year}", *([f"d:{month:02d}-{day:02d}"] if day else [])]
+    forms = forms or [f"d:{text.lower()}"]  # there is no such day: a source may say so, too
+    found.append(Claim("date", text, start, tuple(forms), tuple(also)))
+
+
+def times(text: str) -> list[Claim]:
+    """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
+    found: list[Claim] = []
+    for match in _matches(_TIME, text, found):
+        hour, minute, half = (
+            int(match["h"]),
+            int(match["m"] or match["m2"] or 0),
+            (match["half"] or match["half2"] or "").lower(),
+        )
+        if hour > (12 if half else 24) or minute > 59:
+            found.append(Claim("time", match[0].strip(), match.start(), (f"t:{match[0].strip().lower()}",)))
+            continue
+        if half:
+            hours = [hour % 12 + (12 if half == "p" else 0)]
+        else:
+            hours = [hour % 24] if hour > 12 or match["h"].startswith("0") else [hour, (hour + 12) % 24]
+        forms = tuple(f"t:{each:02d}:{minute:02d}" for each in hours)
+        value = 3600.0 * hours[0] + 60.0 * minute
+        found.append(Claim("time", match[0].strip(), match.start(), forms, (), value, 60.0, "clock"))
+    return found
+
+
+def paths(text: str) -> list[Claim]:
+    """Paths and names of files; the end of a path stands for the whole of it."""
+    found: list[Claim] = []
+    chunks = _matches(_WITH_SIGN, text, found)
+    for match in chain.from_iterable(_PATH.finditer(text, *chunk.span()) for chunk in chunks):
+        path = match[0].rstrip(".")
+        name = path.replace("\\", "/").rpartition("/")[2]
+        if "/" in path or "\\" in path:
+            if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
+                continue
+        elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
+            continue
+        forms = path_forms(path)
+        found.append(
+            Claim("path", path, match.start(), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:]))
+        )
+    return found
+
+
+def functions(text: str) -> list[Claim]:
+    """Names in code: ``foo()``, ``def foo(x)``, ``foo_bar(x)`` and ``foo.bar(x)``; ```foo_bar``` between backticks."""
+    found: list[Claim] = []
+    for pattern, sign in ((_CALL, "()"), (_CODE, "`")):
+        if sign not in text:
+            continue
+        for match in _matches(pattern, text, found):
+            name = match[1]
+            if (
+                pattern is _CALL
+                or "." in name
+                or "_" in name
+                or not (name.islower() or name.isupper() or name.istitle())
+            ):
+                found.append(_function(match))
+    for used in _matches(_ARGUED, text, found) if "(" in text else ():
+        if " " in used[0] or "." in used[1] or "_" in used[1]:
+            found.append(_function(used))  # noqa: PERF401  # how many there are is asked meanwhile
+    return found
+
+
+def _function(match: re.Match[str]) -> Claim:
+    name = match[1].removeprefix("self.").removeprefix("this.").removeprefix("cls.")
+    form = name.lower()
+    return Claim("function", name, match.end(1) - len(name), (f"f:{form}",), (f"path:{form}",))
+
+
+def numbers(text: str) -> list[Claim]:
+    """Numbers, amounts and durations, also with the unit of their field (``price_usd: 5``); no numbers of list items.
+
+    Behind one that may be a row of numbers (``12 500 kg``) stand those, for where its first belongs to something else.
+    """
+    found: list[Claim] = []
+    for match in _matches(_NUMBER, text, found):
+        start, digits = match.start(), text[match.start() : match.start("after")]
+        if text.startswith((".", ")", ":"), match.start("after")):
+            numbering = _NUMBERING.match(text, text.rfind("\n", max(0, start - 30), start) + 1)
+            if numbering is not None and numbering.end() == match.start("after") + 1:
+                continue
+        before = _BEFORE.search(text, max(0, start - 5), start)
+        currency = (before[1] or before[2]) if before else ""
+        after = match["after"].replace("-", " ")
+        after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
+        named, sure = ("", False) if after or currency in CURRENCIES else _unit_of_field(text, start)
+        got = quantity(digits, currency, named if sure else after)
+        if got is None:
+            continue
+        negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
+        value, unit = -got.value if negative else got.value, got.unit
+        end = match.end()
+        if unit == "s" and value % 3600 == 0 and (minutes := _HOURS.match(text, end)) is not None:
+            value, end = value + 60.0 * int(minutes[1]), minutes.end()
+        forms = [number_form(value, unit)]
+        if "." in digits and _THOUSANDS.fullmatch(digits):  # 1.234 may be a thousand
+            forms.append(number_form(1000.0 * value, unit))
+        also = [number_form(abs(value), unit)] if value < 0 else []
+        if unit or named:
+            also += [number_form(abs(value)), digits_form(digits)]
+        if named and not sure and (meant := quantity(digits, "", named)) is not None:
+            also.append(number_form(meant.value, meant.unit))
+        if unit == "%":
+            forms.append(number_form(value / 100.0))
+        kind = "amount" if unit else "number"
+        begin = before.start() if before and unit and unit == CURRENCIES.get(currency.lower()) else start
+        if not digits.isdigit():
+            also += [number_form(float(part)) for part in row(digits)]
+        found.append(Claim(kind, text[begin:end].strip(), begin, tuple(forms), tuple(also), value, got.grain, unit))
+        if " " in digits or NARROW in digits:
+            found += [_part(part, start) for part in _DIGITS.finditer(digits)]
+    return found
+
+
+def _part(part: re.Match[str], start: int) -> Claim:
+    value = float(part[0])
+    return Claim("number", part[0], start + part.start(), (number_form(value),), (), value, 1.0)
+
+
+def _unit_of_field(text: str, start: int) -> tuple[str, bool]:
+    """Return the unit in the name of the field whose value begins at a place, and whether it can be nothing else."""
+    if _IS_FIELD.search(text, max(0, start - 4), start) is None:
+        return "", False
+    field = _FIELD.search(text, max(0, start - 40), start)
+    name = field[1] if field is not None else ""
+    name = (camel[0] if (camel := _CAMEL.search(name)) is not None else name).lower()
+    name = FIELD_UNITS.get(name, name)
+    return (name, name not in UNSURE) if name in UNITS or name in CURRENCIES or name == "percent" else ("", False)
+
+
+def row(digits: str) -> list[str]:
+    """Return the numbers that one with separators may be in a row; none where it has none, or a part begins with 0.
+
+    Examples
+    --------
+    >>> row("12 500"), row("3,14"), row("1 200 000"), row("12.5")
+    (['12', '500'], ['3', '14'], [], [])
+    """
+    parts = _SEPARATED.split(digits) if "." not in digits or "," not in digits else []
+    return parts if len(parts) > 1 and not any(part[0] == "0" for part in parts) else []
+
+
+def digits_form(digits: str) -> str:
+    """Return the form of the bare number within an amount."""
+    got = quantity(digits)
+    return number_form(got.value) if got is not None else ""
+
+
+def quotes(text: str) -> list[Claim]:
+    """Quoted words, three or more, and quoted lines."""
+    found: list[Claim] = []
+    for match in _matches(_QUOTE, text, found):
+        said = match[match.lastindex or 0]
+        if len(heard := words(said)) >= 3:
+            found.append(Claim("quote", said, match.start(match.lastindex or 0), ("q:" + " ".join(heard),)))
+    return found
+
+
+def names(text: str) -> list[Claim]:
+    """Names of two capitalised words, ``Jane Doe`` like ``Doe, Jane``; not used unless asked for."""
+    return [
+        Claim("name", match[0], match.start(), ("p:" + " ".join(sorted(words(match[0]))),))
+        for match in islice(_NAME.finditer(text), MOST_CLAIMS)
+    ]
+
 
 BUILT_IN: Mapping[str, Extractor] = MappingProxyType(
     {
-        "urls": entities.urls,
-        "emails": entities.emails,
-        "quotes": entities.quotes,
-        "functions": entities.functions,
-        "papers": entities.papers,
-        "paths": entities.paths,
-        "dates": entities.dates,
-        "times": entities.times,
-        "ids": entities.ids,
-        "numbers": entities.numbers,
-        "names": entities.names,
+        "urls": urls,
+        "emails": emails,
+        "quotes": quotes,
+        "functions": functions,
+        "papers": papers,
+        "paths": paths,
+        "dates": dates,
+        "times": times,
+        "ids": ids,
+        "numbers": numbers,
+        "names": names,
     }
 )
 """The extractors of this package. Earlier ones take their stretch of a text from later ones, but for quotes."""
@@ -36,7 +606,7 @@ def extract(text: str, extractors: Sequence[Extractor]) -> list[Claim]:
 
     Examples
     --------
-    >>> from coherence.detect.normal_values import fold
+    >>> from coherence.detect.values import fold
     >>> chosen = [BUILT_IN[name] for name in DEFAULT]
     >>> [(claim.kind, *claim.forms) for claim in extract(fold("CVE-2021-44228 was found on May 1, 2024."), chosen)]
     [('id', 'id:cve-2021-44228'), ('date', 'd:2024-05-01')]

@@ -11,9 +11,17 @@ import msgspec
 from coherence.core.protocols import Extractor
 from coherence.detect.extractors import extract
 from coherence.detect.grounding import Grounds, judge, judge_claims
-from coherence.detect.normal_values import fold, words
-from coherence.detect.outputs import Outputs, note_asked, note_output, note_said
-from coherence.detect.sources import Given, know_words, open_values, take_source
+from coherence.detect.sources import (
+    Given,
+    Outputs,
+    know_words,
+    note_asked,
+    note_output,
+    note_said,
+    open_values,
+    take_source,
+)
+from coherence.detect.values import fold, words
 
 MAX_CALLS = 16
 """Calls without a result whose arguments are remembered."""

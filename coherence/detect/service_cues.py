@@ -14,7 +14,7 @@ import msgspec
 from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
-from coherence.detect.english import are_english, english_words
+from coherence.detect.text_analysis import are_english, english_words
 
 MAX_CHARS = 4_000
 """Characters of a message that are looked at, half from each end."""

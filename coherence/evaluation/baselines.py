@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from coherence.detect.tokens import overlap, tokens
+from coherence.detect.text_analysis import overlap, tokens
 from coherence.evaluation.bootstrap import folds_of
 from coherence.evaluation.runs import LabelledRun
 from coherence.evaluation.systems import System, of_steps

@@ -12,9 +12,8 @@ import msgspec
 from coherence.core.readings import excerpt, number_of
 from coherence.core.redact import redact, redact_value
 from coherence.core.validation import call_text
-from coherence.detect.assumption import TOTAL, AssumedStep, AssumptionFacts
-from coherence.detect.cues import is_english
-from coherence.detect.tokens import mass, tokens
+from coherence.detect.assumption import TOTAL, AssumedStep, AssumptionFacts, is_english
+from coherence.detect.text_analysis import mass, tokens
 from coherence.providers.transcript import Step, Transcript
 
 ORIGIN_WEIGHT = 0.5 / TOTAL

@@ -10,7 +10,6 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from coherence.baseline.budget import together
 from coherence.core.config import Budget, MonitorConfig, disabled
 from coherence.core.events import Around, Received, Spent
 from coherence.core.protocols import Embedder
@@ -23,6 +22,7 @@ from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.monitor import Durability, Monitor
 from coherence.monitor.worker import FORK_WAIT_S, LOG, RETRY_S
+from coherence.policy.budgets import together
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.errors import StoreError
 from coherence.store.store import Store

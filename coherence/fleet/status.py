@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from coherence.baseline.pressure import mode_of
+from coherence.baseline.appraiser import mode_of
 from coherence.core.decisions import DecisionKind, Mode, worst_kind
 from coherence.core.events import Received, Spent
 from coherence.core.readings import Band

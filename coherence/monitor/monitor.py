@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,29 +15,34 @@ from weakref import ref
 import msgspec
 
 import coherence.core.events as events
-from coherence.baseline.pressure import mode_of
+from coherence.baseline.appraiser import mode_of
+from coherence.baseline.calibration_store import Calibration
+from coherence.baseline.combiner import risk_of
 from coherence.core.clock import ClockThread, IntervalClock
 from coherence.core.config import Budget, MonitorConfig, disabled
-from coherence.core.decisions import Decision, Mode
-from coherence.core.events import Event, Source, Spent
+from coherence.core.decisions import Decision, Guidance, Mode
+from coherence.core.events import Correction, Event, Source, Spent
 from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Counters, Reading, Tick
+from coherence.core.redact import goal_text
 from coherence.core.registry import check_metric, check_rule
-from coherence.core.validation import check_flag, check_text, to_json
+from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
 from coherence.lessons.store import LessonStore
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
 from coherence.monitor.codec import Record, Verdict
-from coherence.monitor.event_api import make_fault
-from coherence.monitor.labels_api import Procedural
 from coherence.monitor.lesson_recall import remember
-from coherence.monitor.sanitize import goal_text
+from coherence.monitor.pipeline import ENDING
 from coherence.monitor.session import Wanted, open_column
+from coherence.monitor.session_header import began_as
 from coherence.monitor.worker import Engine, Neighbours
 from coherence.policy.call_gate import unjudged
+from coherence.policy.correction_prompt import LIMIT, inject
+from coherence.policy.corrections import CorrectionPattern
 from coherence.policy.danger.danger import Danger
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
 from coherence.store.errors import StoreError
+from coherence.store.runs import UNCOUNTED, write_label
 from coherence.store.store import Store
 
 Durability: TypeAlias = Literal["batched", "full"]
@@ -43,7 +50,11 @@ Durability: TypeAlias = Literal["batched", "full"]
 ``full``: each method returns after its event is safe on the disk."""
 
 
-class Monitor(Procedural):
+Label: TypeAlias = Literal["good", "bad"]
+"""Whether a run was as it should be; ``bad`` also for one that reached its goal while something else took it over."""
+
+
+class Monitor:
     """One agent's events in; readings, pressure and decisions out.
 
     Recording costs microseconds: checking, then the rest happens on a thread of the package, or when a decision is
@@ -125,7 +136,8 @@ class Monitor(Procedural):
         tree_budget: Budget | None = None,
         neighbours: Neighbours | None = None,
     ) -> None:
-        super().__init__()
+        self._calls = itertools.count(1)
+        self._call_prefix = f"call-{os.urandom(3).hex()}"
         self.agent = check_name("agent", agent)
         self.lenient = check_flag("lenient", lenient)
         if goal is not None and not lenient:
@@ -185,6 +197,282 @@ class Monitor(Procedural):
             self._clock = clock.thread(_Ticker(self, clock))
             self._clock.__enter__()
 
+    def goal(self, text: str) -> None:
+        """Set what the agent is asked to do from now on."""
+        self._record(lambda: events.Goal(check_text("text", text, empty=False)))
+
+    def message(
+        self,
+        role: events.Role,
+        text: str,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        logprobs: Sequence[float] | None = None,
+    ) -> None:
+        """Record something said: a user's message begins a turn, an assistant's completes a step.
+
+        Parameters
+        ----------
+        role : {"user", "assistant", "system", "tool"}
+            Who speaks.
+        text : str
+            What was said; may be empty.
+        model, response_id : str, optional
+            As the provider names them.
+        logprobs : sequence of float, optional
+            Natural logarithms of the tokens' probabilities, 0 or below; a summary is kept.
+        """
+
+        def make() -> Event:
+            roles = get_args(events.Role)
+            if not isinstance(role, str) or role not in roles:
+                raise ValueError(f"role must be one of {', '.join(roles)}, not {shown(role)}")
+            return events.Message(
+                roles[roles.index(role)],
+                check_text("text", text),
+                _optional_text("model", model),
+                _optional_text("response_id", response_id),
+                None if logprobs is None else events.summarise_logprobs(logprobs),
+            )
+
+        self._record(make)
+
+    def tool_call(self, tool: str, arguments: Any = None, *, call: str | None = None) -> str:
+        """Record that the agent calls a tool; return the call's id.
+
+        Parameters
+        ----------
+        tool : str
+            The tool's name.
+        arguments : any
+            A mapping mostly; what JSON does not know is recorded as text, NaN and infinity as null. It is copied.
+        call : str, optional
+            The host's own id; default: a new one.
+        """
+        # With the process id: a forked child counts on from the same number.
+        own = f"{self._call_prefix}-{os.getpid()}-{next(self._calls)}"
+        call_id = str.__str__(call) if isinstance(call, str) and call else own
+
+        def make() -> Event:
+            _optional_text("call", call)
+            name = check_text("tool", tool, empty=False)
+            return events.ToolCall(name, msgspec.Raw(to_json("arguments", arguments)), call_id)
+
+        self._record(make)
+        return call_id
+
+    def tool_result(
+        self,
+        text: str,
+        *,
+        error: bool = False,
+        duration_s: float | None = None,
+        call: str | None = None,
+        tool: str | None = None,
+        error_type: str | None = None,
+    ) -> None:
+        """Record what a tool answered; this completes a step.
+
+        Parameters
+        ----------
+        text : str
+            The result, or the error's text.
+        error : bool
+            Whether the call failed.
+        duration_s : float, optional
+            Seconds it took, 0 or more.
+        call : str, optional
+            Which call; default: the last one without a result. One that is not known, which another process may have
+            made, is no error: the result counts as one of ``tool``, else of ``unknown``.
+        tool : str, optional
+            The tool, where its call was not recorded.
+        error_type : str, optional
+            The error's class, such as ``timeout``.
+        """
+
+        def make() -> Event:
+            return events.ToolResult(
+                check_text("text", text),
+                check_flag("error", error),
+                _optional_text("call", call),
+                _optional_text("tool", tool),
+                _optional_text("error_type", error_type),
+                None if duration_s is None else check_number("duration_s", duration_s, least=0.0),
+            )
+
+        self._record(make)
+
+    def usage(
+        self,
+        *,
+        tokens_in: int | None = None,
+        tokens_out: int | None = None,
+        cost_usd: float | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Record what one model call used up. ``None`` = unknown; a cost may follow from ``config.prices``."""
+
+        def make() -> Event:
+            return events.Usage(
+                None if tokens_in is None else check_count("tokens_in", tokens_in, most=10**12),
+                None if tokens_out is None else check_count("tokens_out", tokens_out, most=10**12),
+                None if cost_usd is None else check_number("cost_usd", cost_usd, least=0.0, most=1e12),
+                _optional_text("model", model),
+            )
+
+        self._record(make)
+
+    def feedback(self, score: float | None = None, *, text: str = "") -> None:
+        """Record somebody's judgement: a score in [-1, 1], 1 = good, or words."""
+
+        def make() -> Event:
+            rated = None if score is None else check_number("score", score, least=-1.0, most=1.0)
+            return events.Feedback(rated, check_text("text", text))
+
+        self._record(make)
+
+    def correction(self, text: str) -> None:
+        """Record that somebody told the agent to do it differently; it counts as a further request."""
+        self._record(lambda: events.Correction(check_text("text", text, empty=False)))
+
+    def edit_correction(self, id: str, text: str) -> None:
+        """Change the text of a correction; its id is that of a note of :meth:`corrections`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such correction.
+        """
+
+        def make() -> Event:
+            edited = Correction(check_text("text", text, empty=False), check_text("id", id, empty=False))
+            with self._engine.settled() as column:
+                if id not in column.standing.corrections.notes:
+                    raise ValueError(f"no correction has the id {shown(id)}: corrections() lists them")
+            return edited
+
+        self._record(make)
+
+    def forget_correction(self, id: str) -> None:
+        """Take back a correction or all of a pattern; the id is one that :meth:`Monitor.corrections` tells."""
+        self._record(lambda: events.Correction("", check_text("id", id, empty=False), removed=True))
+
+    def delivered(self, guidance: Guidance | str) -> None:
+        """Record that a guidance has reached the agent: only then it counts as treatment.
+
+        Parameters
+        ----------
+        guidance : Guidance or str
+            ``decision.guidance``, or its ``id``.
+        """
+
+        def make() -> Event:
+            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            return events.Message("system", "", firing=id)
+
+        self._record(make)
+
+    def label(self, guidance: Guidance | str, good: bool) -> None:
+        """Record whether a guidance was right to come, in somebody's judgement."""
+
+        def make() -> Event:
+            id = guidance.id if isinstance(guidance, Guidance) else check_text("guidance", guidance, empty=False)
+            if id == events.BLOCK:
+                raise ValueError("guidance must be a firing or its id; unblock() ends a block")
+            return events.Feedback(1.0 if check_flag("good", good) else -1.0, about=id)
+
+        self._record(make)
+
+    def unblock(self, reason: str = "", decision: Decision | int | None = None) -> None:
+        """End a block: what blocks now counts as a warning until it has calmed down once.
+
+        A budget that is used up is lifted too, for as long as it would refuse; and the newest call that was refused for
+        what it is itself may run, with a warning, until there is another goal.
+
+        Parameters
+        ----------
+        reason : str
+            For the record.
+        decision : Decision or int, optional
+            The refusal that is answered, or its ``seq``, where the agent may have asked for something else since: that
+            call may run, and no block ends that did not refuse it. One of the newest 64 since the newest goal; any
+            other changes nothing.
+        """
+        self.decide()  # what blocks is known from a tick
+
+        def make() -> Event:
+            if isinstance(decision, Decision) and decision:
+                raise ValueError(f"decision must be a refusal, not {decision.kind!r}")
+            seq = decision.seq if isinstance(decision, Decision) else decision
+            seq = None if seq is None else check_count("decision", seq)
+            return events.Feedback(text=check_text("reason", reason), about=events.BLOCK, decision=seq)
+
+        self._record(make)
+
+    def memory(self, text: str, *, id: str | None = None, removed: bool = False) -> None:
+        """Record something that the agent remembers; a later text of the same ``id`` replaces it."""
+
+        def make() -> Event:
+            return events.Memory(check_text("text", text), _optional_text("id", id), check_flag("removed", removed))
+
+        self._record(make)
+
+    def compaction(self, summary: str = "") -> None:
+        """Record that the host shortened the context to a summary."""
+        self._record(lambda: events.Compaction(check_text("summary", summary)))
+
+    def outcome(self, success: bool | None = None, *, score: float | None = None, text: str = "") -> Decision | None:
+        """Record how the task ended; with ``config.grounding.gate``, judge its last answer too.
+
+        Parameters
+        ----------
+        success : bool, optional
+            Whether it succeeded, as far as the host knows. This is recorded as it is told.
+        score : float, optional
+            In [0, 1], 1 = good.
+        text : str
+            Anything else.
+
+        Returns
+        -------
+        Decision or None
+            ``None`` without a gate. Else the decision of a tick at the end: an active finding ``ungrounded_outcome``
+            says that the run counts as failed, whatever was told; ``m.verdict`` holds it, and a replay finds it again.
+
+        Examples
+        --------
+        >>> from coherence.monitor.monitor import Monitor
+        >>> m = Monitor(goal="What does it cost?", embedder=False, config={"grounding": {"gate": 0.9}})
+        >>> m.tool_result("price: 1200 USD", tool="shop")
+        >>> m.message("assistant", "It costs 1,250 dollars.")
+        >>> print(m.outcome(success=True).findings[0].why.partition(";")[0])
+        the run counts as failed: grounding 0.00 is below 0.9
+        """
+
+        def make() -> Event:
+            return events.Outcome(
+                None if success is None else check_flag("success", success),
+                None if score is None else check_number("score", score, least=0.0, most=1.0),
+                check_text("text", text),
+            )
+
+        self._record(make)
+        if self.config.grounding.gate is None:
+            return None
+        verdict = self._guarded(lambda: self._engine.decide(ENDING))
+        return verdict.decision if verdict is not None else None
+
+    def fault(self, where: str, error: BaseException | str) -> None:
+        """Record something that failed silently in the host."""
+
+        def make() -> Event:
+            if not isinstance(error, str | BaseException):
+                raise TypeError(f"error must be an exception or a str, not {shown(error)}")
+            return events.make_fault(check_text("where", where, empty=False), error)
+
+        self._record(make)
+
     def decide(self) -> Decision:
         """Return the decision now. Measures if anything happened since the newest tick; else nothing changes."""
         verdict = self._guarded(lambda: self._engine.decide("decide"))
@@ -207,36 +495,13 @@ class Monitor(Procedural):
         except (TypeError, ValueError) as error:
             if not self.lenient:
                 raise
-            fault = make_fault("check", error)
+            fault = events.make_fault("check", error)
             self._record(lambda: fault)
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
         if self._off:
             return Decision(seq=0, kind="continue")
         verdict = None if self._engine.closed else self._asked(lambda: self._engine.check(call))
         return unjudged(call.tool_name, bytes(call.arguments)) if verdict is None else verdict.decision
-
-    def unblock(self, reason: str = "", decision: Decision | int | None = None) -> None:
-        """End what :class:`~coherence.monitor.event_api.Recording` says, as of now: blocks are known from ticks."""
-        self.decide()
-        super().unblock(reason, decision)
-
-    def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
-        if self._off:
-            return None
-        if self._engine.closed:
-            with self._engine.settled() as column:
-                return column.measured
-        return self._asked(ask)
-
-    def _asked(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
-        """Ask, then write; a store that fails must not change the answer."""
-        verdict = ask()
-        try:
-            self._engine.after()
-        except StoreError:  # durability "full"
-            if not self.lenient:
-                raise
-        return verdict
 
     @property
     def latest(self) -> Reading | None:
@@ -316,6 +581,128 @@ class Monitor(Procedural):
             found = list(self._engine.events)[::-1]
         return found if n is None else found[: max(n, 0)]
 
+    def label_run(self, label: Label | None) -> None:
+        """Say whether the present run, or the one that has just ended, was good; ``None`` takes a label back.
+
+        Thresholds and weights of the agent's later sessions are learned from it. A run is a task: after an outcome the
+        next goal, user's message or call begins another. A label counts more than an outcome, the newest label counts.
+        Runs of the sources ``test`` and ``replay`` count for nothing.
+
+        Raises
+        ------
+        ValueError
+            If it is no label, or there is no store to keep it in; the latter not with ``lenient``.
+        StoreError
+            If it cannot be written; not with ``lenient``.
+        """
+        if label is not None and label not in get_args(Label):
+            raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
+        if self._off:
+            return
+        with self._engine.settled() as column:
+            run = column.runs.run.number
+        recorder = self._engine.recorder
+        try:
+            if recorder is None or self.store is None:
+                raise ValueError("a label needs a store to be kept in: Monitor(store=...)")
+            if recorder.session.source not in UNCOUNTED:
+                with self.store.transaction() as transaction:
+                    good = None if label is None else label == "good"
+                    write_label(transaction, self.agent, began_as(transaction, self.agent, self.session), run, good)
+        except (ValueError, StoreError):
+            if not self.lenient:
+                raise
+
+    @property
+    def calibration(self) -> Calibration:
+        """From which risks on metrics alarm, and how risks are added up; frozen when the session began."""
+        return self._engine.column.calibration
+
+    @property
+    def risk(self) -> float | None:
+        """The risk at the newest measurement in [0, 1], higher = worse; ``None``: nothing was measured.
+
+        ``1 - coherence_index``, unless the agent's labelled runs have taught other weights.
+        """
+        with self._engine.settled() as column:
+            reading = column.measured.reading if column.measured is not None else None
+            if reading is None:
+                return None
+            return risk_of(reading, column.calibration.combination, column.runs.inverted)
+
+    def corrections(self) -> list[CorrectionPattern]:
+        """Return what users have corrected again and again, the heaviest first.
+
+        A pattern is three corrections or more on similar requests, or the same one on different requests; old ones
+        fade. ``examples`` are its notes; their ids serve :meth:`edit_correction` and :meth:`forget_correction`.
+        """
+        self._file_corrections()
+        with self._engine.settled() as column:
+            return column.standing.corrections.patterns(column.meaning.step)
+
+    def _file_corrections(self) -> None:
+        """Have a tick if corrections wait for one, at which they are embedded and grouped."""
+        with self._engine.settled() as column:
+            waiting = column.changed and bool(column.standing.corrections.pending())
+        if waiting and not self._engine.closed:
+            self._engine.decide("corrections")
+            self._engine.after()
+
+    def inject_corrections(self, prompt: str, *, limit: int = LIMIT) -> str:
+        """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
+
+        Parameters
+        ----------
+        prompt : str
+            What the agent will be asked; it is not recorded here.
+        limit : int
+            Most characters to put before it.
+
+        Examples
+        --------
+        >>> from coherence.monitor.monitor import Monitor
+        >>> m = Monitor(embedder=False)
+        >>> m.message("user", "What is the weather in Oslo?")
+        >>> for text in ("Celsius, not Fahrenheit", "no wind speeds", "name the day"):
+        ...     m.correction(text)
+        >>> print(m.inject_corrections("What is the weather in Oslo today?"))
+        <past_corrections>
+        Users corrected this agent 3 times on similar requests. Their words, quoted, newest first:
+        - "name the day" (session 1, step 0)
+        - "no wind speeds" (session 1, step 0)
+        - "Celsius, not Fahrenheit" (session 1, step 0)
+        </past_corrections>
+        <BLANKLINE>
+        What is the weather in Oslo today?
+        """
+        request = check_text("prompt", prompt)
+        check_count("limit", limit)
+        self._file_corrections()
+        with self._engine.settled() as column:
+            kept = column.standing.corrections
+            if not kept.notes:
+                return prompt
+            vector = column.meaning.embed(request)
+            return inject(prompt, kept.relevant(request, vector, column.meaning.step), limit=limit)
+
+    def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+        if self._off:
+            return None
+        if self._engine.closed:
+            with self._engine.settled() as column:
+                return column.measured
+        return self._asked(ask)
+
+    def _asked(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+        """Ask, then write; a store that fails must not change the answer."""
+        verdict = ask()
+        try:
+            self._engine.after()
+        except StoreError:  # durability "full"
+            if not self.lenient:
+                raise
+        return verdict
+
     def flush(self) -> None:
         """Fold and write everything that was recorded; afterwards a kill of the process loses none of it.
 
@@ -363,7 +750,7 @@ class Monitor(Procedural):
         except (TypeError, ValueError, RecursionError) as error:
             if not self.lenient:
                 raise
-            event = make_fault("record", error)
+            event = events.make_fault("record", error)
         if self._engine.closed:
             if self.lenient:
                 return
@@ -391,3 +778,8 @@ class _Ticker:
         with suppress(StoreError):  # durability "full"; the engine has said so, and the events wait
             return monitor._guarded(lambda: monitor._engine.decide("interval"))
         return None
+
+
+def _optional_text(field: str, value: object) -> str | None:
+    """Return a text or None, or raise TypeError that names the field."""
+    return None if value is None else check_text(field, value)

@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from coherence.baseline.appraiser import Appraiser, Mood
-from coherence.baseline.calibration_history import Calibration
-from coherence.baseline.index_weights import detectors, index_weights
+from coherence.baseline.calibration_store import Calibration
 from coherence.baseline.runs import Runs
-from coherence.baseline.vitals import VITALS, scalar_vitals, vector_vitals
+from coherence.baseline.vitals import VITALS, detectors, index_weights, scalar_vitals, vector_vitals
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Appraisal, Finding, Mode, Policy
 from coherence.core.events import Correction, Event, Message, Ticked, ToolResult
@@ -24,23 +23,22 @@ from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention,
 from coherence.monitor.codec import Told, Verdict
 from coherence.monitor.semantic_checks import Meaning
 from coherence.monitor.snapshots import Legacy, Snapshot
-from coherence.policy.alarm_limits import limits_of
 from coherence.policy.budgets import all_budget_findings, crosses_time
 from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.guidance import guide, outcomes, pattern_of
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.hijack_findings import made_call
+from coherence.policy.hijack_findings import limits_of, made_call
 from coherence.policy.known_errors import Judged, known_error
 from coherence.policy.plugin_rules import run_rules
 from coherence.policy.regulator import make_decision, pressure_finding, received_finding, regulate
 from coherence.policy.regulator_state import Standing
 from coherence.policy.rules import own_rules
-from coherence.policy.rules.grounded import outcome_finding
+from coherence.policy.rules.quality import outcome_finding
 from coherence.providers.hashing import HashingEmbedder
-from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.plugin_calls import Breaker
 from coherence.sensor.sensor import CoherenceSensor
 from coherence.state.data import Action
 from coherence.state.reducer import AgentState

@@ -1,20 +1,161 @@
-"""From memory to the store: in batches, in order, beside other processes."""
+"""From memory to the store: records in batches, in order, beside other processes; vectors and runs with them.
+
+One agent's life may be told by several processes, one event each if need be. But where another one tells a goal or an
+outcome in the midst of the task that is told here, there are two tasks in one run, and nobody can say whose outcome it
+is: such a run teaches nothing.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock, RLock
 
+import msgspec
+
+from coherence.core.events import Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.monitor.codec import Record, encode_record
-from coherence.monitor.run_ownership import Telling
-from coherence.monitor.session_header import began_as
-from coherence.monitor.vector_cache import StoreBook
+from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.store.rows import SessionRow
 from coherence.store.runs import MOST_RUNS, UNCOUNTED, RunRow, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
+
+READ_AT_ONCE = 500
+
+
+class StoreBook:
+    """A store's vectors, for an embedding cache; what is new waits until it is written with its events.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._new: dict[str, dict[bytes, bytes]] = {}
+
+    def read(self, fingerprint: str, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return the vectors that are known."""
+        found: dict[bytes, bytes] = {}
+        with self._lock:
+            new = self._new.get(fingerprint, {})
+            found.update((digest, new[digest]) for digest in digests if digest in new)
+        rest = [digest for digest in digests if digest not in found]
+        for at in range(0, len(rest), READ_AT_ONCE):
+            found.update(self._store.vectors(fingerprint, rest[at : at + READ_AT_ONCE]))
+        return found
+
+    def write(self, fingerprint: str, digest: bytes, vector: bytes) -> None:
+        """Note a new vector."""
+        with self._lock:
+            self._new.setdefault(fingerprint, {})[digest] = vector
+
+    def take(self) -> dict[str, dict[bytes, bytes]]:
+        """Return what is new; :meth:`written` forgets it once it is safe."""
+        with self._lock:
+            return {fingerprint: dict(vectors) for fingerprint, vectors in self._new.items()}
+
+    def after_fork(self) -> None:
+        """Begin anew in a child; what is new may be written by both."""
+        self._lock = Lock()
+
+    def written(self, taken: Mapping[str, Mapping[bytes, bytes]]) -> None:
+        """Forget what has been written."""
+        with self._lock:
+            for fingerprint, vectors in taken.items():
+                for digest in vectors:
+                    self._new[fingerprint].pop(digest, None)
+
+
+_OTHERS_TASK = (
+    "SELECT 1 FROM events WHERE session_id = ? AND seq > ? AND seq <= ? AND kind IN ('goal', 'outcome') LIMIT 1"
+)
+
+_TASK = (Goal, Message, ToolCall, ToolResult, Outcome)
+
+
+class Telling:
+    """What one process has told of a session.
+
+    Parameters
+    ----------
+    session : SessionRow
+        The session.
+    seen : int
+        Number of the newest event that was in the store when this process read it.
+    """
+
+    def __init__(self, session: SessionRow, seen: int) -> None:
+        self._session = session
+        self._seen = seen
+        self._run = 0
+        """The run at the newest event that was written here, 0 = none was."""
+        self._midst = False
+        """Whether some of a task was told here, and not yet its outcome."""
+        self._left: int | None = None
+        """The run that was under way when another process went on under the next name."""
+        self._shared = False
+        """Whether some of it was told here."""
+        self.mixed = False
+        """Whether another process has told a goal or an outcome since."""
+
+    def look(self, transaction: Transaction, last: int) -> None:
+        """Look at what others have written up to event number ``last``."""
+        if self._midst and last > self._seen:
+            self.mixed |= bool(transaction.execute(_OTHERS_TASK, (self._session.id, self._seen, last)))
+
+    def marked(self, rows: Sequence[RunRow], run: int) -> list[RunRow]:
+        """Return rows of runs as they are to be written; ``run``: the number of the present one.
+
+        If another process came between, all runs since then are marked.
+        """
+        if not self.mixed:
+            return list(rows)
+        marked = [msgspec.structs.replace(row, mixed=True) for row in rows]
+        return [*marked, *(RunRow(number, mixed=True) for number in range(self._run or run, run + 1))]
+
+    def wrote(self, records: Sequence[Record], last: int, run: int, *, told: bool) -> None:
+        """Take in what was written here, up to event number ``last``, in the run of that number.
+
+        ``told``: how runs stand as well. What was mixed stays so until an outcome is told here.
+        """
+        self._seen = last
+        for record in records:
+            if type(record.event) is Outcome:
+                self._midst = False
+            elif type(record.event) in _TASK:
+                self._midst = True
+        if told or (records and not self.mixed):
+            self._run = run
+        if told:
+            self.mixed = self.mixed and self._midst
+
+    def left_behind(
+        self, transaction: Transaction, rows: Sequence[RunRow], records: Sequence[Record]
+    ) -> list[RunRow] | None:
+        """Return what is to be written of runs where another process goes on with the session under the next name.
+
+        ``None`` if nobody does. Runs have their numbers there: of the one that was under way only how far its metrics
+        rose is told, and whether it is told here as well.
+        """
+        agent, name = self._session.agent, self._session.session
+        base = began_as(transaction, agent, name)
+        number = 1 if base == name else int(name[len(base) + len(CONTINUED) :])
+        following = f"{base}{CONTINUED}{number + 1}"
+        if transaction.session(agent, following) is None:
+            return None
+        if self._left is None:
+            self._left, self._shared = self._run, self._midst
+        found = [RunRow(row.run, row.maxima) for row in rows if row.run == self._left]
+        if self._shared and any(type(record.event) in _TASK for record in records):
+            found.append(RunRow(self._left, mixed=True))
+        return found
+
 
 BATCH = 50
 """Events that are written at once, as soon as there are so many."""

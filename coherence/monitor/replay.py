@@ -13,9 +13,9 @@ from coherence.core.errors import CoherenceError
 from coherence.core.events import Event, Ticked, decode_event
 from coherence.monitor.codec import Verdict, decode_verdict, encode_verdict, is_kept
 from coherence.monitor.pipeline import Column
+from coherence.monitor.recorder import StoreBook
 from coherence.monitor.session_header import NOTHING, Beginning, read_beginning
 from coherence.monitor.snapshots import unpack
-from coherence.monitor.vector_cache import StoreBook
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.playback import RecordedEmbedder, RecordedMetric, RecordedScalar, Shown
 from coherence.store.rows import EventRow, SessionRow

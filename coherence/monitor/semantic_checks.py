@@ -10,10 +10,8 @@ from coherence.core.events import Correction, Message
 from coherence.core.vectors import cosine
 from coherence.policy.correction_words import is_implicit
 from coherence.policy.regulator_state import Standing
-from coherence.policy.request_findings import nearest_drift, procedural_finding, scope_finding
-from coherence.policy.scope import Drift
-from coherence.sensor.embed_one import embed_now
-from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.policy.scope import Drift, nearest_drift, procedural_finding, scope_finding
+from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
 from coherence.state.data import Answer
 from coherence.state.reducer import AgentState
 

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from coherence.baseline.calibration_history import Calibration
-from coherence.baseline.calibration_store import read_calibrator
+from coherence.baseline.calibration_store import Calibration, read_calibrator
 from coherence.baseline.learned_pressure import learn_pressure
 from coherence.baseline.vitals import VITALS
 from coherence.core.config import Budget, MonitorConfig
@@ -18,7 +17,7 @@ from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.registry import create_metric, create_rule, installed, is_scalar
 from coherence.monitor.codec import decode_told, decode_verdict
 from coherence.monitor.pipeline import Column
-from coherence.monitor.recorder import Recorder
+from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.session_header import (
     FIRST,
     NOTHING,
@@ -31,9 +30,8 @@ from coherence.monitor.session_header import (
     read_beginning,
 )
 from coherence.monitor.snapshots import Legacy, pack, unpack
-from coherence.monitor.vector_cache import StoreBook
 from coherence.policy.danger.danger import Danger
-from coherence.policy.experiment_results import policies as pattern_policies
+from coherence.policy.experiment import policies as pattern_policies
 from coherence.policy.rules import OWN_RULES
 from coherence.providers.minilm import default_embedder
 from coherence.sensor.embedding_cache import EmbeddingCache

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from coherence.baseline.calibration_history import Calibration
+from coherence.baseline.calibration_store import Calibration
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Policy
 from coherence.core.events import Source

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.baseline.appraiser import Mood
-from coherence.baseline.baseline import Baseline
+from coherence.baseline.appraiser import Baseline, Mood
 from coherence.baseline.runs import Run
 from coherence.core.readings import frozen_hook
 from coherence.monitor.codec import Verdict

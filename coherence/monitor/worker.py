@@ -14,16 +14,15 @@ import msgspec
 
 import coherence.core.events as events
 from coherence.core.config import MonitorConfig
-from coherence.core.events import Around, Event, is_success
+from coherence.core.events import Around, Event, is_success, make_fault
 from coherence.core.readings import Reading
+from coherence.core.redact import prepare
 from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.codec import Record, Verdict, as_told
-from coherence.monitor.event_api import make_fault
 from coherence.monitor.lesson_recall import Remembering
 from coherence.monitor.pipeline import ENDING, Column
 from coherence.monitor.recorder import MOST_PENDING, Recorder
-from coherence.monitor.sanitize import prepare
 from coherence.monitor.session import Opened
 from coherence.monitor.snapshots import Legacy, pack
 

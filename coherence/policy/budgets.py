@@ -1,14 +1,72 @@
-"""What the budgets say."""
+"""Budgets: what is spent against what may be, for one agent and for a tree of agents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
-from coherence.baseline.budget import budget_findings, together
 from coherence.core.config import Budget
 from coherence.core.decisions import Finding
 from coherence.core.events import Spent
+from coherence.core.validation import shown_amount
 from coherence.state.reducer import AgentState
+
+UNITS = {"tokens": "tokens", "cost_usd": "US dollars", "wall_s": "seconds", "calls": "calls"}
+
+
+def together(own: Spent, others: Spent | None) -> Spent:
+    """Add up what an agent and the others of its tree have spent; the longest time counts.
+
+    What a foreign recording says of the others may be no number that can be added: it counts nothing.
+    """
+    if others is None:
+        return own
+    return Spent(
+        tokens=own.tokens + max(others.tokens, 0),
+        cost_usd=_add_known(own.cost_usd, others.cost_usd),
+        calls=own.calls + max(others.calls, 0),
+        wall_s=others.wall_s if own.wall_s < others.wall_s < inf else own.wall_s,
+        unpriced=own.unpriced + max(others.unpriced, 0),
+    )
+
+
+def _add_known(own: float | None, others: float | None) -> float | None:
+    known = [cost for cost in (own, others) if cost is not None and 0.0 <= cost < inf]
+    return sum(known) if known else None
+
+
+def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpriced_model: str = "") -> list[Finding]:
+    """Return one finding for each limit of a budget.
+
+    At ``budget.soft`` of a limit it is active and asks to warn, at the limit to block: the next call does not fit.
+
+    Examples
+    --------
+    >>> [str(finding) for finding in budget_findings(Budget(calls=10), Spent(calls=9))]
+    ['budget.calls: 9 of 10 calls are used (90%)']
+    """
+    findings = []
+    for field, limit in budget.limits().items():
+        known: float | None = getattr(spent, field)
+        used = known or 0.0
+        share = used / limit if limit else 1.0
+        shown = shown_amount(used) if known is not None else "unknown"
+        why = f"{shown} of {shown_amount(limit)} {UNITS[field]} are used ({share:.0%})"
+        if field == "cost_usd" and spent.unpriced:
+            model = f" ({unpriced_model})" if unpriced_model else ""
+            why += f", without {spent.unpriced} model call{'s'[: spent.unpriced > 1]} of unknown cost{model}"
+        findings.append(
+            Finding(
+                rule=f"{rule}.{field}",
+                severity="block" if share >= 1.0 else "warn",
+                active=share >= budget.soft,
+                score=min(share, 1.0),
+                threshold=1.0 if share >= 1.0 else budget.soft,
+                why=why,
+                action="stop, or raise the budget" if share >= 1.0 else "finish what matters most",
+            )
+        )
+    return findings
 
 
 def is_budget(rule: str) -> bool:

@@ -10,12 +10,11 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, DecisionKind, Finding
 from coherence.core.events import Ticked
 from coherence.detect.fingerprints import trace_call
-from coherence.policy.alarm_limits import Limits
 from coherence.policy.budgets import is_budget
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
-from coherence.policy.hijack_findings import allowed, asked_call
+from coherence.policy.hijack_findings import Limits, allowed, asked_call
 from coherence.policy.regulator import make_decision, regulate
 from coherence.policy.regulator_state import Standing
 from coherence.state.data import Facts

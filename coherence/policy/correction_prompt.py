@@ -5,8 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from coherence.core.validation import check_count, check_text
-from coherence.policy.correction_notes import Note
-from coherence.policy.corrections import CorrectionPattern
+from coherence.policy.corrections import CorrectionPattern, Note
 
 LIMIT = 1_200
 """Characters of the whole block."""

@@ -1,9 +1,14 @@
-"""Does telling an agent something help? Firings in randomised pairs, and a verdict that may be looked at any time.
+"""Randomised experiments on guidance: firings in pairs, and a verdict that stays valid however often one looks.
 
 Patterns fire when things are bad, and after a bad moment things get better by themselves (regression to the mean), so
 before and after prove nothing. Of two firings in a row of one pattern, one is therefore told and one is not, by a coin
 that is fixed beforehand; what gets better by itself does so in both, and their difference is 0 on average unless
 telling does something.
+
+The measure that gives a verdict was named beforehand: the fall of the pressure five actions after the firing. Choosing
+the most favourable of several measures afterwards would multiply the chances of a false verdict, so the other measures
+and horizons are shown, and never decide. The probability of a false verdict holds for each pattern by itself: of twenty
+patterns that do nothing, one may be expected to get a false verdict some day.
 """
 
 from __future__ import annotations
@@ -18,6 +23,9 @@ import numpy as np
 
 from coherence.baseline.e_process import LARGEST, Floats, first_crossing, log_capital, lower_bound
 from coherence.core.decisions import Arm, Policy
+from coherence.store.firings import Pairs, read_pairs
+from coherence.store.rows import Measure
+from coherence.store.store import Store
 
 EvidenceVerdict: TypeAlias = Literal["helps", "harms", "no difference", "no verdict yet"]
 """``helps``, ``harms``: the mean difference is not 0. ``no difference``: it is nearer to 0 than the margin. Whichever
@@ -210,3 +218,35 @@ def _within(differences: Sequence[float] | Floats) -> Floats:
     if not (np.abs(numbers) <= 1 + 1e-9).all():
         raise ValueError("differences must be finite and between -1 and 1")
     return numbers.clip(-1.0, 1.0)
+
+
+MEASURE: Measure = "pressure"
+"""The measure that gives a verdict."""
+
+HORIZON = 5
+"""The horizon that gives a verdict, in actions."""
+
+
+class Experiment(msgspec.Struct, frozen=True):
+    """One pattern's pairs and what they say."""
+
+    pairs: Pairs
+    judgement: Judgement
+
+
+def judge_pattern(store: Store, pattern: str, *, horizon: int = HORIZON, measure: Measure = MEASURE) -> Experiment:
+    """Return what one pattern's pairs say by one measure; errors as in :func:`read_pairs` and :func:`judge`."""
+    pairs = read_pairs(store, pattern, horizon=horizon, measure=measure)
+    return Experiment(pairs, judge(pairs.differences))
+
+
+def policies(store: Store) -> dict[str, Policy]:
+    """Return pattern -> what to do with it, of the patterns with a verdict, by name.
+
+    Parameters
+    ----------
+    store : Store
+        Where the firings are; sessions of the source ``test`` do not count.
+    """
+    found = {pattern: policy_of(judge_pattern(store, pattern).judgement.verdict) for pattern in store.patterns()}
+    return {pattern: policy for pattern, policy in found.items() if policy is not None}

@@ -14,9 +14,7 @@ from coherence.core.decisions import EVIDENCE, Appraisal, Finding
 from coherence.core.protocols import Rule
 from coherence.core.readings import Failure, Reading, one_line
 from coherence.core.validation import check_count, check_text
-from coherence.sensor.calls import Breaker, Call
-from coherence.sensor.plugin_calls import Group, Stages, run_stages
-from coherence.sensor.waiter import drive_sync
+from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, drive_sync, run_stages
 from coherence.state.reducer import AgentState
 
 MAX_WORDS = 1_000

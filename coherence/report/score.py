@@ -15,7 +15,6 @@ from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading
 from coherence.core.redact import redact, redact_value
 from coherence.monitor.codec import Verdict
-from coherence.monitor.event_api import Recording
 from coherence.monitor.monitor import Monitor
 from coherence.providers.transcript import Step, Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -208,12 +207,12 @@ def without_secrets(transcript: Transcript) -> Transcript:
     return msgspec.structs.replace(transcript, steps=steps, goal=redact(transcript.goal), memories=memories)
 
 
-def record_step(monitor: Recording, step: Step, open_calls: list[tuple[str, str]]) -> None:
+def record_step(monitor: Monitor, step: Step, open_calls: list[tuple[str, str]]) -> None:
     """Tell a monitor what happened at one step of a transcript.
 
     Parameters
     ----------
-    monitor : Recording
+    monitor : Monitor
         The monitor.
     step : Step
         The step.

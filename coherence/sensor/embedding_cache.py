@@ -1,4 +1,4 @@
-"""Each text is embedded once."""
+"""Each text is embedded once: the cache of vectors, and embedding single texts outside a tick."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Protocol, TypeAlias
@@ -18,7 +19,9 @@ from coherence.core.errors import VectorError
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Failure, excerpt
 from coherence.core.vectors import Half, to_half
-from coherence.sensor.calls import failed
+from coherence.providers.hashing import HashingEmbedder
+from coherence.providers.minilm import MiniLMEmbedder
+from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, drive_sync, failed, run_stages
 
 MAX_TEXTS = 20_000
 """Vectors kept by default (0.9 KB each at 384 dimensions)."""
@@ -360,3 +363,35 @@ class _Run:
 def _digest(text: str) -> bytes:
     # surrogatepass: a lone surrogate is hostile but hashable
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+OWN = (MiniLMEmbedder, HashingEmbedder)
+"""Embedders that do not hang: they are asked on the caller's thread. A stranger's is asked on another one."""
+
+
+def embed_now(
+    cache: EmbeddingCache, texts: Sequence[str], timeout_s: float, breaker: Breaker | None = None
+) -> dict[str, Half]:
+    """Return the vectors of texts, embedding one after the other those that are not known.
+
+    What fails, or takes longer than ``timeout_s`` seconds, has none. Nothing is raised. With a ``breaker`` that the
+    caller keeps, an embedder that took too long is left out for some texts, and for as long as that call still runs:
+    one that hangs holds one thread, and not one a text.
+    """
+    found: dict[str, Half | str] = {}
+    breaker = Breaker() if breaker is None else breaker
+    for text in cache.find(texts, found):
+        until = time.monotonic() + timeout_s
+        if type(cache.embedder) in OWN:
+            made = cache.make_one(text, until)
+            if made is not None:
+                found[text] = made
+        else:
+            call = Call("embedder", partial(cache.make, [text], until, []), breaker)
+            drive_sync(run_stages(_alone(call, until)))
+            cache.find([text], found)
+    return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
+
+
+def _alone(call: Call, until: float) -> Stages[None]:
+    yield Group([call], until)

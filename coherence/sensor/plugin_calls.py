@@ -1,21 +1,422 @@
-"""Running calls so that none can raise into, or hang, the host."""
+"""Calls of plug-ins that can neither raise into the host nor hold it up: the call, its thread, and waiting for it.
+
+Waiting is written once for threads and event loops: a tick is one generator of *requests*, things to wait for with a
+time limit each. :func:`drive_sync` blocks on them, :func:`drive_async` awaits them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import inspect
+import os
+import threading
 import time
-from collections.abc import Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from functools import partial
-from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from coherence.sensor.calls import Breaker, Call, Outcome, failed
-from coherence.sensor.waiter import Gate, Steps
-from coherence.sensor.workers import run_on_kept_loop, submit
+from coherence.core.readings import Failure, one_line
 
 R = TypeVar("R")
+
+MAX_REST = 64
+"""Most ticks a plug-in that keeps overrunning is left out for."""
+
+PLAIN = frozenset({type(None), float, list})
+"""Types that are known not to be awaitable; the look at others is slow."""
+
+
+class Breaker:
+    """Leaves a plug-in out after it overran: while that call still runs, and then for 1, 2, 4, … ticks."""
+
+    __slots__ = ("rest", "running", "strikes")
+
+    def __init__(self) -> None:
+        self.running = False
+        self.strikes = 0
+        self.rest = 0
+
+    def refuses(self) -> str | None:
+        """Say why the plug-in is left out at this tick; ``None`` if it may run. Asked once a tick."""
+        if self.running:
+            return "left out: its call from an earlier tick is still running"
+        if self.rest:
+            self.rest -= 1
+            return (
+                f"left out after {self.strikes} overrun{'s'[: self.strikes > 1]}; tried again in {self.rest + 1} ticks"
+            )
+        return None
+
+    def overran(self, *, running: bool) -> None:
+        """Count a call that did not end in time."""
+        self.running = running
+        self.strikes += 1
+        self.rest = min(2 ** (self.strikes - 1), MAX_REST)
+
+    def ended(self) -> None:
+        """Count a call that ended in time, well or not."""
+        self.strikes = 0
+
+
+class Outcome(NamedTuple):
+    """What came of a call: a value, an awaitable, or an exception."""
+
+    value: Any = None
+    pending: bool = False
+    error: BaseException | None = None
+    message: str = ""
+
+
+class Call:
+    """One call of a plug-in and what came of it.
+
+    Parameters
+    ----------
+    source : str
+        Name for :class:`~coherence.core.readings.Failure`.
+    function : callable
+        Called without arguments on a worker thread; an awaitable it returns is awaited on the caller's loop.
+    breaker : Breaker
+        The plug-in's.
+    convert : callable, optional
+        Checks and converts the final value; may raise.
+    """
+
+    __slots__ = ("breaker", "convert", "error", "failure", "function", "pending", "source", "value")
+
+    def __init__(
+        self,
+        source: str,
+        function: Callable[[], Any],
+        breaker: Breaker,
+        convert: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.source = source
+        self.function = function
+        self.breaker = breaker
+        self.convert = convert
+        self.value: Any = None
+        self.pending = False
+        self.error: BaseException | None = None
+        self.failure: Failure | None = None
+
+    def admit(self) -> None:
+        """Skip the call if its plug-in is left out at this tick. Once a tick."""
+        refusal = self.breaker.refuses()
+        if refusal is not None:
+            self.skip("disabled", refusal)
+
+    def attempt(self, function: Callable[[], Any]) -> Outcome:
+        """Call, look at, and convert; whatever the plug-in's own objects do, they do in here."""
+        try:
+            value = function()
+            if type(value) not in PLAIN and inspect.isawaitable(value):
+                return Outcome(value, pending=True)
+            return Outcome(value if self.convert is None else self.convert(value))
+        except BaseException as error:  # SystemExit of a plug-in must not reach the host either
+            return failed(error)
+
+    def take(self, outcome: Outcome) -> None:
+        """Take what came of it."""
+        self.value, self.pending, self.error = outcome.value, outcome.pending, outcome.error
+        if outcome.error is not None:
+            self.failure = Failure(self.source, type(outcome.error).__name__, outcome.message)
+        if not outcome.pending:
+            self.breaker.ended()
+
+    def time_out(self, seconds: float, *, running: bool) -> None:
+        """Take that the time is over."""
+        self.breaker.overran(running=running)
+        self.pending, self.value = False, None
+        self.failure = Failure(self.source, "timeout", f"no result after {seconds:.2g} s; it is left out for a while")
+
+    def skip(self, kind: str, message: str) -> None:
+        """Take that the call is not made."""
+        self.failure = Failure(self.source, kind, message)
+
+
+def failed(error: BaseException) -> Outcome:
+    """Return the outcome of an exception, whatever its text does."""
+    try:
+        message = one_line(str(error)[:500]) or "no message"
+    except BaseException:
+        message = "its message cannot be shown"
+    return Outcome(error=error, message=message)
+
+
+MAX_IDLE = 4
+"""Idle worker threads kept for the next tick; further ones end."""
+
+
+class Work(Protocol):
+    """What a worker does: the work, then, when the worker is free again, the signal that it is done."""
+
+    def work(self) -> bool:
+        """Do it; return whether the signal is still wanted."""
+        ...
+
+    def done(self) -> None:
+        """Signal."""
+        ...
+
+
+class _Worker(Thread):
+    def __init__(self) -> None:
+        super().__init__(name="coherence-worker", daemon=True)
+        self.queue: SimpleQueue[Work] = SimpleQueue()
+
+    def run(self) -> None:
+        while True:
+            job = self.queue.get()
+            wanted = True
+            try:
+                wanted = job.work()
+            finally:
+                # Free first, signal second: the waiter's next job then finds this thread instead of starting another.
+                stay = _release(self)
+                if wanted:
+                    job.done()
+            del job
+            if not stay:
+                return
+
+
+_idle: list[_Worker] = []
+_lock = Lock()
+
+
+def submit(job: Work) -> None:
+    """Run a job on an idle worker, or on a new one."""
+    with _lock:
+        worker = _idle.pop() if _idle else None
+    if worker is None:
+        worker = _Worker()
+        worker.start()
+    worker.queue.put(job)
+
+
+def _release(worker: _Worker) -> bool:
+    with _lock:
+        if len(_idle) >= MAX_IDLE:
+            return False
+        _idle.append(worker)
+        return True
+
+
+class _KeptLoop:
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = Thread(target=self._run, name="coherence-loop", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.loop.run_forever()
+            tasks = asyncio.all_tasks(self.loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=0.1))
+        finally:
+            self.loop.close()
+
+    def retire(self) -> None:
+        """End the thread as soon as what blocks it lets go."""
+        with suppress(RuntimeError):  # it is closed already
+            self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+_kept: _KeptLoop | None = None
+
+
+def run_on_kept_loop(work: Coroutine[Any, Any, bool], seconds: float) -> bool:
+    """Run a coroutine on the kept loop; ``False`` if the loop itself is blocked past the time, and is then replaced."""
+    global _kept
+    with _lock:
+        if _kept is None:
+            _kept = _KeptLoop()
+        kept = _kept
+    future = asyncio.run_coroutine_threadsafe(work, kept.loop)
+    try:
+        return future.result(seconds)
+    except (FutureTimeoutError, CancelledError):
+        if kept.thread.is_alive():
+            future.cancel()
+        with _lock:
+            if _kept is kept:
+                _kept = None
+        kept.retire()
+        return False
+
+
+def _after_fork() -> None:
+    """Forget the parent's threads: they do not exist in a forked child."""
+    global _lock, _kept
+    _lock = Lock()
+    _idle.clear()
+    _kept = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Request(Protocol):
+    """Something to wait for; both return whether it came within the time."""
+
+    def block(self, seconds: float) -> bool:
+        """Wait on the calling thread."""
+        ...
+
+    async def pause(self, seconds: float) -> bool:
+        """Wait on the running event loop."""
+        ...
+
+
+Steps: TypeAlias = Generator[tuple[Request, float], bool, R]
+"""A generator that yields what to wait for and how long, is sent whether it came, and returns a result."""
+
+
+def drive_sync(steps: Steps[R]) -> R:
+    """Run the steps on the calling thread."""
+    try:
+        request, seconds = next(steps)
+        while True:
+            request, seconds = steps.send(request.block(seconds))
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        steps.close()
+
+
+async def drive_async(steps: Steps[R]) -> R:
+    """Run the steps on the running event loop; cancelling the caller ends them."""
+    try:
+        request, seconds = next(steps)
+        while True:
+            request, seconds = steps.send(await request.pause(seconds))
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        steps.close()
+
+
+class Gate:
+    """Opens once; can be waited for by one thread or one coroutine."""
+
+    __slots__ = ("_lock", "_opened", "_wake")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._opened = False
+        self._wake: Callable[[], object] | None = None
+
+    def open(self) -> None:
+        """Let the waiter through."""
+        self._opened = True
+        self._lock.release()
+        wake = self._wake
+        if wake is not None:
+            wake()
+
+    def block(self, seconds: float) -> bool:
+        """Wait on the calling thread."""
+        if self._lock.acquire(timeout=max(seconds, 0.0)):
+            self._lock.release()
+            return True
+        return False
+
+    async def pause(self, seconds: float) -> bool:
+        """Wait on the running event loop."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+
+        def settle(came: bool) -> None:
+            if not future.done():
+                future.set_result(came)
+
+        def wake() -> None:
+            try:
+                loop.call_soon_threadsafe(settle, True)
+            except RuntimeError:
+                return  # the waiter's loop was closed: nobody waits any more
+
+        # Order matters: open() sets _opened before it reads _wake, so one of the two sides always sees the other.
+        self._wake = wake
+        if self._opened:
+            return True
+        timer = loop.call_later(max(seconds, 0.0), settle, False)
+        try:
+            return await future or self._opened
+        finally:
+            timer.cancel()
+            self._wake = None
+
+
+class Turn:
+    """One measurement's place in the queue."""
+
+    __slots__ = ("gate", "until")
+
+    def __init__(self, until: float) -> None:
+        self.gate = Gate()
+        self.until = until
+        """When it must be over (monotonic)."""
+
+
+class Turnstile:
+    """Lets one measurement in at a time, in the order they came.
+
+    A turn whose time is long over is taken away: its event loop was stopped in the middle, or its thread does not exist
+    in this forked process.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._inside: Turn | None = None
+        self._queue: deque[Turn] = deque()
+
+    def enter(self, until: float) -> Turn:
+        """Get a turn; its gate is open if it may go in at once."""
+        turn = Turn(until)
+        with self._lock:
+            if self._inside is not None:
+                self._queue.append(turn)
+            else:
+                self._inside = turn
+                turn.gate.open()
+        return turn
+
+    def is_in(self, turn: Turn) -> bool:
+        """Tell whether it is this one's turn."""
+        return self._inside is turn
+
+    def leave(self, turn: Turn, now: float) -> None:
+        """Let the next one in, or stop waiting."""
+        with self._lock:
+            if self._inside is turn:
+                self._admit_next()
+            elif turn in self._queue:
+                self._queue.remove(turn)
+                if self._inside is not None and self._inside.until + self._patience < now:
+                    self._admit_next()
+
+    def _admit_next(self) -> None:
+        self._inside = self._queue.popleft() if self._queue else None
+        if self._inside is not None:
+            self._inside.gate.open()
+
 
 GRACE = 0.05
 """Seconds that cancelled coroutines, and the kept loop, are given beyond the limit to come to an end."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, get_args
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from coherence.core.errors import UnknownSourceError
 from coherence.core.protocols import MetricFn, ScalarMetricFn, StateProvider
@@ -46,15 +48,126 @@ from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.static import StaticState
 from coherence.providers.transcript import TranscriptState
-from coherence.sensor.calls import Breaker, Call
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
-from coherence.sensor.explanations import Given, Result, compute_from, explain_from, tried, unexplained
 from coherence.sensor.index import Missing, Thresholds, band_of, score
 from coherence.sensor.playback import RecordedEmbedder, RecordedMetric, RecordedScalar
-from coherence.sensor.plugin_calls import Group, Stages
-from coherence.sensor.values import as_texts, as_value
+from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, failed
 from coherence.sensor.windows import Windows
 from coherence.state.reducer import AgentState
+
+MAX_TEXTS = 2_000_000
+"""Texts that one source may have."""
+
+MAX_ITEMS = 8
+"""Items that a piece of evidence may point at."""
+
+SLACK = 1e-6
+"""How far outside [0, 1] a value may be and still be taken as rounding."""
+
+
+def as_evidence(found: object) -> Evidence:
+    """Check what ``explain`` returned, and cut it to a size that a reading may keep."""
+    if not isinstance(found, Evidence):
+        if inspect.iscoroutine(found):
+            found.close()
+        raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
+    if found.kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
+    items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
+    return Evidence(excerpt(found.why), found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
+
+
+def as_texts(value: object, last: list[str]) -> list[str]:
+    """Check what a getter returned; return ``last`` itself if nothing has changed."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"returned {type(value).__name__}, expected a list of str")
+    # list() of an endless iterator would never give the interpreter back
+    texts = value if type(value) is list else list(islice(value, MAX_TEXTS + 1))
+    if len(texts) > MAX_TEXTS:
+        raise ValueError(f"returned more than {MAX_TEXTS:,} texts")
+    if len(texts) == len(last) and texts == last:
+        return last
+    if not set(map(type, texts)) <= {str}:
+        for at, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"item {at} is {type(text).__name__}, expected str")
+        # A subclass may hash, compare and hang as it likes; its characters are enough.
+        texts = [str.__getitem__(text, slice(None)) for text in texts]
+    return [text for text in texts if text and not text.isspace()]
+
+
+def as_value(value: object) -> float | None:
+    """Check what a metric returned."""
+    if value is None or (type(value) is float and 0.0 <= value <= 1.0):
+        return value
+    number = float(value)  # type: ignore[arg-type]  # numbers of any library; the rest raises TypeError
+    if not -SLACK <= number <= 1.0 + SLACK:
+        raise ValueError(f"returned {number}, outside [0, 1]")
+    return min(max(number, 0.0), 1.0)
+
+
+Given: TypeAlias = Sequence[MetricInput] | None
+"""A metric's input, none if it could not be prepared; ``None`` for a metric that takes no input."""
+
+
+class Result(NamedTuple):
+    """What came of one metric."""
+
+    value: float | None
+    evidence: Evidence | None = None
+    reason: str = ""
+    """Why there is no value, where the metric says so."""
+
+
+def compute_from(metric: Any, data: Given) -> Any:
+    """Return what a metric gives for its input; a value that must be awaited too."""
+    if data is None:
+        return metric.compute()
+    if not data:
+        raise UnknownSourceError("the state could not be prepared")
+    return metric.compute(data[0])
+
+
+def explain_from(metric: MetricFn | ScalarMetricFn, data: Given, *, own: bool) -> Evidence | None:
+    """Return what a metric whose value is known points at, ``None`` if nothing.
+
+    Parameters
+    ----------
+    metric : MetricFn or ScalarMetricFn
+        The metric.
+    data : sequence of MetricInput or None
+        What its value was made of.
+    own : bool
+        Whether the metric is this package's own, whose evidence is taken as it is.
+    """
+    explain = getattr(metric, "explain", None)
+    found = explain(*data or ()) if callable(explain) else None
+    return found if own or found is None else as_evidence(found)
+
+
+def unexplained(failure: Failure) -> Failure:
+    """Return the failure of an explanation, as a reading shows it: the value stands."""
+    return Failure(failure.source, failure.kind, f"explain failed: {failure.message}")
+
+
+def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure]) -> Result:
+    """Ask one of this package's own metrics; a failure is reported, and costs the value or the evidence only."""
+    source = f"metric {metric.name}"
+    try:
+        value = as_value(compute_from(metric, data))
+    except UnknownSourceError as error:
+        return Result(None, reason=str(error))
+    except Exception as error:
+        errors.append(Failure(source, type(error).__name__, failed(error).message))
+        return Result(None, reason=f"failed: {type(error).__name__}")
+    if value is None:
+        return Result(None)
+    try:
+        return Result(value, explain_from(metric, data, own=True))
+    except Exception as error:
+        errors.append(unexplained(Failure(source, type(error).__name__, failed(error).message)))
+        return Result(value)
+
 
 GETTERS: Mapping[Kind, str] = {
     "goals": "get_goals",

@@ -8,9 +8,9 @@ from coherence.core.events import Logprobs
 from coherence.detect.assumption import AssumptionFacts
 from coherence.detect.fingerprints import CallTrace, ResultTrace
 from coherence.detect.grounding_state import Account
-from coherence.detect.hijack_state import HijackWatch
+from coherence.detect.hijack import HijackWatch
 from coherence.detect.service_cues import ServiceCues
-from coherence.detect.text_features import Shape
+from coherence.detect.text_analysis import Shape
 
 
 class Item(msgspec.Struct):

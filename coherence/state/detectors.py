@@ -7,7 +7,7 @@ from typing import Any
 
 from coherence.core.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
 from coherence.core.validation import call_text
-from coherence.detect.hijack_state import read_arguments
+from coherence.detect.hijack import read_arguments
 from coherence.state.data import Facts
 from coherence.state.grounding import Accountant
 

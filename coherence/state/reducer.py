@@ -29,7 +29,7 @@ from coherence.core.events import (
 from coherence.core.readings import Counters
 from coherence.core.validation import call_text, ends
 from coherence.detect.fingerprints import trace_call, trace_result
-from coherence.detect.text_features import hedge_density, is_monotonous, shape_of
+from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, Item, OpenCall, Said
 from coherence.state.detectors import Watcher
 from coherence.state.history import (

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.baseline.appraiser import Appraiser, Mood
-from coherence.baseline.baseline import Baseline
+from coherence.baseline.appraiser import Appraiser, Baseline, Mood
 from coherence.core.config import Budget, MonitorConfig, PressureConfig
 from coherence.core.decisions import Appraisal, Mode
 from coherence.core.events import Event, Message, ToolResult, Usage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.baseline.baseline import Baseline
+from coherence.baseline.appraiser import Baseline
 
 
 def test_mean_and_variance_follow_the_written_recursion() -> None:

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from coherence.baseline.budget import budget_findings, together
 from coherence.core.config import Budget
 from coherence.core.events import Spent
+from coherence.policy.budgets import budget_findings, together
 
 
 @pytest.mark.parametrize(

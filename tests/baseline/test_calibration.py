@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from coherence.baseline.calibration import ALPHA, LIMIT, MOST_RUNS, Watch, watch
-from coherence.baseline.default_thresholds import SHIPPED
+from coherence.baseline.calibration import ALPHA, LIMIT, MOST_RUNS, SHIPPED, Watch, watch
 from coherence.detect.hijack import ALARM_1, FAR, HijackFacts, judge_call
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from coherence.baseline import calibration_store as kept
-from coherence.baseline.calibration_history import Calibration, Calibrator
-from coherence.baseline.calibration_store import read_calibrator
+from coherence.baseline.calibration_store import Calibration, Calibrator, read_calibrator
 from coherence.core.config import AlarmConfig
 from coherence.store.runs import RunRow, count_runs, labelled_runs, read_learned, write_label, write_runs
 from coherence.store.store import Store

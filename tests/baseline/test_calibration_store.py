@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from coherence.baseline import calibration_store as kept
-from coherence.baseline.calibration_history import Calibrator
-from coherence.baseline.calibration_store import FRESH, read_calibrator
+from coherence.baseline.calibration_store import FRESH, Calibrator, read_calibrator
 from coherence.core.config import AlarmConfig
 from coherence.store.runs import (
     RunRow,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from coherence.baseline.baseline import Baseline
-from coherence.baseline.pressure import aggregate, mode_of, sigmoid, signal_pressure
+from coherence.baseline.appraiser import Baseline, aggregate, mode_of, sigmoid, signal_pressure
 from coherence.core.config import PressureConfig
 from coherence.core.decisions import Mode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coherence import Monitor
-from coherence.baseline.index_weights import index_weights
+from coherence.baseline.vitals import index_weights
 from coherence.core.config import MonitorConfig
 from coherence.core.readings import Reading
 from coherence.providers import HashingEmbedder

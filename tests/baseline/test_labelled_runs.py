@@ -10,8 +10,7 @@ import pytest
 from coherence.baseline.runs import MOST_METRICS, Run, Runs
 from coherence.core.decisions import Finding
 from coherence.core.events import Correction, Event, Goal, Message, Outcome, ToolCall, ToolResult
-from coherence.detect.hijack import HijackScore
-from coherence.detect.hijack_state import JudgedCall
+from coherence.detect.hijack import HijackScore, JudgedCall
 from coherence.metrics import GoalDrift, GoalHijack
 from coherence.providers import HashingEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache

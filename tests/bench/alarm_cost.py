@@ -20,9 +20,8 @@ from showing import row, say
 
 from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, Goal, Message, ToolCall, ToolResult
-from coherence.detect.hijack_state import read_arguments
-from coherence.policy.alarm_limits import limits_of
-from coherence.policy.hijack_findings import RULE, asked_call
+from coherence.detect.hijack import read_arguments
+from coherence.policy.hijack_findings import RULE, asked_call, limits_of
 from coherence.state.data import Facts
 from coherence.state.detectors import Watcher, watch_hijack
 

@@ -17,10 +17,9 @@ import numpy as np
 from hijack_ablation import SUITES, Scores, kind, score, top
 from reworded import RUNS
 
-from coherence.baseline.calibration import Watch, watch
+from coherence.baseline.calibration import SHIPPED, Watch, watch
 from coherence.baseline.combiner import Combiner, weighted
 from coherence.baseline.conformal import conformal_threshold
-from coherence.baseline.default_thresholds import SHIPPED
 
 BUDGET = 0.05
 DRAWS = 200

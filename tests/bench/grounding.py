@@ -23,8 +23,8 @@ from coherence.detect.arithmetic import rounded
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import judge, without_thinking
 from coherence.detect.grounding_state import Account, note_call, note_given, note_message, note_result
-from coherence.detect.normal_values import fold
 from coherence.detect.sources import lookup
+from coherence.detect.values import fold
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]

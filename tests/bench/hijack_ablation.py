@@ -29,8 +29,9 @@ from unittest.mock import patch
 import numpy as np
 from reworded import REWORDINGS, RUNS, runs
 
-from coherence.detect import directives, hijack, sentences
-from coherence.detect.tokens import overlap
+from coherence.detect import directives, hijack
+from coherence.detect import text_analysis as sentences
+from coherence.detect.text_analysis import overlap
 
 Run = dict[str, Any]
 Scores = dict[str, list[float | None]]

@@ -16,7 +16,7 @@ import numpy as np
 from ranks import RUNS, SILENT, Floats, Run, Scored, auroc, equal_length, folded, load, paired
 
 from coherence import EmbeddingCache
-from coherence.baseline.index_weights import DETECTORS
+from coherence.baseline.vitals import DETECTORS
 from coherence.core.errors import UnknownSourceError
 from coherence.providers import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from ranks import Floats, Scored, auroc, equal_length, folded, folds, load
 
-from coherence.detect.tokens import overlap, tokens
+from coherence.detect.text_analysis import overlap, tokens
 
 Steps = list[dict[str, Any]]
 

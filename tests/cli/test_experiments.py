@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coherence.cli.experiments import experiments
-from coherence.policy.experiment_results import judge_pattern, policies
+from coherence.policy.experiment import judge_pattern, policies
 from coherence.store.rows import EventRow, FiringOutcomeRow, FiringRow
 from coherence.store.store import Store
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.detect.bloom_filter import Faded
-from coherence.detect.normal_values import digest
 from coherence.detect.sources import MAX_FADED, MAX_FADED_WORDS
+from coherence.detect.values import digest
 
 
 def test_a_full_table_knows_all_of_its_own_and_one_in_a_hundred_others() -> None:

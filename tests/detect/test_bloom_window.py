@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.bloom_window import BITS, CAPACITY, Seen
+from coherence.detect.bloom_filter import BITS, CAPACITY, Seen
 
 
 def test_what_was_added_is_not_new_again() -> None:

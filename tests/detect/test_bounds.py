@@ -16,9 +16,8 @@ from coherence.core.registry import register, unregister
 from coherence.core.validation import to_json
 from coherence.detect.arithmetic import Reach, derived
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
-from coherence.detect.grounding import MOST_JUDGED, judge, without_thinking
+from coherence.detect.grounding import MOST_JUDGED, judge, other_version, without_thinking
 from coherence.detect.grounding_state import Account, note_call
-from coherence.detect.nearest import other_version
 from coherence.detect.sources import MAX_CHARS, MAX_PAIRS, MOST_FOLDED, Given, SeenNumber, take_source
 from coherence.state.reducer import AgentState
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from coherence.detect.consent import MAX_CONSENT, MAX_QUESTION, agrees, question
+from coherence.detect.directives import MAX_CONSENT, MAX_QUESTION, agrees, question
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.cues import CODE, FALLBACK, INABILITY, MAX_CHARS, fallbacks, is_english, quoted, shortened
+from coherence.detect.assumption import CODE, FALLBACK, INABILITY, MAX_CHARS, fallbacks, is_english, quoted, shortened
 
 FALLBACKS = [
     "Let's assume the price is 100.",

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from coherence.detect.english import ENOUGH_WORDS, are_english, english_weight
+from coherence.detect.text_analysis import ENOUGH_WORDS, are_english, english_weight
 
 FOREIGN = [
     "Ich will die Datei zuerst lesen, weil ich an der Stelle nichts weiss; danach will ich den Preis noch prüfen.",

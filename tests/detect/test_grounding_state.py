@@ -12,9 +12,8 @@ from coherence.detect import sources
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import judge
 from coherence.detect.grounding_state import Account, begin_task, note_call, note_given, note_message, note_result
-from coherence.detect.normal_values import fold
-from coherence.detect.outputs import unused_share
-from coherence.detect.sources import Given, take_source
+from coherence.detect.sources import Given, take_source, unused_share
+from coherence.detect.values import fold
 from coherence.testing.contract import HOSTILE_TEXTS
 
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.tokens import MAX_CHARS, overlap, tokens, weight
+from coherence.detect.text_analysis import MAX_CHARS, overlap, tokens, weight
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from coherence import Monitor, Store
 from coherence.core.events import Goal
 from coherence.monitor import recorder as module
 from coherence.monitor.codec import Record, encode_record
-from coherence.monitor.recorder import Recorder
+from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.replay import Replay
-from coherence.monitor.vector_cache import StoreBook
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
 from coherence.store.rows import SessionRow

@@ -20,7 +20,7 @@ from coherence.core.events import (
     Usage,
     encode_event,
 )
-from coherence.monitor.sanitize import NAMES_OF, TEXT_OF, prepare
+from coherence.core.redact import NAMES_OF, TEXT_OF, prepare
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 

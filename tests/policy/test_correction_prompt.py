@@ -5,9 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coherence.policy.correction_notes import Note, Source
 from coherence.policy.correction_prompt import LIMIT, QUOTED, flatten, inject
-from coherence.policy.corrections import CorrectionPattern, Corrections
+from coherence.policy.corrections import CorrectionPattern, Corrections, Note, Source
 
 HEAD, TAIL = "<past_corrections>\n", "\n</past_corrections>\n\n"
 

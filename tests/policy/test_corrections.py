@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from coherence.core.errors import VectorError
-from coherence.policy.correction_notes import HALF_LIFE, MAX_NOTES
-from coherence.policy.corrections import MAX_CHARS, MAX_TOPICS, Corrections
+from coherence.policy.corrections import HALF_LIFE, MAX_CHARS, MAX_NOTES, MAX_TOPICS, Corrections
 
 ASK = "What is the weather in Oslo?"
 

@@ -9,8 +9,7 @@ import pytest
 
 from coherence.core.vectors import to_half
 from coherence.policy.correction_words import content_words, is_implicit, opposed, overlap, stance, wording
-from coherence.policy.corrections import Corrections
-from coherence.policy.topics import NEAR, SHARED_WORDS, Member, Topics
+from coherence.policy.corrections import NEAR, SHARED_WORDS, Corrections, Member, Topics
 from coherence.providers import MiniLMEmbedder
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "paraphrases.json").read_text())

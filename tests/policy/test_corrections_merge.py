@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coherence.policy.correction_notes import Source
-from coherence.policy.corrections import Corrections
+from coherence.policy.corrections import Corrections, Source
 
 Said: TypeAlias = tuple[str, str, int, str, bool]
 """Correction, request, number, session, whether vectors are known."""

@@ -10,10 +10,8 @@ import pytest
 from coherence import Monitor
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, Finding
-from coherence.detect.hijack import HijackScore
-from coherence.detect.hijack_state import HijackWatch, JudgedCall
-from coherence.policy.alarm_limits import limits_of
-from coherence.policy.hijack_findings import QUOTED, RULE, SHOWN, made_call
+from coherence.detect.hijack import HijackScore, HijackWatch, JudgedCall
+from coherence.policy.hijack_findings import QUOTED, RULE, SHOWN, limits_of, made_call
 from coherence.policy.regulator import regulate
 from coherence.policy.regulator_state import Standing
 from coherence.state.data import Facts

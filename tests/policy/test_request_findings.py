@@ -6,7 +6,7 @@ import pytest
 
 from coherence.core.decisions import EVIDENCE
 from coherence.policy.corrections import CorrectionPattern, Corrections
-from coherence.policy.request_findings import QUOTED, THRESHOLD, procedural_finding
+from coherence.policy.scope import PROCEDURAL_THRESHOLD, QUOTED, procedural_finding
 
 ASKED = "What is the weather in Oslo?"
 
@@ -21,14 +21,23 @@ def pattern(*texts: str, step: int = 0, sessions: tuple[str, ...] = ("s",)) -> C
 
 def test_without_a_pattern_it_is_quiet() -> None:
     found = procedural_finding(None, "s")
-    assert (found.rule, found.active, found.score, found.threshold) == ("procedural_warning", False, 0.0, THRESHOLD)
+    assert (found.rule, found.active, found.score, found.threshold) == (
+        "procedural_warning",
+        False,
+        0.0,
+        PROCEDURAL_THRESHOLD,
+    )
     assert (found.why, found.evidence) == ("", ())
 
 
 def test_it_quotes_the_two_newest_and_counts_them_all() -> None:
     found = procedural_finding(pattern("one", "two", "three"), "s")
     assert found.why == 'users have corrected requests like this one 3 times: "three"; "two"'
-    assert (found.active, found.severity, found.score) == (True, "guide", THRESHOLD)  # three fresh ones: 1 - 2 ** -1
+    assert (found.active, found.severity, found.score) == (
+        True,
+        "guide",
+        PROCEDURAL_THRESHOLD,
+    )  # three fresh ones: 1 - 2 ** -1
     assert found.evidence == (1, 2, 3)
 
 
@@ -36,8 +45,8 @@ def test_the_score_is_the_confidence_and_an_old_pattern_stays_active() -> None:
     six = procedural_finding(pattern(*"abcdef"), "s")
     assert six.score == pytest.approx(0.75)  # 1 - 2 ** (-6 / 3)
     old = pattern(*"abc", step=190)
-    assert old.confidence < THRESHOLD
-    assert (procedural_finding(old, "s").active, procedural_finding(old, "s").score) == (True, THRESHOLD)
+    assert old.confidence < PROCEDURAL_THRESHOLD
+    assert (procedural_finding(old, "s").active, procedural_finding(old, "s").score) == (True, PROCEDURAL_THRESHOLD)
 
 
 def test_only_events_of_the_present_session_are_pointed_at() -> None:

@@ -19,8 +19,7 @@ from coherence.core.events import (
     ToolCall,
     ToolResult,
 )
-from coherence.detect.hijack import MAX_ASKED, MAX_SENTENCES
-from coherence.detect.hijack_state import HijackWatch
+from coherence.detect.hijack import MAX_ASKED, MAX_SENTENCES, HijackWatch
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 

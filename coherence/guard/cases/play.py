@@ -28,7 +28,7 @@ from coherence.guard.cases.records import (
 )
 from coherence.monitor.codec import Record
 from coherence.monitor.monitor import Monitor
-from coherence.policy.rules.grounded import OUTCOME_RULE
+from coherence.policy.rules.quality import OUTCOME_RULE
 
 RECORDED = (Outcome, Feedback, Correction, Fault)
 """Events by which somebody tells what went wrong or right."""

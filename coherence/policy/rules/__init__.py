@@ -5,8 +5,8 @@ from __future__ import annotations
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.protocols import Rule
 from coherence.policy.rules.failures import failure_rules
-from coherence.policy.rules.grounded import UngroundedAnswer
 from coherence.policy.rules.loops import RepeatedToolCallLoop
+from coherence.policy.rules.quality import UngroundedAnswer
 
 OWN_RULES = frozenset(
     {

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.protocols import Rule
-from coherence.policy.rules.context import ContextExhaustion
-from coherence.policy.rules.cost import CostSpiral
-from coherence.policy.rules.edits import BlindEdit
-from coherence.policy.rules.error_patterns import ErrorCascade, RepeatedFailurePattern
-from coherence.policy.rules.quality import CostCapReached, QualityDecline
-from coherence.policy.rules.shell import BashErrorStreak, BashRetry
-from coherence.policy.rules.unsure import LowConfidenceSpans
+from coherence.policy.rules.cost import ContextExhaustion, CostSpiral
+from coherence.policy.rules.failed_calls import BashErrorStreak, BashRetry, ErrorCascade, RepeatedFailurePattern
+from coherence.policy.rules.quality import BlindEdit, CostCapReached, LowConfidenceSpans, QualityDecline
 
 
 def failure_rules(config: MonitorConfig, budget: Budget | None) -> list[Rule]:

@@ -9,8 +9,8 @@ from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
 from coherence.detect.fingerprints import CallTrace, ResultTrace
+from coherence.policy.rules.failed_calls import COMPACTED, KnownShape, Step, known_shape
 from coherence.policy.rules.finding_builders import found, score_of, shown_tool
-from coherence.policy.rules.known_shapes import COMPACTED, KnownShape, Step, known_shape
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 

@@ -1,15 +1,27 @@
-"""Rules about judged work: quality that falls or stays bad, and money that goes on being spent on it."""
+"""Rules about the quality of work: declining feedback, unsure tokens, unsupported answers, blind edits, cost caps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, log
 
-from coherence.core.config import Budget
+from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
+from coherence.core.events import Logprobs
 from coherence.core.readings import Reading
-from coherence.core.validation import check_count, shown_amount
-from coherence.policy.rules.finding_builders import JUST_BELOW, THRESHOLD, found, quiet, score_of
-from coherence.state.data import Rated
+from coherence.core.validation import check_count, check_number, shown_amount
+from coherence.detect.grounding import Grounds, sentence
+from coherence.policy.rules.finding_builders import (
+    FAINT,
+    JUST_BELOW,
+    THRESHOLD,
+    found,
+    quiet,
+    score_of,
+    shown_path,
+    shown_tool,
+)
+from coherence.state.data import Facts, Rated
 from coherence.state.reducer import AgentState
 
 FEW = 3
@@ -184,4 +196,229 @@ class CostCapReached:
             f"and the last {FEW} judgements average {mean:.2f}",
             "stop, and have somebody look at what the judgements have in common",
             [one.seq for one in rated] + [call.seq for call in facts.spending[-1:]],
+        )
+
+
+BY_CHANCE = 0.1
+"""Share of tokens below 10 % probability that free text has by nature: at temperature 1 as many are drawn on average
+where every token is that uncertain, and most are not."""
+
+RARE = 0.01
+"""How often a run of such tokens may come about by chance in a message."""
+
+SHOWN_SPANS = 3
+
+
+class LowConfidenceSpans:
+    """The newest message has long runs of tokens below 10 % probability, or many of them altogether.
+
+    A message of 200 tokens has single ones by nature. A run of ``k`` among ``n`` tokens, each of them unlikely with
+    probability ``p``, comes about ``n (1 - p) p^k`` times by chance (to first order); with ``p = 0.1`` a run as long as
+    makes that at most 0.01 counts: 4 tokens of 100, 5 of 1,000. Or else a share of such tokens of ``share`` in
+    messages of ``least`` tokens or more. The score is 0.5 where either is reached; it asks to guide, to warn at 1.
+    ``None`` where the newest message came without token probabilities.
+
+    Parameters
+    ----------
+    share : float
+        Share of unlikely tokens from which it is active, in (0, 1].
+    least : int
+        Tokens of a message from which a share means something.
+
+    Examples
+    --------
+    >>> from coherence.core.events import Message, summarise_logprobs
+    >>> from coherence.core.decisions import Mode
+    >>> state, calm = AgentState(), Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
+    >>> told = summarise_logprobs([-0.1] * 40 + [-4.0] * 5 + [-0.1] * 55)
+    >>> state.fold(1, 0.0, Message("assistant", "The file is config/legacy.yml.", logprobs=told))
+    >>> print(LowConfidenceSpans()(state, None, calm))
+    low_confidence_spans: 5 of 100 tokens of the newest message were unlikely: tokens 41 to 45 (2% on average)
+
+    References
+    ----------
+    P. Erdős, A. Rényi: On a new law of large numbers, Journal d'Analyse Mathématique 23 (1970), 103-111.
+    """
+
+    name = "low_confidence_spans"
+
+    def __init__(self, *, share: float = 0.25, least: int = 20) -> None:
+        self.share = check_number("share", share, least=0.001, most=1.0)
+        self.least = check_count("least", least, least=1)
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
+        """Judge the newest message."""
+        told = state.facts.unsure
+        if told is None:
+            return None
+        if told.low < 2 or told.count < 1:
+            return quiet(self.name)
+        longest = max((span.count for span in told.spans), default=0)
+        low = told.low / told.count
+        score = max(score_of(longest, _unusual_run(told.count)), min(JUST_BELOW, score_of(low, self.share)))
+        if told.count >= self.least:
+            score = max(score, score_of(low, self.share))
+        if score < FAINT:
+            return quiet(self.name, score)
+        return found(
+            self.name,
+            score,
+            "warn" if score >= 1.0 else "guide",
+            _why(told),
+            "check what these tokens say: names, numbers, paths",
+            [state.facts.unsure_seq],
+        )
+
+
+def _unusual_run(count: int) -> float:
+    return max(2.0, log(RARE / (max(count, 1) * (1.0 - BY_CHANCE))) / log(BY_CHANCE))
+
+
+def _why(told: Logprobs) -> str:
+    worst = sorted(told.spans, key=lambda span: (span.mean * span.count, span.first))[:SHOWN_SPANS]
+    places = [
+        f"token{'s' * (span.count > 1)} {span.first + 1}{f' to {span.first + span.count}' * (span.count > 1)}"
+        f" ({exp(min(span.mean, 0.0)):.0%} on average)"
+        for span in sorted(worst, key=lambda span: span.first)
+    ]
+    more = " and elsewhere" * (len(told.spans) > SHOWN_SPANS)
+    return f"{told.low} of {told.count:,} tokens of the newest message were unlikely: {', '.join(places)}{more}"
+
+
+OUTCOME_RULE = "ungrounded_outcome"
+"""Name of the finding that a run counts as failed."""
+
+
+class UngroundedAnswer:
+    """The newest answer states ids, numbers, addresses, paths or quotations that it was not given.
+
+    The score is ``1 - 2**-w`` for the weight ``w`` of what is not grounded, see
+    :class:`~coherence.metrics.grounding.Grounding`: 0.5 for one number, 0.75 for a date, 0.875 for an id, an address
+    or a quotation; three addresses that were cited and never opened reach 0.79. It is active from 0.5 and warns from
+    ``warn``. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or the
+    host asks for a decision before anything else happens. ``None`` where no answer, or nothing in it, can be judged.
+
+    Parameters
+    ----------
+    warn : float
+        Score from which it asks to warn, in [0, 1].
+
+    Examples
+    --------
+    >>> from coherence.core.events import Goal, Message, Outcome, ToolResult
+    >>> from coherence.core.decisions import Mode
+    >>> state, calm = AgentState(), Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
+    >>> state.fold(1, 0.0, Goal("What does it cost?"))
+    >>> state.fold(2, 0.0, ToolResult("price: 1200 USD", tool_name="shop"))
+    >>> state.fold(3, 0.0, Message("assistant", "It costs $1,300."))
+    >>> state.fold(4, 0.0, Outcome(True))
+    >>> print(UngroundedAnswer()(state, None, calm))
+    ungrounded_answer: 1 of 1 value in the answer is not grounded: “$1,300” - the sources have 1200 USD (event 2)
+    """
+
+    name = "ungrounded_answer"
+
+    def __init__(self, *, warn: float = 0.8) -> None:
+        self.warn = check_number("warn", warn, least=0.0, most=1.0)
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
+        """Judge the newest answer."""
+        grounds = judged_answer(state.facts)
+        if grounds is None:
+            return None
+        score = 1.0 - 2.0**-grounds.lost
+        if score < THRESHOLD:
+            return quiet(self.name, score)
+        return found(
+            self.name,
+            score,
+            "warn" if score >= self.warn else "guide",
+            sentence(grounds),
+            "look these up, or say that they are not known",
+            [*(flaw.seq for flaw in grounds.flaws), grounds.seq],
+        )
+
+
+def judged_answer(facts: Facts) -> Grounds | None:
+    """Return how far the newest answer is grounded; ``None`` if there is none, or nothing in it to check."""
+    answer, grounds = facts.answer, facts.grounds.answer
+    if answer is None or grounds is None or grounds.value is None or answer.seq != grounds.seq:
+        return None
+    return grounds if answer.final or facts.grounds.asked_seq == answer.seq else None
+
+
+def outcome_finding(facts: Facts, config: MonitorConfig) -> Finding | None:
+    """Return whether a run counts as failed for its last answer, at its end; ``None`` if that is not asked.
+
+    The recorded outcome stays as it was told; this is a judgement beside it.
+    """
+    gate, grounds = config.grounding.gate, judged_answer(facts)
+    if gate is None or grounds is None or grounds.value is None:
+        return None
+    failed = grounds.value < gate
+    return Finding(
+        rule=OUTCOME_RULE,
+        severity="warn",
+        active=failed,
+        score=round(1.0 - grounds.value, 9),
+        threshold=round(1.0 - gate, 9),
+        evidence=(grounds.seq,) if grounds.seq > 0 else (),
+        why=f"the run counts as failed: grounding {grounds.value:.2f} is below {gate:g}; {sentence(grounds)}"
+        if failed
+        else "",
+        action="do not take the answer as it is" if failed else "",
+    )
+
+
+class BlindEdit:
+    """The newest action changed a file that exists and was never read.
+
+    Only what the events show counts (see :func:`~coherence.state.history.blind_target`); an edit that failed changed
+    nothing. The score is 0.5 for the first such file among the last 30 actions and 1 from ``warn`` files on; it is 0
+    again with the next action. ``None`` before the first action.
+
+    Parameters
+    ----------
+    warn : int
+        Different files among the last 30 actions from which it asks to warn, 2 or more.
+
+    Examples
+    --------
+    >>> import msgspec
+    >>> from coherence.core.events import ToolCall, ToolResult
+    >>> from coherence.core.decisions import Mode
+    >>> state, calm = AgentState(), Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
+    >>> arguments = msgspec.Raw(b'{"file_path": "/src/app.py", "old_string": "a", "new_string": "b"}')
+    >>> state.fold(1, 0.0, ToolCall("Edit", arguments, "1"))
+    >>> state.fold(2, 0.0, ToolResult("ok", call_id="1"))
+    >>> print(BlindEdit()(state, None, calm))
+    blind_edit: Edit changed /src/app.py, which was not read before
+    """
+
+    name = "blind_edit"
+
+    def __init__(self, *, warn: int = 3) -> None:
+        self.warn = check_count("warn", warn, least=2, most=31)
+        self._quiet = quiet(self.name)
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
+        """Judge the newest action."""
+        actions = state.facts.actions
+        if not actions:
+            return None
+        last = actions[-1]
+        if not last.blind:
+            return self._quiet
+        blind = [action for action in actions if action.blind]
+        files = len({action.blind for action in blind})
+        why = f"{shown_tool(last.tool)} changed {shown_path(last.blind)}, which was not read before"
+        if files > 1:
+            why += f"; {files} files were changed so within {len(actions)} actions"
+        return found(
+            self.name,
+            min(1.0, 0.5 + 0.5 * (files - 1) / (self.warn - 1)),
+            "warn" if files >= self.warn else "guide",
+            why,
+            "compare the file with what it was before the edit",
+            [action.seq for action in blind],
         )

@@ -9,9 +9,7 @@ import pytest
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.events import Compaction, Usage
-from coherence.policy.rules.context import ContextExhaustion
-from coherence.policy.rules.cost import CostSpiral
-from coherence.policy.rules.forecast import forecast, usual_level
+from coherence.policy.rules.cost import ContextExhaustion, CostSpiral, forecast, usual_level
 from coherence.state.reducer import AgentState
 
 CALM = Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)

@@ -10,8 +10,8 @@ import pytest
 from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.events import Message, ToolCall, ToolResult
 from coherence.core.protocols import Rule
-from coherence.policy.rules.edits import BlindEdit
-from coherence.policy.rules.error_patterns import ErrorCascade, RepeatedFailurePattern
+from coherence.policy.rules.failed_calls import ErrorCascade, RepeatedFailurePattern
+from coherence.policy.rules.quality import BlindEdit
 from coherence.state.reducer import AgentState
 
 CALM = Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)

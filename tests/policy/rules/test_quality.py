@@ -9,8 +9,7 @@ import pytest
 from coherence.core.config import Budget
 from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.events import Feedback, Message, Usage, summarise_logprobs
-from coherence.policy.rules.quality import CostCapReached, QualityDecline
-from coherence.policy.rules.unsure import LowConfidenceSpans
+from coherence.policy.rules.quality import CostCapReached, LowConfidenceSpans, QualityDecline
 from coherence.state.reducer import AgentState
 
 CALM = Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)

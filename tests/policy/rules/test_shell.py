@@ -7,7 +7,7 @@ import pytest
 
 from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.events import Message, ToolCall, ToolResult
-from coherence.policy.rules.shell import BashErrorStreak, BashRetry
+from coherence.policy.rules.failed_calls import BashErrorStreak, BashRetry
 from coherence.state.reducer import AgentState
 
 CALM = Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)

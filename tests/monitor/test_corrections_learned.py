@@ -222,7 +222,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_labels_api import TOLD, correct, monitor, pattern
+from test_corrections_learned import TOLD, correct, monitor, pattern
 m = monitor(Path(sys.argv[1]))
 correct(m, *TOLD)
 m.edit_correction(pattern(m).examples[0].id, "say which day it is")

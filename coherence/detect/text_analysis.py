@@ -1,0 +1,437 @@
+"""One analysis of a text, shared by the detectors: tokens, prose sentences, language, hedging, shape."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Set
+from functools import lru_cache
+from itertools import chain, repeat
+from math import sqrt
+from typing import Literal, TypeAlias
+from unicodedata import normalize
+
+from coherence.core.validation import ends
+from coherence.detect.directives import gate
+
+MAX_CHARS = 20_000
+"""Characters of one text that are looked at, half from each end."""
+
+_FUNCTION_WORDS = (
+    "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
+    "into is it its just let may me more most my no not of off on or our out over own she should so some such than "
+    "that the their them then there these they this those to too up us very was we were what when where which who "
+    "will with would you your"
+)
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English words that say nothing of what a text is about."""
+
+_TOKEN = re.compile(
+    r"(?=[\w.+%~/-])(?:"  # what a token may begin with
+    r"[^\W\d]\w{0,99}+(?![\w+%~/@-]|[.:](?!\s|\Z))"  # most words: nothing below but the last line can be there
+    r"|[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
+    r"|https?://[^\s\"'<>()\[\]{}|\\^`]{1,400}"
+    r"|\d{4}-\d\d?-\d\d?"  # an ISO date
+    r"|\d{1,30}(?:[.,]\d{1,30}){0,5}(?![\w])"  # a number, a version
+    r"|[\w~-]{0,60}+(?:/[\w.~-]{1,60}){1,12}"  # a path
+    r"|\w{1,60}+(?:\.\w{1,60}+){1,6}"  # a file, a host, a dotted name
+    r"|\w{1,100}+)"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ZEROS = re.compile(r"^(\d+)\.0+$")
+_SUFFIXES = ("ings", "ing", "ed", "es", "s")
+_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+"""Scripts without spaces between words."""
+
+
+def tokens(text: str) -> frozenset[str]:
+    """Return the tokens of a text: addresses, dates, numbers, paths and dotted names whole, words as stems.
+
+    Names of code (``sendMoney``, ``send_money``) fall into their words. Chinese, Japanese and Korean come as pairs of
+    characters. Of a text beyond 20,000 characters, half is read from each end.
+
+    Examples
+    --------
+    >>> sorted(tokens("Please send 50.0 to Anna's account anna@x.org; see reports/May.pdf"))
+    ['50', 'account', 'anna', 'anna@x.org', 'pleas', 'reports/may.pdf', 'see', 'send']
+    >>> tokens("sendMoney") == tokens("send_moneys")
+    True
+    """
+    text = ends(text, MAX_CHARS)
+    if not text.isascii():
+        text = normalize("NFKC", text)
+    return _tokens(text)
+
+
+@lru_cache(maxsize=8)  # one event is looked at by several detectors
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(chain.from_iterable(map(_parts, set(_TOKEN.findall(text)))))
+
+
+@lru_cache(maxsize=20_000)
+def _parts(raw: str) -> tuple[str, ...]:
+    """Return the tokens that a run of characters is made of, each once."""
+    if not raw.isascii() and (dense := _DENSE.findall(raw)):
+        pairs = [run[at : at + 2] for run in dense for at in range(max(len(run) - 1, 1))]
+        rest = [token for part in _DENSE.sub(" ", raw).split() for token in _parts(part)]
+        return tuple(dict.fromkeys(pairs + rest))
+    if raw[0].isdigit() or "@" in raw or "/" in raw or "." in raw:
+        zeros = _ZEROS.match(raw)
+        token = zeros[1] if zeros else raw.rstrip("/").lower()
+        return (token,) if token else ()
+    found: dict[str, None] = {}
+    for part in raw.split("_"):
+        words = (part,) if part[1:].islower() or part.isupper() else _CAMEL.split(part)
+        found.update((stem, None) for word in words if (stem := _stem(word.lower())))
+    return tuple(found)
+
+
+def _stem(word: str) -> str:
+    """Return a word without its ending; empty for a function word or a lone letter."""
+    if word in FUNCTION_WORDS or (len(word) < 2 and not word.isdigit()):
+        return ""
+    for suffix in _SUFFIXES:
+        if len(word) > 4 and word.endswith(suffix):
+            word = word[: -len(suffix)]
+            break
+    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+
+
+@lru_cache(maxsize=50_000)
+def weight(token: str) -> float:
+    """Return how much a token counts: 3 for an address, path or dotted name, 2 with digits (0.5 if short), else 1.
+
+    Examples
+    --------
+    >>> [weight(token) for token in ("anna@x.org", "utils.py", "2024", "50", "send")]
+    [3.0, 3.0, 2.0, 0.5, 1.0]
+    """
+    if "@" in token or "/" in token or "." in token.strip("."):
+        return 3.0
+    if any(map(str.isdigit, token)):
+        return 2.0 if len(token) >= 3 else 0.5
+    return 1.0
+
+
+def mass(found: Set[str]) -> float:
+    """Return the sum of the weights; they are multiples of 0.5, so that their order does not matter."""
+    return sum(map(weight, found), 0.0)
+
+
+def overlap(first: Set[str], second: Set[str]) -> float:
+    """Return how much two sets share: the cosine of their weights, in [0, 1]; 0 if either is empty.
+
+    Examples
+    --------
+    >>> overlap(tokens("send 500 to anna@x.org"), tokens("send money to anna@x.org"))
+    0.7302967433402214
+    """
+    shared = mass(first & second)
+    return shared / sqrt(mass(first) * mass(second)) if shared else 0.0
+
+
+ENOUGH_WORDS = 16
+"""Words before a language is told; fewer pass for English."""
+
+LEAST = 0.2
+"""Least mean weight of English words: one in fifty tells English, or one in five may be.
+
+Of recorded English steps of 16 words and more, 99 % reach it."""
+
+_ENGLISH_WORD = re.compile(r"[^\W\d_]{1,40}")
+_ONLY_ENGLISH = "the and that with this you it are not from which they would should been their there be your our these"
+WEIGHTS = {word: 1 for word in FUNCTION_WORDS if len(word) > 1} | dict.fromkeys(_ONLY_ENGLISH.split(), 10)
+"""Frequent English words: 10 for those that are none in languages written with the same letters, 1 for others (German
+has *will* and *was*, Dutch *of*, Danish *have* and *by*)."""
+
+
+def english_weight(words: Iterable[str]) -> int:
+    """Return the sum of the weights of words in lower case.
+
+    Examples
+    --------
+    >>> english_weight(["the", "price", "was", "known"]), english_weight(["der", "preis", "was"])
+    (11, 1)
+    """
+    return sum(map(WEIGHTS.get, words, repeat(0)))
+
+
+@lru_cache(maxsize=4)  # one message is looked at by several detectors
+def english_words(text: str) -> tuple[int, int]:
+    """Return how many words a text has, and their weight.
+
+    Examples
+    --------
+    >>> english_words("The price was 17 euros.")
+    (4, 11)
+    """
+    words = _ENGLISH_WORD.findall(text.lower())
+    return len(words), english_weight(words)
+
+
+def are_english(count: int, weight: int) -> bool:
+    """Tell whether so many words of this :func:`english_weight` are English, or too few to tell.
+
+    Examples
+    --------
+    >>> are_english(50, 10), are_english(50, 9), are_english(15, 0)
+    (True, False, True)
+    """
+    return count < ENOUGH_WORDS or weight >= LEAST * count
+
+
+MAX_RESULT_CHARS = 40_000
+"""Characters of one result that are looked at, half from each end."""
+
+MAX_SENTENCES = 300
+"""Sentences kept of one result, half from each end."""
+
+SHORTEST, LONGEST = 12, 200
+"""Characters of a sentence: shorter ones say too little, longer ones are cut into pieces. In a script without spaces a
+character counts double towards the shortest."""
+
+FIELD_WORDS = 6
+"""A line ``key: value`` whose value has at most this many words is a field of a record, not prose."""
+
+_WRAPPED = re.compile(r"\\\n[ \t]{0,40}\\?")  # YAML wraps a double-quoted scalar with a backslash at the line's end
+_ESCAPES = re.compile(r"\\[nrt]")
+_QUOTES = re.compile(r"\\([\"'])")
+_JSON_NEXT = re.compile(
+    r"[,{\[\"'\]}](?:(?<=[\"'\]}\d el],)\s{0,20}(?=[\"'{])|(?<=[{\[])\s{0,20}(?=[\"'{])|(?<=[\"'\]}])\s{0,20}(?=[}\]]))"
+)
+_SCRAP = re.compile(r"\n(?<=\n\n)[^\n]{1,5}(?=\n\n)")
+"""A line between empty ones that is too short for a sentence: JSON leaves many behind."""
+_COMMENT = re.compile(r"<!--|-->")
+_TAG = re.compile(r"<(/?[A-Za-z!][^<>]{0,500})>")
+_FIELD = re.compile(r"[\s\-*>#{\[]{0,20}[\"']?([\w][\w .@/()-]{0,60}?)[\"']?\s?[:=]\s(.{0,400})", re.DOTALL)
+_COMMANDS = re.compile(
+    r"\b(?:you (?:must|should|need to|have to|can|may)|please|kindly|must|now|instead)\b|\b(?:this|these|following|"
+    r"commands?|instructions?|steps?)\Z",
+    re.IGNORECASE,
+)
+"""What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
+_BULLET = re.compile(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
+_STAMP = re.compile(r"\W{0,3}\d{1,4}[-:/.]\d\d")
+_ENDS = re.compile(
+    r"(?<=[a-z]{3}):\s+(?=[A-Z])|(?<=[.!?])[\"')\]»”]{0,3}\s+(?=\S)|(?<=[。！？؟।])|;\s+|[=#*/%+~|_-]{3,500}"
+)
+_UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
+"""Characters that a person does not see: soft hyphens, zero-width and direction marks."""
+_SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}
+"""Tag characters of Unicode, which a model may read as the ASCII they stand for."""
+_DENSE_PROSE = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
+"""Scripts without spaces between words: Thai, Lao, Japanese, Chinese."""
+
+
+def sentences(text: str) -> list[str]:
+    r"""Return the prose sentences of a tool result in order, each once, 12 to 200 characters.
+
+    Escapes and line wraps of YAML and JSON are undone, tags and unseen characters are cut out. A line ``key: value``
+    with at most six words is a field and left out, unless it tells its reader to do something, and a lone word is a
+    name. Rules of three or more equal signs, semicolons and dated lines part sentences, too. Of a result beyond
+    40,000 characters half is read from each end, and likewise of more than 300 sentences.
+
+    Examples
+    --------
+    >>> sentences("id: 7\nbody: Dear tenant,\n  the rent rises in May. Please\n  adjust your order.\nread: true")
+    ['Dear tenant, the rent rises in May.', 'Please adjust your order.']
+    >>> sentences('{"id": 7, "note": "The rent rises in May, as agreed.", "read": true}')
+    ['The rent rises in May, as agreed.']
+    """
+    text = ends(text, MAX_RESULT_CHARS, "\n\n")
+    if not text.isascii():
+        text = text.translate(_UNSEEN | _SMUGGLED)
+    text = _WRAPPED.sub(" ", text)
+    text = _QUOTES.sub(r"\1", _ESCAPES.sub("\n", text))
+    text = _COMMENT.sub("\n\n", _JSON_NEXT.sub(lambda sign: sign[0][0].strip(",") + "\n\n", text))
+    text = _TAG.sub(lambda tag: f"\n\n{tag[1]}\n\n" if _says(tag[1]) else "\n\n", text)
+    found: dict[str, None] = {}
+    for paragraph in _paragraphs(_SCRAP.sub("", text)):
+        for sentence in _ENDS.split(paragraph) if len(paragraph) >= SHORTEST // 2 else ():
+            for part in _cut(sentence) if len(sentence) >= SHORTEST // 2 else ():
+                piece, dense = part.strip(" \t\"'"), _dense(part)
+                if len(piece) + dense >= SHORTEST and (dense or len(piece.split(None, 1)) > 1):
+                    found[piece] = None
+    kept = list(found)
+    return kept if len(kept) <= MAX_SENTENCES else kept[: MAX_SENTENCES // 2] + kept[-(MAX_SENTENCES // 2) :]
+
+
+def _cut(sentence: str) -> list[str]:
+    """Return a sentence in pieces of at most 200 characters, cut between words where they are no longer than half."""
+    pieces, at = [], 0
+    while len(sentence) - at > LONGEST:
+        end = sentence.rfind(" ", at + LONGEST // 2, at + LONGEST) + 1 or at + LONGEST
+        pieces.append(sentence[at:end])
+        at = end
+    return [*pieces, sentence[at:]]
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Return the lines of prose, wrapped ones joined, dated ones (a log) not; fields only where they give commands."""
+    found: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        if not line or line.isspace():
+            if found[-1]:
+                found.append([])
+            continue
+        field = _FIELD.match(line)
+        if field and not _COMMANDS.search(field[1]):
+            stripped = " ".join(line[field.start(2) :].split()).strip("|>")
+            found.append([stripped] if _says(stripped) else [])
+            continue
+        stripped = " ".join(line.split())
+        bullet = _BULLET.match(stripped)
+        if field or bullet or _STAMP.match(stripped):
+            found.append([])
+        found[-1].append(stripped[bullet.end() :] if bullet else stripped)
+    return [" ".join(lines) for lines in found if lines]
+
+
+def _says(value: str) -> bool:
+    """Return whether the value of a field or the inside of a tag is prose: long, unfinished or a command.
+
+    Of a script without spaces a pair of characters counts as a word.
+    """
+    if len(value) < SHORTEST // 2:
+        return False
+    goes_on = value.endswith(",")
+    return goes_on or len(value.split(None, FIELD_WORDS)) + _dense(value) // 2 > FIELD_WORDS or gate(value) > 0.0
+
+
+def _dense(text: str) -> int:
+    return 0 if text.isascii() else sum(map(len, _DENSE_PROSE.findall(text)))
+
+
+LOOKED_AT = 2_000
+"""Characters of a text that are looked at, from its beginning: the cost of an event must not grow with its text."""
+
+MONOTONY_CHARS = 400
+
+HEDGES = frozenset(
+    {
+        "apparently",
+        "arguably",
+        "assume",
+        "assuming",
+        "believe",
+        "confused",
+        "could",
+        "doubt",
+        "guess",
+        "guessing",
+        "hmm",
+        "hopefully",
+        "likely",
+        "maybe",
+        "might",
+        "perhaps",
+        "possibly",
+        "presumably",
+        "probably",
+        "puzzled",
+        "roughly",
+        "seemingly",
+        "seems",
+        "somehow",
+        "suppose",
+        "supposedly",
+        "uncertain",
+        "unclear",
+        "unsure",
+        "wondering",
+    }
+)
+"""Words that weaken a statement (after K. Hyland, "Metadiscourse", 2005, reduced to those that agents use)."""
+
+PHRASES = frozenset(
+    {
+        ("not", "sure"),
+        ("not", "certain"),
+        ("can't", "tell"),
+        ("cannot", "tell"),
+        ("don't", "know"),
+        ("let", "me", "reconsider"),
+        ("hard", "to", "say"),
+        ("hard", "to", "tell"),
+        ("no", "idea"),
+        ("try", "again"),
+        ("on", "second", "thought"),
+    }
+)
+
+_FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
+_WORD = re.compile(r"[a-z']+")
+
+Shape: TypeAlias = Literal["empty", "json", "code", "list", "prose"]
+"""The outward form of a message."""
+
+
+def hedge_density(text: str) -> float:
+    """Return how much a text hedges, in [0, 1]: hedges per 100 words / 8, at most 1.
+
+    Examples
+    --------
+    >>> hedge_density("The index is off by one in parser.py.")
+    0.0
+    >>> hedge_density("Hmm, perhaps the parser; I'm not sure, it might be the lexer.")
+    1.0
+    """
+    words = _WORD.findall(text[:LOOKED_AT].lower())
+    hedges = sum(1 for word in words if word in HEDGES)
+    if not _FIRST_WORDS.isdisjoint(words):
+        hedges += sum(
+            1
+            for at, word in enumerate(words)
+            if word in _FIRST_WORDS and any(tuple(words[at : at + n]) in PHRASES for n in (2, 3))
+        )
+    # A floor of 25 words: one "maybe" in three words is a short answer, not a hedging one.
+    return min(hedges / max(len(words), 25) / 0.08, 1.0)
+
+
+def shape_of(text: str) -> Shape:
+    r"""Return the outward form of a text.
+
+    Examples
+    --------
+    >>> [shape_of(text) for text in (" ", '{"a": 1}', "Done.", "- a\n- b", "```py\nx```")]
+    ['empty', 'json', 'prose', 'list', 'code']
+    """
+    body = text.strip()
+    if not body:
+        return "empty"
+    if body[0] in "{[" and body[-1] in "}]":
+        return "json"
+    head = body[:LOOKED_AT]
+    if "```" in head:
+        return "code"
+    lines = head.split("\n")
+    items = sum(1 for line in lines if line.lstrip()[:2] in ("- ", "* ", "1.", "2.", "3.", "4.", "5."))
+    return "list" if items >= 2 and 2 * items >= len(lines) else "prose"
+
+
+def bigram_entropy(text: str) -> float:
+    """Return the entropy of a text's character pairs over that of as many different ones, in [0, 1].
+
+    0 for fewer than two pairs or a single repeated one, 1 if no pair comes twice.
+
+    References
+    ----------
+    The formula and its test values are those of ``soma-ai`` 2026.4.30 (Python).
+
+    Examples
+    --------
+    >>> bigram_entropy("aaaa"), bigram_entropy("hello world")
+    (0.0, 1.0)
+    """
+    pairs = len(text) - 1
+    if pairs < 2:
+        return 0.0
+    counts = Counter(map(str.__add__, text, text[1:])).values()
+    entropy = -sum(count / pairs * math.log2(count / pairs) for count in counts)
+    return min(max(0.0, entropy / math.log2(pairs)), 1.0)
+
+
+def is_monotonous(text: str) -> bool:
+    """Tell whether a longer text says the same few characters over and over, as a degenerate model does."""
+    return len(text) >= MONOTONY_CHARS and bigram_entropy(text[:MONOTONY_CHARS]) < 0.45
