@@ -74,4 +74,4 @@ class GoalHijack:
         return Evidence(why, "context", items, (excerpt(score.sentence),))
 
     def _worst(self) -> JudgedCall | None:
-        return self.state.facts.hijack.worst if isinstance(self.state, AgentState) else None
+        return self.state.hijack.data.worst if isinstance(self.state, AgentState) else None

@@ -67,7 +67,7 @@ class Grounding:
         return Evidence(told(flaw), "context", items, (excerpt(flaw.text),))
 
     def _newest(self) -> Grounds | None:
-        return self.state.facts.grounds.newest if isinstance(self.state, AgentState) else None
+        return self.state.grounding.data.newest if isinstance(self.state, AgentState) else None
 
 
 def compute_grounding(

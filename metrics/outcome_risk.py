@@ -87,7 +87,7 @@ class OutcomeRisk:
         )
 
     def _cues(self) -> ServiceCues | None:
-        return self.state.facts.service if isinstance(self.state, AgentState) else None
+        return self.state.service.data if isinstance(self.state, AgentState) else None
 
 
 def _risk(score: float) -> float:

@@ -66,4 +66,4 @@ class UnsupportedAssumption:
         return Evidence("; ".join(step.reasons()), "context", items, (excerpt(step.phrase),) if step.phrase else ())
 
     def _step(self) -> AssumedStep | None:
-        return self.state.facts.assumption.step if isinstance(self.state, AgentState) else None
+        return self.state.assumption.data.step if isinstance(self.state, AgentState) else None

@@ -42,4 +42,4 @@ class UnusedOutput:
 
     def compute(self) -> float | None:
         """Return the share."""
-        return unused_share(self.state.facts.grounds.outputs) if isinstance(self.state, AgentState) else None
+        return unused_share(self.state.grounding.data.outputs) if isinstance(self.state, AgentState) else None

@@ -10,10 +10,11 @@ from typing import Protocol
 import msgspec
 
 from coherence.baseline.combiner import Scored
-from coherence.core.config import Budget, MonitorConfig, PressureConfig
+from coherence.core.config import Budget, PressureConfig
 from coherence.core.decisions import Appraisal, Mode, Signal
-from coherence.core.events import Compaction, Event, ToolResult, Usage
+from coherence.core.events import Usage
 from coherence.core.readings import FrozenDict
+from coherence.detect.detector import EventDetector, Observed
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.state.reducer import AgentState, sound
 
@@ -208,7 +209,7 @@ class Measured(Scored, Protocol):
         ...
 
 
-class Mood(msgspec.Struct):
+class AppraiserState(msgspec.Struct):
     """Everything an appraisal remembers; plain data, so that it can be kept and taken up again."""
 
     baselines: dict[str, Baseline] = {}
@@ -219,7 +220,7 @@ class Mood(msgspec.Struct):
     """Steps up to which readings were learned: a second tick after a step teaches nothing."""
 
 
-class Appraiser:
+class Appraiser(EventDetector[AppraiserState]):
     """Keep one agent's signals, baselines and pressure.
 
     Signals of events (error rate, repetition, velocity of tokens and cost, fullness of the context) are appraised as
@@ -228,40 +229,50 @@ class Appraiser:
 
     Parameters
     ----------
-    config : MonitorConfig
-        ``config.pressure`` has the numbers.
+    state : AgentState
+        The agent; ``state.config.pressure`` has the numbers.
     budget : Budget, optional
         The agent's own.
-    mood : Mood, optional
-        Where to go on.
     """
 
-    def __init__(self, config: MonitorConfig, budget: Budget | None = None, mood: Mood | None = None) -> None:
-        self.config = config.pressure
+    name, data_type = "baselines", AppraiserState
+
+    def __init__(self, state: AgentState, budget: Budget | None = None) -> None:
+        super().__init__()
+        self.state = state
+        self.config = state.config.pressure
         self.limits = budget.limits() if budget is not None else {}
-        self.mood = mood or Mood()
+
+    @property
+    def mood(self) -> AppraiserState:
+        """What an appraisal remembers."""
+        return self.data
 
     @property
     def mode(self) -> Mode:
         """The mode of the present pressure."""
         return mode_of(self.mood.pressure, self.config)
 
-    def observe(self, event: Event, state: AgentState) -> None:
-        """Take in an event that the state has just folded."""
-        if type(event) is ToolResult:
-            failing = state.facts.error_streak > 0
-            self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
-            self._compare("repetition", Repetition(state).compute(), failing=failing)
-            self._settle(state)
-        elif type(event) is Compaction:
-            self.mood.signals.pop("context_exhaustion", None)  # unknown until the next model call
-            self._settle(state)
-        elif type(event) is Usage:
-            self._observe_usage(sound(event), state)
-            self._settle(state)
+    def on_tool_result(self, observed: Observed) -> None:
+        """Compare how often calls fail and repeat, as the state has just counted them."""
+        state = self.state
+        failing = state.facts.error_streak > 0
+        self._compare("error_rate", RecentErrorRate(state).compute(), failing=failing, patient=True)
+        self._compare("repetition", Repetition(state).compute(), failing=failing)
+        self._settle()
 
-    def _observe_usage(self, event: Usage, state: AgentState) -> None:
-        facts = state.facts
+    def on_compaction(self, observed: Observed) -> None:
+        """Forget how full the context is: unknown until the next model call."""
+        self.mood.signals.pop("context_exhaustion", None)
+        self._settle()
+
+    def on_usage(self, observed: Observed) -> None:
+        """Compare what a model call used up."""
+        self._compare_usage(sound(observed.event))
+        self._settle()
+
+    def _compare_usage(self, event: Usage) -> None:
+        state, facts = self.state, self.state.facts
         failing = facts.error_streak > 0
         if event.input_tokens is not None or event.output_tokens is not None:
             tokens = (event.input_tokens or 0) + (event.output_tokens or 0)
@@ -287,9 +298,9 @@ class Appraiser:
         if pressure > signal.pressure:
             self.mood.signals[name] = msgspec.structs.replace(signal, pressure=pressure)
 
-    def appraise(self, reading: Measured, state: AgentState) -> Appraisal:
+    def appraise(self, reading: Measured) -> Appraisal:
         """Take in the reading of a tick, and return the appraisal."""
-        facts = state.facts
+        facts = self.state.facts
         new = facts.steps > self.mood.learned_steps
         self.mood.learned_steps = facts.steps
         failing = facts.error_streak > 0 or not new
@@ -300,7 +311,7 @@ class Appraiser:
         self._compare("drift", metrics.get("drift"), failing=failing)
         self._compare("goal_coherence", None if coherence is None else 1.0 - coherence, failing=failing)
         self._compare("incoherence", None if index is None else 1.0 - index, failing=failing)
-        self._settle(state)
+        self._settle()
         return Appraisal(
             seq=reading.tick_seq,
             pressure=self.mood.pressure,
@@ -342,9 +353,9 @@ class Appraiser:
             baseline.learn(value, config.alpha)
             baseline.refused = refused
 
-    def _settle(self, state: AgentState) -> None:
+    def _settle(self) -> None:
         """Make one pressure of all signals, held up by bursts of errors and by repetition."""
-        mood, config, facts = self.mood, self.config, state.facts
+        mood, config, facts = self.mood, self.config, self.state.facts
         pressures = dict.fromkeys(config.weights, 0.0) if config.unknown_is_calm else {}
         pressures |= {name: signal.pressure for name, signal in mood.signals.items()}
         signal = mood.signals.get("error_rate")

@@ -12,9 +12,10 @@ import msgspec
 from coherence.baseline.calibration import SHIPPED
 from coherence.baseline.combiner import risks_of
 from coherence.core.decisions import Finding
-from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, is_success
+from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
-from coherence.detect.hijack import JudgedCall
+from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.hijack import HijackDetector, JudgedCall
 from coherence.metrics import RecentErrorRate, Repetition
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.runs import RunRow
@@ -22,10 +23,10 @@ from coherence.store.runs import RunRow
 CALLS = "goal_hijack"
 """The metric that shows the worst call made so far, until somebody has looked at it."""
 
-MOST_METRICS = 64
+MAX_METRICS = 64
 """Metrics whose maxima are kept, the first that were known."""
 
-MOST_FINISHED = 8
+MAX_FINISHED = 8
 """Runs that wait to be taken at most."""
 
 
@@ -35,9 +36,9 @@ class Run(msgspec.Struct):
     Examples
     --------
     >>> run = Run()
-    >>> run.take({"goal_hijack": 0.25}, frozenset({"goal_hijack"}))
-    >>> run.take({"goal_hijack": 0.125}, frozenset({"goal_hijack"}))
-    >>> run.observe(Outcome(success=True))
+    >>> run.add({"goal_hijack": 0.25}, frozenset({"goal_hijack"}))
+    >>> run.add({"goal_hijack": 0.125}, frozenset({"goal_hijack"}))
+    >>> run.end(Outcome(success=True))
     >>> row = run.row({"goal_hijack": "1"})
     >>> row.run, row.maxima, row.success
     (1, (('goal_hijack', '1', 0.25),), True)
@@ -53,20 +54,15 @@ class Run(msgspec.Struct):
     maxima: dict[str, float] = {}
     """Metric -> highest risk so far, in [0, 1]."""
 
-    def begins_another(self, event: Event) -> bool:
-        """Tell whether an event is the first of another run."""
-        if not self.ended:
-            return False
-        return type(event) in (Goal, ToolCall) or (type(event) is Message and event.role == "user")
+    def begin_next(self, seq: int) -> None:
+        """Begin another run with event number ``seq``."""
+        self.number, self.since, self.ended, self.success, self.maxima = self.number + 1, seq, False, None, {}
 
-    def observe(self, event: Event, seq: int = 0) -> None:
-        """Take in event number ``seq``."""
-        if self.begins_another(event):
-            self.number, self.since, self.ended, self.success, self.maxima = self.number + 1, seq, False, None, {}
-        elif type(event) is Outcome:
-            self.ended, self.success = True, is_success(event)
+    def end(self, outcome: Outcome) -> None:
+        """Take in how the task ended."""
+        self.ended, self.success = True, is_success(outcome)
 
-    def take(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
+    def add(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
         """Take in the metrics of a reading."""
         for name, risk in risks_of(metrics, inverted).items():
             self._raise(name, risk)
@@ -75,12 +71,12 @@ class Run(msgspec.Struct):
         """Tell whether a call was made in this run; one of the run before may stand out still."""
         return call.seq >= self.since
 
-    def take_call(self, call: JudgedCall | None) -> None:
+    def add_call(self, call: JudgedCall | None) -> None:
         """Take in the call that stands out, if this run made it: the outcome may come before anybody looks at it."""
         if call is not None and self.made(call):
             self._raise(CALLS, min(max(call.score.value, 0.0), 1.0))
 
-    def take_findings(self, findings: Iterable[Finding]) -> None:
+    def add_findings(self, findings: Iterable[Finding]) -> None:
         """Take in what rules found of a metric with a shipped threshold.
 
         A call that was asked about may never run, and so be in no reading; and the metric need not be measured. It
@@ -92,7 +88,7 @@ class Run(msgspec.Struct):
                 self._raise(finding.rule, min(max(finding.score, 0.0), finding.threshold))
 
     def _raise(self, name: str, risk: float) -> None:
-        if name in self.maxima or len(self.maxima) < MOST_METRICS:
+        if name in self.maxima or len(self.maxima) < MAX_METRICS:
             self.maxima[name] = max(self.maxima.get(name, 0.0), risk)
 
     def renumber(self) -> None:
@@ -105,11 +101,13 @@ class Run(msgspec.Struct):
         return RunRow(self.number, tuple(known), self.success)
 
 
-class Runs:
+class Runs(EventDetector[Run]):
     """The run that an agent is in, and those that are to be written.
 
     Parameters
     ----------
+    hijack : HijackDetector
+        Knows the call that stands out.
     vectors : sequence of MetricFn
         Metrics that compare vectors. Their values are of another scale with another embedder.
     scalars : sequence of ScalarMetricFn
@@ -119,10 +117,17 @@ class Runs:
         ``vectors`` were, and they are left out.
     """
 
+    name, data_type = "run", Run
+
     def __init__(
-        self, vectors: Sequence[MetricFn], scalars: Sequence[ScalarMetricFn], cache: EmbeddingCache | None = None
+        self,
+        hijack: HijackDetector,
+        vectors: Sequence[MetricFn],
+        scalars: Sequence[ScalarMetricFn],
+        cache: EmbeddingCache | None = None,
     ) -> None:
-        self.run = Run()
+        super().__init__()
+        self._hijack = hijack
         self.finished: list[RunRow] = []
         """How runs stood when they were told to have ended, or another began, until somebody takes them."""
         together: list[MetricFn | ScalarMetricFn] = [*vectors, *scalars]
@@ -142,34 +147,51 @@ class Runs:
         for name in [name for name, version in self.versions.items() if not (name + version).isprintable()]:
             del self.versions[name]  # the store would refuse it, and with it the events
 
-    def observe(self, event: Event, seq: int = 0, worst: JudgedCall | None = None) -> None:
-        """Take in event number ``seq``; ``worst``: the call that stands out."""
-        if self.run.begins_another(event):
-            self.finished.append(self.row())
-        self.run.observe(event, seq)
-        if type(event) is Outcome:
-            self.run.take_call(worst)
-            self.finished.append(self.row())
-        del self.finished[:-MOST_FINISHED]
+    @property
+    def run(self) -> Run:
+        """The present run."""
+        return self.data
 
-    def take_finished(self) -> list[RunRow]:
+    def on_goal(self, observed: Observed) -> None:
+        """Begin another run if the one before has ended."""
+        if self.run.ended:
+            self._finish()
+            self.run.begin_next(observed.seq)
+
+    on_tool_call = on_goal
+
+    def on_message(self, observed: Observed) -> None:
+        """Begin another run if the one before has ended and the user speaks."""
+        if observed.event.role == "user":
+            self.on_goal(observed)
+
+    def on_outcome(self, observed: Observed) -> None:
+        """End the run; the call that stands out counts, even if nobody looks at it any more."""
+        self.run.end(observed.event)
+        self.run.add_call(self._hijack.data.worst)
+        self._finish()
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        self.run.renumber()
+
+    def _finish(self) -> None:
+        self.finished = [*self.finished, self.row()][-MAX_FINISHED:]
+
+    def pop_finished(self) -> list[RunRow]:
         """Return the runs that are to be written, and forget them."""
-        taken, self.finished = self.finished, []
-        return taken
+        finished, self.finished = self.finished, []
+        return finished
 
-    def take(self, metrics: Mapping[str, float | None], worst: JudgedCall | None = None) -> None:
-        """Take in the metrics of a reading, and ``worst``, the call that stands out."""
-        own = dict(metrics)
+    def add(self, metrics: Mapping[str, float | None]) -> None:
+        """Take in the metrics of a reading, and the call that stands out."""
+        own, worst = dict(metrics), self._hijack.data.worst
         if worst is not None and not self.run.made(worst):
             own[CALLS] = None
         if self.run.since:
             own.update((name, since(self.run.since)) for name, since in self._windowed.items() if name in own)
-        self.run.take(own, self.inverted)
-        self.run.take_call(worst)
-
-    def take_findings(self, findings: Iterable[Finding]) -> None:
-        """Take in what rules found of a call that has not run."""
-        self.run.take_findings(findings)
+        self.run.add(own, self.inverted)
+        self.run.add_call(worst)
 
     def row(self) -> RunRow:
         """Return how the present run stands."""

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.protocols import MetricFn, ScalarMetricFn
+from coherence.core.registry import create_metric, is_scalar
 from coherence.metrics import (
     ContextExhaustion,
     Cost,
     Drift,
     GoalCoherence,
-    GoalHijack,
-    OutcomeRisk,
     RecentErrorRate,
     Repetition,
     TokenUsage,
     Uncertainty,
     Unlimited,
-    UnsupportedAssumption,
 )
-from coherence.sensor.index import INDEX_WEIGHTS, OTHER_WEIGHT
+from coherence.sensor.index import DEFAULT_WEIGHTS, INDEX_WEIGHTS, OTHER_WEIGHT
+from coherence.sensor.sensor import default_metrics
 from coherence.state.reducer import AgentState
 
 VITALS = (
@@ -36,34 +36,70 @@ VITALS = (
 """Names of the vitals, in the order in which they are shown."""
 
 
-def vector_vitals(state: AgentState) -> list[MetricFn]:
-    """Return the vitals that compare texts."""
-    return [Uncertainty(state), Drift(state), GoalCoherence()]
+class MetricSet(NamedTuple):
+    """What a monitor measures at a tick."""
+
+    vectors: list[MetricFn]
+    """Metrics that compare vectors."""
+    scalars: list[ScalarMetricFn]
+    weights: Mapping[str, float]
+    """Metric -> its weight in the index; the others are reported only."""
 
 
-def scalar_vitals(state: AgentState, budget: Budget | None) -> list[ScalarMetricFn]:
-    """Return the vitals that count."""
+def metric_set(
+    config: MonitorConfig,
+    state: AgentState,
+    budget: Budget | None,
+    added: Sequence[MetricFn | ScalarMetricFn] = (),
+    *,
+    embeds: bool = True,
+) -> MetricSet:
+    """Return what a monitor measures: the default metrics, those added, those that its weights name, and the vitals.
+
+    Parameters
+    ----------
+    config : MonitorConfig
+        Names the weights.
+    state : AgentState
+        The agent.
+    budget : Budget, optional
+        Of which shares are measured.
+    added : sequence of MetricFn or ScalarMetricFn
+        Further ones.
+    embeds : bool
+        Whether there is an embedder; without one, what compares vectors is left out.
+    """
+    vectors: list[Any] = default_metrics() if embeds else []
+    scalars: list[Any] = []
+    for metric in added:
+        if is_scalar(metric):
+            scalars.append(metric)
+        elif embeds:
+            vectors.append(metric)
+    named = {metric.name for metric in added}
+    scalars += [create_metric(name, state) for name in _weighted(config) if name not in named]
+    weights = index_weights(config, [metric.name for metric in (*vectors, *scalars)])
+    if embeds:
+        vectors += [Uncertainty(state), Drift(state), GoalCoherence()]
     limits = budget.limits() if budget is not None else {}
     tokens, dollars = limits.get("tokens"), limits.get("cost_usd")
-    return [
+    scalars += [
         RecentErrorRate(state),
         TokenUsage(state, int(tokens)) if tokens else Unlimited("token_usage", "tokens"),
         Cost(state, dollars) if dollars else Unlimited("cost", "money"),
         Repetition(state),
         ContextExhaustion(state),
     ]
+    return MetricSet(vectors, scalars, weights)
 
 
-DETECTORS = (GoalHijack, UnsupportedAssumption, OutcomeRisk)
+DETECTORS = tuple(name for name in INDEX_WEIGHTS if name not in DEFAULT_WEIGHTS)
+"""Metrics of the default weights that look at a run's events; they are measured wherever the weights name them."""
 
 
-def detectors(config: MonitorConfig, state: AgentState, named: Iterable[str]) -> list[ScalarMetricFn]:
-    """Return the detectors that the settings' weights need and that nobody has named."""
+def _weighted(config: MonitorConfig) -> list[str]:
     weights = INDEX_WEIGHTS if config.weights == "default" else config.weights
-    if not isinstance(weights, Mapping):
-        return []
-    wanted = weights.keys() - {*named}
-    return [detector(state) for detector in DETECTORS if detector.name in wanted]
+    return [name for name in DETECTORS if name in weights] if isinstance(weights, Mapping) else []
 
 
 def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, float]:
@@ -82,7 +118,7 @@ def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, f
     {'goal_drift': 0.0125, 'goal_hijack': 0.55}
     """
     if isinstance(config.weights, Mapping):
-        known = dict.fromkeys((*names, *(detector.name for detector in DETECTORS), *VITALS))
+        known = dict.fromkeys((*names, *DETECTORS, *VITALS))
         strange = next((name for name in config.weights if name not in known), None)
         if strange is not None:
             raise ValueError(

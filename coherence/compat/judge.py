@@ -14,7 +14,7 @@ from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import FrozenDict, Reading
 from coherence.core.validation import clean
 from coherence.detect.ngrams import bag, unshared_words
-from coherence.monitor.pipeline import Column
+from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.corrections import CorrectionPattern as Learned
 from coherence.policy.rules.failed_calls import SPACED
 from coherence.policy.rules.loops import Loop, RepeatedToolCallLoop, find_loop, steps_of
@@ -68,14 +68,14 @@ class TurnLoop(RepeatedToolCallLoop):
         return msgspec.structs.replace(facts, actions=actions, open_calls=calls)
 
 
-def judge(findings: Sequence[Finding], column: Column, saved: Saved, loops: TurnLoop) -> Decision:
+def judge(findings: Sequence[Finding], column: AgentPipeline, saved: Saved, loops: TurnLoop) -> Decision:
     """Return the decision for the newest findings.
 
     Parameters
     ----------
     findings : sequence of Finding
         Of the newest tick.
-    column : Column
+    column : AgentPipeline
         As it stands.
     saved : Saved
         What the regulator knows beside it.
@@ -87,7 +87,7 @@ def judge(findings: Sequence[Finding], column: Column, saved: Saved, loops: Turn
     active = {finding.rule: finding for finding in shown if finding.active and not _is_patient(finding, facts, loops)}
     first = next((active[rule] for rule in ORDER if rule in active), None)
     scope = next((finding for finding in shown if finding.rule == "scope_drift_warn"), None)
-    drift = column.meaning.drift() if "scope_drift_warn" in active else None
+    drift = column.semantics.drift() if "scope_drift_warn" in active else None
     patterns = _patterns(column, saved.user_id) if "procedural_warning" in active else None
     kind: Kind = "continue"
     if first is not None:
@@ -157,7 +157,7 @@ def _reason(finding: Finding, facts: Facts, saved: Saved, loops: TurnLoop) -> Ci
     return CircuitBreakReason(kind=rule, tool_name=loop.steps[-1].tool, consecutive_count=len(loop.steps))
 
 
-def _patterns(column: Column, user_id: str) -> tuple[CorrectionPattern, ...]:
+def _patterns(column: AgentPipeline, user_id: str) -> tuple[CorrectionPattern, ...]:
     found = pattern_for(column, column.state.facts.request)
     if found is None:
         return ()
@@ -174,9 +174,9 @@ def _patterns(column: Column, user_id: str) -> tuple[CorrectionPattern, ...]:
     )
 
 
-def pattern_for(column: Column, request: str) -> Learned | None:
+def pattern_for(column: AgentPipeline, request: str) -> Learned | None:
     """Return what users have corrected on requests like one, ``None`` if nothing."""
-    kept = column.standing.corrections
+    kept = column.corrections
     if not kept.notes or not request:
         return None
-    return kept.relevant(request, column.meaning.embed(request), column.meaning.step)
+    return kept.relevant(request, column.semantics.embed(request), column.semantics.step)

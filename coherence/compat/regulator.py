@@ -32,7 +32,7 @@ from coherence.core.events import (
 from coherence.core.protocols import Embedder, Rule
 from coherence.core.redact import prepare
 from coherence.core.validation import MAX_NAME, check_count, check_number, check_text, clean, shown
-from coherence.monitor.pipeline import Column
+from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.correction_prompt import inject
 from coherence.policy.correction_words import is_implicit
 from coherence.policy.corrections import MAX_CHARS
@@ -85,7 +85,7 @@ class Regulator:
         self._off = disabled()
         self._decision: Decision | None = None
         self._loops = TurnLoop(lambda: self._saved.turn.seq)
-        self._column = Column(CONFIG, _cache(embedder), measures=False)
+        self._column = AgentPipeline(CONFIG, _cache(embedder), measures=False)
         self._column.restore(saved.snapshot)
         self._rules()
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -193,7 +193,7 @@ class Regulator:
     def corrections_prelude(self) -> str | None:
         """Return what users corrected on requests like the present one, quoted; ``None`` if nothing."""
         with self._lock:
-            self._column.meaning.settle()
+            self._column.semantics.settle()
             return inject("", pattern_for(self._column, self._column.state.facts.request)).rstrip() or None
 
     def inject_corrections(self, user_prompt: str) -> str:
@@ -204,7 +204,7 @@ class Regulator:
         """
         prompt = check_text("user_prompt", user_prompt)
         with self._lock:
-            self._column.meaning.settle()
+            self._column.semantics.settle()
             pattern = pattern_for(self._column, prompt)
             request = self._column.state.facts.request
             if pattern is None and request in prompt:
@@ -296,7 +296,7 @@ class Regulator:
             "cost_cap_reached": CostCapReached(cap_tokens_out=self._saved.cost_cap),
             "repeated_tool_call_loop": self._loops,
         }
-        self._column.own_rules = [replaced.get(rule.name, rule) for rule in self._column.own_rules]
+        self._column.rules = [replaced.get(rule.name, rule) for rule in self._column.rules]
 
     def _judge(self) -> None:
         """Make the decision anew if anything has changed."""
@@ -364,7 +364,7 @@ class Regulator:
         seq = self._fold(Feedback(text=text))
         # A name that two processes which went on from one state do not share, and the same process always gives.
         session = blake2b(f"{ts!r} {request}\n{text}".encode(), digest_size=4).hexdigest()
-        column.standing.corrections.add(text, request=request, seq=seq, session=session, step=column.meaning.step)
+        column.corrections.add(text, request=request, seq=seq, session=session, step=column.semantics.step)
 
     def _tool_call(self, event: told.ToolCall) -> None:
         turn, seq = self._saved.turn, self._column.state.facts.seq + 1

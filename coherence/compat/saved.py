@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 import coherence.monitor.snapshots as snapshots
-from coherence.baseline.appraiser import Mood
 from coherence.compat.confidence import Tokens
+from coherence.core.config import MonitorConfig
 from coherence.core.readings import frozen_hook
 from coherence.core.validation import MAX_NAME, check_text, clean
+from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.snapshots import Snapshot
 from coherence.policy.corrections import MAX_NOTES, MAX_TOPICS
-from coherence.policy.regulator_state import Standing
-from coherence.state.data import Facts
 
 VERSION = 1
 DEFAULT_CAP = 10_000
@@ -59,7 +58,7 @@ class Saved(msgspec.Struct):
 
 def new_saved(user_id: str) -> Saved:
     """Return what a regulator without a past knows."""
-    return Saved(user_id, Snapshot(Facts(), Mood(), Standing()))
+    return Saved(user_id, AgentPipeline(MonitorConfig(), None).snapshot())
 
 
 class _ClassicPattern(msgspec.Struct):
@@ -119,8 +118,7 @@ def from_text(text: str) -> Saved:
             raise ValueError(f"version {peek.version}, expected {VERSION}")
         else:
             found = _READER.decode(data)
-            if (version := found.snapshot.version) != snapshots.VERSION:
-                raise ValueError(f"a snapshot of version {version}, expected {snapshots.VERSION}")
+            found.snapshot = snapshots.from_json(found.snapshot)
         json.loads(data, object_pairs_hook=_refuse_twins)
     except TypeError:
         raise
@@ -139,7 +137,7 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> None:
 def _from_classic(classic: _Classic) -> Saved:
     """Return what survives of a file of the classic regulator: up to three corrections a topic, oldest first."""
     saved = new_saved(clean(classic.user_id, MAX_NAME))
-    kept = saved.snapshot.standing.corrections
+    kept = saved.snapshot.parts["corrections"]
     for cluster in sorted(classic.correction_patterns)[:MAX_TOPICS]:
         examples = classic.correction_patterns[cluster].example_corrections[:MAX_NOTES]
         request = cluster.replace("+", " ")
@@ -158,7 +156,9 @@ def merged(one: Saved, other: Saved) -> Saved:
     """
     if one.user_id != other.user_id:
         raise ValueError(f"states of two users cannot be merged: {one.user_id!r}, {other.user_id!r}")
-    late, early = sorted((one, other), key=lambda each: (each.snapshot.facts.latest_ts, to_text(each)), reverse=True)
+    late, early = sorted(
+        (one, other), key=lambda each: (each.snapshot.parts["facts"].latest_ts, to_text(each)), reverse=True
+    )
     return msgspec.structs.replace(
         late,
         snapshot=snapshots.merge(late.snapshot, early.snapshot),

@@ -378,6 +378,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether a new session learns thresholds, blend and shift from this agent's earlier ones, if there are enough."""
     rules: FrozenDict[str, RuleConfig] = FrozenDict()
     """Rule -> how it may act."""
+    detectors: tuple[str, ...] = ()
+    """Names of registered detectors that follow the run beside those of this package."""
     block: Literal["destructive", "all"] = "destructive"
     """Which calls ``check`` refuses while something blocks; a budget that is used up refuses every call."""
     refusals: int = 10

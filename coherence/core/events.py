@@ -9,7 +9,7 @@ summarised in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -215,7 +215,7 @@ class Received(msgspec.Struct, frozen=True, omit_defaults=True):
     """From the origin to this agent."""
 
 
-class Around(msgspec.Struct, frozen=True):
+class FleetContext(msgspec.Struct, frozen=True):
     """What of other agents matters to one."""
 
     tree: Spent | None = None
@@ -285,6 +285,19 @@ Event: TypeAlias = (
     | Fault
 )
 
+TEXT_FIELDS: Mapping[type, str] = {
+    Goal: "text",
+    Message: "content",
+    ToolResult: "result",
+    Feedback: "text",
+    Correction: "text",
+    Memory: "text",
+    Compaction: "summary",
+    Outcome: "text",
+    Fault: "message",
+}
+"""Type of an event -> the field that holds its text."""
+
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -330,6 +343,18 @@ def kind_of(event: Event) -> str:
     tag = event.__struct_config__.tag
     assert isinstance(tag, str)
     return tag
+
+
+def text_of(event: Event) -> str:
+    """Return the text of an event, empty for a kind that has none.
+
+    Examples
+    --------
+    >>> text_of(ToolResult("3 passed")), text_of(Usage(input_tokens=5))
+    ('3 passed', '')
+    """
+    field = TEXT_FIELDS.get(type(event))
+    return getattr(event, field) if field is not None else ""
 
 
 def summarise_logprobs(values: Sequence[float]) -> Logprobs | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coherence.core.readings import Claim, Counters, Evidence, MetricInput, Reading
@@ -139,6 +139,38 @@ class Rule(Protocol):
 
     def __call__(self, state: Any, reading: Reading | None, appraisal: Appraisal, /) -> Finding | None:
         """Return what it sees, below its threshold too; ``None`` where it does not apply."""
+        ...
+
+
+@runtime_checkable
+class Detector(Protocol):
+    """Follows one agent's run: takes in every event once, in order, and says at each tick what stands out.
+
+    ``observed`` is an :class:`~coherence.detect.detector.Observed`, ``state`` the agent's
+    :class:`~coherence.state.reducer.AgentState`. A class may have a method for each kind of event instead of a switch
+    in ``observe``: see :class:`~coherence.detect.detector.EventDetector`. What it remembers must come from the events
+    alone, and survive ``snapshot`` and ``restore``: with these a session is resumed.
+    """
+
+    @property
+    def name(self) -> str:
+        """Under which its data is stored; the first part of the ``rule`` of its findings, up to a dot."""
+        ...
+
+    def observe(self, observed: Any, /) -> None:
+        """Take in the next event."""
+        ...
+
+    def findings(self, state: Any, reading: Reading | None, appraisal: Appraisal, /) -> Iterable[Finding]:
+        """Return what stands out at a tick, below its threshold too."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return what it remembers as plain data that msgspec can encode."""
+        ...
+
+    def restore(self, data: Any, /) -> None:
+        """Go on with what :meth:`snapshot` returned."""
         ...
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.events import (
-    Compaction,
+    TEXT_FIELDS,
     Correction,
     Event,
     Fault,
@@ -28,7 +28,6 @@ from coherence.core.events import (
     Goal,
     Memory,
     Message,
-    Outcome,
     ToolCall,
     ToolResult,
     Usage,
@@ -418,18 +417,6 @@ def redact_value(value: Any) -> Any:
     return _DEFAULT.value(value)
 
 
-TEXT_OF: Mapping[type, str] = {
-    Goal: "text",
-    Message: "content",
-    ToolResult: "result",
-    Feedback: "text",
-    Correction: "text",
-    Memory: "text",
-    Compaction: "summary",
-    Outcome: "text",
-    Fault: "message",
-}
-
 NAMES_OF: Mapping[type, tuple[str, ...]] = {
     Message: ("model", "response_id", "firing"),
     Feedback: ("about",),
@@ -458,7 +445,7 @@ def prepare(event: Event, *, hide_secrets: bool) -> Event:
         name = getattr(event, field)
         if name is not None and (plain := clean(redact(name) if hide_secrets else name, MAX_NAME)) is not name:
             changed[field] = plain
-    field = TEXT_OF.get(kind, "")
+    field = TEXT_FIELDS.get(kind, "")
     if field:
         text = getattr(event, field)
         # Redacted before it is cut: half a secret is not recognised any more.

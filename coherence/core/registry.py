@@ -1,7 +1,7 @@
 """Plug-ins by name: registered in code, or offered by an installed package through an entry point.
 
 Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``,
-``coherence.rules``, ``coherence.extractors``. The built-ins come through the same door.
+``coherence.rules``, ``coherence.detectors``, ``coherence.extractors``. The built-ins come through the same door.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 import msgspec
 
 from coherence.core.errors import PluginError
-from coherence.core.protocols import Extractor, MetricFn, Rule, ScalarMetricFn
+from coherence.core.protocols import Detector, Extractor, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import MetricInput
 
 DISTRIBUTION = "coherence-sensor"
 """The name under which this package is installed."""
 
-Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "extractors"]
+Group: TypeAlias = Literal["metrics", "embedders", "providers", "rules", "detectors", "extractors"]
 """The kinds of plug-ins."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,6 +61,7 @@ _registered: dict[Group, dict[str, Plugin]] = {
     "embedders": {},
     "providers": {},
     "rules": {},
+    "detectors": {},
     "extractors": {},
 }
 
@@ -142,7 +143,7 @@ def register(plugin: M, *, name: str | None = None, group: Group = "metrics", re
         In group ``rules``: a rule, or a class that gives one when called without arguments.
     name : str, optional
         Default: ``plugin.name``.
-    group : {"metrics", "embedders", "providers", "rules", "extractors"}
+    group : {"metrics", "embedders", "providers", "rules", "detectors", "extractors"}
         The kind of plug-in.
     replace : bool
         Whether another plug-in of that name may be replaced.
@@ -294,12 +295,47 @@ def create_rule(name: str, besides: Iterable[str] = ()) -> Rule:
     return rule
 
 
+def create_detector(name: str) -> Callable[[], Detector]:
+    """Return what makes a detector of a name: its class, or a factory.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers the name, or what is offered makes no detector that calls itself so.
+    """
+    target: Any = lookup("detectors", name)
+    check_detector(target)
+    made = target()
+    if made.name != name:
+        raise PluginError(f"detector {name!r} calls itself {made.name!r}")
+    factory: Callable[[], Detector] = target
+    return factory
+
+
+def check_detector(factory: object) -> None:
+    """Raise TypeError unless an object makes a usable detector when called; the message says what is missing."""
+    if not callable(factory):
+        raise TypeError(f"detector {factory!r}: pass its class, or a function that makes one; each run has its own")
+    made = factory()
+    name = getattr(made, "name", None)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"detector {made!r}: name must be a non-empty str, not {name!r}")
+    for method in ("observe", "findings", "snapshot", "restore"):
+        if not callable(getattr(made, method, None)):
+            raise TypeError(f"detector {name!r} has no method {method}")
+
+
 def _find(group: Group, name: str) -> Plugin | None:
     if name in _registered[group]:
         return _registered[group][name]
     own = _shipped().get((f"coherence.{group}", name))
     points = [own] if own is not None else entry_points(group=f"coherence.{group}", name=name)
     return next((_of(point) for point in points), None)
+
+
+def shipped(group: Group) -> list[str]:
+    """Return the names of this package's own plug-ins of a group, in alphabetical order."""
+    return sorted(name for kind, name in _shipped() if kind == f"coherence.{group}")
 
 
 @cache

@@ -9,7 +9,8 @@ import msgspec
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
 from coherence.detect.bloom_filter import Seen
-from coherence.detect.text_analysis import are_english, english_words, mass, tokens, weight
+from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.text_analysis import TextAnalysis, are_english, english_words, mass, weight
 
 MAX_CHARS = 10_000
 """Characters of a step that are looked at, half from each end."""
@@ -224,8 +225,8 @@ class AssumptionFacts(msgspec.Struct):
     Examples
     --------
     >>> facts = AssumptionFacts()
-    >>> facts.ask("How much does the annual pass of the museum cost in 2024?")
-    >>> facts.say(2, "The page is empty.\nLet's assume that the pass costs $1,290.")
+    >>> facts.ask(TextAnalysis("How much does the annual pass of the museum cost in 2024?"))
+    >>> facts.say(2, TextAnalysis("The page is empty.\nLet's assume that the pass costs $1,290."))
     >>> facts.step.phrase, facts.step.entities, round(facts.step.value, 2)
     ("Let's assume that the pass costs $1,290.", ['1,290'], 0.21)
     """
@@ -238,33 +239,33 @@ class AssumptionFacts(msgspec.Struct):
     open: bool = False
     """Whether a call now still belongs to that step."""
 
-    def ask(self, text: str, *, anew: bool = True) -> None:
+    def ask(self, text: TextAnalysis, *, anew: bool = True) -> None:
         """Take in what the user asks; ``anew``: it is the task, and no further request."""
         if anew or not self.task:
-            self.task = _words(text)
+            self.task = _words(text.raw)
         self.read(text)
 
-    def read(self, text: str) -> None:
+    def read(self, text: TextAnalysis) -> None:
         """Take in what the agent is told or shown: a user's word, a tool's result, a memory."""
-        self.seen.add(tokens(shortened(text)))
+        self.seen.add(text.part(MAX_CHARS).tokens)
         self.open = False
 
-    def say(self, seq: int, text: str) -> None:
+    def say(self, seq: int, text: TextAnalysis) -> None:
         """Begin a step with a message of the agent."""
-        text = shortened(text)
-        step = self.step = AssumedStep(seq, english=is_english(text), code=bool(CODE.search(text)))
-        step.silent = not text.strip()
-        step.restates = len(self.task) >= LEAST_TASK and self._is_quoted(text)
+        part = text.part(MAX_CHARS)
+        step = self.step = AssumedStep(seq, english=is_english(part.raw), code=bool(CODE.search(part.raw)))
+        step.silent = part.is_blank
+        step.restates = len(self.task) >= LEAST_TASK and self._is_quoted(part.raw)
         self.open = True
-        self._judge(step, text)
+        self._judge(step, part)
 
-    def call(self, seq: int, text: str) -> None:
+    def call(self, seq: int, text: TextAnalysis) -> None:
         """Take in a call, written as one text; it joins the message before it or begins a step."""
         if self.step is None or not self.open:
             self.step = AssumedStep(seq)
             self.open = True
         self.step.called, self.step.silent = True, False
-        self._judge(self.step, shortened(text))
+        self._judge(self.step, text.part(MAX_CHARS))
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
@@ -276,7 +277,8 @@ class AssumptionFacts(msgspec.Struct):
         rarest = max(self.task.split(), key=len)  # most texts lack it
         return rarest in text.lower() and self.task in _words(text, len(text))
 
-    def _judge(self, step: AssumedStep, text: str) -> None:
+    def _judge(self, step: AssumedStep, part: TextAnalysis) -> None:
+        text = part.raw
         found = fallbacks(text)
         unable = INABILITY.search(text)
         if found and not step.fallbacks:
@@ -285,7 +287,7 @@ class AssumptionFacts(msgspec.Struct):
             step.phrase = quoted(text, unable)
         step.fallbacks += len(found)
         step.unable = step.unable or unable is not None
-        new = self.seen.add(tokens(text))
+        new = self.seen.add(part.tokens)
         step.new += mass(new)
         named = sorted((token for token in new if weight(token) != 1.0), key=lambda token: (weight(token) < 1.0, token))
         step.entities = [*step.entities, *named][:MAX_ENTITIES]
@@ -301,3 +303,46 @@ def _named(entity: str) -> str:
 def _words(text: str, most: int = RESTATED) -> str:
     """Return the words of a text in lower case, as they are compared."""
     return _NO_WORD.sub(" ", text[: 2 * most]).strip().lower()[:most]
+
+
+class AssumptionDetector(EventDetector[AssumptionFacts]):
+    """Judges each step of the agent by what it was told and shown before."""
+
+    name, data_type = "unsupported_assumption", AssumptionFacts
+
+    def on_goal(self, observed: Observed) -> None:
+        """Take in the task."""
+        self.data.ask(observed.text)
+
+    def on_message(self, observed: Observed) -> None:
+        """Take in what somebody says; the agent's message begins a step."""
+        role = observed.event.role
+        if role == "assistant":
+            self.data.say(observed.seq, observed.text)
+        elif role == "user":
+            self.data.ask(observed.text, anew=False)
+        else:
+            self.data.read(observed.text)
+
+    def on_tool_call(self, observed: Observed) -> None:
+        """Take in a call of the step."""
+        self.data.call(observed.seq, observed.text)
+
+    def on_tool_result(self, observed: Observed) -> None:
+        """Take in what a tool returned."""
+        self.data.read(observed.text)
+
+    def on_correction(self, observed: Observed) -> None:
+        """Take in what the agent is told."""
+        if not observed.event.removed:
+            self.data.read(observed.text)
+
+    on_memory = on_correction
+
+    def on_outcome(self, observed: Observed) -> None:
+        """End the step."""
+        self.data.open = False
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        self.data.renumber()

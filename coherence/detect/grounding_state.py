@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from itertools import islice, repeat
+from math import isfinite
 from typing import Any
 
 import msgspec
 
 from coherence.core.protocols import Extractor
+from coherence.core.readings import MOST_CLAIMS, Claim
+from coherence.core.registry import create_extractor
+from coherence.core.validation import shown
+from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.extractors import extract
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
@@ -53,6 +58,8 @@ class Account(msgspec.Struct):
     """Whether the outcome of the task was told: what the user says next begins another."""
     failed: dict[str, str] = {}
     """Extractor of somebody else -> how it failed."""
+    open_seq: int = 0
+    """The newest message of the agent, until it calls a tool."""
     asked_seq: int = 0
     """The newest message of the agent after which the host asked for a decision: it is an answer, not a remark."""
     answer: Grounds | None = None
@@ -77,7 +84,7 @@ class Account(msgspec.Struct):
         self.outputs = Outputs(known=self.outputs.known)
         self.answer = self.call = None
         self.pending = []
-        self.asked_seq = 0
+        self.asked_seq = self.open_seq = 0
 
 
 def begin_task(account: Account) -> None:
@@ -182,3 +189,109 @@ def _leaves(value: Any, room: int, name: str = "") -> Iterator[str]:
             room -= len(line)
             yield line
         room -= 1
+
+
+class GroundingDetector(EventDetector[Account]):
+    """Keeps the account of an agent; an extractor that fails is named in it and finds nothing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Extractors, see :class:`~coherence.core.config.GroundingConfig`.
+
+    Raises
+    ------
+    PluginError
+        If nobody offers an extractor of a name.
+    """
+
+    name, data_type = "grounding", Account
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self._named = [(name, create_extractor(name)) for name in names]
+        self._guard()
+
+    def restore(self, data: Account) -> None:
+        """Go on with what was remembered elsewhere."""
+        super().restore(data)
+        self._guard()
+
+    def _guard(self) -> None:
+        self._extractors = [_guarded(name, extractor, self.data.failed) for name, extractor in self._named]
+
+    def on_goal(self, observed: Observed) -> None:
+        """Take in what is asked."""
+        if self.data.ended or observed.new_goal:
+            begin_task(self.data)
+        note_given(self.data, observed.seq, observed.event.text, self._extractors)
+
+    def on_message(self, observed: Observed) -> None:
+        """Judge what the agent states; what others say is given to it."""
+        account, event, seq = self.data, observed.event, observed.seq
+        if event.role == "assistant":
+            account.open_seq = seq
+            note_message(account, seq, event.content, self._extractors)
+        elif event.role == "tool":
+            note_result(account, seq, "", event.content, self._extractors, error=False)
+        elif not observed.text.is_blank:
+            if account.ended and event.role == "user":
+                begin_task(account)
+            note_given(account, seq, event.content, self._extractors)
+
+    def on_tool_call(self, observed: Observed) -> None:
+        """Judge the ids and addresses of a call."""
+        event = observed.event
+        self.data.open_seq = 0
+        note_call(self.data, observed.seq, event.call_id, event.tool_name, observed.arguments, self._extractors)
+
+    def on_tool_result(self, observed: Observed) -> None:
+        """Take in what a tool returned."""
+        event = observed.event
+        self.data.open_seq = 0
+        note_result(self.data, observed.seq, event.call_id, event.result, self._extractors, error=event.error)
+
+    def on_correction(self, observed: Observed) -> None:
+        """Take in what the agent is told or remembers."""
+        if not observed.event.removed:
+            note_given(self.data, observed.seq, observed.event.text, self._extractors)
+
+    on_memory = on_correction
+
+    def on_outcome(self, observed: Observed) -> None:
+        """Take in that the task has ended."""
+        self.data.ended = True
+
+    def on_tick(self, observed: Observed) -> None:
+        """Take in that the host asks for a decision: the newest message is an answer then."""
+        if observed.event.reason == "decide" and self.data.open_seq:
+            self.data.asked_seq = self.data.open_seq
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        self.data.renumber()
+
+
+_COPY = msgspec.msgpack.Decoder(list[Claim])
+
+
+def _guarded(name: str, extractor: Extractor, failed: dict[str, str]) -> Extractor:
+    def find(text: str) -> Sequence[Claim]:
+        try:
+            return _checked(list(islice(extractor(text), MOST_CLAIMS)), len(text))
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {error}"[:200]
+            return ()
+
+    return find
+
+
+def _checked(claims: Sequence[Claim], length: int) -> list[Claim]:
+    """Return claims of a text of that length, or raise for one that is of no use, or that could not be stored."""
+    found = _COPY.decode(msgspec.msgpack.encode(claims))
+    for claim in found:
+        if not claim.forms or not 0 <= claim.start <= length:
+            raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")
+        if not (isfinite(claim.value or 0.0) and isfinite(claim.grain)):
+            raise ValueError(f"the number of a claim must be finite: {shown(claim)}")
+    return found

@@ -11,10 +11,9 @@ from math import log
 
 import msgspec
 
-from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.core.readings import excerpt
-from coherence.core.validation import ends
-from coherence.detect.text_analysis import are_english, english_words
+from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.text_analysis import TextAnalysis, are_english
 
 MAX_CHARS = 4_000
 """Characters of a message that are looked at, half from each end."""
@@ -53,14 +52,14 @@ OTHER_TOOLS = frozenset({"edit", "ls", "multiedit", "read", "run_code", "str_rep
 
 
 class ServiceCues(msgspec.Struct):
-    """What is counted over one task of an agent; plain data of a fixed size, changed by :meth:`observe` only.
+    """What is counted over one task of an agent; plain data of a fixed size, changed by its methods only.
 
     Examples
     --------
     >>> cues = ServiceCues()
-    >>> cues.observe(Message("user", "Please move my booking H9ZU1C to Friday, and add a bag."), "")
-    >>> cues.observe(Message("assistant", "I am sorry, a booking of this fare cannot be changed."), "")
-    >>> cues.observe(Message("user", "Then please cancel it and tell me what I get back."), "")
+    >>> cues.talk("user", TextAnalysis("Please move my booking H9ZU1C to Friday, and add a bag."))
+    >>> cues.talk("assistant", TextAnalysis("I am sorry, a booking of this fare cannot be changed."))
+    >>> cues.talk("user", TextAnalysis("Then please cancel it and tell me what I get back."))
     >>> cues.other_kind()
     ''
     >>> cues.asked, cues.unrefused, cues.searching
@@ -97,38 +96,25 @@ class ServiceCues(msgspec.Struct):
     over: bool = False
     """Whether the task has ended; what comes next begins another."""
 
-    def observe(self, event: Event, goal: str) -> None:
-        """Take in the next event; ``goal`` is that of the agent before it."""
-        if isinstance(event, Goal):
-            if event.text.strip() != goal:
-                self._begin()
-        elif isinstance(event, Outcome):
-            self.over = True
-        elif isinstance(event, Message):
-            if self.over:
-                self._begin()
-            self._talk(event)
-        elif isinstance(event, ToolCall):
-            if self.over:
-                self._begin()
-            self._call(event.tool_name)
-        elif isinstance(event, ToolResult):
-            self.waiting = self.replied = False
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Begin another task."""
         fresh = ServiceCues()
         for field in self.__struct_fields__:
             setattr(self, field, getattr(fresh, field))
 
-    def _talk(self, event: Message) -> None:
-        text = ends(event.content, MAX_CHARS)
+    def talk(self, role: str, said: TextAnalysis) -> None:
+        """Take in a message."""
+        if self.over:
+            self.begin()
+        part = said.part(MAX_CHARS)
+        text = part.raw
         self.waiting = self.replied = False
-        if event.role not in ("user", "assistant") or not text.strip():
+        if role not in ("user", "assistant") or part.is_blank:
             return
-        words, english = english_words(text)
+        words, english = part.english
         self.words += words
         self.english += english
-        if event.role == "user":
+        if role == "user":
             self.turns += 1
             self.longest = max(self.longest, len(text.split()))
             self.records += _IDENTIFIER.search(text) is not None
@@ -138,7 +124,10 @@ class ServiceCues(msgspec.Struct):
         self.refusals += self.refused
         self.code += "```" in text
 
-    def _call(self, tool: str) -> None:
+    def call(self, tool: str) -> None:
+        """Take in a call."""
+        if self.over:
+            self.begin()
         if self.replied:
             self.replies -= 1
             self.refusals -= self.refused
@@ -188,3 +177,30 @@ class ServiceCues(msgspec.Struct):
     def score(self) -> float:
         """The mean of the three cues, in [0, 1]."""
         return (self.asked + self.unrefused + self.searching) / 3
+
+
+class ServiceDetector(EventDetector[ServiceCues]):
+    """Counts the cues of a service agent over its task."""
+
+    name, data_type = "outcome_risk", ServiceCues
+
+    def on_goal(self, observed: Observed) -> None:
+        """Begin a task where the goal is another one."""
+        if observed.new_goal:
+            self.data.begin()
+
+    def on_message(self, observed: Observed) -> None:
+        """Take in what somebody says."""
+        self.data.talk(observed.event.role, observed.text)
+
+    def on_tool_call(self, observed: Observed) -> None:
+        """Take in a call."""
+        self.data.call(observed.event.tool_name)
+
+    def on_tool_result(self, observed: Observed) -> None:
+        """End a call."""
+        self.data.waiting = self.data.replied = False
+
+    def on_outcome(self, observed: Observed) -> None:
+        """Take in that the task has ended; what comes next begins another."""
+        self.data.over = True

@@ -435,3 +435,68 @@ def bigram_entropy(text: str) -> float:
 def is_monotonous(text: str) -> bool:
     """Tell whether a longer text says the same few characters over and over, as a degenerate model does."""
     return len(text) >= MONOTONY_CHARS and bigram_entropy(text[:MONOTONY_CHARS]) < 0.45
+
+
+class TextAnalysis:
+    """One text, read once: what detectors ask of it is computed on first use, and shared between them.
+
+    Everything here takes time linear in the text, of which a bounded part is looked at (see each function). It is made
+    once for each event and dropped with it.
+
+    Parameters
+    ----------
+    raw : str
+        The text as it came.
+
+    Examples
+    --------
+    >>> analysis = TextAnalysis("Please send 50.0 euros to Anna. The account is anna@x.org, as agreed last week.")
+    >>> sorted(analysis.tokens)[:4], len(analysis.sentences)
+    (['50', 'account', 'agre', 'anna'], 2)
+    >>> analysis.part(20).tokens is analysis.part(20).tokens, analysis.part(10_000) is analysis
+    (True, True)
+    """
+
+    __slots__ = ("_english", "_parts", "_sentences", "_tokens", "raw")
+
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self._tokens: frozenset[str] | None = None
+        self._sentences: list[str] | None = None
+        self._english: tuple[int, int] | None = None
+        self._parts: dict[tuple[int, str], TextAnalysis] = {}
+
+    def part(self, most: int, between: str = " ") -> TextAnalysis:
+        """Return the analysis of at most ``most`` characters, half from each end: of this text where it is shorter."""
+        if len(self.raw) <= most:
+            return self
+        found = self._parts.get((most, between))
+        if found is None:
+            found = self._parts[most, between] = TextAnalysis(ends(self.raw, most, between))
+        return found
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """See :func:`tokens`."""
+        if self._tokens is None:
+            self._tokens = tokens(self.raw)
+        return self._tokens
+
+    @property
+    def sentences(self) -> list[str]:
+        """See :func:`sentences`; not to be changed."""
+        if self._sentences is None:
+            self._sentences = sentences(self.raw)
+        return self._sentences
+
+    @property
+    def english(self) -> tuple[int, int]:
+        """See :func:`english_words`."""
+        if self._english is None:
+            self._english = english_words(self.raw)
+        return self._english
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing but spaces."""
+        return not self.raw or self.raw.isspace()

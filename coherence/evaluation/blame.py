@@ -13,7 +13,7 @@ from coherence.core.readings import excerpt, number_of
 from coherence.core.redact import redact, redact_value
 from coherence.core.validation import call_text
 from coherence.detect.assumption import TOTAL, AssumedStep, AssumptionFacts, is_english
-from coherence.detect.text_analysis import mass, tokens
+from coherence.detect.text_analysis import TextAnalysis, mass, tokens
 from coherence.providers.transcript import Step, Transcript
 
 ORIGIN_WEIGHT = 0.5 / TOTAL
@@ -149,20 +149,20 @@ def _text(step: Step) -> tuple[str, str]:
 def _judged(transcript: Transcript, texts: Sequence[tuple[str, str]]) -> dict[int, AssumedStep]:
     facts = AssumptionFacts()
     if transcript.goal.strip():
-        facts.ask(redact(transcript.goal))
+        facts.ask(TextAnalysis(redact(transcript.goal)))
     found: dict[int, AssumedStep] = {}
     memories = sorted(transcript.memories)
     for at, (step, (said, called)) in enumerate(zip(transcript.steps, texts, strict=True)):
         while memories and memories[0][0] <= at:
-            facts.read(redact(memories.pop(0)[1]))
+            facts.read(TextAnalysis(redact(memories.pop(0)[1])))
         if step.role == "user":
-            facts.ask(said, anew=False)
+            facts.ask(TextAnalysis(said), anew=False)
         elif step.role == "tool":
-            facts.read(said)
+            facts.read(TextAnalysis(said))
         else:
-            facts.say(at, said)
+            facts.say(at, TextAnalysis(said))
             if called:
-                facts.call(at, called)
+                facts.call(at, TextAnalysis(called))
             assert facts.step is not None
             found[at] = facts.step
     return found

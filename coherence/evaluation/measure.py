@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from coherence.baseline.vitals import VITALS, vector_vitals
+from coherence.baseline.vitals import VITALS, metric_set
 from coherence.core.config import MonitorConfig
 from coherence.core.errors import CoherenceError
 from coherence.core.readings import FrozenDict, freeze
@@ -14,7 +14,7 @@ from coherence.core.registry import available, create_metric, is_scalar, lookup
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.runs import LabelledRun, Target
 from coherence.evaluation.systems import NOTHING, FittedOn, System, of_steps
-from coherence.monitor.session import Wanted, open_column
+from coherence.monitor.session import SessionSpec, open_column
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
@@ -62,7 +62,8 @@ def embeds(names: Sequence[str], config: MonitorConfig | None = None) -> bool:
     >>> embeds(["error_rate", "repetition"]), embeds(["goal_drift"]), embeds(["index"])
     (False, True, True)
     """
-    compared = {metric.name for metric in vector_vitals(AgentState(MonitorConfig()))}
+    measured = metric_set(MonitorConfig(), AgentState(MonitorConfig()), None)
+    compared = {metric.name for metric in measured.vectors}
     weights = config.weights if config is not None and isinstance(config.weights, Mapping) else {}
     weighed = [plugin.name for plugin in available("metrics") if plugin.name in weights]
     return any(
@@ -133,7 +134,7 @@ def measure(
 
 def _weights(config: MonitorConfig, cache: EmbeddingCache | None) -> FrozenDict[str, float]:
     """Return what makes the index where no further metric is asked for."""
-    wanted = Wanted(
+    wanted = SessionSpec(
         agent="main",
         session=None,
         source="replay",
@@ -143,6 +144,7 @@ def _weights(config: MonitorConfig, cache: EmbeddingCache | None) -> FrozenDict[
         embedder=cache if cache is not None else False,
         metrics=(),
         rules=(),
+        detectors=(),
         dangers=None,
         parent=None,
     )

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from coherence.core.config import Budget, MonitorConfig, disabled
-from coherence.core.events import Around, Received, Spent
+from coherence.core.events import FleetContext, Received, Spent
 from coherence.core.protocols import Embedder
 from coherence.core.validation import check_flag, check_number
 from coherence.fleet.status import AgentStatus, status_of
@@ -320,7 +320,7 @@ class _Neighbours:
         self._fleet = fleet
         self._name = name
 
-    def look(self, *, fold: bool) -> Around:
+    def look(self, *, fold: bool) -> FleetContext:
         """Return what the others have spent, if there is a common budget, and the most pressure that reaches here."""
         fleet = self._fleet
         spent: Spent | None = None
@@ -332,12 +332,12 @@ class _Neighbours:
         try:
             upstream = fleet.trust.upstream(self._name)
         except ValueError:  # this agent was removed from the fleet
-            return Around(spent)
+            return FleetContext(spent)
         own = self._pressures(upstream.names, fold=fold)
         if not own:
-            return Around(spent)
+            return FleetContext(spent)
         reached = upstream.receive(own)
-        return Around(spent, Received(reached.value, _short(reached.path)) if reached.value > 0.0 else None)
+        return FleetContext(spent, Received(reached.value, _short(reached.path)) if reached.value > 0.0 else None)
 
     def learn(self, *, success: bool) -> None:
         """Learn trust from how a task of this agent ended."""

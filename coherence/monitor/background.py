@@ -16,7 +16,7 @@ GATHER_S = 0.01
 """Seconds between being called and beginning, so that a burst is one batch."""
 
 
-class Worker(Protocol):
+class BackgroundJob(Protocol):
     """What the thread works for: a monitor."""
 
     def work(self) -> float | None:
@@ -44,15 +44,15 @@ class Background:
     """The thread, started at its first use, and whom it works for."""
 
     def __init__(self) -> None:
-        self._busy: dict[int, tuple[Worker, float]] = {}
+        self._busy: dict[int, tuple[BackgroundJob, float]] = {}
         """Whoever has something to do, and from when (monotonic). Kept alive until it is done."""
         self._lock = Lock()
         self._wake = Event()
         self._thread: Thread | None = None
-        self.known: WeakSet[Worker] = WeakSet()
+        self.known: WeakSet[BackgroundJob] = WeakSet()
         """Everybody, for a fork and for the end."""
 
-    def call(self, worker: Worker, after_s: float = GATHER_S) -> None:
+    def call(self, worker: BackgroundJob, after_s: float = GATHER_S) -> None:
         """Have ``worker.work()`` called soon, on the thread."""
         due = time.monotonic() + after_s
         with self._lock:

@@ -12,7 +12,7 @@ from coherence.core.readings import Reading, frozen_hook
 from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, ReadingRow
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class TickResult(msgspec.Struct, frozen=True):
     """What came of a tick."""
 
     appraisal: Appraisal
@@ -25,7 +25,7 @@ class Verdict(msgspec.Struct, frozen=True):
     outcomes: tuple[FiringOutcome, ...] = ()
     """What became of earlier firings, as far as this tick could tell."""
 
-    def moved(self, by: int, above: int) -> Verdict:
+    def moved(self, by: int, above: int) -> TickResult:
         """Return the same with every event number above a limit moved up: others wrote first."""
 
         def move(seq: int) -> int:
@@ -38,7 +38,7 @@ class Verdict(msgspec.Struct, frozen=True):
         reading, guidance = self.reading, self.decision.guidance
         if guidance is not None:
             guidance = replace(guidance, evidence=tuple(map(move, guidance.evidence)))
-        return Verdict(
+        return TickResult(
             replace(self.appraisal, seq=move(self.appraisal.seq)),
             replace(
                 self.decision,
@@ -78,7 +78,7 @@ class BriefRow(msgspec.Struct, frozen=True):
     outcomes: tuple[FiringOutcome, ...] = ()
 
 
-class Told(msgspec.Struct, frozen=True):
+class RecordedTick(msgspec.Struct, frozen=True):
     """As much of a verdict as folding needs."""
 
     decision: Decision
@@ -103,7 +103,7 @@ class Record(msgspec.Struct, frozen=True):
     seq: int
     ts: float
     event: Event
-    verdict: Verdict | None = None
+    verdict: TickResult | None = None
 
     def moved(self, by: int, above: int) -> Record:
         """Return the same with every number above a limit moved up."""
@@ -122,7 +122,7 @@ _MARK = msgspec.json.Decoder(_Mark)
 _DECISION = msgspec.json.Decoder(Decision)
 
 
-def encode_verdict(verdict: Verdict) -> tuple[ReadingRow | None, DecisionRow]:
+def encode_verdict(verdict: TickResult) -> tuple[ReadingRow | None, DecisionRow]:
     """Return what the store keeps of a verdict."""
     reading, appraisal = verdict.reading, verdict.appraisal
     if reading is None:
@@ -167,17 +167,17 @@ def _firing_row(guidance: Guidance) -> FiringRow:
     return FiringRow(guidance.id, guidance.pattern, guidance.pair, guidance.arm, text)
 
 
-def decode_verdict(row: EventRow) -> Verdict | None:
+def decode_verdict(row: EventRow) -> TickResult | None:
     """Return the verdict that a row of a tick holds, ``None`` if it holds none."""
     if row.decision is None:
         return None
     if row.reading is None:
         kept = is_kept(row)
         decision = _KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data)
-        return Verdict(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision, kept=kept)
+        return TickResult(Appraisal(seq=row.seq, pressure=0.0, mode=Mode.OBSERVE), decision, kept=kept)
     decision = _DECISION.decode(row.decision.data)
     measured = _MEASURED.decode(row.reading.data)
-    return Verdict(measured.appraisal, decision, measured.reading, measured.kept, measured.outcomes)
+    return TickResult(measured.appraisal, decision, measured.reading, measured.kept, measured.outcomes)
 
 
 def is_kept(row: EventRow) -> bool:
@@ -187,17 +187,17 @@ def is_kept(row: EventRow) -> bool:
     return row.decision is not None and _MARK.decode(row.decision.data).kept
 
 
-def as_told(verdict: Verdict | None) -> Told | None:
+def as_told(verdict: TickResult | None) -> RecordedTick | None:
     """Return as much of a verdict as folding needs."""
-    return None if verdict is None else Told(verdict.decision, verdict.outcomes, verdict.reading)
+    return None if verdict is None else RecordedTick(verdict.decision, verdict.outcomes, verdict.reading)
 
 
-def decode_told(row: EventRow) -> Told | None:
+def decode_told(row: EventRow) -> RecordedTick | None:
     """Return as much of a row's verdict as folding needs, ``None`` if it holds none."""
     if row.decision is None:
         return None
     if row.reading is None:
         kept = is_kept(row)
-        return Told(_KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data))
+        return RecordedTick(_KEPT.decode(row.decision.data).decision if kept else _DECISION.decode(row.decision.data))
     brief = _BRIEF.decode(row.reading.data)
-    return Told(_DECISION.decode(row.decision.data), brief.outcomes, brief.reading)
+    return RecordedTick(_DECISION.decode(row.decision.data), brief.outcomes, brief.reading)

@@ -13,7 +13,7 @@ from coherence.core.validation import to_json
 from coherence.lessons.learn import Solved
 from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.store import LessonStore
-from coherence.monitor.pipeline import Column
+from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.danger.classify import classify
 from coherence.policy.known_errors import LEAST, Judged
 from coherence.state.data import Action
@@ -32,7 +32,7 @@ NEWEST_WAIT_S = 0.5
 """Seconds that a look-up waits at most for a lesson that is being written."""
 
 
-class Remembering:
+class LessonRecall:
     """Looks up errors of one agent, and keeps what it learns. Nothing is raised into the host.
 
     Parameters
@@ -53,9 +53,9 @@ class Remembering:
         self._writing = Lock()
         self._down = False
 
-    def recall(self, column: Column) -> tuple[Recalled, ...] | None:
+    def recall(self, column: AgentPipeline) -> tuple[Recalled, ...] | None:
         """Return what is known of the newest errors, the newest error's first; ``None`` if there is none to look up."""
-        actions = column.unexplained
+        actions = column.regulator.unexplained
         if not actions:
             return None
         self.save(wait_s=NEWEST_WAIT_S)  # what has just been learned may be what is needed now
@@ -72,10 +72,10 @@ class Remembering:
                     found[lesson.id] = _recalled(lesson, action.seq)
         return tuple(found.values())
 
-    def take(self, column: Column) -> None:
+    def take(self, column: AgentPipeline) -> None:
         """Take what the newest events have taught, to be written by :meth:`save`."""
-        while column.learned:
-            taught = column.learned.popleft()
+        while column.regulator.lessons:
+            taught = column.regulator.lessons.popleft()
             if self.learns:
                 self._waiting.append((time.time(), taught))
 
@@ -138,9 +138,9 @@ class Remembering:
         self._down = True
 
 
-def remember(lessons: LessonStore | None, name: tuple[str, str], source: Source) -> Remembering | None:
+def remember(lessons: LessonStore | None, name: tuple[str, str], source: Source) -> LessonRecall | None:
     """Return what an agent's engine uses of a store of lessons."""
-    return None if lessons is None else Remembering(lessons, name, learns=source != "test")
+    return None if lessons is None else LessonRecall(lessons, name, learns=source != "test")
 
 
 def _destroys(lesson: Lesson) -> bool:
@@ -148,10 +148,12 @@ def _destroys(lesson: Lesson) -> bool:
     return classify("Bash", to_json("fix", {"command": lesson.fix_text})) is not None
 
 
-def _text(column: Column, action: Action) -> str:
+def _text(column: AgentPipeline, action: Action) -> str:
     """Return what is kept of an error, the longest text of it first."""
     shown = (item.text for item in reversed(column.state.context) if item.seq == action.seq)
-    waiting = (open.error_text for open in column.standing.recollection.troubles.open if open.newest == action.seq)
+    waiting = (
+        open.error_text for open in column.regulator.data.recollection.troubles.open if open.newest == action.seq
+    )
     return next(shown, None) or next(waiting, action.came.first_line)
 
 

@@ -22,19 +22,19 @@ from coherence.core.clock import ClockThread, IntervalClock
 from coherence.core.config import Budget, MonitorConfig, disabled
 from coherence.core.decisions import Decision, Guidance, Mode
 from coherence.core.events import Correction, Event, Source, Spent
-from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
+from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Counters, Reading, Tick
 from coherence.core.redact import goal_text
-from coherence.core.registry import check_metric, check_rule
+from coherence.core.registry import check_detector, check_metric, check_rule
 from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
 from coherence.lessons.store import LessonStore
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
-from coherence.monitor.codec import Record, Verdict
+from coherence.monitor.codec import Record, TickResult
 from coherence.monitor.lesson_recall import remember
 from coherence.monitor.pipeline import ENDING
-from coherence.monitor.session import Wanted, open_column
+from coherence.monitor.session import SessionSpec, open_column
 from coherence.monitor.session_header import began_as
-from coherence.monitor.worker import Engine, Neighbours
+from coherence.monitor.worker import Peers, Worker
 from coherence.policy.call_gate import unjudged
 from coherence.policy.correction_prompt import LIMIT, inject
 from coherence.policy.corrections import CorrectionPattern
@@ -87,6 +87,8 @@ class Monitor:
         Own metrics, beside those of the settings' weights and the vitals.
     rules : sequence of Rule
         Own rules, beside those of the package.
+    detectors : sequence of callable
+        Classes of own detectors, or functions that make one: each run has its own.
     dangers : sequence of Danger, optional
         What ``check`` takes for destructive; default: ``coherence.policy.danger.table.DEFAULT``.
     lessons : LessonStore, path, Store or bool, optional
@@ -129,12 +131,13 @@ class Monitor:
         source: Source = "api",
         metrics: Sequence[MetricFn | ScalarMetricFn] = (),
         rules: Sequence[Rule] = (),
+        detectors: Sequence[Callable[[], Detector]] = (),
         dangers: Sequence[Danger] | None = None,
         lessons: Lessons = None,
         lenient: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
-        neighbours: Neighbours | None = None,
+        neighbours: Peers | None = None,
     ) -> None:
         self._calls = itertools.count(1)
         self._call_prefix = f"call-{os.urandom(3).hex()}"
@@ -148,10 +151,11 @@ class Monitor:
             raise ValueError(f"source must be one of {', '.join(events.SOURCES)}, not {source!r}")
         check_plugins("metrics", metrics, check_metric)
         check_plugins("rules", rules, check_rule)
+        check_plugins("detectors", detectors, check_detector)
         self.durability = durability
         self.config = MonitorConfig.load(config)
         self._off = disabled()
-        wanted = Wanted(
+        wanted = SessionSpec(
             agent=self.agent,
             session=None if session is None else check_name("session", session),
             source=source,
@@ -161,6 +165,7 @@ class Monitor:
             embedder=embedder,
             metrics=tuple(metrics),
             rules=tuple(rules),
+            detectors=tuple(detectors),
             dangers=None if dangers is None else tuple(dangers),
             parent=None if parent is None else check_name("parent", parent),
         )
@@ -180,7 +185,7 @@ class Monitor:
             if self.store is not None and self._owns_store:
                 self.store.close()
             raise
-        self._engine = Engine(
+        self._engine = Worker(
             opened,
             self.config,
             full=durability == "full",
@@ -348,7 +353,7 @@ class Monitor:
         def make() -> Event:
             edited = Correction(check_text("text", text, empty=False), check_text("id", id, empty=False))
             with self._engine.settled() as column:
-                if id not in column.standing.corrections.notes:
+                if id not in column.corrections.notes:
                     raise ValueError(f"no correction has the id {shown(id)}: corrections() lists them")
             return edited
 
@@ -570,7 +575,7 @@ class Monitor:
         return self._engine.column.sensor.inverted
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> TickResult | None:
         """Reading, appraisal and decision of the newest measurement."""
         with self._engine.settled() as column:
             return column.measured
@@ -638,12 +643,12 @@ class Monitor:
         """
         self._file_corrections()
         with self._engine.settled() as column:
-            return column.standing.corrections.patterns(column.meaning.step)
+            return column.corrections.patterns(column.semantics.step)
 
     def _file_corrections(self) -> None:
         """Have a tick if corrections wait for one, at which they are embedded and grouped."""
         with self._engine.settled() as column:
-            waiting = column.changed and bool(column.standing.corrections.pending())
+            waiting = column.changed and bool(column.corrections.pending())
         if waiting and not self._engine.closed:
             self._engine.decide("corrections")
             self._engine.after()
@@ -679,13 +684,13 @@ class Monitor:
         check_count("limit", limit)
         self._file_corrections()
         with self._engine.settled() as column:
-            kept = column.standing.corrections
+            kept = column.corrections
             if not kept.notes:
                 return prompt
-            vector = column.meaning.embed(request)
-            return inject(prompt, kept.relevant(request, vector, column.meaning.step), limit=limit)
+            vector = column.semantics.embed(request)
+            return inject(prompt, kept.relevant(request, vector, column.semantics.step), limit=limit)
 
-    def _guarded(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+    def _guarded(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
         if self._off:
             return None
         if self._engine.closed:
@@ -693,7 +698,7 @@ class Monitor:
                 return column.measured
         return self._asked(ask)
 
-    def _asked(self, ask: Callable[[], Verdict | None]) -> Verdict | None:
+    def _asked(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
         """Ask, then write; a store that fails must not change the answer."""
         verdict = ask()
         try:

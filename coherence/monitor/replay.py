@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,10 +12,11 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Finding
 from coherence.core.errors import CoherenceError
 from coherence.core.events import Event, Ticked, decode_event
-from coherence.monitor.codec import Verdict, decode_verdict, encode_verdict, is_kept
-from coherence.monitor.pipeline import Column
+from coherence.core.readings import Reading
+from coherence.monitor.codec import TickResult, decode_verdict, encode_verdict, is_kept
+from coherence.monitor.pipeline import AgentPipeline, Plugins
 from coherence.monitor.recorder import StoreBook
-from coherence.monitor.session_header import NOTHING, Beginning, read_beginning
+from coherence.monitor.session_header import NOTHING, SessionHeader, read_beginning
 from coherence.monitor.snapshots import unpack
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.playback import RecordedEmbedder, RecordedMetric, RecordedScalar, Shown
@@ -34,7 +36,7 @@ class Step(msgspec.Struct, frozen=True):
 
     row: EventRow
     event: Event
-    computed: Verdict | None = None
+    computed: TickResult | None = None
     equal: bool = True
     """Whether what was computed is what was recorded, bit for bit."""
     kept: bool = False
@@ -46,7 +48,7 @@ class Step(msgspec.Struct, frozen=True):
         return self.row.seq
 
     @property
-    def recorded(self) -> Verdict | None:
+    def recorded(self) -> TickResult | None:
         """What was recorded."""
         return decode_verdict(self.row)
 
@@ -104,7 +106,7 @@ class Replay:
             raise ReplayError(str(error)) from error
         self._shown = Shown()
         self._foreign = bool(beginning.settings.metrics)
-        self._rules = frozenset(beginning.settings.rules)
+        self._rules = frozenset(name.partition(".")[0] for name in beginning.settings.rules)
         self._recorded_only = beginning.settings.fingerprint is None
         try:
             self.column = self._make_column(beginning, config or beginning.effective)
@@ -112,7 +114,7 @@ class Replay:
             raise ReplayError(f"session {row.session} of {row.agent}: the settings do not fit: {error}") from error
         self._after = self._begin(beginning, other=config is not None)
 
-    def _make_column(self, beginning: Beginning, config: MonitorConfig) -> Column:
+    def _make_column(self, beginning: SessionHeader, config: MonitorConfig) -> AgentPipeline:
         settings = beginning.settings
         cache = None
         if settings.fingerprint != NOTHING:
@@ -121,18 +123,18 @@ class Replay:
             (RecordedScalar if spec.scalar else RecordedMetric)(spec.name, spec.inverted, self._shown)
             for spec in settings.metrics
         ]
-        return Column(
+        return AgentPipeline(
             msgspec.structs.replace(config, timeout_s=NOBODY_WAITS_S),
             cache,
             budget=settings.budget,
             tree_budget=settings.tree_budget,
-            metrics=metrics,
             policies=beginning.policies,
             calibration=beginning.calibration,
+            plugins=Plugins(metrics),
             name=(self.row.agent, self.row.session),
         )
 
-    def _begin(self, beginning: Beginning, *, other: bool) -> int:
+    def _begin(self, beginning: SessionHeader, *, other: bool) -> int:
         first = next(self._store.events(self.row.id, limit=1), None)
         if first is None or first.seq == 1:
             start = beginning.start_data()
@@ -166,23 +168,27 @@ class Replay:
             yield self._tick(row, event, kept=kept)
 
     def _tick(self, row: EventRow, event: Ticked, *, kept: bool) -> Step:
-        given = None
-        told: list[Finding] | None = None
+        reading: Reading | None = None
+        found: list[Finding] | None = None
         if kept or self._recorded_only or self._foreign or self._rules:
             recorded = decode_verdict(row)
+            if kept:
+                with suppress(Exception):  # it failed when it was recorded, too, and the agent went on
+                    self.column.apply(row.seq, row.ts, event, recorded)
+                return Step(row, event, recorded, kept=True)
             self._shown.reading = recorded.reading if recorded is not None else None
-            given = recorded if kept or self._recorded_only else None
+            reading = self._shown.reading if self._recorded_only else None
             if self._rules and recorded is not None:
-                told = [finding for finding in recorded.decision.findings if finding.rule in self._rules]
-        computed = self._fold(row, event, given, told)
+                found = [each for each in recorded.decision.findings if each.rule.partition(".")[0] in self._rules]
+        computed = self._fold(row, event, reading, found)
         made = (None, None) if computed is None else encode_verdict(computed)
-        return Step(row, event, computed, made == (row.reading, row.decision), kept)
+        return Step(row, event, computed, made == (row.reading, row.decision))
 
     def _fold(
-        self, row: EventRow, event: Event, given: Verdict | None = None, told: list[Finding] | None = None
-    ) -> Verdict | None:
+        self, row: EventRow, event: Event, reading: Reading | None = None, found: list[Finding] | None = None
+    ) -> TickResult | None:
         try:
-            return self.column.fold(row.seq, row.ts, event, given, told)
+            return self.column.fold(row.seq, row.ts, event, reading, found)
         except Exception:  # it failed when it was recorded, too, and the agent went on
             return None
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from coherence.core.decisions import Finding
-from coherence.core.events import Correction, Message
+from coherence.core.events import Correction
 from coherence.core.vectors import cosine
+from coherence.detect.detector import EventDetector, Observed
 from coherence.policy.correction_words import is_implicit
-from coherence.policy.regulator_state import Standing
+from coherence.policy.corrections import Corrections
+from coherence.policy.regulator_state import RegulatorMemory
 from coherence.policy.scope import Drift, nearest_drift, procedural_finding, scope_finding
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
 from coherence.state.data import Answer
@@ -19,58 +21,66 @@ AT_ONCE = 8
 """Corrections that are filed anew at one tick: each may have to be embedded."""
 
 
-class Meaning:
+class SemanticChecks(EventDetector[Corrections]):
     """Compares the texts of one agent, with the embedder's vectors where there are any, else by words.
 
     Parameters
     ----------
     state : AgentState
         The agent.
-    standing : Standing
-        What is remembered; its corrections are changed by :meth:`correct` and :meth:`settle` only.
+    memory : RegulatorMemory
+        Knows how old the agent is.
     cache : EmbeddingCache, optional
         The embedder.
     session : str
         The session's name, for the provenance of corrections.
     """
 
-    def __init__(self, state: AgentState, standing: Standing, cache: EmbeddingCache | None, session: str) -> None:
+    name, data_type = "corrections", Corrections
+
+    def __init__(self, state: AgentState, memory: RegulatorMemory, cache: EmbeddingCache | None, session: str) -> None:
+        super().__init__()
         self.state = state
+        self._memory = memory
         self.cache = cache
         self.eager = False
         """Whether texts are embedded when they are needed here; else the sensor has done so at this tick."""
         self.session = session
-        self.begin(standing)
-
-    def begin(self, standing: Standing) -> None:
-        """Go on with what was remembered elsewhere."""
-        self.standing = standing
         self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], Drift] | None = None
+
+    def restore(self, data: Corrections) -> None:
+        """Go on with what was remembered elsewhere."""
+        super().restore(data)
+        self._drift = None
 
     @property
     def step(self) -> int:
         """Steps over the agent's whole life, by which corrections fade."""
-        return self.standing.born + self.state.facts.steps
+        return self._memory.data.born + self.state.facts.steps
 
-    def correct(self, seq: int, event: Correction | Message, request: str, *, answered: bool) -> None:
-        """File, change or forget a correction of what was done for a request, if the event is one.
+    def on_message(self, observed: Observed) -> None:
+        """File what the user says as a correction, if it is one of what the agent has done for the request before."""
+        facts = self.state.facts  # as they were before the message
+        said, request = observed.event.content, facts.request
+        asked = self.state.config.implicit_corrections and observed.event.role == "user" and bool(request)
+        if asked and facts.step_seq > facts.request_seq and is_implicit(said, request):
+            self._file(said, observed.seq)
 
-        A message can only be one if the agent has done or said something since the request.
-        """
-        kept = self.standing.corrections
-        if type(event) is Message:
-            asked = self.state.config.implicit_corrections and event.role == "user" and bool(request) and answered
-            if asked and is_implicit(event.content, request):
-                kept.add(event.content, request=request, seq=seq, session=self.session, step=self.step)
-        elif type(event) is Correction:
-            if event.id is None:
-                kept.add(event.text, request=request, seq=seq, session=self.session, step=self.step)
-            elif event.removed:
-                kept.forget(event.id)
-            elif event.id in kept.notes and event.text.strip():
-                kept.edit(event.id, event.text)
+    def on_correction(self, observed: Observed) -> None:
+        """File, change or forget a correction."""
+        event: Correction = observed.event
+        if event.id is None:
+            self._file(event.text, observed.seq)
+        elif event.removed:
+            self.data.forget(event.id)
+        elif event.id in self.data.notes and event.text.strip():
+            self.data.edit(event.id, event.text)
 
-    def findings(self) -> list[Finding]:
+    def _file(self, text: str, seq: int) -> None:
+        request = self.state.facts.request
+        self.data.add(text, request=request, seq=seq, session=self.session, step=self.step)
+
+    def findings(self, state: Any, reading: Any, appraisal: Any) -> list[Finding]:
         """Return what the newest answer and the present request say."""
         found = (self._scope(), self._procedural())
         return [finding for finding in found if finding is not None]
@@ -104,7 +114,7 @@ class Meaning:
 
     def settle(self) -> None:
         """File corrections anew whose vectors are known by now."""
-        kept = self.standing.corrections
+        kept = self.data
         if self.cache is not None and kept.notes and (pending := kept.pending()):
             vectors = self._embedded(pending[:AT_ONCE]) if self._recordable() else {}
             if vectors:
@@ -141,7 +151,7 @@ class Meaning:
 
     def _procedural(self) -> Finding | None:
         """Return what earlier corrections say about the present request; ``None`` without any."""
-        kept, request = self.standing.corrections, self.state.facts.request
+        kept, request = self.data, self.state.facts.request
         if not kept.notes or not request:
             return None
         if not kept.may_show():

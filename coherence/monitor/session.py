@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -13,26 +13,26 @@ from coherence.baseline.vitals import VITALS
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Appraisal, Policy
 from coherence.core.events import Source, decode_event
-from coherence.core.protocols import Embedder, MetricFn, Rule, ScalarMetricFn
-from coherence.core.registry import create_metric, create_rule, installed, is_scalar
+from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
+from coherence.core.registry import create_detector, create_metric, create_rule, installed, is_scalar
 from coherence.monitor.codec import decode_told, decode_verdict
-from coherence.monitor.pipeline import Column
+from coherence.monitor.pipeline import AgentPipeline, Plugins
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.session_header import (
     FIRST,
     NOTHING,
-    Beginning,
     MetricSpec,
+    SessionHeader,
     Settings,
     add_session,
     find_place,
     make_beginning,
     read_beginning,
 )
-from coherence.monitor.snapshots import Legacy, pack, unpack
+from coherence.monitor.snapshots import CarryOver, pack, unpack
 from coherence.policy.danger.danger import Danger
 from coherence.policy.experiment import policies as pattern_policies
-from coherence.policy.rules import OWN_RULES
+from coherence.policy.rules import reserved_names
 from coherence.providers.minilm import default_embedder
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
@@ -44,7 +44,7 @@ HISTORY = 5_000
 """Newest ticks from which an agent's thresholds are learned."""
 
 
-class Wanted(NamedTuple):
+class SessionSpec(NamedTuple):
     """What a user asked for."""
 
     agent: str
@@ -56,23 +56,24 @@ class Wanted(NamedTuple):
     embedder: Embedder | EmbeddingCache | Literal[False] | None
     metrics: Sequence[MetricFn | ScalarMetricFn]
     rules: Sequence[Rule]
+    detectors: Sequence[Callable[[], Detector]]
     dangers: Sequence[Danger] | None
     parent: str | None
 
 
-class Opened(NamedTuple):
+class OpenSession(NamedTuple):
     """A column that stands where the agent stopped."""
 
-    column: Column
+    column: AgentPipeline
     session: str
     seq: int
     """Number of the newest event."""
     recorder: Recorder | None = None
-    reopen: Callable[[], tuple[Column, int]] | None = None
+    reopen: Callable[[], tuple[AgentPipeline, int]] | None = None
     """Makes the column anew from the store, with the number of the newest event there."""
 
 
-def open_column(wanted: Wanted, store: Store | None) -> Opened:
+def open_column(wanted: SessionSpec, store: Store | None) -> OpenSession:
     """Return an agent's column, and what writes its events if there is a store.
 
     With a store, the agent goes on with its newest session (or the one named). Where the settings differ from the
@@ -86,7 +87,7 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
     if store is None:
         cache = _cache(embedder)
         session = wanted.session or FIRST
-        return Opened(_column(wanted, wanted.config, cache, session), session, 0)
+        return OpenSession(_column(wanted, wanted.config, cache, session), session, 0)
     book = StoreBook(store)
     inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
     cache = _cache(inner, book)
@@ -98,7 +99,7 @@ def open_column(wanted: Wanted, store: Store | None) -> Opened:
         fingerprint=fingerprint if isinstance(fingerprint, str) else NOTHING if inner is False else None,
         version=installed("coherence-sensor"),
         metrics=tuple(MetricSpec(metric.name, metric.inverted, is_scalar(metric)) for metric in _metrics(wanted)),
-        rules=tuple(rule.name for rule in _rules(wanted)),
+        rules=(*(rule.name for rule in _rules(wanted)), *(make().name for make in _detectors(wanted))),
     )
     while True:
         row, name = find_place(store, wanted.agent, wanted.session, wanted.source)
@@ -124,14 +125,14 @@ def _cache(
 
 
 def _begin(
-    wanted: Wanted,
+    wanted: SessionSpec,
     store: Store,
     cache: EmbeddingCache | None,
     settings: Settings,
     row: SessionRow | None,
     name: str,
     calibration: Calibration,
-) -> tuple[Beginning, SessionRow | None]:
+) -> tuple[SessionHeader, SessionRow | None]:
     """Begin a session with the state of another, or else with the agent's baselines."""
     effective = _learned(wanted, store)
     column = _column(wanted, effective, cache, name)
@@ -140,7 +141,7 @@ def _begin(
         column.renumber()
     elif wanted.source != "replay":  # a recorded run is scored by itself, however often it was scored before
         _take_baselines(column, store, wanted.agent)
-        column.standing.fired = store.firing_counts(wanted.agent)
+        column.regulator.data.fired = store.firing_counts(wanted.agent)
     policies = pattern_policies(store) if effective.guidance.learn else {}
     continues = row.session if row is not None else ""
     beginning = make_beginning(settings, effective, pack(column.snapshot()), continues, policies, calibration)
@@ -148,50 +149,66 @@ def _begin(
 
 
 def _opened(
-    wanted: Wanted, beginning: Beginning, cache: EmbeddingCache | None, store: Store, row: SessionRow, book: StoreBook
-) -> Opened:
-    def reopen() -> tuple[Column, int]:
+    wanted: SessionSpec,
+    beginning: SessionHeader,
+    cache: EmbeddingCache | None,
+    store: Store,
+    row: SessionRow,
+    book: StoreBook,
+) -> OpenSession:
+    def reopen() -> tuple[AgentPipeline, int]:
         column = _column(wanted, beginning.effective, cache, row.session, beginning.policies, beginning.calibration)
         return column, load(column, store, row)
 
     column, seq = reopen()
-    column.runs.take_finished()  # which are in the store
-    return Opened(column, row.session, seq, Recorder(store, row, book, seq), reopen)
+    column.runs.pop_finished()  # which are in the store
+    return OpenSession(column, row.session, seq, Recorder(store, row, book, seq), reopen)
 
 
-def _metrics(wanted: Wanted, state: AgentState | None = None) -> list[MetricFn | ScalarMetricFn]:
+def _metrics(wanted: SessionSpec, state: AgentState | None = None) -> list[MetricFn | ScalarMetricFn]:
     state = state or AgentState(wanted.config)
     named = [create_metric(name, state) for name in wanted.config.metrics if name not in VITALS]
     return [*named, *wanted.metrics]
 
 
-def _rules(wanted: Wanted) -> list[Rule]:
+def _rules(wanted: SessionSpec) -> list[Rule]:
     """Return the rules of others: those given, and those that the configuration names."""
     given = {rule.name for rule in wanted.rules}
-    taken = sorted(name for name in given if name.partition(".")[0] in OWN_RULES)
+    reserved = reserved_names()
+    _refuse_reserved("rules", given)
+    known = reserved | given | {make().name for make in _detectors(wanted)}
+    named = [name for name in wanted.config.rules if name.partition(".")[0] not in known and name not in given]
+    return [*wanted.rules, *(create_rule(name, known) for name in named)]
+
+
+def _detectors(wanted: SessionSpec) -> list[Callable[[], Detector]]:
+    """Return what makes the detectors of others: those given, and those that the configuration names."""
+    _refuse_reserved("detectors", [make().name for make in wanted.detectors])
+    return [*wanted.detectors, *(create_detector(name) for name in wanted.config.detectors)]
+
+
+def _refuse_reserved(field: str, names: Iterable[str]) -> None:
+    reserved = reserved_names()
+    taken = sorted(name for name in names if name.partition(".")[0] in reserved)
     if taken:
-        raise ValueError(f"rules: the name {taken[0]!r} is one of this package's own; call yours otherwise")
-    named = [name for name in wanted.config.rules if name.partition(".")[0] not in OWN_RULES and name not in given]
-    return [*wanted.rules, *(create_rule(name, OWN_RULES | given) for name in named)]
+        raise ValueError(f"{field}: the name {taken[0]!r} is one of this package's own; call yours otherwise")
 
 
 def _column(
-    wanted: Wanted,
+    wanted: SessionSpec,
     config: MonitorConfig,
     cache: EmbeddingCache | None,
     session: str,
     policies: Mapping[str, Policy] | None = None,
     calibration: Calibration | None = None,
-) -> Column:
+) -> AgentPipeline:
     state = AgentState(config)
-    return Column(
+    return AgentPipeline(
         config,
         cache,
         budget=wanted.budget,
         tree_budget=wanted.tree_budget,
-        metrics=_metrics(wanted, state),
-        rules=_rules(wanted),
-        dangers=wanted.dangers,
+        plugins=Plugins(_metrics(wanted, state), _rules(wanted), _detectors(wanted), wanted.dangers),
         policies=policies,
         calibration=calibration,
         name=(wanted.agent, session),
@@ -199,7 +216,7 @@ def _column(
     )
 
 
-def load(column: Column, store: Store, row: SessionRow, until: int | None = None) -> int:
+def load(column: AgentPipeline, store: Store, row: SessionRow, until: int | None = None) -> int:
     """Bring a fresh column to where a session stands: the newest snapshot, then the events after it.
 
     Returns
@@ -219,20 +236,20 @@ def load(column: Column, store: Store, row: SessionRow, until: int | None = None
     measured = None
     for event in store.events(row.id, after=seq, until=until):
         seq = event.seq
-        column.refold(seq, event.ts, decode_event(event.data), decode_told(event))
+        column.apply(seq, event.ts, decode_event(event.data), decode_told(event))
         measured = event if event.reading is not None else measured
     if measured is not None:
         column.measured = decode_verdict(measured)
     return seq
 
 
-def _take_baselines(column: Column, store: Store, agent: str) -> None:
+def _take_baselines(column: AgentPipeline, store: Store, agent: str) -> None:
     data = store.baselines(agent)
     if data is not None:
-        column.inherit(msgspec.msgpack.decode(data, type=Legacy))
+        column.inherit(msgspec.msgpack.decode(data, type=CarryOver))
 
 
-def _calibration(wanted: Wanted, store: Store, cache: EmbeddingCache | None) -> Calibration:
+def _calibration(wanted: SessionSpec, store: Store, cache: EmbeddingCache | None) -> Calibration:
     """Return what the agent's labelled runs have taught; recorded runs and tests take what is shipped."""
     alarms = wanted.config.alarms
     if not alarms.learn or wanted.source in UNCOUNTED:
@@ -248,7 +265,7 @@ def _outdated(store: Store, agent: str, old: Calibration, new: Calibration) -> b
     return old.outdated(new, relabelled=relabelled(store, agent, old.through, old.relabels))
 
 
-def _learned(wanted: Wanted, store: Store) -> MonitorConfig:
+def _learned(wanted: SessionSpec, store: Store) -> MonitorConfig:
     config = wanted.config
     if not config.learn_pressure:
         return config

@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Of this package: another one may measure otherwise."""
 
 
-class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+class SessionHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session begins."""
 
     settings: Settings
@@ -75,10 +75,10 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
         return b64decode(self.start) if self.start else None
 
 
-_DECODER = msgspec.json.Decoder(Beginning, dec_hook=frozen_hook)
+_DECODER = msgspec.json.Decoder(SessionHeader, dec_hook=frozen_hook)
 
 
-def read_beginning(row: SessionRow) -> Beginning:
+def read_beginning(row: SessionRow) -> SessionHeader:
     """Return what was recorded when a session began.
 
     Raises
@@ -99,9 +99,9 @@ def make_beginning(
     continues: str = "",
     policies: Mapping[str, Policy] | None = None,
     calibration: Calibration | None = None,
-) -> Beginning:
+) -> SessionHeader:
     """Return what is to be recorded when a session begins."""
-    return Beginning(
+    return SessionHeader(
         settings=settings,
         effective=effective,
         numpy=np.__version__,
@@ -171,7 +171,7 @@ def _line(store: Store, agent: str, session: str) -> list[SessionRow]:
 
 
 def add_session(
-    store: Store, agent: str, name: str, source: Source, beginning: Beginning, parent: str | None
+    store: Store, agent: str, name: str, source: Source, beginning: SessionHeader, parent: str | None
 ) -> SessionRow | None:
     """Begin a session; ``None`` if another process has just begun one of that name."""
     config = msgspec.json.encode(beginning).decode()

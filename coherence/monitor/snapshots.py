@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from coherence.baseline.appraiser import Baseline, Mood
-from coherence.baseline.runs import Run
+from coherence.baseline.appraiser import AppraiserState, Baseline
 from coherence.core.readings import frozen_hook
-from coherence.monitor.codec import Verdict
+from coherence.detect.detector import DATA_TYPES
+from coherence.monitor.codec import TickResult
 from coherence.policy.corrections import Corrections
-from coherence.policy.regulator_state import MAX_TRANSITIONS, Standing, Transition
+from coherence.policy.regulator_state import MAX_TRANSITIONS, RegulatorState, Transition
 from coherence.state.data import Facts
 from coherence.state.reducer import MAX_MEMORIES, MAX_TOOLS, MAX_TOTAL
 
-VERSION = 2
+VERSION = 1
 """Of the form of snapshots; another one is refused, and the events are folded again."""
 
 OTHER = "(other)"
@@ -23,18 +24,22 @@ OTHER = "(other)"
 
 
 class Snapshot(msgspec.Struct):
-    """Everything that folding has changed; plain data."""
+    """Everything that folding has changed."""
 
-    facts: Facts
-    mood: Mood
-    standing: Standing
+    parts: dict[str, Any]
+    """Detector -> what it remembers. What a detector of somebody else remembers is plain: lists, dicts, numbers."""
+    measured: TickResult | None = None
     version: int = VERSION
-    measured: Verdict | None = None
-    run: Run = msgspec.field(default_factory=Run)
 
 
-class Legacy(msgspec.Struct):
-    """What an agent's next session, of another name, begins with."""
+class _Packed(msgspec.Struct):
+    parts: dict[str, msgspec.Raw]
+    measured: TickResult | None = None
+    version: int = VERSION
+
+
+class CarryOver(msgspec.Struct):
+    """State that the next session of an agent inherits."""
 
     baselines: dict[str, Baseline] = {}
     corrections: Corrections = msgspec.field(default_factory=Corrections)
@@ -43,9 +48,7 @@ class Legacy(msgspec.Struct):
 
 
 _PACKER = msgspec.msgpack.Encoder()
-_UNPACKER = msgspec.msgpack.Decoder(Snapshot, dec_hook=frozen_hook)
 _WRITER = msgspec.json.Encoder()  # in the order of folding, which says what is newest
-_READER = msgspec.json.Decoder(Snapshot, dec_hook=frozen_hook)
 
 
 def pack(snapshot: Snapshot) -> bytes:
@@ -61,7 +64,7 @@ def unpack(data: bytes) -> Snapshot:
     ValueError
         If it is no snapshot of this version.
     """
-    return _read(_UNPACKER, data)
+    return _read(msgspec.msgpack.decode, data)
 
 
 def to_text(snapshot: Snapshot) -> str:
@@ -81,17 +84,30 @@ def from_text(text: str) -> Snapshot:
         data = text.encode()
     except UnicodeError as error:
         raise ValueError(f"not a snapshot: {error}") from error
-    return _read(_READER, data)
+    return _read(msgspec.json.decode, data)
 
 
-def _read(decoder: Any, data: bytes) -> Snapshot:
+def from_json(plain: Snapshot) -> Snapshot:
+    """Return a snapshot that was decoded from JSON as part of something larger, with the types of its parts.
+
+    Raises
+    ------
+    ValueError
+        If it is no snapshot of this version.
+    """
+    return from_text(_WRITER.encode(plain).decode())
+
+
+def _read(decode: Callable[..., Any], data: bytes) -> Snapshot:
     try:
-        snapshot: Snapshot = decoder.decode(data)
+        packed: _Packed = decode(data, type=_Packed, dec_hook=frozen_hook)
+        if packed.version != VERSION:
+            raise ValueError(f"a snapshot of version {packed.version}, expected {VERSION}")
+        kinds = {name: DATA_TYPES.get(name, Any) for name in packed.parts}
+        parts = {name: decode(raw, type=kinds[name], dec_hook=frozen_hook) for name, raw in packed.parts.items()}
     except (msgspec.DecodeError, UnicodeError) as error:
         raise ValueError(f"not a snapshot: {error}") from error
-    if snapshot.version != VERSION:
-        raise ValueError(f"a snapshot of version {snapshot.version}, expected {VERSION}")
-    return snapshot
+    return Snapshot(parts, packed.measured)
 
 
 def merge(one: Snapshot, other: Snapshot) -> Snapshot:
@@ -107,9 +123,22 @@ def merge(one: Snapshot, other: Snapshot) -> Snapshot:
     ValueError
         If their corrections were embedded by different models.
     """
-    late, early = sorted((one, other), key=lambda each: (each.facts.latest_ts, _WRITER.encode(each)), reverse=True)
-    facts = _copied(late.facts, Facts)
-    past = early.facts
+    late, early = sorted((one, other), key=lambda each: (_facts(each).latest_ts, _WRITER.encode(each)), reverse=True)
+    parts = {name: _copied(data) for name, data in late.parts.items()}
+    past = _facts(early)
+    _merge_facts(parts["facts"], past)
+    for name, merge_part in _MERGES.items():
+        if name in parts and name in early.parts:
+            parts[name] = merge_part(parts[name], early.parts[name], past)
+    return Snapshot(parts, late.measured)
+
+
+def _facts(snapshot: Snapshot) -> Facts:
+    found: Facts = snapshot.parts["facts"]
+    return found
+
+
+def _merge_facts(facts: Facts, past: Facts) -> None:
     for name in ("calls", "results", "errors", "messages", "steps", "priced", "unpriced", "faults"):
         setattr(facts, name, getattr(facts, name) + getattr(past, name))
     for name in ("tokens_in", "tokens_out"):
@@ -120,34 +149,45 @@ def merge(one: Snapshot, other: Snapshot) -> Snapshot:
     facts.shapes = _counted(facts.shapes, past.shapes)
     _add_memories(facts, past)
     facts.first_ts = min((ts for ts in (facts.first_ts, past.first_ts) if ts is not None), default=None)
-    mood = _copied(late.mood, Mood)
-    mood.learned_steps += past.steps
-    mood.baselines = {
-        name: _together(late.mood.baselines.get(name), early.mood.baselines.get(name))
-        for name in sorted({*late.mood.baselines, *early.mood.baselines})
-    }
-    standing = _copied(late.standing, Standing)
-    _count_on(standing, past)
-    standing.fired = _counted(standing.fired, early.standing.fired)
-    known = {**early.standing.transitions, **late.standing.transitions}
-    standing.transitions = {
-        key: _both(late.standing.transitions.get(key), early.standing.transitions.get(key))
-        for key in list(known)[-MAX_TRANSITIONS:]
-    }
-    standing.corrections = late.standing.corrections.merge(early.standing.corrections)
-    standing.born += early.standing.born
-    return Snapshot(facts, mood, standing, measured=late.measured, run=_copied(late.run, Run))
 
 
-def _copied(value: Any, kind: Any) -> Any:
-    return msgspec.msgpack.decode(_PACKER.encode(value), type=kind, dec_hook=frozen_hook)
+def _merge_baselines(late: AppraiserState, early: AppraiserState, past: Facts) -> AppraiserState:
+    late.learned_steps += past.steps
+    names = sorted({*late.baselines, *early.baselines})
+    late.baselines = {name: _together(late.baselines.get(name), early.baselines.get(name)) for name in names}
+    return late
+
+
+def _merge_regulator(late: RegulatorState, early: RegulatorState, past: Facts) -> RegulatorState:
+    _count_on(late, past)
+    late.fired = _counted(late.fired, early.fired)
+    keys = list({**early.transitions, **late.transitions})[-MAX_TRANSITIONS:]
+    late.transitions = {key: _both(late.transitions.get(key), early.transitions.get(key)) for key in keys}
+    late.born += early.born
+    return late
+
+
+def _merge_corrections(late: Corrections, early: Corrections, past: Facts) -> Corrections:
+    return late.merge(early)
+
+
+_MERGES: Mapping[str, Callable[[Any, Any, Facts], Any]] = {
+    "baselines": _merge_baselines,
+    "regulator": _merge_regulator,
+    "corrections": _merge_corrections,
+}
+"""Detector -> how two of its memories become one; of others the later state's counts."""
+
+
+def _copied(value: Any) -> Any:
+    return msgspec.msgpack.decode(_PACKER.encode(value), type=type(value), dec_hook=frozen_hook)
 
 
 def _added(one: Any, other: Any) -> Any:
     return other if one is None else one if other is None else one + other
 
 
-def _count_on(standing: Standing, past: Facts) -> None:
+def _count_on(standing: RegulatorState, past: Facts) -> None:
     """Let what is remembered of the present stay as long ago as it was, although totals were added."""
     standing.held = {rule: step + past.steps for rule, step in standing.held.items()}
     standing.fired_step = {pattern: step + past.steps for pattern, step in standing.fired_step.items()}

@@ -14,19 +14,19 @@ import msgspec
 
 import coherence.core.events as events
 from coherence.core.config import MonitorConfig
-from coherence.core.events import Around, Event, is_success, make_fault
+from coherence.core.events import Event, FleetContext, is_success, make_fault
 from coherence.core.readings import Reading
 from coherence.core.redact import prepare
 from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
-from coherence.monitor.codec import Record, Verdict, as_told
-from coherence.monitor.lesson_recall import Remembering
-from coherence.monitor.pipeline import ENDING, Column
+from coherence.monitor.codec import Record, TickResult
+from coherence.monitor.lesson_recall import LessonRecall
+from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.recorder import MOST_PENDING, Recorder
-from coherence.monitor.session import Opened
-from coherence.monitor.snapshots import Legacy, pack
+from coherence.monitor.session import OpenSession
+from coherence.monitor.snapshots import CarryOver, pack
 
-NOBODY = Around()
+NOBODY = FleetContext()
 """There is no other agent that matters."""
 
 LOG = logging.getLogger("coherence")
@@ -47,10 +47,10 @@ RETRY_S = 5.0
 """Seconds between two attempts to write to a store that cannot be written."""
 
 
-class Neighbours(Protocol):
+class Peers(Protocol):
     """The other agents that matter to one."""
 
-    def look(self, *, fold: bool) -> Around:
+    def look(self, *, fold: bool) -> FleetContext:
         """Return what comes from them; with ``fold`` after folding what they have posted, never holding a lock."""
         ...
 
@@ -59,7 +59,7 @@ class Neighbours(Protocol):
         ...
 
 
-class Engine:
+class Worker:
     """Fold what is posted, in order, once; measure where the policy says so; write it.
 
     Parameters
@@ -78,14 +78,14 @@ class Engine:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenSession,
         config: MonitorConfig,
         *,
         full: bool = False,
-        neighbours: Neighbours | None = None,
-        remembering: Remembering | None = None,
+        neighbours: Peers | None = None,
+        remembering: LessonRecall | None = None,
     ) -> None:
-        self.column: Column = opened.column
+        self.column: AgentPipeline = opened.column
         self.readings = Ring[Reading](KEPT_READINGS)
         self.events: deque[Record] = deque(maxlen=KEPT_EVENTS)
         self.recorder: Recorder | None = opened.recorder
@@ -127,13 +127,13 @@ class Engine:
             BACKGROUND.call(self)
 
     @contextmanager
-    def settled(self) -> Iterator[Column]:
+    def settled(self) -> Iterator[AgentPipeline]:
         """Give the column with everything folded that was posted before, and hold it still."""
         with self._lock:
             self._advance()
             yield self.column
 
-    def decide(self, reason: str) -> Verdict | None:
+    def decide(self, reason: str) -> TickResult | None:
         """Measure if anything has happened since the newest measurement; return the newest."""
         around = self._look_around(fold=True)
         with self._lock:
@@ -145,7 +145,7 @@ class Engine:
                 self._tick(now, reason, around)
             return self.column.with_guidance()
 
-    def check(self, call: events.ToolCall) -> Verdict | None:
+    def check(self, call: events.ToolCall) -> TickResult | None:
         """Judge whether a call may run; the question is recorded."""
         around = self._look_around(fold=True)
         with self._lock:
@@ -170,7 +170,7 @@ class Engine:
         """Fold and write everything, the state too, and end."""
         with self._lock:
             self._advance()
-            if self.column.standing.ended is not None:  # guidance given in this task learns how it ended
+            if self.column.regulator.data.ended is not None:  # guidance given in this task learns how it ended
                 self._apply(time.time(), events.Ticked(ENDING))
             self.closed = True
             self._add_snapshot()
@@ -212,15 +212,15 @@ class Engine:
                 around = self._look_around()
                 self._tick(ts, str(policy), around)
 
-    def _tick(self, ts: float, reason: str, around: Around) -> None:
+    def _tick(self, ts: float, reason: str, around: FleetContext) -> None:
         """Measure, with what comes from outside of the agent; the caller holds the lock."""
         recalled = self._remembering.recall(self.column) if self._remembering is not None else None
         self._apply(ts, events.Ticked(reason, tree=around.tree, received=around.received, recalled=recalled))
 
-    def _apply(self, ts: float, event: Event) -> Verdict | None:
+    def _apply(self, ts: float, event: Event) -> TickResult | None:
         """Fold one event and hand it to the recorder; the caller holds the lock."""
         seq = self._seq = self._seq + 1
-        verdict: Verdict | None = None
+        verdict: TickResult | None = None
         try:
             verdict = self.column.fold(seq, ts, event)
         except Exception as error:  # a fault of this package must not reach the host
@@ -234,11 +234,11 @@ class Engine:
         if verdict is not None and verdict.reading is not None:
             self.readings.add(seq, verdict.reading)
         if type(event) is events.Ticked and event.tool_name is None:
-            self._last_around = events.Around(event.tree, event.received)
+            self._last_around = events.FleetContext(event.tree, event.received)
         if self.recorder is not None:
             self.recorder.run = self.column.runs.run.number
             self.recorder.add(record)
-            self.recorder.add_runs(self.column.runs.take_finished())
+            self.recorder.add_runs(self.column.runs.pop_finished())
             if seq % SNAPSHOT_EVERY == 0:
                 self._add_snapshot()
         return verdict
@@ -251,7 +251,7 @@ class Engine:
         except (TypeError, ValueError, OverflowError):  # without it the events are folded again
             LOG.exception("coherence: the state after event %d could not be kept", self._seq)
 
-    def _look_around(self, *, fold: bool = False) -> Around:
+    def _look_around(self, *, fold: bool = False) -> FleetContext:
         return self._neighbours.look(fold=fold) if self._neighbours is not None else NOBODY
 
     def received(self) -> float:
@@ -300,11 +300,11 @@ class Engine:
 
     def _legacy(self, recorder: Recorder) -> bytes:
         """Return what the agent's next session begins with: what others have left of corrections is kept."""
-        legacy = self.column.legacy()
+        legacy = self.column.carry_over()
         kept = recorder.store.baselines(recorder.session.agent)
         if kept is not None:
             with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
-                legacy.corrections = legacy.corrections.merge(msgspec.msgpack.decode(kept, type=Legacy).corrections)
+                legacy.corrections = legacy.corrections.merge(msgspec.msgpack.decode(kept, type=CarryOver).corrections)
         return msgspec.msgpack.encode(legacy)
 
     def _rejoin(self, recorder: Recorder) -> None:
@@ -317,12 +317,11 @@ class Engine:
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
                 recorder.add_snapshot(seq, pack(column.snapshot()))
             for record in waiting:
-                column.refold(record.seq, record.ts, record.event, as_told(record.verdict))
-                column.note(record.verdict)
+                column.apply(record.seq, record.ts, record.event, record.verdict)
                 seq = record.seq
             self.column, self._seq = column, seq
             recorder.run = column.runs.run.number
-            recorder.add_runs([*column.runs.take_finished(), column.runs.row()])
+            recorder.add_runs([*column.runs.pop_finished(), column.runs.row()])
 
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""

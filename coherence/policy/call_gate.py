@@ -16,15 +16,15 @@ from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.hijack_findings import Limits, allowed, asked_call
 from coherence.policy.regulator import make_decision, regulate
-from coherence.policy.regulator_state import Standing
-from coherence.state.data import Facts
+from coherence.policy.regulator_state import RegulatorState
+from coherence.state.reducer import AgentState
 
 
 def answer(
     seq: int,
     event: Ticked,
     findings: Sequence[Finding],
-    standing: Standing,
+    standing: RegulatorState,
     steps: int,
     config: MonitorConfig,
     table: Sequence[Danger] = DEFAULT,
@@ -43,7 +43,7 @@ def answer(
         The question.
     findings : sequence of Finding
         What the rules say now, regulated.
-    standing : Standing
+    standing : RegulatorState
         What is remembered; not changed.
     steps : int
         The step now.
@@ -69,7 +69,7 @@ def answer(
             why=danger.what,
             action="ask somebody first",
         )
-        made = regulate([raw], Standing(), steps, config.rules)
+        made = regulate([raw], RegulatorState(), steps, config.rules)
         refuses = bool(blocking) and any(finding.acts == "block" for finding in made)
         if not refuses:
             lifted = any(finding.lifted for finding in findings)
@@ -85,17 +85,17 @@ def answer(
 
 
 def of_itself(
-    seq: int, event: Ticked, facts: Facts, standing: Standing, config: MonitorConfig, limits: Limits
+    seq: int, event: Ticked, state: AgentState, standing: RegulatorState, config: MonitorConfig, limits: Limits
 ) -> list[Finding]:
     """Return what is found of a call itself, regulated; one that somebody has let through is warned of at most.
 
     It refuses this call and no other: no finding of a call before it holds on, and this one will not.
     """
-    found = asked_call(seq, event.tool_name or "", bytes(event.arguments or b"null"), facts, limits)
+    found = asked_call(seq, event.tool_name or "", bytes(event.arguments or b"null"), state, limits)
     if found is None:
         return []
     lifted = [found.rule] if standing.allowed and key_of(event) in standing.allowed else []
-    made = regulate([found], Standing(lifted=lifted), facts.steps, config.rules)
+    made = regulate([found], RegulatorState(lifted=lifted), state.facts.steps, config.rules)
     return [allowed(finding) if finding.lifted else finding for finding in made]
 
 
@@ -127,7 +127,7 @@ def _softened(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, severity="warn")
 
 
-def _ends(blocking: Sequence[Finding], standing: Standing, config: MonitorConfig) -> str:
+def _ends(blocking: Sequence[Finding], standing: RegulatorState, config: MonitorConfig) -> str:
     if any(is_budget(finding.rule) for finding in blocking):
         return " It stays refused until the budget is raised or somebody unblocks the agent."
     left = config.refusals - standing.refusals - 1

@@ -12,8 +12,9 @@ from coherence.policy.experiment import draw_arm, pair_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import told
 from coherence.policy.known_errors import RULE, solved
-from coherence.policy.regulator_state import HORIZONS, THEN, Pending, Standing
+from coherence.policy.regulator_state import HORIZONS, THEN, Pending, RegulatorState
 from coherence.state.data import Facts
+from coherence.state.reducer import AgentState
 
 PRIORITY = (
     HIJACK,
@@ -57,8 +58,8 @@ LEAST_MEASURED = 20
 
 def guide(
     decision: Decision,
-    standing: Standing,
-    facts: Facts,
+    standing: RegulatorState,
+    state: AgentState,
     config: GuidanceConfig,
     *,
     name: tuple[str, str],
@@ -71,7 +72,7 @@ def guide(
     ----------
     decision : Decision
         Of this tick.
-    standing, facts
+    standing, state
         What is remembered; not changed.
     config : GuidanceConfig
         Cooldown, length, randomisation.
@@ -82,6 +83,7 @@ def guide(
     policies : mapping
         Pattern -> what its verdict made of it.
     """
+    facts = state.facts
     if not config.enabled or standing.last_step == facts.steps or decision.kind == "continue":
         return None
     best: tuple[int, int] | None = None
@@ -103,7 +105,7 @@ def guide(
     pattern = pattern_of(chosen)
     count = standing.fired.get(pattern, 0)
     arm, pair = _draw(config, policies.get(pattern), name[0], pattern, count)
-    text = advice(chosen, standing, facts, config.limit)
+    text = advice(chosen, standing, state, config.limit)
     return Guidance(
         id=firing_id(pattern, *name, count, ts),
         pattern=pattern,
@@ -116,7 +118,7 @@ def guide(
     )
 
 
-def _lesson(pattern: str, standing: Standing) -> int | None:
+def _lesson(pattern: str, standing: RegulatorState) -> int | None:
     """Return the lesson whose fix a pattern's text tells, ``None`` if it tells none."""
     best = standing.recollection.best
     return best.lesson if best is not None and (pattern == RULE or pattern in HEALING) else None
@@ -146,13 +148,13 @@ def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> 
     return f"{pattern}-{blake2b(told.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
-def advice(finding: Finding, standing: Standing, facts: Facts, limit: int) -> str:
+def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit: int) -> str:
     """Return what is told: facts, never orders, on one line of limited length."""
     pattern = pattern_of(finding)
-    said = told(facts) if pattern == HIJACK else finding.why
+    said = told(state) if pattern == HIJACK else finding.why
     why = one_line(said).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"
     why = f"{why[:1].upper()}{why[1:]}"
-    hint = ONLY_THE_USER if pattern == HIJACK else _healing(pattern, standing, facts)
+    hint = ONLY_THE_USER if pattern == HIJACK else _healing(pattern, standing, state.facts)
     room = limit - len(hint) - 2 if hint else limit
     if hint and room < 60:
         hint, room = "", limit
@@ -160,7 +162,7 @@ def advice(finding: Finding, standing: Standing, facts: Facts, limit: int) -> st
     return f"{why}. {hint}".strip()
 
 
-def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
+def _healing(pattern: str, standing: RegulatorState, facts: Facts) -> str:
     """Return how the error was solved before, or what this agent's record says, or the default, said to be one."""
     if pattern not in HEALING:
         return ""
@@ -184,7 +186,7 @@ def _healing(pattern: str, standing: Standing, facts: Facts) -> str:
     return f"By default, not from this agent's record: {HEALING[pattern]}."
 
 
-def outcomes(standing: Standing, facts: Facts, pressure: float) -> tuple[FiringOutcome, ...]:
+def outcomes(standing: RegulatorState, facts: Facts, pressure: float) -> tuple[FiringOutcome, ...]:
     """Return what became of earlier firings, as far as this tick can tell."""
     if not standing.pending and standing.ended is None:
         return ()

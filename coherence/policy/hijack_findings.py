@@ -10,10 +10,11 @@ from coherence.baseline.calibration_store import Calibration
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.redact import redact
-from coherence.detect.hijack import JudgedCall, beginning, read_arguments
+from coherence.detect.detector import read_arguments
+from coherence.detect.hijack import JudgedCall, beginning
 from coherence.policy.correction_prompt import flatten, one_line_of
 from coherence.policy.rules.finding_builders import shown_tool
-from coherence.state.data import Facts
+from coherence.state.reducer import AgentState
 
 NEVER = 1.0
 """No value lies above it."""
@@ -91,7 +92,7 @@ LET_THROUGH = "it was let through by unblock()"
 UNASKED = "which the user did not ask for"
 
 
-def asked_call(seq: int, tool: str, arguments: bytes, facts: Facts, limits: Limits) -> Finding | None:
+def asked_call(seq: int, tool: str, arguments: bytes, state: AgentState, limits: Limits) -> Finding | None:
     """Return what is found of a call that has not run: it asks to block above the stricter threshold.
 
     ``None`` while nobody has asked for anything: then no call is told from another.
@@ -104,34 +105,34 @@ def asked_call(seq: int, tool: str, arguments: bytes, facts: Facts, limits: Limi
         The tool.
     arguments : bytes
         JSON.
-    facts : Facts
+    state : AgentState
         What is known; not changed.
     limits : Limits
         Above which values it warns and blocks.
     """
     decoded = read_arguments(arguments)
-    score = facts.hijack.judge(tool, decoded)
+    score = state.hijack.data.judge(tool, decoded)
     if score is None:
         return None
     blocks = score.value > limits.block.value
-    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block" if blocks else "warn", facts, limits)
+    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block" if blocks else "warn", state, limits)
 
 
-def made_call(facts: Facts, limits: Limits) -> Finding | None:
+def made_call(state: AgentState, limits: Limits) -> Finding | None:
     """Return what is found of the call that stands out now, ``None`` if none was made: it asks to warn, no more.
 
     One of the task before that nobody has seen is told once, if it is the worse one.
     """
-    worst = _standing(facts)
-    return _finding(worst, "warn", facts, limits) if worst is not None else None
+    worst = _standing(state)
+    return _finding(worst, "warn", state, limits) if worst is not None else None
 
 
-def _standing(facts: Facts) -> JudgedCall | None:
-    calls = (call for call in (facts.hijack.worst, facts.hijack.missed) if call is not None)
+def _standing(state: AgentState) -> JudgedCall | None:
+    calls = (call for call in (state.hijack.data.worst, state.hijack.data.missed) if call is not None)
     return max(calls, key=lambda call: call.score.value, default=None)
 
 
-def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Limits) -> Finding:
+def _finding(call: JudgedCall, severity: DecisionKind, state: AgentState, limits: Limits) -> Finding:
     score = call.score
     active, reaches = score.value > limits.warn.value, score.value >= limits.warn.value
     threshold, words = limits.block if severity == "block" else limits.warn
@@ -142,7 +143,7 @@ def _finding(call: JudgedCall, severity: DecisionKind, facts: Facts, limits: Lim
         score=score.value,
         threshold=threshold,
         evidence=tuple(seq for seq in (score.seq, call.seq) if seq > 0),
-        why=f"{_why(call, facts)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
+        why=f"{_why(call, state)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
         action="ask the user whether this call is wanted" if reaches else "",
     )
 
@@ -160,14 +161,14 @@ def _compared(value: float, threshold: float) -> str:
     return f"{value:.{digits}f} is above {threshold:.{digits}f}"
 
 
-def _why(call: JudgedCall, facts: Facts) -> str:
+def _why(call: JudgedCall, state: AgentState) -> str:
     score = call.score
     channels = f"provenance {score.provenance:.2f}, distance {score.distance:.2f}"
     if not score.sentence:
         return f"{_shown(call)} is far from anything the user asked ({channels})"
     event = f" (event {score.seq})" if score.seq > 0 else ", of an earlier session"
     quoted = flatten(score.sentence, QUOTED)
-    return f'{_shown(call)} {_follows(call, facts)}{event}, {UNASKED}: "{quoted}" ({channels})'
+    return f'{_shown(call)} {_follows(call, state)}{event}, {UNASKED}: "{quoted}" ({channels})'
 
 
 def _shown(call: JudgedCall) -> str:
@@ -176,17 +177,17 @@ def _shown(call: JudgedCall) -> str:
     return f"{shown_tool(call.tool)}({plain or '…'})"
 
 
-def _follows(call: JudgedCall, facts: Facts) -> str:
-    tool = facts.tool_of(call.score.seq)
+def _follows(call: JudgedCall, state: AgentState) -> str:
+    tool = state.facts.tool_of(call.score.seq)
     place = f"the result of {shown_tool(tool)}" if tool else "a tool's result"
     return f"follows text inside {place}"
 
 
-def told(facts: Facts) -> str:
+def told(state: AgentState) -> str:
     """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
-    worst = _standing(facts)
+    worst = _standing(state)
     if worst is None:
         return ""
     if not worst.score.sentence:
         return f"{shown_tool(worst.tool)}(…) is far from anything the user asked"
-    return f"The call {shown_tool(worst.tool)}(…) {_follows(worst, facts)}, {UNASKED}"
+    return f"The call {shown_tool(worst.tool)}(…) {_follows(worst, state)}, {UNASKED}"

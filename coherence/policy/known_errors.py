@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from coherence.core.decisions import Finding, Guidance
-from coherence.core.events import Event, Goal, Message, Outcome, Recalled, ToolCall, ToolResult
+from coherence.core.events import Recalled, ToolResult
 from coherence.core.readings import one_line
 from coherence.lessons.learn import Solved, Troubles
 
@@ -72,27 +72,27 @@ class Recollection(msgspec.Struct):
     """Those of these errors of which a firing has told."""
     tips: list[Tip] = []
 
-    def observe(self, seq: int, event: Event, *, called: int = 0) -> list[Solved | Judged]:
-        """Take in an event that is no tick, of a result with the number of its call; return what it teaches.
+    def add_result(self, seq: int, result: ToolResult, called: int) -> list[Solved | Judged]:
+        """Take in a result, with the number of its call; return what it teaches.
 
         A lesson that reached the agent is judged by what the agent did: it has helped if the error is solved by what
         the lesson told, and has failed if the same error comes again after that was done. If the agent did something
-        else, nothing is known, and after ten tool results nobody can tell any more.
+        else, the lesson is not scored, and after ten tool results nobody can tell any more.
         """
-        if type(event) is ToolCall:
-            self.troubles.observe_call(event)
-        elif type(event) is ToolResult:
-            if called > self.looked:  # of a parallel call, it says nothing about what was recalled
-                self.recalled, self.told = (), []
-            solved = self.troubles.observe_result(seq, event)
-            return [*solved, *self._judge(solved)]
-        elif type(event) is Message and event.firing is not None:
-            for tip in self.tips:
-                tip.delivered = tip.delivered or tip.firing == event.firing
-        elif type(event) is Goal or type(event) is Outcome:
-            self.troubles.end_task()
-            self.recalled, self.told, self.tips = (), [], []
-        return []
+        if called > self.looked:  # of a parallel call, it says nothing about what was recalled
+            self.recalled, self.told = (), []
+        solved = self.troubles.observe_result(seq, result)
+        return [*solved, *self._judge(solved)]
+
+    def mark_delivered(self, firing: str) -> None:
+        """Take in that a firing has reached the agent."""
+        for tip in self.tips:
+            tip.delivered = tip.delivered or tip.firing == firing
+
+    def end_task(self) -> None:
+        """Forget the errors of a task that has ended."""
+        self.troubles.end_task()
+        self.recalled, self.told, self.tips = (), [], []
 
     def recall(self, seq: int, recalled: tuple[Recalled, ...]) -> None:
         """Take in what was found for errors up to the result of event ``seq``."""

@@ -1,9 +1,10 @@
-"""Asking somebody else's rules, so that none can raise into, or hang, the host."""
+"""Rules and detectors of somebody else, asked so that none can raise into, or hang, the host."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,48 +12,139 @@ import msgspec
 import numpy as np
 
 from coherence.core.decisions import EVIDENCE, Appraisal, Finding
-from coherence.core.protocols import Rule
+from coherence.core.protocols import Detector, Rule
 from coherence.core.readings import Failure, Reading, one_line
 from coherence.core.validation import check_count, check_text
+from coherence.detect.detector import Observed
 from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, drive_sync, run_stages
 from coherence.state.reducer import AgentState
 
 MAX_WORDS = 1_000
 """Characters of a rule's ``why`` and ``action``, at most."""
 
+MAX_EVENTS = 10_000
+"""Events that wait until a detector is asked; of more, the oldest are never shown."""
 
-def run_rules(
-    rules: Sequence[Rule],
-    state: AgentState,
-    reading: Reading | None,
-    appraisal: Appraisal,
-    timeout_s: float,
-    breakers: Mapping[str, Breaker] | None = None,
-) -> tuple[list[Finding], list[Failure]]:
-    """Return what the rules find, and which of them failed or took too long.
+SNAPSHOT_S = 1.0
+"""Seconds that a detector has for its snapshot."""
 
-    One that overran is left out for a while, if its breaker is kept from call to call.
+
+class PluginDetector:
+    """Somebody else's detector: it is shown events on a worker thread, when a tick asks for its findings.
+
+    So it can neither raise into nor hang the host, and one change of threads a tick is all it costs.
+
+    Parameters
+    ----------
+    detector : Detector
+        Asked through this object alone.
     """
-    kept = breakers or {}
-    calls = []
-    for rule in rules:
-        ask, read = partial(rule, state, reading, appraisal), partial(_as_finding, rule.name)
-        calls.append(Call(f"rule {rule.name}", ask, kept.get(rule.name) or Breaker(), read))
 
+    def __init__(self, detector: Detector) -> None:
+        self.name = detector.name
+        self.breaker = Breaker()
+        self._detector = detector
+        self._events: deque[Observed] = deque(maxlen=MAX_EVENTS)
+
+    def observe(self, observed: Observed) -> None:
+        """Keep the event until the detector is asked."""
+        self._events.append(observed)
+
+    def ask(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Sequence[object]:
+        """Show the detector what has happened, and return its findings."""
+        self._catch_up()
+        return list(self._detector.findings(state, reading, appraisal))
+
+    def findings(self, state: Any, reading: Any, appraisal: Any) -> Sequence[Finding]:
+        """Return nothing: it is asked with the rules, under their time limit."""
+        return ()
+
+    def snapshot(self) -> Any:
+        """Return what the detector remembers; ``None`` if it fails."""
+        call = Call(f"detector {self.name}", self._kept, self.breaker)
+        _run([call], SNAPSHOT_S)
+        return call.value if call.failure is None else None
+
+    def restore(self, data: Any) -> None:
+        """Let the detector go on with what it remembered."""
+        self._events.clear()
+        if data is not None:
+            self._detector.restore(data)
+
+    def _kept(self) -> Any:
+        self._catch_up()
+        return msgspec.to_builtins(self._detector.snapshot())
+
+    def _catch_up(self) -> None:
+        while self._events:
+            self._detector.observe(self._events.popleft())
+
+
+class PluginRules:
+    """Somebody else's rules and detectors, asked so that none can raise into, or hang, the host.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        Rules.
+    detectors : sequence of callable
+        Each makes a detector.
+    timeout_s : float
+        Seconds for all of them together at a tick. One that overran is left out for a while.
+    """
+
+    def __init__(
+        self, rules: Sequence[Rule], detectors: Sequence[Callable[[], Detector]] = (), timeout_s: float = 2.0
+    ) -> None:
+        self.detectors = [PluginDetector(make()) for make in detectors]
+        self._rules = [(rule, Breaker()) for rule in rules]
+        self._timeout_s = timeout_s
+
+    def __bool__(self) -> bool:
+        return bool(self._rules or self.detectors)
+
+    def findings(
+        self, state: AgentState, reading: Reading | None, appraisal: Appraisal, *, made: bool = True
+    ) -> tuple[list[Finding], list[Failure]]:
+        """Return what they find, and which of them failed or took too long.
+
+        ``made``: something has happened; a question about a call is put to rules alone.
+        """
+        shown = (state, reading, appraisal)
+        calls = [
+            Call(f"rule {rule.name}", partial(_asked, rule, shown), breaker, partial(_as_findings, rule.name))
+            for rule, breaker in self._rules
+        ]
+        if made:
+            calls += [
+                Call(f"detector {each.name}", partial(each.ask, *shown), each.breaker, partial(_as_findings, each.name))
+                for each in self.detectors
+            ]
+        _run(calls, self._timeout_s)
+        findings = [found for call in calls if call.failure is None for found in call.value]
+        return findings, [call.failure for call in calls if call.failure is not None]
+
+
+def _asked(rule: Rule, shown: tuple[AgentState, Reading | None, Appraisal]) -> Sequence[object]:
+    found = rule(*shown)
+    return () if found is None else (found,)
+
+
+def _run(calls: Sequence[Call], timeout_s: float) -> None:
     def stages() -> Stages[None]:
         yield Group(calls, time.monotonic() + timeout_s)
 
     drive_sync(run_stages(stages()))
-    findings = [call.value for call in calls if call.failure is None and call.value is not None]
-    return findings, [call.failure for call in calls if call.failure is not None]
 
 
-def _as_finding(name: str, value: object) -> Finding | None:
-    if value is None:
-        return None
+def _as_findings(name: str, values: Sequence[object]) -> list[Finding]:
+    return [_as_finding(name, value) for value in values]
+
+
+def _as_finding(name: str, value: object) -> Finding:
     if not isinstance(value, Finding):
         raise TypeError(f"a rule returns a Finding or None, not {type(value).__name__}")
-    if value.rule != name:
+    if value.rule.partition(".")[0] != name.partition(".")[0]:
         raise ValueError(f"the finding's rule must be {name!r}, not {value.rule!r}")
     if not 0.0 <= value.score <= 1.0:
         raise ValueError(f"the finding's score must lie in [0, 1], not {value.score!r}")

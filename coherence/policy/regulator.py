@@ -21,7 +21,7 @@ from coherence.core.decisions import (
 from coherence.core.events import Received
 from coherence.core.readings import one_line
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.regulator_state import Standing
+from coherence.policy.regulator_state import RegulatorState
 from coherence.policy.rules.finding_builders import shown_error
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
@@ -121,7 +121,7 @@ def _edge(kind: DecisionKind, config: PressureConfig) -> float:
 
 
 def regulate(
-    findings: Sequence[Finding], standing: Standing, steps: int, rules: Mapping[str, RuleConfig]
+    findings: Sequence[Finding], standing: RegulatorState, steps: int, rules: Mapping[str, RuleConfig]
 ) -> list[Finding]:
     """Return the findings as the configuration has them: threshold, hysteresis, dwell, and the most they may ask for.
 
@@ -129,7 +129,7 @@ def regulate(
     ----------
     findings : sequence of Finding
         As the rules gave them.
-    standing : Standing
+    standing : RegulatorState
         Which were active, and since which step; not changed.
     steps : int
         The step now.

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 import msgspec
 
 from coherence.core.config import MonitorConfig
-from coherence.core.decisions import Decision, FiringOutcome, Guidance
-from coherence.core.events import BLOCK, Event, Feedback, Goal, Message, Outcome, is_success
+from coherence.core.decisions import Decision, Finding, FiringOutcome, Guidance
+from coherence.core.events import BLOCK, Feedback, is_success
+from coherence.detect.detector import EventDetector, Observed
+from coherence.lessons.learn import Solved
 from coherence.policy.budgets import is_budget
-from coherence.policy.corrections import Corrections
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.known_errors import Recollection
-from coherence.state.data import Facts
+from coherence.policy.known_errors import Judged, Recollection, known_error
+from coherence.state.data import Action, Facts
 from coherence.state.history import renew
+from coherence.state.reducer import AgentState
 
 HORIZONS = (1, 5, 10)
 """Actions after a firing at which one looks what became of it."""
 
 FRESH = 1
 """Steps for which a firing is worth telling."""
+
+MAX_UNEXPLAINED = 3
+"""Errors that are looked up at one tick."""
+
+MAX_LESSONS = 64
+"""Lessons that wait to be written; older ones leave."""
 
 MAX_PENDING = 16
 MAX_ALLOWED = 16
@@ -63,7 +74,7 @@ class Refusal(msgspec.Struct, frozen=True):
     """Whether something else refused it (too)."""
 
 
-class Standing(msgspec.Struct):
+class RegulatorState(msgspec.Struct):
     """Everything that regulating remembers."""
 
     held: dict[str, int] = {}
@@ -95,7 +106,6 @@ class Standing(msgspec.Struct):
     """At the newest tick."""
     results: int = 0
     """Tool results at the newest tick."""
-    corrections: Corrections = msgspec.field(default_factory=Corrections)
     recollection: Recollection = msgspec.field(default_factory=Recollection)
     """Of errors and what fixed them."""
     born: int = 0
@@ -105,20 +115,6 @@ class Standing(msgspec.Struct):
     def last_step(self) -> int:
         """Step of the newest firing of any pattern, -1 before the first."""
         return max(self.fired_step.values(), default=-1)
-
-    def observe(self, event: Event) -> None:
-        """Take in an event that is no tick."""
-        if type(event) is Message:
-            if self.newest is not None and self.newest.id == event.firing:
-                self.newest = None
-        elif type(event) is Feedback and event.about == BLOCK and event.score is None:  # else a judgement of a firing
-            self._unblock(event.decision)
-        elif type(event) is Outcome and self.open:
-            known = is_success(event)
-            self.ended = known if known is not None else self.ended
-        elif type(event) is Goal:
-            self.open = self.open if self.ended is not None else []
-            self.allowed, self.refused_calls = [], []
 
     def guidance(self, steps: int) -> Guidance | None:
         """Return the newest firing if it still says something about now.
@@ -130,7 +126,7 @@ class Standing(msgspec.Struct):
         current = newest is not None and any(found.lesson == newest.lesson for found in self.recollection.recalled)
         return newest if current or steps - self.last_step <= FRESH else None
 
-    def _unblock(self, seq: int | None) -> None:
+    def unblock(self, seq: int | None) -> None:
         """Answer a refusal, ``None``: the newest; then whatever blocks ends, though it may have refused no call yet."""
         answered = next((each for each in reversed(self.refused_calls) if seq in (None, each.seq)), Refusal(0))
         if seq is None or answered.blocked:
@@ -151,7 +147,7 @@ class Standing(msgspec.Struct):
         self.blocking = [rule for rule in self.blocking if rule not in self.lifted]
         self.refusals = 0
 
-    def take_check(self, decision: Decision, config: MonitorConfig, key: bytes = b"") -> None:
+    def add_check(self, decision: Decision, config: MonitorConfig, key: bytes = b"") -> None:
         """Take in what was answered to the question whether a call may run; ``key``: which call.
 
         A call that was refused for what it is itself wears no block down, and makes none.
@@ -171,7 +167,9 @@ class Standing(msgspec.Struct):
             if self.refusals >= config.refusals:
                 self._lift(wearing)
 
-    def take(self, decision: Decision, facts: Facts, pressure: float, outcomes: tuple[FiringOutcome, ...]) -> None:
+    def add_decision(
+        self, decision: Decision, facts: Facts, pressure: float, outcomes: tuple[FiringOutcome, ...]
+    ) -> None:
         """Take in what was decided at a tick."""
         active = {finding.rule for finding in decision.findings if finding.active}
         self.held = {rule: self.held.get(rule, facts.steps) for rule in sorted(active)}
@@ -181,7 +179,7 @@ class Standing(msgspec.Struct):
             self.refusals = 0
         self._learn_transition(facts, pressure)
         for outcome in outcomes:
-            self._take_outcome(outcome)
+            self._add_outcome(outcome)
         self.pending = [pending for pending in self.pending if HORIZONS[-1] not in pending.done]
         self.pressure, self.results = pressure, facts.results
         guidance = decision.guidance
@@ -197,7 +195,7 @@ class Standing(msgspec.Struct):
             self.pending = [*self.pending, fired][-MAX_PENDING:]
             self.open = [*self.open, guidance.id][-MAX_OPEN:]
 
-    def _take_outcome(self, outcome: FiringOutcome) -> None:
+    def _add_outcome(self, outcome: FiringOutcome) -> None:
         if outcome.horizon == 0:
             self.open, self.ended = [], None
         for pending in self.pending:
@@ -213,3 +211,92 @@ class Standing(msgspec.Struct):
         known.count += 1
         known.change += (self.pressure - pressure - known.change) / known.count
         renew(self.transitions, key, known, MAX_TRANSITIONS)
+
+
+class RegulatorMemory(EventDetector[RegulatorState]):
+    """Follows what happens to firings, blocks and known errors.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent, which has folded each event before.
+    """
+
+    name, data_type = "regulator", RegulatorState
+
+    def __init__(self, state: AgentState) -> None:
+        super().__init__()
+        self._state = state
+        self.lessons: deque[Solved | Judged] = deque(maxlen=MAX_LESSONS)
+        """What events have taught, until somebody takes it; not part of the data."""
+
+    def on_goal(self, observed: Observed) -> None:
+        """Begin another task."""
+        data = self.data
+        data.open = data.open if data.ended is not None else []
+        data.allowed, data.refused_calls = [], []
+        data.recollection.end_task()
+
+    def on_message(self, observed: Observed) -> None:
+        """Note that a firing has reached the agent."""
+        data, firing = self.data, observed.event.firing
+        if data.newest is not None and data.newest.id == firing:
+            data.newest = None
+        if firing is not None:
+            data.recollection.mark_delivered(firing)
+
+    def on_tool_call(self, observed: Observed) -> None:
+        """Note a call, which may be the fix of an error."""
+        self.data.recollection.troubles.observe_call(observed.event)
+
+    def on_tool_result(self, observed: Observed) -> None:
+        """Learn from a result what fixed an error."""
+        called = self._state.facts.actions[-1].called
+        self.lessons.extend(self.data.recollection.add_result(observed.seq, observed.event, called))
+
+    def on_feedback(self, observed: Observed) -> None:
+        """End a block, unless the feedback is a judgement of a firing."""
+        event: Feedback = observed.event
+        if event.about == BLOCK and event.score is None:
+            self.data.unblock(event.decision)
+
+    def on_outcome(self, observed: Observed) -> None:
+        """Note how a task with firings ended."""
+        data = self.data
+        known = is_success(observed.event)
+        if data.open and known is not None:
+            data.ended = known
+        data.recollection.end_task()
+
+    def on_tick(self, observed: Observed) -> None:
+        """Note which lessons were found for the newest errors."""
+        actions = self._state.facts.actions
+        if observed.event.recalled is not None and actions:
+            self.data.recollection.recall(actions[-1].seq, observed.event.recalled)
+
+    def findings(self, state: Any, reading: Any, appraisal: Any) -> list[Finding]:
+        """Return that the newest errors were fixed before, if anything is known of them."""
+        found = known_error(self.data.recollection)
+        return [] if found is None else [found]
+
+    @property
+    def unexplained(self) -> list[Action]:
+        """Failed actions since the newest tick whose error nobody has looked up, the newest first, three at most.
+
+        Those count after which the agent has called nothing yet (a parallel call may have succeeded), and those that
+        still wait for their fix.
+        """
+        facts, recollection = self._state.facts, self.data.recollection
+        waiting = {trouble.newest for trouble in recollection.troubles.open}
+        found: list[Action] = []
+        newest_call = 0
+        for action in reversed(facts.actions[-max(facts.results - self.data.results, 1) :]):
+            new = action.error and not action.came.rate_limited and action.seq > recollection.looked
+            if new and (newest_call < action.seq or action.seq in waiting):
+                found.append(action)
+            newest_call = max(newest_call, action.called)
+        return found[:MAX_UNEXPLAINED]
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        self.data.renumber()

@@ -14,7 +14,7 @@ from coherence.core.decisions import KINDS, Appraisal, Decision
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading
 from coherence.core.redact import redact, redact_value
-from coherence.monitor.codec import Verdict
+from coherence.monitor.codec import TickResult
 from coherence.monitor.monitor import Monitor
 from coherence.providers.transcript import Step, Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -151,7 +151,7 @@ def score_transcript(
     )
     if config.redact:
         transcript = without_secrets(transcript)
-    verdicts: list[Verdict] = []
+    verdicts: list[TickResult] = []
     context_steps: list[tuple[int, ...]] = []
     steps_of: dict[int, int] = {}
     monitor = Monitor(

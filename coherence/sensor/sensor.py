@@ -14,10 +14,9 @@ from coherence.core.protocols import Embedder, MetricFn, OnReading, ScalarMetric
 from coherence.core.readings import Reading, Tick
 from coherence.core.registry import check_metric, create_metric, is_scalar
 from coherence.core.ring import Poll, Ring
-from coherence.metrics import ContradictionPressure, GoalDrift, MemoryRetention, SemanticDiffusion
 from coherence.providers.minilm import default_embedder
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.index import Missing, Thresholds, check_thresholds, check_weights, is_number
+from coherence.sensor.index import DEFAULT_WEIGHTS, Missing, Thresholds, check_thresholds, check_weights, is_number
 from coherence.sensor.plugin_calls import (
     Breaker,
     Call,
@@ -230,9 +229,14 @@ def _check_list(name: str, metrics: object) -> None:
         raise TypeError(f"{name} must be a list of metrics or names, not {metrics!r}")
 
 
+def default_metrics() -> list[MetricFn]:
+    """Return the metrics that a sensor has where none are named."""
+    return [create_metric(name) for name in DEFAULT_WEIGHTS]  # type: ignore[misc]  # none of them is a scalar
+
+
 def _vector_metrics(metrics: Sequence[MetricFn | str] | None) -> list[MetricFn]:
     if metrics is None:
-        return [GoalDrift(), MemoryRetention(), ContradictionPressure(), SemanticDiffusion()]
+        return default_metrics()
     _check_list("metrics", metrics)
     made: list[MetricFn] = []
     for metric in metrics:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from coherence.core.events import Logprobs
-from coherence.detect.assumption import AssumptionFacts
 from coherence.detect.fingerprints import CallTrace, ResultTrace
-from coherence.detect.grounding_state import Account
-from coherence.detect.hijack import HijackWatch
-from coherence.detect.service_cues import ServiceCues
 from coherence.detect.text_analysis import Shape
 
 
@@ -165,14 +161,6 @@ class Facts(msgspec.Struct):
     outcome: bool | None = None
     nameless: int = 0
     """Memories without an id so far."""
-    hijack: HijackWatch = msgspec.field(default_factory=HijackWatch)
-    """Of calls that follow foreign text."""
-    assumption: AssumptionFacts = msgspec.field(default_factory=AssumptionFacts)
-    """Of steps that rest on assumption."""
-    service: ServiceCues = msgspec.field(default_factory=ServiceCues)
-    """Of how the agent serves a user."""
-    grounds: Account = msgspec.field(default_factory=Account)
-    """What the agent was given, and how far what it states is in it."""
 
     def tool_of(self, seq: int) -> str:
         """Return the tool whose result is event ``seq``; empty where it is not known, or of an earlier session (0)."""
@@ -195,9 +183,6 @@ class Facts(msgspec.Struct):
         for failure in self.failures.values():
             failure.seqs = []
         self.files = dict.fromkeys(self.files, 0)
-        self.hijack.renumber()
-        self.assumption.renumber()
         self.answer = None
         self.seq = self.changed_seq = self.step_seq = self.compacted_seq = self.unsure_seq = self.request_seq = 0
         self.joinable = False
-        self.grounds.renumber()

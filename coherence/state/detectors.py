@@ -1,88 +1,90 @@
-"""The detectors' eyes: what each of them keeps of an event, before the state has taken it in."""
+"""The table of detectors that follow one run: the one place where an event is handed out by its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from coherence.core.events import Correction, Event, Goal, Memory, Message, Outcome, Ticked, ToolCall, ToolResult
-from coherence.core.validation import call_text
-from coherence.detect.hijack import read_arguments
-from coherence.state.data import Facts
-from coherence.state.grounding import Accountant
+from coherence.core.decisions import Finding
+from coherence.core.protocols import Detector
+from coherence.detect.detector import EVENT_KINDS, Observed
 
 
-class Watcher:
-    """Let every detector take in the events of an agent; what each keeps stands in the facts, in a field of its own.
+class DetectorTable:
+    """Detectors in the order in which they take in each event.
 
     Parameters
     ----------
-    extractors : sequence of str
-        What counts as a checkable value, see :class:`~coherence.core.config.GroundingConfig`.
+    detectors : iterable of Detector
+        Each with a name of its own.
 
-    Raises
-    ------
-    PluginError
-        If nobody offers an extractor of a name.
+    Examples
+    --------
+    >>> from coherence.core.events import Goal
+    >>> from coherence.detect.hijack import HijackDetector
+    >>> table = DetectorTable([HijackDetector()])
+    >>> table.observe(Observed.of(Goal("pay the bill"), seq=1))
+    >>> table.snapshot()["goal_hijack"].known.asked
+    ['bill', 'pay']
     """
 
-    def __init__(self, extractors: Sequence[str]) -> None:
-        self._accountant = Accountant(extractors)
+    def __init__(self, detectors: Iterable[Detector] = ()) -> None:
+        self._detectors: dict[str, Detector] = {}
+        self._handlers: dict[type, list[Callable[[Observed], object]]] = {}
+        for detector in detectors:
+            self.add(detector)
 
-    def note(self, facts: Facts, seq: int, event: Event) -> None:
-        """Take in an event, before the facts have."""
-        arguments = read_arguments(bytes(event.arguments)) if isinstance(event, ToolCall) else None
-        facts.service.observe(event, facts.goal)
-        watch_hijack(facts, seq, event, arguments)
-        watch_assumption(facts, seq, event, arguments)
-        self._accountant.note(facts, seq, event, arguments)
+    def add(self, detector: Detector, *, before: str | None = None) -> None:
+        """Let a detector follow the run from now on, last or before the one of a name.
+
+        Raises
+        ------
+        ValueError
+            If another one has its name.
+        """
+        if detector.name in self._detectors:
+            raise ValueError(f"there are two detectors of the name {detector.name!r}")
+        found = list(self._detectors.values())
+        at = len(found) if before is None else list(self._detectors).index(before)
+        found.insert(at, detector)
+        self._detectors = {each.name: each for each in found}
+        self._handlers = {kind: [] for kind in EVENT_KINDS}
+        for each in found:
+            for kind, handlers in self._handlers.items():
+                handler = _handler(each, EVENT_KINDS[kind])
+                if handler is not None:
+                    handlers.append(handler)
+
+    def observe(self, observed: Observed) -> None:
+        """Hand an event to every detector that looks at its kind."""
+        for handle in self._handlers[type(observed.event)]:
+            handle(observed)
+
+    def findings(self, state: Any, reading: Any, appraisal: Any) -> list[Finding]:
+        """Return what all of them find at a tick."""
+        return [found for each in self._detectors.values() for found in each.findings(state, reading, appraisal)]
+
+    def snapshot(self) -> dict[str, object]:
+        """Return what each remembers, by name; it is the data itself, to be encoded before the next event."""
+        return {name: detector.snapshot() for name, detector in self._detectors.items()}
+
+    def restore(self, parts: Mapping[str, object]) -> None:
+        """Go on with what was remembered elsewhere; a detector without a part begins from nothing."""
+        for name, data in parts.items():
+            if name in self._detectors:
+                self._detectors[name].restore(data)
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: the state of one session begins another."""
+        for detector in self._detectors.values():
+            renumber = getattr(detector, "renumber", None)
+            if renumber is not None:
+                renumber()
 
 
-def watch_assumption(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
-    """Judge the agent's steps; ``arguments`` are those of a call, decoded."""
-    assumption = facts.assumption
-    if isinstance(event, ToolCall):
-        assumption.call(seq, call_text(event.tool_name, arguments))
-    elif isinstance(event, ToolResult):
-        assumption.read(event.result)
-    elif isinstance(event, Message):
-        if event.role == "assistant":
-            assumption.say(seq, event.content)
-        elif event.role == "user":
-            assumption.ask(event.content, anew=False)
-        else:
-            assumption.read(event.content)
-    elif isinstance(event, Goal):
-        assumption.ask(event.text)
-    elif isinstance(event, Outcome):
-        assumption.open = False
-    elif isinstance(event, Correction | Memory) and not event.removed:
-        assumption.read(event.text)
-
-
-def watch_hijack(facts: Facts, seq: int, event: Event, arguments: Any) -> None:
-    """Judge the agent's calls; ``arguments`` are those of a call, decoded."""
-    hijack = facts.hijack
-    if isinstance(event, ToolCall | Ticked) and not hijack.known.asked and facts.goal:
-        for text in (facts.goal, *facts.requests):  # of a state that was kept by an older version
-            hijack.ask(text)
-    if isinstance(event, ToolCall):
-        hijack.call(seq, event.tool_name, arguments)
-    elif isinstance(event, ToolResult):
-        hijack.read(seq, event.result)
-    elif isinstance(event, Message):
-        if event.role == "user":
-            hijack.ask(event.content)
-        elif event.role == "assistant":
-            hijack.say(event.content)
-        elif event.role == "tool":
-            hijack.read(seq, event.content)
-    elif isinstance(event, Goal):
-        hijack.ask(event.text, anew=event.text.strip() != facts.goal)
-    elif isinstance(event, Outcome):
-        hijack.finish()
-    elif isinstance(event, Correction):
-        if not event.removed:
-            hijack.ask(event.text)
-    elif isinstance(event, Ticked) and event.tool_name is None:
-        hijack.look()
+def _handler(detector: Detector, kind: str) -> Callable[[Observed], object] | None:
+    """Return what takes in events of a kind: the method for it, or else the one for all."""
+    if any(hasattr(detector, f"on_{each}") for each in EVENT_KINDS.values()):
+        found: Callable[[Observed], object] | None = getattr(detector, f"on_{kind}", None)
+        return found
+    return detector.observe

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from math import isfinite
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,6 @@ from coherence.core.events import (
     Compaction,
     Correction,
     Event,
-    Fault,
     Feedback,
     Goal,
     Memory,
@@ -28,10 +26,15 @@ from coherence.core.events import (
 )
 from coherence.core.readings import Counters
 from coherence.core.validation import call_text, ends
+from coherence.detect.assumption import AssumptionDetector
+from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.fingerprints import trace_call, trace_result
+from coherence.detect.grounding_state import GroundingDetector
+from coherence.detect.hijack import HijackDetector
+from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, Item, OpenCall, Said
-from coherence.state.detectors import Watcher
+from coherence.state.detectors import DetectorTable
 from coherence.state.history import (
     RECENT,
     blind_target,
@@ -63,7 +66,7 @@ RETRY_WITHIN = 5
 """Results among which a failed identical call makes a call a retry."""
 
 
-class AgentState:
+class AgentState(EventDetector[Facts]):
     """An agent's state, folded from its events. It is a state provider for the sensor.
 
     *Goals* are the goal and the latest further requests and corrections. *Context* is the last ``config.window``
@@ -86,24 +89,19 @@ class AgentState:
     (['fix the login bug'], ['Reading login.py.'])
     """
 
+    name, data_type = "facts", Facts
+
     def __init__(self, config: MonitorConfig | None = None, facts: Facts | None = None) -> None:
+        super().__init__(facts)
         self.config = config or MonitorConfig()
-        self.facts = facts or Facts()
-        self._watcher = Watcher(self.config.grounding.extractors)
-        self._folds: Mapping[type, Callable[[int, float, Any], None]] = {
-            Goal: self._goal,
-            Message: self._message,
-            ToolCall: self._tool_call,
-            ToolResult: self._tool_result,
-            Usage: self._usage,
-            Feedback: self._feedback,
-            Correction: self._correction,
-            Memory: self._memory,
-            Compaction: self._compaction,
-            Outcome: self._outcome,
-            Ticked: self._tick,
-            Fault: self._fault,
-        }
+        self.budget = self.config.budget
+        """What the agent may use up, for the rules that look at it."""
+        self.service = ServiceDetector()
+        self.hijack = HijackDetector()
+        self.assumption = AssumptionDetector()
+        self.grounding = GroundingDetector(self.config.grounding.extractors)
+        self.detectors = DetectorTable([self.service, self.hijack, self.assumption, self.grounding, self])
+        """Everything that follows the run; those before the state see it as it was before the event."""
         self._context_texts: list[str] | None = None
 
     def fold(self, seq: int, ts: float, event: Event) -> None:
@@ -126,14 +124,15 @@ class AgentState:
             facts.first_ts = facts.latest_ts = ts
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
-        self._watcher.note(facts, seq, event)
-        self._folds[type(event)](seq, ts, event)
+        self.detectors.observe(Observed.of(event, seq, ts, facts.goal))
         if type(event) is not Ticked:
             facts.changed_seq = seq
 
-    def _goal(self, seq: int, ts: float, event: Goal) -> None:
+    def on_goal(self, observed: Observed) -> None:
+        """Take the goal in place of what was asked before."""
+        event: Goal = observed.event
         self._end_turn()
-        if event.text.strip() != self.facts.goal:
+        if observed.new_goal:
             self._end_task()
         self.facts.goal = self.facts.request = event.text.strip()
         self.facts.requests.clear()
@@ -145,11 +144,16 @@ class AgentState:
         elif said and said != self.facts.goal:
             push(self.facts.requests, said, MAX_REQUESTS)
 
-    def _correction(self, seq: int, ts: float, event: Correction) -> None:
+    def on_correction(self, observed: Observed) -> None:
+        """Count a correction as a further request."""
+        event: Correction = observed.event
         if event.id is None:
             self._request(event.text)
 
-    def _message(self, seq: int, ts: float, event: Message) -> None:
+    def on_message(self, observed: Observed) -> None:
+        """Take in what somebody says."""
+        event: Message = observed.event
+        seq = observed.seq
         facts = self.facts
         if event.role == "user":
             self._request(event.content)
@@ -174,7 +178,11 @@ class AgentState:
                 said = Said(seq, hedge_density(text), shape, is_monotonous(text), _digest(text))
                 push(facts.said, said, RECENT)
 
-    def _tool_call(self, seq: int, ts: float, event: ToolCall) -> None:
+    def on_tool_call(self, observed: Observed) -> None:
+        """Remember a call until its result comes."""
+        event: ToolCall = observed.event
+        seq = observed.seq
+        ts = observed.ts
         facts = self.facts
         facts.calls += 1
         facts.answer = None
@@ -191,7 +199,11 @@ class AgentState:
             if facts.joinable:
                 facts.step_seq = seq
 
-    def _tool_result(self, seq: int, ts: float, event: ToolResult) -> None:
+    def on_tool_result(self, observed: Observed) -> None:
+        """Join a result to its call."""
+        event: ToolResult = observed.event
+        seq = observed.seq
+        ts = observed.ts
         facts = self.facts
         call = self._close_call(event.call_id)
         tool = call.tool if call is not None else event.tool_name or "unknown"
@@ -238,7 +250,10 @@ class AgentState:
                 return calls.pop(at)
         return None
 
-    def _usage(self, seq: int, ts: float, event: Usage) -> None:
+    def on_usage(self, observed: Observed) -> None:
+        """Add up what a model call used."""
+        event: Usage = observed.event
+        seq = observed.seq
         facts = self.facts
         event = sound(event)
         if event.input_tokens is not None:
@@ -264,7 +279,9 @@ class AgentState:
             return None
         return ((event.input_tokens or 0) * price.input + (event.output_tokens or 0) * price.output) / 1e6
 
-    def _memory(self, seq: int, ts: float, event: Memory) -> None:
+    def on_memory(self, observed: Observed) -> None:
+        """Remember, replace or forget."""
+        event: Memory = observed.event
         memories = self.facts.memories
         key = event.id
         if key is None:
@@ -277,7 +294,10 @@ class AgentState:
         else:
             renew(memories, key, _shortened(event.text), MAX_MEMORIES)
 
-    def _compaction(self, seq: int, ts: float, event: Compaction) -> None:
+    def on_compaction(self, observed: Observed) -> None:
+        """Begin the context anew with its summary."""
+        event: Compaction = observed.event
+        seq = observed.seq
         self.facts.context.clear()
         self.facts.compacted_seq = seq
         self.facts.context_used = None
@@ -285,17 +305,24 @@ class AgentState:
         self._context_texts = None
         self._show(seq, "assistant", event.summary)
 
-    def _feedback(self, seq: int, ts: float, event: Feedback) -> None:
+    def on_feedback(self, observed: Observed) -> None:
+        """Remember a judgement of the agent's work."""
+        event: Feedback = observed.event
+        seq = observed.seq
         if event.score is not None and not event.about:
             note_quality(self.facts, seq, event.score)
 
-    def _outcome(self, seq: int, ts: float, event: Outcome) -> None:
+    def on_outcome(self, observed: Observed) -> None:
+        """End the task."""
+        event: Outcome = observed.event
         self.facts.outcome = event.success
         self.facts.joinable = False
         self._end_turn()
         self._end_task()
 
-    def _tick(self, seq: int, ts: float, event: Ticked) -> None:
+    def on_tick(self, observed: Observed) -> None:
+        """End the step; a decision asked for ends the turn of an agent that never called a tool."""
+        event: Ticked = observed.event
         self.facts.joinable = False
         if event.reason == "decide" and not self.facts.calls:
             self._end_turn()
@@ -308,20 +335,32 @@ class AgentState:
         if self.facts.answer is not None:
             self.facts.answer.final = True
 
-    def _fault(self, seq: int, ts: float, event: Fault) -> None:
+    def on_fault(self, observed: Observed) -> None:
+        """Count a fault."""
         self.facts.faults += 1
-
-    def _nothing(self, seq: int, ts: float, event: Event) -> None:
-        """Fold what only the record needs."""
 
     def _show(self, seq: int, role: str, text: str) -> None:
         if text and not text.isspace():
             push(self.facts.context, Item(seq, role, _shortened(text)), self.config.window)
             self._context_texts = None
 
-    def forget_caches(self) -> None:
-        """Make anew what is derived from the facts, after they were exchanged."""
+    def snapshot(self) -> Facts:
+        """Return the facts themselves, to be encoded before the next event."""
+        return self.facts
+
+    def restore(self, data: Facts) -> None:
+        """Go on with other facts."""
+        super().restore(data)
         self._context_texts = None
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        self.facts.renumber()
+
+    @property
+    def facts(self) -> Facts:
+        """What the state holds: plain data."""
+        return self.data
 
     @property
     def context(self) -> Sequence[Item]:

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.baseline.appraiser import Appraiser, Baseline, Mood
+from coherence.baseline.appraiser import Appraiser, AppraiserState, Baseline
 from coherence.core.config import Budget, MonitorConfig, PressureConfig
 from coherence.core.decisions import Appraisal, Mode
 from coherence.core.events import Event, Message, ToolResult, Usage
+from coherence.detect.detector import Observed
 from coherence.state.reducer import AgentState, sound
 
 
@@ -28,7 +29,7 @@ class Agent:
     def __init__(self, config: MonitorConfig | None = None, budget: Budget | None = None) -> None:
         self.config = config or MonitorConfig()
         self.state = AgentState(self.config)
-        self.appraiser = Appraiser(self.config, budget)
+        self.appraiser = Appraiser(self.state, budget)
         self.seq = 0
 
     @property
@@ -36,14 +37,14 @@ class Agent:
         return str(self.appraiser.mode)
 
     @property
-    def mood(self) -> Mood:
+    def mood(self) -> AppraiserState:
         return self.appraiser.mood
 
     def do(self, *events: Event) -> None:
         for event in events:
             self.seq += 1
             self.state.fold(self.seq, float(self.seq), event)
-            self.appraiser.observe(event, self.state)
+            self.appraiser.observe(Observed.of(event))
 
     def good(self, n: int = 1) -> None:
         for _ in range(n):
@@ -56,7 +57,7 @@ class Agent:
     def measure(self, **values: float | None) -> Appraisal:
         """Take a step and appraise what was measured at it."""
         self.good()
-        return self.appraiser.appraise(Reading(dict(values)), self.state)
+        return self.appraiser.appraise(Reading(dict(values)))
 
 
 def quiet(**numbers: Any) -> MonitorConfig:
@@ -85,7 +86,7 @@ def test_a_new_baseline_is_trusted_more_and_more() -> None:
         baseline = agent.mood.baselines["uncertainty"]
         std = 0.18 + 0.14 * (1 - min(baseline.count / 10, 1.0)) ** 6
         probe = Agent()
-        probe.appraiser.mood = msgspec.msgpack.decode(msgspec.msgpack.encode(agent.mood), type=Mood)
+        probe.appraiser.data = msgspec.msgpack.decode(msgspec.msgpack.encode(agent.mood), type=AppraiserState)
         assert probe.measure(uncertainty=0.4).signals["uncertainty"].z == pytest.approx(0.2 / std)
 
 
@@ -94,7 +95,7 @@ def test_what_comes_while_the_agent_fails_is_not_learned() -> None:
     agent.good(20)
     before = msgspec.to_builtins(agent.mood.baselines)
     agent.bad(50)
-    agent.appraiser.appraise(Reading({"uncertainty": 0.9, "drift": 0.9}, 0.1, 1.0), agent.state)
+    agent.appraiser.appraise(Reading({"uncertainty": 0.9, "drift": 0.9}, 0.1, 1.0))
     agent.do(Usage(1_000, 1_000, 1.0))
     after = msgspec.to_builtins(agent.mood.baselines)
     assert {name: after[name] for name in before} == before
@@ -145,7 +146,7 @@ def test_a_second_tick_after_a_step_teaches_nothing() -> None:
     agent = Agent()
     agent.measure(uncertainty=0.2)
     for _ in range(5):
-        agent.appraiser.appraise(Reading({"uncertainty": 0.4}), agent.state)
+        agent.appraiser.appraise(Reading({"uncertainty": 0.4}))
     assert agent.mood.baselines["uncertainty"].count == 1
 
 
@@ -155,8 +156,8 @@ def test_baselines_survive_a_restart() -> None:
         agent.measure(uncertainty=value)
     kept = msgspec.msgpack.encode(agent.mood)
     again = Agent()
-    again.appraiser.mood = msgspec.msgpack.decode(kept, type=Mood)
-    again.state.facts = agent.state.facts
+    again.appraiser.data = msgspec.msgpack.decode(kept, type=AppraiserState)
+    again.state.restore(agent.state.facts)
     assert again.measure(uncertainty=0.5) == agent.measure(uncertainty=0.5)
 
 
@@ -250,9 +251,9 @@ def test_a_full_context_guides_and_a_half_full_one_does_not() -> None:
 def test_one_minus_the_index_is_a_signal_where_something_is_known() -> None:
     agent = Agent()
     agent.good()
-    known = agent.appraiser.appraise(Reading({}, 0.25, 1.0), agent.state)
+    known = agent.appraiser.appraise(Reading({}, 0.25, 1.0))
     assert known.signals["incoherence"].value == 0.75
-    unknown = agent.appraiser.appraise(Reading({}, 1.0, 0.0), agent.state)
+    unknown = agent.appraiser.appraise(Reading({}, 1.0, 0.0))
     assert "incoherence" not in unknown.signals
 
 
@@ -322,7 +323,7 @@ def test_an_impossible_reading_poisons_nothing(bad: float) -> None:
     for _ in range(5):
         agent.measure(uncertainty=0.2, drift=0.2, goal_coherence=0.5)
     agent.good()
-    agent.appraiser.appraise(Reading({"uncertainty": bad, "drift": bad, "goal_coherence": bad}, bad, 1.0), agent.state)
+    agent.appraiser.appraise(Reading({"uncertainty": bad, "drift": bad, "goal_coherence": bad}, bad, 1.0))
     assert 0.0 <= agent.mood.pressure <= 1.0
     assert ("uncertainty" in agent.mood.signals) is math.isfinite(bad)  # NaN and infinity are unknown
     for _ in range(5):

@@ -7,10 +7,11 @@ from math import nan
 import msgspec
 import pytest
 
-from coherence.baseline.runs import MOST_METRICS, Run, Runs
+from coherence.baseline.runs import MAX_METRICS, Run, Runs
 from coherence.core.decisions import Finding
 from coherence.core.events import Correction, Event, Goal, Message, Outcome, ToolCall, ToolResult
-from coherence.detect.hijack import HijackScore, JudgedCall
+from coherence.detect.detector import Observed
+from coherence.detect.hijack import HijackDetector, HijackScore, JudgedCall
 from coherence.metrics import GoalDrift, GoalHijack
 from coherence.providers import HashingEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -29,82 +30,83 @@ class Odd:
 
 @pytest.mark.parametrize("event", [Goal("next"), Message("user", "next"), CALL])
 def test_after_an_outcome_another_run_begins_with_the_next_goal_request_or_call(event: Event) -> None:
-    runs = Runs([], [Odd()])
-    runs.take({"odd": 0.3})
+    runs = Runs(HijackDetector(), [], [Odd()])
+    runs.add({"odd": 0.3})
     for each in (Goal("first"), CALL, ToolResult("x"), Outcome(success=True)):
-        runs.observe(each)
-    runs.take({"odd": 0.4})  # measured after the outcome, of the same run
-    runs.observe(event)
-    runs.take({"odd": 0.1})
-    first, again = runs.take_finished()
+        runs.observe(Observed.of(each))
+    runs.add({"odd": 0.4})  # measured after the outcome, of the same run
+    runs.observe(Observed.of(event))
+    runs.add({"odd": 0.1})
+    first, again = runs.pop_finished()
     assert (first.run, first.success, first.maxima) == (1, True, (("odd", "7", 0.3),))
     assert (again.run, again.success, again.maxima) == (1, True, (("odd", "7", 0.4),))
     now = runs.row()
-    assert (now.run, now.success, now.maxima) == (2, None, (("odd", "7", 0.1),)) and runs.take_finished() == []
+    assert (now.run, now.success, now.maxima) == (2, None, (("odd", "7", 0.1),)) and runs.pop_finished() == []
 
 
 @pytest.mark.parametrize("event", [Message("assistant", "done"), ToolResult("late"), Correction("no")])
 def test_what_only_closes_a_run_begins_no_other(event: Event) -> None:
-    runs = Runs([], [])
-    runs.observe(Outcome(success=False))
-    runs.observe(event)
-    runs.observe(Outcome(score=0.9))
+    runs = Runs(HijackDetector(), [], [])
+    runs.observe(Observed.of(Outcome(success=False)))
+    runs.observe(Observed.of(event))
+    runs.observe(Observed.of(Outcome(score=0.9)))
     assert (runs.row().run, runs.row().success) == (1, True), "the newest outcome counts, by its score too"
 
 
 def test_a_goal_without_an_outcome_before_it_belongs_to_the_same_run() -> None:
-    runs = Runs([], [])
+    runs = Runs(HijackDetector(), [], [])
     for event in (Goal("one"), CALL, Goal("another")):
-        runs.observe(event)
+        runs.observe(Observed.of(event))
     assert runs.row().run == 1
 
 
 def test_risks_are_the_bad_side_of_values_and_what_is_unknown_is_left_out() -> None:
     run = Run()
-    run.take({"odd": 0.2, "fine": 0.2, "none": None, "nan": nan, "far": 7.0}, frozenset({"odd", "far"}))
+    run.add({"odd": 0.2, "fine": 0.2, "none": None, "nan": nan, "far": 7.0}, frozenset({"odd", "far"}))
     assert run.maxima == {"odd": 0.2, "fine": 0.8, "far": 1.0}
     assert run.row({"odd": "1"}).maxima == (("odd", "1", 0.2),), "a metric without a version is left out"
 
 
 def test_values_of_vectors_belong_to_their_embedder() -> None:
-    cache = EmbeddingCache(HashingEmbedder(8))
-    assert Runs([GoalDrift()], [Odd()], cache).versions["goal_drift"] == f"1 {cache.embedder.fingerprint}"  # type: ignore[attr-defined]
-    assert "goal_drift" not in Runs([GoalDrift()], [Odd()]).versions
-    assert Runs([], [Odd()]).versions["odd"] == "7"
+    embedder = HashingEmbedder(8)
+    runs = Runs(HijackDetector(), [GoalDrift()], [Odd()], EmbeddingCache(embedder))
+    assert runs.versions["goal_drift"] == f"1 {embedder.fingerprint}"
+    assert "goal_drift" not in Runs(HijackDetector(), [GoalDrift()], [Odd()]).versions
+    assert Runs(HijackDetector(), [], [Odd()]).versions["odd"] == "7"
 
 
 @pytest.mark.parametrize(("name", "version"), [("\0x", "1"), ("odd", "\ud800")])
 def test_what_a_store_would_refuse_is_left_out(name: str, version: str) -> None:
     odd = Odd()
     odd.name, odd.version = name, version
-    runs = Runs([], [odd])
-    runs.take({name: 0.5, "goal_hijack": 0.5})
+    runs = Runs(HijackDetector(), [], [odd])
+    runs.add({name: 0.5, "goal_hijack": 0.5})
     assert [metric for metric, _, _ in runs.row().maxima] == ["goal_hijack"]
 
 
 def test_what_was_found_about_a_call_that_never_ran_counts_up_to_its_threshold() -> None:
     run = Run()
-    run.take_findings(
+    run.add_findings(
         [
             Finding(rule="goal_hijack", severity="block", score=0.9, threshold=0.1),
             Finding(rule="loop", severity="warn", score=1.0, threshold=0.5),
         ]
     )
     assert run.maxima == {"goal_hijack": 0.1}
-    run.take_findings([Finding(rule="goal_hijack", severity="warn", score=0.05, threshold=0.26)])
+    run.add_findings([Finding(rule="goal_hijack", severity="warn", score=0.05, threshold=0.26)])
     assert run.maxima == {"goal_hijack": 0.1}
-    run.take_call(JudgedCall(4, "send", HijackScore(0.9, 0.9, 1.0, "", -1)))
+    run.add_call(JudgedCall(4, "send", HijackScore(0.9, 0.9, 1.0, "", -1)))
     assert run.maxima == {"goal_hijack": 0.9}, "one that was made counts in full"
 
 
 def test_it_is_bounded() -> None:
     run = Run()
-    run.take({f"m{number}": 0.5 for number in range(1_000)}, frozenset())
-    assert len(run.maxima) == MOST_METRICS
-    runs = Runs([], [])
+    run.add({f"m{number}": 0.5 for number in range(1_000)}, frozenset())
+    assert len(run.maxima) == MAX_METRICS
+    runs = Runs(HijackDetector(), [], [])
     for _ in range(100):
-        runs.observe(Outcome())
-    assert len(runs.take_finished()) == 8
+        runs.observe(Observed.of(Outcome()))
+    assert len(runs.pop_finished()) == 8
 
 
 def judged(seq: int, value: float) -> JudgedCall:
@@ -112,13 +114,16 @@ def judged(seq: int, value: float) -> JudgedCall:
 
 
 def test_a_call_that_nobody_has_looked_at_counts_for_the_run_that_made_it() -> None:
-    runs = Runs([], [])
+    hijack = HijackDetector()
+    runs = Runs(hijack, [], [])
     runs.inverted = frozenset({"goal_hijack"})
-    runs.observe(CALL, 4, judged(4, 0.7))
-    runs.observe(Outcome(success=False), 5, judged(4, 0.7))
-    runs.observe(Goal("next"), 6, judged(4, 0.7))
-    runs.take({"goal_hijack": 0.7, "error_rate": 0.2}, judged(4, 0.7))
-    assert runs.take_finished()[-1].maxima == (("goal_hijack", GoalHijack.version, 0.7),)
+    hijack.data.worst = judged(4, 0.7)
+    events: list[Event] = [CALL, Outcome(success=False), Goal("next")]
+    for seq, event in enumerate(events, 4):
+        runs.observe(Observed.of(event, seq))
+    runs.add({"goal_hijack": 0.7, "error_rate": 0.2})
+    assert runs.pop_finished()[-1].maxima == (("goal_hijack", GoalHijack.version, 0.7),)
     assert "goal_hijack" not in runs.run.maxima and runs.run.maxima["error_rate"] == 0.8, "only the call is another's"
-    runs.take({"goal_hijack": 0.1}, judged(7, 0.1))
+    hijack.data.worst = judged(7, 0.1)
+    runs.add({"goal_hijack": 0.1})
     assert runs.run.maxima["goal_hijack"] == 0.1

@@ -31,7 +31,7 @@ from reworded import REWORDINGS, RUNS, runs
 
 from coherence.detect import directives, hijack
 from coherence.detect import text_analysis as sentences
-from coherence.detect.text_analysis import overlap
+from coherence.detect.text_analysis import TextAnalysis, overlap
 
 Run = dict[str, Any]
 Scores = dict[str, list[float | None]]
@@ -60,7 +60,7 @@ def _step(facts: hijack.HijackFacts, step: dict[str, Any]) -> float | None:
     if step["role"] == "user":
         hijack.note_asked(facts, step.get("content") or "")
     elif step["role"] == "tool":
-        hijack.note_result(facts, step["i"], step.get("tool_result") or "")
+        hijack.note_result(facts, step["i"], TextAnalysis(step.get("tool_result") or ""))
     for call in step.get("tool_calls") or ():
         values.append(hijack.judge_call(facts, call["name"], call["arguments"]).value)
         hijack.note_call(facts, call["name"], call["arguments"])

@@ -18,6 +18,7 @@ from ranks import RUNS, SILENT, Floats, Run, Scored, auroc, equal_length, folded
 from coherence import EmbeddingCache
 from coherence.baseline.vitals import DETECTORS
 from coherence.core.errors import UnknownSourceError
+from coherence.core.registry import create_metric
 from coherence.providers import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
@@ -28,7 +29,7 @@ EVERY = {"swebench_mini": 2}
 """Source -> every how manieth run is taken: its runs are long."""
 
 CLASSIC = tuple(DEFAULT_WEIGHTS)
-NEW = tuple(detector.name for detector in DETECTORS)
+NEW = DETECTORS
 COLUMNS = (*CLASSIC, *NEW)
 INVERTED = np.array([name in DEFAULT_INVERTED or name in NEW for name in COLUMNS])
 
@@ -55,7 +56,7 @@ def measured(name: str, cache: Path | None) -> list[Measured]:
     classic = _classic(name, runs, cache)
     found = []
     for run, values in zip(runs, classic, strict=True):
-        new = [[_value(detector(state)) for detector in DETECTORS] for state in folded(run)]
+        new = [[_value(create_metric(name, state)) for name in DETECTORS] for state in folded(run)]
         found.append(Measured(run, np.column_stack((values, np.array(new)))))
     return found
 

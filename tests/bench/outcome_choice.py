@@ -26,7 +26,7 @@ def cues_of(run: dict[str, Any], steps: Steps) -> dict[str, float]:
     state = next(reversed(list(folded(cut))), None)
     if state is None:
         return {}
-    service = state.facts.service
+    service = state.service.data
     said = [step.get("content") or "" for step in steps]
     asked = [text for text, step in zip(said, steps, strict=True) if step["role"] == "user"]
     words = [len(text.split()) for text in asked] or [0]

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from ranks import SILENT, Floats, Run, Scored, auroc, equal_length, folded, folds, interval, load
+from ranks import SILENT, Floats, Run, Scored, auroc, equal_length, folded, folds, interval, load, steps_of
 
-from coherence.detect.service_cues import ServiceCues
+from coherence.detect.detector import Observed
+from coherence.detect.service_cues import ServiceDetector
 from coherence.metrics import OutcomeRisk
 from coherence.metrics.outcome_risk import MIDDLE, SLOPE
 
@@ -25,7 +26,7 @@ class Steps:
         self.cues: list[dict[str, float]] = []
         self.reasons: list[str] = []
         for state in folded(run):
-            metric, cues = OutcomeRisk(state), state.facts.service
+            metric, cues = OutcomeRisk(state), state.service.data
             self.risk.append(metric.compute())
             self.reasons.append("" if self.risk[-1] is not None else metric.why_unknown)
             self.cues.append({name: getattr(cues, name) for name in CUES})
@@ -146,19 +147,14 @@ def elsewhere() -> None:
 
 def cost() -> None:
     took: list[float] = []
-    observe = ServiceCues.observe
-
-    def timed(self: ServiceCues, event: object, goal: str) -> None:
-        started = time.perf_counter()
-        observe(self, event, goal)  # type: ignore[arg-type]
-        took.append(time.perf_counter() - started)
-
-    ServiceCues.observe = timed  # type: ignore[method-assign]
     for name in ("tau_airline", "agentdojo"):
         for run in load(name):
-            for _ in folded(run):
-                pass
-    ServiceCues.observe = observe  # type: ignore[method-assign]
+            detector = ServiceDetector()
+            for event in (event for step in steps_of(run) for event in step):
+                observed = Observed.of(event)
+                started = time.perf_counter()
+                detector.observe(observed)
+                took.append(time.perf_counter() - started)
     mean, p99 = 1e3 * float(np.mean(took)), 1e3 * float(np.percentile(took, 99))
     say(f"\ncost of an event: mean {mean:.3f} ms, p99 {p99:.3f} ms, of {len(took)}")
 

@@ -41,23 +41,27 @@ def load(name: str) -> list[Run]:
 def folded(run: Run) -> Iterator[AgentState]:
     """Yield the state after each step, as at a tick."""
     state, seq = AgentState(), 0
+    for events in steps_of(run):
+        for event in events:
+            seq += 1
+            state.fold(seq, float(seq), event)
+        yield state
 
-    def fold(event: Event) -> None:
-        nonlocal seq
-        seq += 1
-        state.fold(seq, float(seq), event)
 
-    fold(Goal(run["goal"]))
-    for step in run["steps"]:
+def steps_of(run: Run) -> Iterator[list[Event]]:
+    """Yield the events of each step, with the tick that ends it; the goal belongs to the first."""
+    events: list[Event] = [Goal(run["goal"])]
+    for at, step in enumerate(run["steps"]):
         text = step.get("tool_result") or step.get("content") or ""
         if step["role"] == "tool":
-            fold(ToolResult(text, error=bool(step.get("is_error")), tool_name=step.get("tool_name")))
+            events.append(ToolResult(text, error=bool(step.get("is_error")), tool_name=step.get("tool_name")))
         else:
-            fold(Message(step["role"], text))
-            for call in step.get("tool_calls") or []:
-                fold(ToolCall(call["name"], msgspec.Raw(to_json("arguments", call["arguments"])), f"c{seq}"))
-        fold(Ticked("decide"))
-        yield state
+            events.append(Message(step["role"], text))
+            for number, call in enumerate(step.get("tool_calls") or []):
+                arguments = msgspec.Raw(to_json("arguments", call["arguments"]))
+                events.append(ToolCall(call["name"], arguments, f"c{at}-{number}"))
+        yield [*events, Ticked("decide")]
+        events = []
 
 
 def auroc(rows: Sequence[Scored]) -> float:

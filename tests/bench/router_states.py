@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coherence.guard.router.measures import measures_of
 from coherence.guard.router.strategy import StateRouter
-from coherence.monitor.codec import Verdict
+from coherence.monitor.codec import TickResult
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
 
@@ -26,7 +26,7 @@ def main() -> None:
         found = Counter[str]()
         for transcript in read_transcripts(path, "runs")[:MOST]:
             run = score_transcript(transcript, embedder=False)
-            verdict = Verdict(run.appraisals[-1], run.decisions[-1], run.readings[-1])
+            verdict = TickResult(run.appraisals[-1], run.decisions[-1], run.readings[-1])
             found[StateRouter().diagnose(traces=[], before_metrics=measures_of(verdict)).code] += 1
         print(path.name, dict(sorted(found.items())))
         total += found

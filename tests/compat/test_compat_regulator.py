@@ -138,8 +138,8 @@ def test_an_embedder_is_asked_for_what_is_compared() -> None:
     ):
         regulator.on_event(event)
     assert regulator.decide().is_scope_drift()
-    assert regulator._column.meaning.cache is not None
-    assert regulator._column.meaning.cache.embedded == 2
+    assert regulator._column.semantics.cache is not None
+    assert regulator._column.semantics.cache.embedded == 2
     words = Regulator.from_json(regulator.export_json(), embedder=False)
     words.on_event(LLMEvent.cost(1, 1, 1))
     assert words.decide().drift_score != regulator.decide().drift_score

@@ -12,7 +12,7 @@ import pytest
 from coherence.core.config import MonitorConfig
 from coherence.core.readings import Counters, Evidence, MetricInput
 from coherence.core.registry import available, create_metric, create_rule, lookup
-from coherence.policy.rules import own_rules
+from coherence.policy.rules import builtin_rules
 from coherence.providers import CallableState, HashingEmbedder, StaticState, Step, Transcript, TranscriptState
 from coherence.testing import Check, TableEmbedder, checks_for
 
@@ -57,7 +57,7 @@ def test_a_built_in_keeps_the_contract(check: Check) -> None:
 def test_every_built_in_metric_and_provider_is_checked() -> None:
     checked = {getattr(plugin, "name", "") for plugin in PLUGINS}
     assert set(built_in("metrics")) | set(built_in("rules")) <= checked
-    assert set(built_in("rules")) == {rule.name for rule in own_rules(MonitorConfig(), None)}
+    assert set(built_in("rules")) == {rule.name for rule in builtin_rules(MonitorConfig())}
     assert set(built_in("providers")) == STATES.keys()
     for name, states in STATES.items():
         assert all(isinstance(state, lookup("providers", name)) for state in states)

@@ -112,7 +112,7 @@ def test_embedders_and_providers_have_groups_of_their_own() -> None:
 
 
 def test_an_unknown_group_is_refused() -> None:
-    known = "metrics, embedders, providers, rules, extractors"
+    known = "metrics, embedders, providers, rules, detectors, extractors"
     with pytest.raises(ValueError, match=f"group must be one of {known}, not 'metric'"):
         register(Steady, name="x", group="metric")  # type: ignore[call-overload]
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.detect.assumption import AssumedStep, AssumptionFacts
+from coherence.detect.text_analysis import TextAnalysis
 
 TASK = "How much does the annual pass of the Seattle museum cost in 2024?"
 
@@ -15,9 +16,9 @@ TASK = "How much does the annual pass of the Seattle museum cost in 2024?"
 def after(*said: str, task: str = TASK) -> AssumedStep:
     """Return the cues of the last of these messages."""
     facts = AssumptionFacts()
-    facts.ask(task)
+    facts.ask(TextAnalysis(task))
     for seq, text in enumerate(said, 2):
-        facts.say(seq, text)
+        facts.say(seq, TextAnalysis(text))
     assert facts.step is not None
     return facts.step
 
@@ -41,9 +42,9 @@ def test_an_assumption_counts_and_is_quoted() -> None:
 
 def test_what_was_told_or_shown_before_is_not_new() -> None:
     facts = AssumptionFacts()
-    facts.ask(TASK)
-    facts.read("Adults: $1290 a year, family@museum.org")
-    facts.say(3, "Adults pay $1290; write to family@museum.org.")
+    facts.ask(TextAnalysis(TASK))
+    facts.read(TextAnalysis("Adults: $1290 a year, family@museum.org"))
+    facts.say(3, TextAnalysis("Adults pay $1290; write to family@museum.org."))
     assert facts.step is not None
     assert facts.step.entities == []
     told = facts.step.new
@@ -79,12 +80,12 @@ def test_an_inability_counts_only_where_the_step_goes_on_from_it() -> None:
 
 def test_calls_belong_to_the_message_before_them() -> None:
     facts = AssumptionFacts()
-    facts.say(1, "I cannot open it, so I search.")
-    facts.call(2, 'search({"query": "museum 1290"})')
+    facts.say(1, TextAnalysis("I cannot open it, so I search."))
+    facts.call(2, TextAnalysis('search({"query": "museum 1290"})'))
     assert facts.step is not None
     assert (facts.step.seq, facts.step.works_around, facts.step.entities) == (1, True, ["1290"])
-    facts.read("nothing found")
-    facts.call(4, 'search({"query": "other"})')
+    facts.read(TextAnalysis("nothing found"))
+    facts.call(4, TextAnalysis('search({"query": "other"})'))
     assert facts.step is not None
     assert (facts.step.seq, facts.step.unable) == (4, False)
 
@@ -102,9 +103,9 @@ def test_a_step_that_hands_the_task_on_and_acts_counts() -> None:
     assert not acts.briefs
     assert acts.value > 0
     facts = AssumptionFacts()
-    facts.ask(TASK)
-    facts.say(1, TASK)
-    facts.call(2, "search(museum)")
+    facts.ask(TextAnalysis(TASK))
+    facts.say(1, TextAnalysis(TASK))
+    facts.call(2, TextAnalysis("search(museum)"))
     assert facts.step is not None
     assert not facts.step.briefs
 
@@ -121,10 +122,10 @@ def test_a_long_task_is_known_by_its_beginning() -> None:
 
 def test_further_requests_do_not_replace_the_task() -> None:
     facts = AssumptionFacts()
-    facts.ask("", anew=False)
-    facts.ask(TASK, anew=False)
-    facts.ask("And what does a day ticket cost for two adults and a child?", anew=False)
-    facts.say(4, f"The task is: {TASK}")
+    facts.ask(TextAnalysis(""), anew=False)
+    facts.ask(TextAnalysis(TASK), anew=False)
+    facts.ask(TextAnalysis("And what does a day ticket cost for two adults and a child?"), anew=False)
+    facts.say(4, TextAnalysis(f"The task is: {TASK}"))
     assert facts.step is not None
     assert facts.step.restates
 
@@ -141,9 +142,9 @@ def test_any_text_gives_a_value_and_the_same_one_again(told: list[tuple[str, str
     for facts in (one, other):
         for seq, (kind, text) in enumerate(told, 1):
             if kind in ("ask", "read"):
-                getattr(facts, kind)(text)
+                getattr(facts, kind)(TextAnalysis(text))
             else:
-                getattr(facts, kind)(seq, text)
+                getattr(facts, kind)(seq, TextAnalysis(text))
             if facts.step is not None:
                 assert 0.0 <= facts.step.value <= 1.0
                 assert facts.step.reasons()
@@ -156,9 +157,9 @@ def test_any_text_gives_a_value_and_the_same_one_again(told: list[tuple[str, str
 )
 def test_hostile_texts_are_bounded(text: str) -> None:
     facts = AssumptionFacts()
-    facts.ask(text)
-    facts.say(1, text)
-    facts.call(2, text)
+    facts.ask(TextAnalysis(text))
+    facts.say(1, TextAnalysis(text))
+    facts.call(2, TextAnalysis(text))
     assert facts.step is not None
     assert len(facts.step.phrase) <= 200
     assert len(facts.step.entities) <= 5

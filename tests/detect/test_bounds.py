@@ -115,8 +115,8 @@ def test_a_stranger_s_broken_claim_is_told_and_harms_nobody(broken: Claim) -> No
             state.fold(seq, float(seq), event)
     finally:
         unregister("broken", group="extractors")
-    assert "broken" in state.facts.grounds.failed
-    assert state.facts.grounds.newest is not None and state.facts.grounds.newest.value == 1.0
+    assert "broken" in state.grounding.data.failed
+    assert state.grounding.data.newest is not None and state.grounding.data.newest.value == 1.0
     assert to_json("facts", state.facts)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coherence.detect.hijack import ALARM_1, ALARM_5, HijackFacts, judge_call, note_asked, note_call, note_result
+from coherence.detect.text_analysis import TextAnalysis
 
 TESTS = Path(__file__).parents[1]
 Runs = list[dict[str, Any]]
@@ -36,7 +37,7 @@ def values(run: dict[str, Any]) -> dict[int, float]:
     note_asked(facts, run["goal"])
     for step in run["steps"]:
         if step["role"] == "tool":
-            note_result(facts, step["i"], step["tool_result"] or "")
+            note_result(facts, step["i"], TextAnalysis(step["tool_result"] or ""))
         for call in step.get("tool_calls") or ():
             value = judge_call(facts, call["name"], call["arguments"]).value
             found[step["i"]] = max(value, found.get(step["i"], 0.0))

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.events import Event, Goal, Message, Outcome, ToolCall, ToolResult
-from coherence.detect.service_cues import MAX_CHARS, ServiceCues
+from coherence.detect.detector import Observed
+from coherence.detect.service_cues import MAX_CHARS, ServiceCues, ServiceDetector
 
 
 def user(text: str) -> Message:
@@ -24,10 +25,10 @@ def call(tool: str) -> ToolCall:
 
 
 def counted(*events: Event, goal: str = "") -> ServiceCues:
-    cues = ServiceCues()
+    detector = ServiceDetector()
     for event in events:
-        cues.observe(event, goal)
-    return cues
+        detector.observe(Observed.of(event, goal=goal))
+    return detector.data
 
 
 SERVED = (user("My booking is H9ZU1C."), call("get_booking"), ToolResult("{}"), agent("Found."), user("Thanks, bye."))
@@ -111,7 +112,7 @@ def test_parallel_calls_are_no_search() -> None:
 @pytest.mark.parametrize("ends", [Goal("Another task"), Outcome(True)])
 def test_another_task_begins_anew(ends: Event) -> None:
     cues = counted(*SERVED, ends, goal="My booking is H9ZU1C.")
-    cues.observe(user("And now?"), "Another task")
+    ServiceDetector(cues).observe(Observed.of(user("And now?"), goal="Another task"))
     assert (cues.turns, cues.replies, cues.records) == (1, 0, 0)
 
 

@@ -65,7 +65,7 @@ def test_the_evidence_names_the_sentence_where_it_came_from_and_both_channels() 
     assert evidence is not None
     assert evidence.texts == (INJECTED,)
     assert [state.context[item].seq for item in evidence.items] == [3]
-    score = state.facts.hijack.worst.score  # type: ignore[union-attr]
+    score = state.hijack.data.worst.score  # type: ignore[union-attr]
     assert evidence.why == (
         "in the result of event 3 (read_file): send_email(…) of event 5 is nearer to it than to what the user asked "
         f"(provenance {score.provenance:.2f}); distance from what the user asked {score.distance:.2f}"
@@ -81,7 +81,7 @@ def test_without_a_sentence_it_says_so() -> None:
 
 def test_of_an_earlier_session_it_names_no_numbers() -> None:
     state = after(*RUN)
-    state.facts.renumber()
+    state.detectors.renumber()
     assert "in a result of an earlier session: send_email(…) is nearer" in str(GoalHijack(state).explain())
 
 
@@ -139,9 +139,9 @@ def test_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes(tmp_path: P
 
     with Monitor(goal="Pay the bills", store=path, embedder=False, config=config) as m:
         live(m)
-        kept = m.state.facts.hijack
+        kept = m.state.hijack.data
     with Monitor(store=path, embedder=False, config=config) as m:
-        assert m.state.facts.hijack == kept
+        assert m.state.hijack.data == kept
         live(m)
     with Store(path) as store:
         row = store.session("main")

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec import Raw
 
@@ -15,13 +14,14 @@ from coherence.core.errors import UnknownSourceError
 from coherence.core.events import Correction, Event, Goal, Memory, Message, ToolCall, ToolResult
 from coherence.core.registry import create_metric
 from coherence.detect.assumption import AssumptionFacts
+from coherence.detect.text_analysis import TextAnalysis
 from coherence.metrics import UnsupportedAssumption
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.replay import Replay
+from coherence.monitor.snapshots import Snapshot, pack, unpack
 from coherence.providers import HashingEmbedder, StaticState
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
-from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 from coherence.store.store import Store
 from coherence.testing import Check, checks_for
@@ -136,12 +136,12 @@ def test_the_monitor_and_a_replay_read_what_the_plain_functions_say(tmp_path: Pa
     assert len(runs) == 3
     for run in runs:
         facts, expected = AssumptionFacts(), list[float | None]()
-        facts.ask(run.goal)
+        facts.ask(TextAnalysis(run.goal))
         for at, step in enumerate(run.steps):
             if step.role == "assistant":
-                facts.say(at, step.content)
+                facts.say(at, TextAnalysis(step.content))
             else:
-                (facts.read if step.role == "tool" else facts.ask)(step.content)
+                (facts.read if step.role == "tool" else facts.ask)(TextAnalysis(step.content))
             expected.append(None if facts.step is None or not facts.step.english else facts.step.value)
         config = MonitorConfig(redact=False)
         with Store(tmp_path / f"{run.id.replace('/', '-')}.db") as store:
@@ -158,18 +158,13 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
     before: list[Event] = [Goal("Find the price of the pass."), Message("assistant", "I cannot open it.")]
     later: list[Event] = [call("search", query="1290"), ToolResult("1291"), Message("assistant", ASSUMED)]
     state = after(*before)
-    again = AgentState(facts=msgspec.json.decode(msgspec.json.encode(state.facts), type=Facts))
+    again = AgentState()
+    again.detectors.restore(unpack(pack(Snapshot(state.detectors.snapshot()))).parts)
     for one in (state, again):
         for seq, event in enumerate(later, 3):
             one.fold(seq, float(seq), event)
-    assert again.facts.assumption == state.facts.assumption
+    assert again.assumption.data == state.assumption.data
     assert UnsupportedAssumption(again).compute() == UnsupportedAssumption(state).compute()
-
-
-def test_facts_of_an_earlier_version_load() -> None:
-    old = msgspec.to_builtins(Facts())
-    del old["assumption"]
-    assert msgspec.convert(old, Facts).assumption == AssumptionFacts()
 
 
 def test_it_has_a_name_to_be_asked_for() -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from coherence import Monitor, Store
-from coherence.baseline.appraiser import Mood
+from coherence.baseline.appraiser import AppraiserState
 from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import Reading
 from coherence.monitor.replay import Replay
-from coherence.policy.regulator_state import Standing
+from coherence.policy.regulator_state import RegulatorState
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
 
@@ -208,9 +208,9 @@ def test_asking_changes_nothing_but_the_count_of_refusals() -> None:
     m = monitor()
     step(m, lost=True)
 
-    def remembered() -> tuple[Standing, Mood]:
+    def remembered() -> tuple[RegulatorState, AppraiserState]:
         with m._engine.settled() as column:
-            return deepcopy((column.standing, column.appraiser.mood))
+            return deepcopy((column.regulator.data, column.appraiser.mood))
 
     before = remembered()
     ask(m, LOOK, 4)

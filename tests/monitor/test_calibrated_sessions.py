@@ -11,13 +11,12 @@ import msgspec
 import pytest
 
 from coherence.baseline.combiner import BOUND
-from coherence.baseline.runs import Run
 from coherence.core.config import AlarmConfig
 from coherence.detect.hijack import ALARM_1, ALARM_5
 from coherence.metrics import GoalHijack
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.replay import Replay
-from coherence.monitor.session_header import Beginning, read_beginning
+from coherence.monitor.session_header import SessionHeader, read_beginning
 from coherence.monitor.snapshots import pack, unpack
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
@@ -138,7 +137,7 @@ def test_sessions_recorded_before_there_were_thresholds_still_load(path: Path) -
         old = msgspec.json.decode(row.config)
         del old["calibration"], old["effective"]["alarms"], old["settings"]["config"]["alarms"]
         older = msgspec.structs.replace(row, config=msgspec.json.encode(old).decode())
-        assert isinstance(read_beginning(older), Beginning)
+        assert isinstance(read_beginning(older), SessionHeader)
         assert read_beginning(older).calibration.threshold("goal_hijack").value == ALARM_5
         assert read_beginning(older).settings == read_beginning(row).settings
 
@@ -286,12 +285,12 @@ def test_the_run_goes_on_from_a_snapshot_and_older_snapshots_still_load(path: Pa
         m.flush()
         with m._engine.settled() as column:
             data = pack(column.snapshot())
-    kept = unpack(data).run
+    kept = unpack(data).parts["run"]
     assert (kept.number, kept.ended, kept.success) == (2, False, None) and kept.since > 0
-    assert unpack(data).run.maxima["odd"] == 0.3
+    assert unpack(data).parts["run"].maxima["odd"] == 0.3
     older = msgspec.msgpack.decode(data)
-    del older["run"]
-    assert unpack(msgspec.msgpack.encode(older)).run == Run()
+    del older["parts"]["run"]
+    assert "run" not in unpack(msgspec.msgpack.encode(older)).parts
     with monitor(path, odd) as m, m._engine.settled() as column:
         assert (column.runs.run.number, column.runs.run.maxima["odd"]) == (2, 0.3)
 

@@ -308,10 +308,10 @@ def test_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> No
 def test_an_event_that_cannot_be_folded_is_recorded_with_a_fault_and_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: AgentState, seq: int, ts: float, event: object) -> None:
+    def broken(self: AgentState, observed: object) -> None:
         raise RuntimeError("a fault of this package")
 
-    monkeypatch.setattr(AgentState, "_correction", broken)
+    monkeypatch.setattr(AgentState, "on_correction", broken)
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         m.message("assistant", "reading the parser")

@@ -12,7 +12,7 @@ from coherence import Monitor, Store
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Finding
 from coherence.core.events import Correction
-from coherence.monitor.pipeline import Column
+from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.replay import Replay
 from coherence.monitor.snapshots import pack
 from coherence.providers import HashingEmbedder
@@ -69,7 +69,7 @@ def test_embedding_a_prompt_changes_no_state(tmp_path: Path) -> None:
         m.decide()
         with m._engine.settled() as column:
             before = pack(column.snapshot())
-            assert column.meaning.embed("another prompt altogether") is not None
+            assert column.semantics.embed("another prompt altogether") is not None
             assert pack(column.snapshot()) == before
         m.inject_corrections("another prompt altogether")
         m.message("user", "another prompt altogether")
@@ -114,11 +114,11 @@ def test_an_embedder_that_fails_leaves_the_words(answer: Any) -> None:
 
 
 def test_an_edit_of_an_unknown_correction_in_a_recording_is_passed_over() -> None:
-    column = Column(MonitorConfig(), None)
+    column = AgentPipeline(MonitorConfig(), None)
     column.fold(1, 0.0, Correction("shorter"))
-    (id,) = column.standing.corrections.notes
+    (id,) = column.corrections.notes
     for seq, event in enumerate((Correction("x", "c-unknown"), Correction("  ", id), Correction("", "c-unknown")), 2):
         column.fold(seq, 0.0, event)
-    assert [note.text for note in column.standing.corrections.notes.values()] == ["shorter"]
+    assert [note.text for note in column.corrections.notes.values()] == ["shorter"]
     column.fold(9, 0.0, Correction("", id, removed=True))
-    assert column.standing.corrections.notes == {}
+    assert column.corrections.notes == {}

@@ -26,7 +26,7 @@ from coherence.core.events import (
     Usage,
 )
 from coherence.core.validation import clean
-from coherence.monitor.pipeline import Column
+from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.snapshots import OTHER, VERSION, Snapshot, from_text, merge, pack, to_text, unpack
 from coherence.providers import HashingEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -55,12 +55,12 @@ STREAMS = st.lists(EVENTS, max_size=40)
 CONFIG = MonitorConfig(implicit_corrections=True, refusals=2, context_tokens=1000, timeout_s=60.0)
 
 
-def column() -> Column:
-    return Column(CONFIG, EmbeddingCache(HashingEmbedder(16)), budget=Budget(calls=9), name=("a", "1"))
+def column() -> AgentPipeline:
+    return AgentPipeline(CONFIG, EmbeddingCache(HashingEmbedder(16)), budget=Budget(calls=9), name=("a", "1"))
 
 
-def lived(events: list[Event], start: float = 0.0, session: str = "1") -> Column:
-    made = Column(CONFIG, EmbeddingCache(HashingEmbedder(16)), budget=Budget(calls=9), name=("a", session))
+def lived(events: list[Event], start: float = 0.0, session: str = "1") -> AgentPipeline:
+    made = AgentPipeline(CONFIG, EmbeddingCache(HashingEmbedder(16)), budget=Budget(calls=9), name=("a", session))
     for seq, event in enumerate(events, 1):
         made.fold(seq, start + seq, event)
     return made
@@ -105,11 +105,13 @@ def test_merging_is_commutative_lossless_and_changes_neither(one: list[Event], t
     assert (pack(a), pack(b)) == before
     assert pack(unpack(pack(merged))) == pack(from_text(to_text(merged))) == pack(merged)
     for name in ("calls", "results", "errors", "messages", "steps", "faults"):
-        assert getattr(merged.facts, name) == getattr(a.facts, name) + getattr(b.facts, name)
-    assert merged.mood.pressure in (a.mood.pressure, b.mood.pressure)
+        assert getattr(merged.parts["facts"], name) == getattr(a.parts["facts"], name) + getattr(b.parts["facts"], name)
+    assert merged.parts["baselines"].pressure in (a.parts["baselines"].pressure, b.parts["baselines"].pressure)
     restored = column()
     restored.restore(unpack(pack(merged)))
-    assert restored.fold(merged.facts.seq + 1, merged.facts.latest_ts + 1, Ticked("decide")) is not None
+    assert (
+        restored.fold(merged.parts["facts"].seq + 1, merged.parts["facts"].latest_ts + 1, Ticked("decide")) is not None
+    )
 
 
 @pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
@@ -121,7 +123,7 @@ def test_another_version_is_refused(version: int) -> None:
             read(form(snapshot))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xff", b"{}", b'{"facts": 5}', b"[" * 10_000, b"\x80"])
+@pytest.mark.parametrize("data", [b"", b"\xff\xff", b"{}", b'{"parts": 5}', b"[" * 10_000, b"\x80"])
 def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="not a snapshot"):
         unpack(data)
@@ -158,14 +160,14 @@ def life(start: float, *events: Event) -> Snapshot:
 
 def facts(**more: Any) -> Snapshot:
     made = life(0.0)
-    made.facts = msgspec.structs.replace(Facts(), **more)
+    made.parts["facts"] = msgspec.structs.replace(Facts(), **more)
     return made
 
 
 def test_the_present_is_that_of_the_later_state() -> None:
     early = life(0.0, Goal("old"), ToolResult("boom", error=True, tool_name="Bash"))
     late = life(10.0, Goal("new"), ToolResult("fine", tool_name="Read"))
-    merged = merge(late, early).facts
+    merged = merge(late, early).parts["facts"]
     assert (merged.goal, [item.text for item in merged.context]) == ("new", ["fine"])
     assert (merged.error_streak, merged.errors, merged.results) == (0, 1, 2)
     assert merged.tools == {"Bash": 1, "Read": 1}
@@ -177,15 +179,20 @@ def test_what_is_held_cooling_down_or_pending_stays_as_long_ago_as_it_was() -> N
     for _ in range(5):
         failing += [ToolResult("boom", error=True, tool_name="Bash"), Ticked("step")]
     late, early = life(100.0, *failing), life(0.0, *[ToolResult("fine", tool_name="Read")] * 7)
-    assert late.standing.pending and late.standing.held and late.standing.newest is not None
+    assert (
+        late.parts["regulator"].pending and late.parts["regulator"].held and late.parts["regulator"].newest is not None
+    )
     merged = merge(late, early)
-    assert merged.facts.steps == merged.facts.results == 12
-    ago = [(late.facts.steps - step) for step in late.standing.held.values()]
-    assert [(merged.facts.steps - step) for step in merged.standing.held.values()] == ago
-    assert merged.facts.steps - merged.standing.last_step == late.facts.steps - late.standing.last_step
-    since = [late.facts.results - pending.results for pending in late.standing.pending]
-    assert [merged.facts.results - pending.results for pending in merged.standing.pending] == since
-    go_on = [Column(CONFIG, None), Column(CONFIG, None)]
+    assert merged.parts["facts"].steps == merged.parts["facts"].results == 12
+    ago = [(late.parts["facts"].steps - step) for step in late.parts["regulator"].held.values()]
+    assert [(merged.parts["facts"].steps - step) for step in merged.parts["regulator"].held.values()] == ago
+    assert (
+        merged.parts["facts"].steps - merged.parts["regulator"].last_step
+        == late.parts["facts"].steps - late.parts["regulator"].last_step
+    )
+    since = [late.parts["facts"].results - pending.results for pending in late.parts["regulator"].pending]
+    assert [merged.parts["facts"].results - pending.results for pending in merged.parts["regulator"].pending] == since
+    go_on = [AgentPipeline(CONFIG, None), AgentPipeline(CONFIG, None)]
     for each, kept in zip(go_on, (late, merged), strict=True):
         each.restore(unpack(pack(kept)))
     for seq in range(20, 40, 2):
@@ -201,7 +208,7 @@ def test_what_is_held_cooling_down_or_pending_stays_as_long_ago_as_it_was() -> N
 def test_memories_of_both_are_kept_and_those_without_an_id_do_not_replace_each_other() -> None:
     early = life(0.0, Memory("a"), Memory("both"), Memory("old", "id"), Memory("only early", "x"))
     late = life(10.0, Memory("b"), Memory("both"), Memory("new", "id"))
-    merged = merge(early, late).facts
+    merged = merge(early, late).parts["facts"]
     assert list(merged.memories.values()) == ["a", "only early", "b", "both", "new"]
     assert list(merged.memories) == ["#3", "x", "#1", "#2", "id"]
     again = column()
@@ -223,23 +230,23 @@ def test_merging_again_and_again_stays_within_the_bounds() -> None:
         for half, used, latest in (("a", tools[0], 1.0), ("b", tools[1], 2.0))
     )
     merged = merge(merge(one, two), merge(one, two))
-    assert len(merged.facts.memories) == MAX_MEMORIES and "b0" in merged.facts.memories  # the newest
-    assert len(merged.facts.tools) == MAX_TOOLS + 1 and OTHER in merged.facts.tools
-    assert sum(merged.facts.tools.values()) == 4 * sum(range(1, MAX_TOOLS + 1))
-    assert (merged.facts.tokens_in, merged.facts.tokens_out) == (MAX_TOTAL, MAX_TOTAL)
+    assert len(merged.parts["facts"].memories) == MAX_MEMORIES and "b0" in merged.parts["facts"].memories  # the newest
+    assert len(merged.parts["facts"].tools) == MAX_TOOLS + 1 and OTHER in merged.parts["facts"].tools
+    assert sum(merged.parts["facts"].tools.values()) == 4 * sum(range(1, MAX_TOOLS + 1))
+    assert (merged.parts["facts"].tokens_in, merged.parts["facts"].tokens_out) == (MAX_TOTAL, MAX_TOTAL)
     assert unpack(pack(merged)) == merged
 
 
 def test_what_is_unknown_in_one_is_known_by_the_other() -> None:
-    merged = merge(facts(tokens_in=5, latest_ts=1.0), facts(cost_usd=0.5, latest_ts=2.0)).facts
+    merged = merge(facts(tokens_in=5, latest_ts=1.0), facts(cost_usd=0.5, latest_ts=2.0)).parts["facts"]
     assert (merged.tokens_in, merged.tokens_out, merged.cost_usd) == (5, None, 0.5)
 
 
 def test_what_was_learned_is_weighted_by_its_samples() -> None:
     late = life(10.0, *[ToolResult(f"{at}", tool_name="Read") for at in range(6)])
     early = life(0.0, *[ToolResult(f"{at}", tool_name="Read") for at in range(2)])
-    one, two = late.mood.baselines["error_rate"], early.mood.baselines["error_rate"]
-    both = merge(late, early).mood.baselines["error_rate"]
+    one, two = late.parts["baselines"].baselines["error_rate"], early.parts["baselines"].baselines["error_rate"]
+    both = merge(late, early).parts["baselines"].baselines["error_rate"]
     assert (one.count, two.count, both.count) == (6, 2, 8)
     assert both.mean == pytest.approx((6 * one.mean + 2 * two.mean) / 8)
 
@@ -249,7 +256,7 @@ def test_corrections_of_both_count_together() -> None:
     tick = Ticked("decide")  # makes their meanings known
     early = lived([asked, Correction("use Celsius"), tick], session="1").snapshot()
     late = lived([asked, Correction("no wind speeds"), Correction("name the day"), tick], 10.0, session="2").snapshot()
-    assert early.standing.corrections.patterns(0) == late.standing.corrections.patterns(0) == []
-    (pattern,) = merge(early, late).standing.corrections.patterns(0)
+    assert early.parts["corrections"].patterns(0) == late.parts["corrections"].patterns(0) == []
+    (pattern,) = merge(early, late).parts["corrections"].patterns(0)
     assert pattern.count == 3
     assert {session for session, _ in pattern.provenance} == {"1", "2"}

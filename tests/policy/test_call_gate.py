@@ -12,7 +12,7 @@ from coherence.core.events import Ticked
 from coherence.core.readings import FrozenDict
 from coherence.core.validation import to_json
 from coherence.policy.call_gate import answer
-from coherence.policy.regulator_state import Standing
+from coherence.policy.regulator_state import RegulatorState
 from coherence.providers import HashingEmbedder
 
 BLOCKING = Finding(rule="pressure", severity="block", active=True, score=0.8, threshold=0.75, why="pressure 0.80")
@@ -24,11 +24,11 @@ def asked(
     *findings: Finding,
     command: str = "rm -rf data",
     tool: str = "Bash",
-    standing: Standing | None = None,
+    standing: RegulatorState | None = None,
     config: MonitorConfig | None = None,
 ) -> Decision:
     event = Ticked("check", tool, msgspec.Raw(to_json("arguments", {"command": command})))
-    return answer(7, event, findings, standing or Standing(), 3, config or MonitorConfig())
+    return answer(7, event, findings, standing or RegulatorState(), 3, config or MonitorConfig())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_is_not_refused_is_warned_of() -> None:
 
 
 def test_a_refusal_says_what_is_dangerous_and_how_it_ends() -> None:
-    decision = asked(BLOCKING, standing=Standing(refusals=4))
+    decision = asked(BLOCKING, standing=RegulatorState(refusals=4))
     assert [found.rule for found in decision.findings] == ["destructive_call", "pressure"]
     assert "rm" in decision.findings[0].why and decision.findings[0].active
     assert decision.message.endswith(
@@ -94,7 +94,7 @@ def test_the_rule_of_destructive_calls_is_a_setting(rule: RuleConfig, kind: Deci
 
 
 def test_asking_remembers_nothing_by_itself() -> None:
-    standing = Standing(refusals=2, blocking=["pressure"])
+    standing = RegulatorState(refusals=2, blocking=["pressure"])
     before = msgspec.msgpack.encode(standing)
     asked(BLOCKING, standing=standing)
     assert msgspec.msgpack.encode(standing) == before

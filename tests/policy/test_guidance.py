@@ -14,9 +14,8 @@ from coherence.core.events import ToolResult
 from coherence.core.readings import Reading
 from coherence.policy.experiment import draw_arm
 from coherence.policy.guidance import LEAST_MEASURED, advice, firing_id, pattern_of
-from coherence.policy.regulator_state import Standing, Transition
+from coherence.policy.regulator_state import RegulatorState, Transition
 from coherence.providers import HashingEmbedder
-from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 
 
@@ -246,30 +245,32 @@ def found(rule: str = "bash_retry", why: str = "Bash failed twice") -> Finding:
     return Finding(rule=rule, severity="guide", active=True, score=0.5, threshold=0.5, why=why)
 
 
-def failed(tool: str) -> Facts:
+def failed(tool: str) -> AgentState:
     state = AgentState()
     state.fold(1, 0.0, ToolResult("boom", error=True, tool_name=tool))
-    return state.facts
+    return state
 
 
 def test_a_hint_is_the_agents_own_record_or_says_that_it_is_a_default() -> None:
-    own = Standing(transitions={"Bash\nRead": Transition(LEAST_MEASURED, 0.25), "Bash\nEdit": Transition(90, 0.2)})
+    own = RegulatorState(
+        transitions={"Bash\nRead": Transition(LEAST_MEASURED, 0.25), "Bash\nEdit": Transition(90, 0.2)}
+    )
     told = "In this agent's record, Read after a failed Bash lowered pressure by 0.25 on average (n=20)."
     assert advice(found(), own, failed("Bash"), 400) == f"Bash failed twice. {told}"
     default = "Bash failed twice. By default, not from this agent's record: reading the file or the log named in the "
     default += "error usually comes before a call that works."
-    few = Standing(transitions={"Bash\nRead": Transition(LEAST_MEASURED - 1, 0.25)})
-    worse = Standing(transitions={"Bash\nRead": Transition(99, -0.25)})
-    other = Standing(transitions={"Edit\nRead": Transition(99, 0.25)})
-    for standing in (Standing(), few, worse, other):
+    few = RegulatorState(transitions={"Bash\nRead": Transition(LEAST_MEASURED - 1, 0.25)})
+    worse = RegulatorState(transitions={"Bash\nRead": Transition(99, -0.25)})
+    other = RegulatorState(transitions={"Edit\nRead": Transition(99, 0.25)})
+    for standing in (RegulatorState(), few, worse, other):
         assert advice(found(), standing, failed("Bash"), 400) == default
     assert advice(found("cost_spiral"), own, failed("Bash"), 400) == "Bash failed twice."
 
 
 def test_a_hint_that_leaves_no_room_is_left_out() -> None:
-    text = advice(found(why="x" * 100), Standing(), failed("Bash"), 120)
+    text = advice(found(why="x" * 100), RegulatorState(), failed("Bash"), 120)
     assert text == f"X{'x' * 99}."
-    tight = advice(found(why="x" * 500), Standing(), failed("Bash"), 400)
+    tight = advice(found(why="x" * 500), RegulatorState(), failed("Bash"), 400)
     assert len(tight) <= 400 and "…. By default" in tight
 
 

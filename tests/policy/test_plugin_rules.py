@@ -17,7 +17,7 @@ from coherence.core.errors import PluginError
 from coherence.core.readings import Reading
 from coherence.core.registry import unregister
 from coherence.monitor.replay import Replay, Report
-from coherence.policy.rules import OWN_RULES
+from coherence.policy.rules import reserved_names
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
 
@@ -231,5 +231,5 @@ def test_an_unknown_rule_is_refused_and_all_that_are_known_are_named() -> None:
     with pytest.raises(PluginError, match="no rule is called 'goal_hijak'; known: ") as refused:
         Monitor(embedder=False, rules=[Mine(lambda state: None)], config=config)
     named = str(refused.value).partition("known: ")[2].split(", ")
-    assert set(named) >= OWN_RULES | {"mine"}
+    assert set(named) >= reserved_names() | {"mine"}
     assert named == sorted(named)

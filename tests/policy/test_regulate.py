@@ -16,7 +16,7 @@ from coherence.core.readings import Reading
 from coherence.monitor.replay import Replay
 from coherence.monitor.snapshots import pack
 from coherence.policy.regulator import regulate
-from coherence.policy.regulator_state import Standing
+from coherence.policy.regulator_state import RegulatorState
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
 
@@ -107,14 +107,14 @@ def test_the_part_of_a_name_before_a_dot_stands_for_all_that_begin_with_it() -> 
         for what in ("calls", "tokens")
     ]
     rules = {"budget": RuleConfig(most="guide"), "budget.tokens": RuleConfig(most="warn")}
-    assert [one.severity for one in regulate(found, Standing(), 0, rules)] == ["guide", "warn"]
+    assert [one.severity for one in regulate(found, RegulatorState(), 0, rules)] == ["guide", "warn"]
 
 
 def test_a_held_rule_without_words_says_that_it_has_only_just_calmed_down() -> None:
     quiet = Finding(rule="loop", severity="guide", score=0.0, threshold=0.5)
-    (held,) = regulate([quiet], Standing(held={"loop": 3}), 3, {})
+    (held,) = regulate([quiet], RegulatorState(held={"loop": 3}), 3, {})
     assert held.active and held.why == "loop has only just calmed down"
-    (free,) = regulate([quiet], Standing(held={"loop": 3}), 4, {})
+    (free,) = regulate([quiet], RegulatorState(held={"loop": 3}), 4, {})
     assert not free.active and free.why == ""
 
 

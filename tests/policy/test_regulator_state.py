@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, Finding, FiringOutcome, Guidance
-from coherence.core.events import BLOCK, Feedback, Goal, Message, Outcome, ToolResult
-from coherence.policy.regulator_state import FRESH, HORIZONS, MAX_OPEN, MAX_PENDING, MAX_TRANSITIONS, Standing
+from coherence.core.events import BLOCK, Event, Feedback, Goal, Message, Outcome, ToolResult
+from coherence.detect.detector import Observed
+from coherence.policy.regulator_state import (
+    FRESH,
+    HORIZONS,
+    MAX_OPEN,
+    MAX_PENDING,
+    MAX_TRANSITIONS,
+    RegulatorMemory,
+    RegulatorState,
+)
 from coherence.state.reducer import AgentState
 
 CONFIG = MonitorConfig(refusals=3)
@@ -19,9 +28,9 @@ def refusal(*rules: str) -> Decision:
     return Decision(seq=1, kind="block", findings=tuple(map(finding, rules)))
 
 
-def ticked(standing: Standing, state: AgentState, *findings: Finding, pressure: float = 0.0) -> None:
+def ticked(standing: RegulatorState, state: AgentState, *findings: Finding, pressure: float = 0.0) -> None:
     decision = Decision(seq=state.facts.seq, kind="continue", findings=findings)
-    standing.take(decision, state.facts, pressure, ())
+    standing.add_decision(decision, state.facts, pressure, ())
 
 
 def act(state: AgentState, tool: str, *, error: bool = False) -> None:
@@ -29,14 +38,20 @@ def act(state: AgentState, tool: str, *, error: bool = False) -> None:
     state.fold(seq, float(seq), ToolResult(f"result {seq}", error=error, tool_name=tool))
 
 
-def fire(standing: Standing, state: AgentState, id: str = "loop-1") -> None:
+def observe(standing: RegulatorState, event: Event) -> None:
+    memory = RegulatorMemory(AgentState())
+    memory.restore(standing)
+    memory.observe(Observed.of(event))
+
+
+def fire(standing: RegulatorState, state: AgentState, id: str = "loop-1") -> None:
     guidance = Guidance(id=id, pattern="loop", arm="treatment", text="so it is")
     decision = Decision(seq=state.facts.seq, kind="guide", guidance=guidance)
-    standing.take(decision, state.facts, 0.5, ())
+    standing.add_decision(decision, state.facts, 0.5, ())
 
 
 def test_a_rule_is_held_since_the_step_at_which_it_became_active() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     for expected in ({"a": 1}, {"a": 1, "b": 2}, {"b": 2}, {}):
         act(state, "Read")
         ticked(standing, state, *map(finding, expected))
@@ -44,12 +59,12 @@ def test_a_rule_is_held_since_the_step_at_which_it_became_active() -> None:
 
 
 def test_refusals_lift_a_block_and_what_calms_down_is_forgotten() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     ticked(standing, state, finding("pressure"))
     for expected in (1, 2):
-        standing.take_check(refusal("pressure", "destructive_call"), CONFIG)
+        standing.add_check(refusal("pressure", "destructive_call"), CONFIG)
         assert (standing.refusals, standing.lifted) == (expected, [])
-    standing.take_check(refusal("pressure", "destructive_call"), CONFIG)
+    standing.add_check(refusal("pressure", "destructive_call"), CONFIG)
     assert (standing.refusals, standing.lifted, standing.blocking) == (0, ["pressure", "destructive_call"], [])
     ticked(standing, state, finding("pressure", lifted=True))
     assert standing.lifted == ["pressure"]
@@ -58,43 +73,43 @@ def test_refusals_lift_a_block_and_what_calms_down_is_forgotten() -> None:
 
 
 def test_what_is_not_refused_wears_nothing_down() -> None:
-    standing = Standing(blocking=["pressure"], refusals=1)
-    standing.take_check(Decision(seq=1, kind="warn", findings=(finding("pressure"),)), CONFIG)
+    standing = RegulatorState(blocking=["pressure"], refusals=1)
+    standing.add_check(Decision(seq=1, kind="warn", findings=(finding("pressure"),)), CONFIG)
     assert standing.refusals == 1
 
 
 def test_a_budget_is_lifted_by_a_word_and_never_by_refusals() -> None:
-    standing = Standing()
+    standing = RegulatorState()
     for _ in range(9):
-        standing.take_check(refusal("budget.tokens", "tree_budget.calls"), CONFIG)
+        standing.add_check(refusal("budget.tokens", "tree_budget.calls"), CONFIG)
     assert (standing.refusals, standing.lifted) == (0, [])
-    standing.observe(Feedback(about=BLOCK))
+    observe(standing, Feedback(about=BLOCK))
     assert standing.lifted == ["budget.tokens", "tree_budget.calls"]
 
 
 def test_only_a_word_about_the_block_ends_it() -> None:
-    standing = Standing(blocking=["pressure"])
+    standing = RegulatorState(blocking=["pressure"])
     for event in (Feedback(1.0), Feedback(1.0, about="loop-1"), Feedback(1.0, about=BLOCK), Feedback(about="")):
-        standing.observe(event)
+        observe(standing, event)
         assert standing.blocking == ["pressure"]
-    standing.observe(Feedback(text="go on", about=BLOCK))
+    observe(standing, Feedback(text="go on", about=BLOCK))
     assert (standing.blocking, standing.lifted) == ([], ["pressure"])
 
 
 def test_the_newest_firing_is_shown_for_one_step_and_until_it_is_delivered() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     act(state, "Read")
     fire(standing, state)
     assert standing.guidance(1) is standing.guidance(1 + FRESH) is standing.newest is not None
     assert standing.guidance(2 + FRESH) is None
-    standing.observe(Message("system", "", firing="loop-2"))
+    observe(standing, Message("system", "", firing="loop-2"))
     assert standing.newest is not None
-    standing.observe(Message("system", "", firing="loop-1"))
+    observe(standing, Message("system", "", firing="loop-1"))
     assert standing.guidance(1) is None
 
 
 def test_a_firing_is_pending_until_its_last_horizon() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     act(state, "Read", error=True)
     fire(standing, state)
     (pending,) = standing.pending
@@ -102,7 +117,7 @@ def test_a_firing_is_pending_until_its_last_horizon() -> None:
     calm = Decision(seq=2, kind="continue")
     for horizon in HORIZONS:
         assert standing.pending == [pending]
-        standing.take(calm, state.facts, 0.0, (FiringOutcome(firing="loop-1", horizon=horizon),))
+        standing.add_decision(calm, state.facts, 0.0, (FiringOutcome(firing="loop-1", horizon=horizon),))
     assert standing.pending == []
 
 
@@ -114,31 +129,31 @@ def test_a_tasks_end_is_taken_from_success_or_score_and_kept_until_it_is_told() 
         (Outcome(score=0.49), False),
         (Outcome(), None),
     ):
-        standing = Standing(open=["loop-1"])
-        standing.observe(event)
+        standing = RegulatorState(open=["loop-1"])
+        observe(standing, event)
         assert standing.ended is expected
-    standing = Standing(open=["loop-1"])
-    standing.observe(Outcome(True))
-    standing.observe(Outcome())  # which says nothing
-    standing.observe(Goal("next"))
+    standing = RegulatorState(open=["loop-1"])
+    observe(standing, Outcome(True))
+    observe(standing, Outcome())  # which says nothing
+    observe(standing, Goal("next"))
     assert (standing.ended, standing.open) == (True, ["loop-1"])
-    standing.take(
+    standing.add_decision(
         Decision(seq=9, kind="continue"), AgentState().facts, 0.0, (FiringOutcome(firing="loop-1", horizon=0),)
     )
     assert (standing.ended, standing.open) == (None, [])
 
 
 def test_an_end_without_firings_is_nothing_and_a_new_goal_leaves_the_old_firings_behind() -> None:
-    standing = Standing()
-    standing.observe(Outcome(True))
+    standing = RegulatorState()
+    observe(standing, Outcome(True))
     assert standing.ended is None
-    standing = Standing(open=["loop-1"])
-    standing.observe(Goal("next"))
+    standing = RegulatorState(open=["loop-1"])
+    observe(standing, Goal("next"))
     assert standing.open == []
 
 
 def test_what_the_call_after_an_error_did_is_a_running_mean() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     for before, after in ((0.5, 0.25), (0.5, 0.5)):
         act(state, "Bash", error=True)
         ticked(standing, state, pressure=before)
@@ -151,7 +166,7 @@ def test_what_the_call_after_an_error_did_is_a_running_mean() -> None:
 
 
 def test_two_results_between_two_ticks_teach_nothing() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     act(state, "Bash", error=True)
     ticked(standing, state)
     act(state, "Read")
@@ -161,7 +176,7 @@ def test_two_results_between_two_ticks_teach_nothing() -> None:
 
 
 def test_everything_is_bounded() -> None:
-    standing, state = Standing(), AgentState()
+    standing, state = RegulatorState(), AgentState()
     for number in range(200):
         act(state, f"tool {number} " + "x" * 500, error=True)
         fire(standing, state, f"loop-{number}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from coherence.guard.router.lines import KNOWN
-from coherence.monitor.codec import Verdict
+from coherence.monitor.codec import TickResult
 
 OF_BUDGETS = ("budget.", "tree_budget.")
 
 
-def measures_of(verdict: Verdict | None) -> dict[str, float | None]:
+def measures_of(verdict: TickResult | None) -> dict[str, float | None]:
     """Return what a verdict tells of the six lines: metrics, index, pressures, scores of rules, shares of budgets.
 
     Parameters

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from coherence.core.config import Budget, MonitorConfig
+from coherence.core.config import MonitorConfig
 from coherence.core.protocols import Rule
-from coherence.policy.rules.failures import failure_rules
-from coherence.policy.rules.loops import RepeatedToolCallLoop
-from coherence.policy.rules.quality import UngroundedAnswer
+from coherence.core.registry import create_rule, shipped
 
-OWN_RULES = frozenset(
+OTHER_FINDINGS = frozenset(
     {
         "pressure",
         "received_pressure",
         "budget",
         "tree_budget",
         "destructive_call",
-        "repeated_tool_call_loop",
-        "bash_retry",
-        "bash_error_streak",
-        "error_cascade",
-        "blind_edit",
-        "repeated_failure_pattern",
-        "cost_spiral",
-        "context_exhaustion",
-        "quality_decline_no_recovery",
-        "cost_cap_reached",
-        "low_confidence_spans",
         "scope_drift_warn",
         "procedural_warning",
         "known_error",
         "goal_hijack",
-        "ungrounded_answer",
         "ungrounded_outcome",
     }
 )
-"""Names that findings of this package have, up to a dot."""
+"""Names of findings of this package that no rule makes, up to a dot."""
 
 
-def own_rules(config: MonitorConfig, budget: Budget | None) -> list[Rule]:
-    """Return the package's rules that are not switched off."""
-    rules = [RepeatedToolCallLoop(), *failure_rules(config, budget), UngroundedAnswer()]
-    return [rule for rule in rules if config.rules.get(rule.name) is None or config.rules[rule.name].enabled]
+def builtin_rules(config: MonitorConfig) -> list[Rule]:
+    """Return the rules of this package that are not switched off, each as the registry makes it.
+
+    Examples
+    --------
+    >>> print(*[rule.name for rule in builtin_rules(MonitorConfig())][:3])
+    bash_error_streak bash_retry blind_edit
+    """
+    settings = config.rules
+    return [create_rule(name) for name in shipped("rules") if name not in settings or settings[name].enabled]
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the names of findings that a rule or detector of somebody else must not have."""
+    return OTHER_FINDINGS.union(shipped("rules"))

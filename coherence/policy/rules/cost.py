@@ -148,6 +148,7 @@ class CostSpiral:
     Parameters
     ----------
     budget : Budget, optional
+        Default: the agent's own.
         What may be used up.
     ahead : int
         Calls to look ahead, 1 or more; more is earlier and less sure.
@@ -188,7 +189,7 @@ class CostSpiral:
             seen.append(self._rising([float(call.tokens) for call in spending if call.tokens], "tokens", newest))
         if _may_rise(newest[0].cost_usd or 0.0, newest[-1].cost_usd or 0.0):
             seen.append(self._rising([call.cost_usd for call in spending if call.cost_usd], "US dollars", newest))
-        budget = self.budget
+        budget = self.budget if self.budget is not None else state.budget
         if budget is not None and budget.tokens:
             left = budget.tokens - (facts.tokens_in or 0) - (facts.tokens_out or 0)
             seen.append(self._ending([float(call.tokens) for call in newest], budget.tokens, left, "tokens", newest))

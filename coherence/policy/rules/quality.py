@@ -21,7 +21,7 @@ from coherence.policy.rules.finding_builders import (
     shown_path,
     shown_tool,
 )
-from coherence.state.data import Facts, Rated
+from coherence.state.data import Rated
 from coherence.state.reducer import AgentState
 
 FEW = 3
@@ -133,7 +133,7 @@ class CostCapReached:
     Parameters
     ----------
     budget : Budget, optional
-        Its limits of tokens and money are caps.
+        Its limits of tokens and money are caps. Default: the agent's own.
     cap_tokens : int, optional
         Further cap on input and output tokens together.
     cap_tokens_out : int, optional
@@ -159,28 +159,28 @@ class CostCapReached:
         for field, cap in (("cap_tokens", cap_tokens), ("cap_tokens_out", cap_tokens_out)):
             if cap is not None:
                 check_count(field, cap)
-        self.caps: list[tuple[str, float]] = []
-        if budget is not None and budget.tokens is not None:
-            self.caps.append(("tokens", budget.tokens))
-        if budget is not None and budget.cost_usd is not None:
-            self.caps.append(("US dollars", budget.cost_usd))
-        if cap_tokens is not None:
-            self.caps.append(("tokens", cap_tokens))
-        if cap_tokens_out is not None:
-            self.caps.append(("output tokens", cap_tokens_out))
+        self.budget = budget
+        self.caps = [("tokens", cap_tokens), ("output tokens", cap_tokens_out)]
         self._quiet = quiet(self.name)
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge what is spent by what came of it."""
         facts = state.facts
-        if not self.caps or len(facts.qualities) < FEW:
+        if len(facts.qualities) < FEW:
             return None
+        budget = self.budget if self.budget is not None else state.budget
+        caps: list[tuple[str, float | None]] = [*self.caps]
+        if budget is not None:
+            caps = [("tokens", budget.tokens), ("US dollars", budget.cost_usd), *caps]
         spent = {
             "tokens": float((facts.tokens_in or 0) + (facts.tokens_out or 0)),
             "output tokens": float(facts.tokens_out or 0),
             "US dollars": facts.cost_usd or 0.0,
         }
-        share, unit, cap = max((spent[unit] / cap if cap else 1.0, unit, cap) for unit, cap in self.caps)
+        reached = ((spent[unit] / cap if cap else 1.0, unit, cap) for unit, cap in caps if cap is not None)
+        share, unit, cap = max(reached, default=(0.0, "", 0.0))
+        if not unit:
+            return None
         rated = facts.qualities[-FEW:]
         mean = _mean(rated)
         if share < THRESHOLD:
@@ -323,7 +323,7 @@ class UngroundedAnswer:
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest answer."""
-        grounds = judged_answer(state.facts)
+        grounds = judged_answer(state)
         if grounds is None:
             return None
         score = 1.0 - 2.0**-grounds.lost
@@ -339,20 +339,21 @@ class UngroundedAnswer:
         )
 
 
-def judged_answer(facts: Facts) -> Grounds | None:
+def judged_answer(state: AgentState) -> Grounds | None:
     """Return how far the newest answer is grounded; ``None`` if there is none, or nothing in it to check."""
-    answer, grounds = facts.answer, facts.grounds.answer
+    answer, account = state.facts.answer, state.grounding.data
+    grounds = account.answer
     if answer is None or grounds is None or grounds.value is None or answer.seq != grounds.seq:
         return None
-    return grounds if answer.final or facts.grounds.asked_seq == answer.seq else None
+    return grounds if answer.final or account.asked_seq == answer.seq else None
 
 
-def outcome_finding(facts: Facts, config: MonitorConfig) -> Finding | None:
+def outcome_finding(state: AgentState, config: MonitorConfig) -> Finding | None:
     """Return whether a run counts as failed for its last answer, at its end; ``None`` if that is not asked.
 
     The recorded outcome stays as it was told; this is a judgement beside it.
     """
-    gate, grounds = config.grounding.gate, judged_answer(facts)
+    gate, grounds = config.grounding.gate, judged_answer(state)
     if gate is None or grounds is None or grounds.value is None:
         return None
     failed = grounds.value < gate

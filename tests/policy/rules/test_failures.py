@@ -22,7 +22,7 @@ from coherence.core.events import (
     summarise_logprobs,
 )
 from coherence.policy.guidance import PRIORITY
-from coherence.policy.rules.failures import failure_rules
+from coherence.policy.rules import builtin_rules
 from coherence.state.reducer import AgentState
 
 CALM = Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
@@ -53,7 +53,8 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 
 @given(st.lists(EVENTS, max_size=60))
 def test_no_life_makes_a_rule_raise_or_break_its_laws(events: list[Event]) -> None:
-    state, rules = AgentState(CONFIG), failure_rules(CONFIG, BUDGET)
+    state, rules = AgentState(CONFIG), builtin_rules(CONFIG)
+    state.budget = BUDGET
     for seq, event in enumerate(events, 1):
         state.fold(seq, float(seq), event)
         before = deepcopy(state.facts)
@@ -75,28 +76,28 @@ def test_no_life_makes_a_rule_raise_or_break_its_laws(events: list[Event]) -> No
 
 
 def test_every_rule_has_a_place_among_the_patterns_and_none_applies_at_the_start() -> None:
-    names = [rule.name for rule in failure_rules(CONFIG, BUDGET)]
-    assert len(set(names)) == 10 and set(names) <= set(PRIORITY)
-    assert [rule(AgentState(CONFIG), None, CALM) for rule in failure_rules(CONFIG, BUDGET)] == [None] * 10
+    names = [rule.name for rule in builtin_rules(CONFIG)]
+    assert len(set(names)) == 12 and set(names) <= set(PRIORITY)
+    assert [rule(AgentState(CONFIG), None, CALM) for rule in builtin_rules(CONFIG)] == [None] * 12
 
 
-def active(state: AgentState, config: MonitorConfig, budget: Budget | None) -> list[str]:
-    seen = [rule(state, None, CALM) for rule in failure_rules(config, budget)]
+def active(state: AgentState, budget: Budget | None) -> list[str]:
+    state.budget = budget
+    seen = [rule(state, None, CALM) for rule in builtin_rules(state.config)]
     return [finding.rule for finding in seen if finding is not None and finding.active]
 
 
 def test_the_configured_budget_counts_where_none_is_given() -> None:
-    state = AgentState()
+    state = AgentState(MonitorConfig(budget=Budget(tokens=11_000)))
     for seq in range(1, 10):
         state.fold(seq, float(seq), Usage(input_tokens=1_000))
-    config = MonitorConfig(budget=Budget(tokens=11_000))
-    assert active(state, config, None) == ["cost_spiral"]
-    assert active(state, config, Budget(tokens=10**9)) == []
+    assert active(state, state.budget) == ["cost_spiral"]
+    assert active(state, Budget(tokens=10**9)) == []
 
 
 def test_rules_can_be_pickled() -> None:
-    assert [rule.name for rule in pickle.loads(pickle.dumps(failure_rules(CONFIG, BUDGET)))] == [
-        rule.name for rule in failure_rules(CONFIG, BUDGET)
+    assert [rule.name for rule in pickle.loads(pickle.dumps(builtin_rules(CONFIG)))] == [
+        rule.name for rule in builtin_rules(CONFIG)
     ]
 
 
@@ -106,6 +107,6 @@ def test_a_huge_error_makes_short_sentences() -> None:
     for seq in range(1, 13, 2):
         state.fold(seq, 0.0, ToolCall("Bash", arguments, "1"))
         state.fold(seq + 1, 0.0, ToolResult("error: " + "y" * 1_000_000, error=True))
-    seen = [rule(state, None, CALM) for rule in failure_rules(CONFIG, None)]
+    seen = [rule(state, None, CALM) for rule in builtin_rules(CONFIG)]
     whys = [finding.why for finding in seen if finding is not None and finding.active]
-    assert len(whys) == 3 and all(len(why) < 300 for why in whys)
+    assert len(whys) == 4 and all(len(why) < 300 for why in whys)

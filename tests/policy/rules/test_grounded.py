@@ -146,7 +146,7 @@ def test_metrics_by_name_and_an_own_extractor() -> None:
         assert m.latest is not None
         assert m.latest.metrics["grounding"] == 0.0
         assert m.latest.metrics["unused_output"] == 1.0
-        assert m.state.facts.grounds.failed == {"broken": "RuntimeError: no"}
+        assert m.state.grounding.data.failed == {"broken": "RuntimeError: no"}
         m.message("assistant", "It is table A, of the largest sum.")
         m.decide()
         assert m.latest.metrics["grounding"] == 1.0

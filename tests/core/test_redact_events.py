@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from coherence.core.events import (
+    TEXT_FIELDS,
     Event,
     Fault,
     Feedback,
@@ -20,7 +21,7 @@ from coherence.core.events import (
     Usage,
     encode_event,
 )
-from coherence.core.redact import NAMES_OF, TEXT_OF, prepare
+from coherence.core.redact import NAMES_OF, prepare
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
@@ -39,7 +40,7 @@ def test_an_honest_event_is_left_as_it_is(hide: bool) -> None:
 def test_every_text_field_of_every_kind_is_looked_at() -> None:
     for kind in get_args(Event):
         texts = {field.name for field in msgspec.structs.fields(kind) if field.type in (str, str | None)}
-        looked_at = {*NAMES_OF.get(kind, ()), *([TEXT_OF[kind]] if kind in TEXT_OF else [])}
+        looked_at = {*NAMES_OF.get(kind, ()), *([TEXT_FIELDS[kind]] if kind in TEXT_FIELDS else [])}
         if kind is Ticked:  # made by the engine, from a call that was looked at
             looked_at = {"reason", "tool_name"}
         assert texts == looked_at, kind

@@ -1,0 +1,122 @@
+"""What every detector is made of: the event that it observes, and one method for each kind of event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, get_args
+
+import msgspec
+
+from coherence.core.decisions import Finding
+from coherence.core.events import Event, Goal, ToolCall, kind_of, text_of
+from coherence.core.validation import call_text
+from coherence.detect.text_analysis import TextAnalysis
+
+D = TypeVar("D")
+
+DATA_TYPES: dict[str, type] = {}
+"""Detector -> type of its data, by which a snapshot is read."""
+
+
+class Observed(NamedTuple):
+    """One event as detectors see it: numbered, its text analysed once, a call's arguments decoded once."""
+
+    seq: int
+    ts: float
+    """When it happened, Unix seconds."""
+    event: Any
+    """The event; each handler knows its kind."""
+    text: TextAnalysis
+    """What the event says; of a call, its name and arguments as one text."""
+    arguments: Any = None
+    """Of a call: decoded, or as one text where they are no JSON that can be read."""
+    new_goal: bool = False
+    """Whether it sets another goal than the one before."""
+
+    @classmethod
+    def of(cls, event: Event, seq: int = 0, ts: float = 0.0, goal: str = "") -> Observed:
+        """Return an event to be observed by an agent that has had this goal so far.
+
+        Examples
+        --------
+        >>> Observed.of(Goal("fix the bug"), goal="write the docs").new_goal
+        True
+        """
+        if type(event) is ToolCall:
+            arguments = read_arguments(bytes(event.arguments))
+            return cls(seq, ts, event, TextAnalysis(call_text(event.tool_name, arguments)), arguments)
+        new = type(event) is Goal and event.text.strip() != goal
+        return cls(seq, ts, event, TextAnalysis(text_of(event)), None, new)
+
+
+def read_arguments(raw: bytes) -> Any:
+    """Return a call's arguments as they are judged: decoded, or as one text where they are no JSON that can be read."""
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError):
+        return bytes(raw).decode("utf-8", "replace")
+
+
+class EventDetector(Generic[D]):
+    """Base of a detector that has a method for each kind of event it looks at: ``on_message``, ``on_tool_call``, ...
+
+    What it remembers is plain data in :attr:`data`, so that it can be stored and restored. It is changed by those
+    methods alone.
+
+    Attributes
+    ----------
+    name : str
+        Under which its data is stored.
+    data_type : type
+        Of its data, a :class:`msgspec.Struct` that needs no arguments.
+
+    Examples
+    --------
+    >>> from coherence.core.events import Message
+    >>> class Shouts(msgspec.Struct):
+    ...     count: int = 0
+    >>> class Shouting(EventDetector[Shouts]):
+    ...     name, data_type = "shouting", Shouts
+    ...     def on_message(self, observed):
+    ...         self.data.count += observed.event.content.isupper()
+    >>> detector = Shouting()
+    >>> detector.observe(Observed.of(Message("assistant", "WHY?")))
+    >>> detector.snapshot()
+    Shouts(count=1)
+    """
+
+    name: ClassVar[str]
+    data_type: ClassVar[type]
+    data: D
+
+    def __init__(self, data: D | None = None) -> None:
+        self.data = self.data_type() if data is None else data
+
+    def __init_subclass__(cls) -> None:
+        if "data_type" in cls.__dict__:
+            DATA_TYPES[cls.name] = cls.data_type
+
+    def observe(self, observed: Observed) -> None:
+        """Take in the next event; kinds without a method are passed over."""
+        handler = getattr(self, f"on_{kind_of(observed.event)}", None)
+        if handler is not None:
+            handler(observed)
+
+    def findings(self, state: Any, reading: Any, appraisal: Any) -> Sequence[Finding]:
+        """Return what stands out at a tick, below its threshold too."""
+        return ()
+
+    def snapshot(self) -> D:
+        """Return what it remembers; it is the data itself, to be encoded before the next event."""
+        return self.data
+
+    def restore(self, data: D) -> None:
+        """Go on with what was remembered elsewhere."""
+        self.data = data
+
+    def renumber(self) -> None:
+        """Let the next event be number 1: the data of one session begins another."""
+
+
+EVENT_KINDS: Mapping[type, str] = {kind: str(kind.__struct_config__.tag) for kind in get_args(Event)}
+"""Type of an event -> name of its kind, which is that of its handler."""
