@@ -23,6 +23,7 @@ class ContextExhaustion:
     state: AgentState
     name = "context_exhaustion"
     inverted = True
+    in_place = True
     why_unknown = "no usage yet"
 
     def compute(self) -> float | None:

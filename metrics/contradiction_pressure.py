@@ -81,6 +81,8 @@ class ContradictionPressure:
     threshold: float = 0.3
     name = "contradiction_pressure"
     inverted = True
+    in_place = True
+    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def __post_init__(self) -> None:

@@ -39,6 +39,11 @@ class Cost:
         if not 0 < self.budget_usd < float("inf"):
             raise ValueError(f"budget_usd must be above 0 and finite, not {self.budget_usd}")
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the source's counters never block."""
+        return getattr(self.source, "in_place", False) is True
+
     def compute(self) -> float | None:
         """Return the share, ``None`` if the cost is not known."""
         cost = self.source.get_counters().cost_usd

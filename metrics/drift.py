@@ -43,6 +43,7 @@ class Drift:
     state: AgentState
     name = "drift"
     inverted = True
+    in_place = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:

@@ -33,6 +33,11 @@ class ErrorRate:
     name = "error_rate"
     inverted = True
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the source's counters never block."""
+        return getattr(self.source, "in_place", False) is True
+
     def compute(self) -> float | None:
         """Return the rate, ``None`` if calls or errors are not known."""
         counters = self.source.get_counters()
@@ -57,6 +62,7 @@ class RecentErrorRate:
     state: AgentState
     name = "error_rate"
     inverted = True
+    in_place = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:

@@ -30,6 +30,8 @@ class GoalCoherence:
 
     name = "goal_coherence"
     inverted = False
+    in_place = True
+    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:

@@ -59,6 +59,8 @@ class GoalDrift:
 
     name = "goal_drift"
     inverted = True
+    in_place = True
+    pure = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:

@@ -48,6 +48,7 @@ class GoalHijack:
     name = "goal_hijack"
     version = "2"
     inverted = True
+    in_place = True
     why_unknown = "nothing was asked, or no call was made since"
 
     def compute(self) -> float | None:

@@ -50,6 +50,7 @@ class Grounding:
     state: AgentState
     name = "grounding"
     inverted = False
+    in_place = True
     why_unknown = "the newest message or call states nothing that can be checked"
 
     def compute(self) -> float | None:

@@ -55,6 +55,7 @@ class OutcomeRisk:
     state: AgentState
     name = "outcome_risk"
     inverted = True
+    in_place = True
 
     def compute(self) -> float | None:
         """Return the risk."""

@@ -28,6 +28,7 @@ class Repetition:
     state: AgentState
     name = "repetition"
     inverted = True
+    in_place = True
     why_unknown = "fewer than two results or messages"
 
     def compute(self) -> float | None:

@@ -40,6 +40,11 @@ class TokenUsage:
         if not 0 < self.budget < float("inf"):
             raise ValueError(f"budget must be above 0 and finite, not {self.budget}")
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the source's counters never block."""
+        return getattr(self.source, "in_place", False) is True
+
     def compute(self) -> float | None:
         """Return the share, ``None`` if no count is known."""
         counters = self.source.get_counters()

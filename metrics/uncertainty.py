@@ -45,6 +45,7 @@ class Uncertainty:
     state: AgentState
     name = "uncertainty"
     inverted = True
+    in_place = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def compute(self, data: MetricInput) -> float | None:

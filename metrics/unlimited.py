@@ -22,6 +22,7 @@ class Unlimited:
     name: str
     what: str
     inverted = True
+    in_place = True
 
     def compute(self) -> float | None:
         """Raise, which makes the metric unknown with this reason."""

@@ -46,6 +46,7 @@ class UnsupportedAssumption:
     state: AgentState
     name = "unsupported_assumption"
     inverted = True
+    in_place = True
     why_unknown = "no step of the agent yet"
 
     def compute(self) -> float | None:

@@ -38,6 +38,7 @@ class UnusedOutput:
     state: AgentState
     name = "unused_output"
     inverted = True
+    in_place = True
     why_unknown = "no message after a tool result yet"
 
     def compute(self) -> float | None:

@@ -32,6 +32,8 @@ class HashingEmbedder:
     (64,)
     """
 
+    in_place = True
+
     def __init__(self, dimensions: int = 384) -> None:
         if isinstance(dimensions, bool) or not isinstance(dimensions, int):
             raise TypeError(f"dimensions must be an int, not {dimensions!r}")

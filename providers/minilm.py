@@ -36,6 +36,8 @@ class MiniLMEmbedder:
     (384,)
     """
 
+    in_place = True
+
     dimensions = 384
     fingerprint = "all-MiniLM-L6-v2-int8-per-channel-256-head-tail-v1"
 

@@ -27,6 +27,8 @@ class StaticState:
     ['searching flights to Oslo']
     """
 
+    in_place = True
+
     goals: Iterable[str] = ()
     context: list[str] = field(default_factory=list)
     memories: Iterable[str] = ()

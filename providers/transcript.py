@@ -92,6 +92,8 @@ class TranscriptState:
     1 ['What is 2+2?'] ['4']
     """
 
+    in_place = True
+
     def __init__(self, transcript: Transcript | Sequence[Step], *, window: int = 20, max_requests: int = 4) -> None:
         for name, value, least in (("window", window, 1), ("max_requests", max_requests, 0)):
             if isinstance(value, bool) or not isinstance(value, int):

@@ -16,8 +16,8 @@ from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.hijack import HijackDetector, JudgedCall
-from coherence.metrics import RecentErrorRate, Repetition
 from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.plugin_calls import runs_in_place
 from coherence.store.runs import RunRow
 
 CALLS = "goal_hijack"
@@ -133,7 +133,9 @@ class Runs(EventDetector[Run]):
         together: list[MetricFn | ScalarMetricFn] = [*vectors, *scalars]
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self._windowed: dict[str, Callable[[int], float | None]] = {
-            metric.name: metric.compute_since for metric in scalars if isinstance(metric, RecentErrorRate | Repetition)
+            metric.name: metric.compute_since
+            for metric in scalars
+            if runs_in_place(metric, "compute_since") and hasattr(metric, "compute_since")
         }
         """Metrics that look back over the run before, and what they are without it."""
         self.versions = {name: shipped.version for name, shipped in SHIPPED.items()}

@@ -73,6 +73,9 @@ class MetricFn(Protocol):
     Optional: ``needs`` (a set; ``{"all_memories"}`` asks for all memories), ``reads`` (the sources it looks at, so
     that a ``None`` can be explained by an empty one) and ``explain(data) -> Evidence or None``, called with the same
     input once the value is known. It has its own time: one that fails or hangs costs the explanation only.
+    ``in_place = True`` promises that its methods are quick and never block: then they run on the caller's thread, which
+    saves a change of threads a tick. ``pure = True`` promises that the value depends on the sources in ``reads`` alone:
+    then it is asked again only when one of them has changed.
     """
 
     @property
@@ -104,6 +107,9 @@ class ScalarMetricFn(Protocol):
     """A measurement that needs no vectors: a counter, a budget, a probe of the host.
 
     Optional: ``explain() -> Evidence or None``, called once the value is known; failing costs the explanation only.
+    ``in_place = True`` is as for :class:`MetricFn`. ``why_unknown`` (str) says why there is no value.
+    ``compute_since(seq)`` returns the value over what happened from an event on, for a metric that looks back over the
+    run before.
     """
 
     @property

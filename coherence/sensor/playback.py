@@ -20,6 +20,8 @@ class RecordedEmbedder:
         That of the embedder that made them.
     """
 
+    in_place = True
+
     dimensions = 0
 
     def __init__(self, fingerprint: str) -> None:
@@ -53,6 +55,8 @@ class Shown:
 class RecordedMetric:
     """A metric with an input, as recorded."""
 
+    in_place = True
+
     name: str
     inverted: bool
     shown: Shown = field(repr=False)
@@ -69,6 +73,8 @@ class RecordedMetric:
 @dataclass(frozen=True)
 class RecordedScalar:
     """A metric without an input, as recorded."""
+
+    in_place = True
 
     name: str
     inverted: bool

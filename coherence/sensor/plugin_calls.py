@@ -33,6 +33,29 @@ PLAIN = frozenset({type(None), float, list})
 """Types that are known not to be awaitable; the look at others is slow."""
 
 
+def runs_in_place(plugin: object, *methods: str) -> bool:
+    """Tell whether a plug-in declares, by ``in_place = True``, that its methods are quick and never block.
+
+    The declaration counts for methods of the class it stands in and of those above it: a subclass that has a method of
+    its own has to declare it again.
+
+    Examples
+    --------
+    >>> class Quick:
+    ...     in_place = True
+    ...     def compute(self): ...
+    >>> class Changed(Quick):
+    ...     def compute(self): ...
+    >>> runs_in_place(Quick(), "compute"), runs_in_place(Changed(), "compute")
+    (True, False)
+    """
+    if getattr(plugin, "in_place", False) is not True:
+        return False
+    order = type(plugin).__mro__
+    declared = next((at for at, each in enumerate(order) if "in_place" in vars(each)), len(order))
+    return not any(name in vars(each) for each in order[:declared] for name in methods)
+
+
 class Breaker:
     """Leaves a plug-in out after it overran: while that call still runs, and then for 1, 2, 4, … ticks."""
 
@@ -421,7 +444,7 @@ class Turnstile:
 GRACE = 0.05
 """Seconds that cancelled coroutines, and the kept loop, are given beyond the limit to come to an end."""
 
-OWN_STEP = 0.05
+IN_PLACE_STEP = 0.05
 """Seconds between two looks at a worker that is between calls."""
 
 
@@ -435,8 +458,8 @@ class Group(NamedTuple):
 
     calls: Sequence[Call]
     until: float
-    own: bool = False
-    """Whether this is the package's own code on little data, which cannot hang and is run on the caller's thread."""
+    in_place: bool = False
+    """Whether this is code on little data that has declared that it never blocks: it runs on the caller's thread."""
 
 
 Stages: TypeAlias = Generator[Group, None, R]
@@ -465,7 +488,7 @@ class _Job(Generic[R]):
 
     def work(self) -> bool:
         try:
-            while not self.group.own:
+            while not self.group.in_place:
                 if not self._make_calls(self.group):
                     return False
                 self.pending = [call for call in self.group.calls if call.pending]
@@ -512,7 +535,7 @@ class _Job(Generic[R]):
         """Seconds the current call may still take: half of what is left for its group, the last call all of it."""
         began, group = self._began, self.group
         if began is None:
-            return OWN_STEP
+            return IN_PLACE_STEP
         left = max(group.until - began, 0.0)
         limit = began + (left if self._at == len(group.calls) - 1 else left / 2)
         return max(limit - time.monotonic(), 0.0)
@@ -622,7 +645,7 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
     try:
         group = _next_group(stages)
         while True:
-            if group.own:
+            if group.in_place:
                 for call in group.calls:
                     if call.failure is None:
                         call.take(call.attempt(call.function))

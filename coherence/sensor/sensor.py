@@ -173,7 +173,7 @@ class CoherenceSensor:
 
         Async plug-ins are awaited on a loop that the package keeps on a thread of its own.
         """
-        return drive_sync(self._steps(tick, in_place=self._plan.own and self._on_reading is None))
+        return drive_sync(self._steps(tick, in_place=self._plan.in_place and self._on_reading is None))
 
     def _steps(self, tick: Tick | None, *, in_place: bool = False) -> Steps[Reading]:
         if tick is not None and not isinstance(tick, Tick):

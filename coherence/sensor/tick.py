@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias
 
 from coherence.core.errors import UnknownSourceError
 from coherence.core.protocols import MetricFn, ScalarMetricFn, StateProvider
@@ -24,36 +24,10 @@ from coherence.core.readings import (
     freeze,
 )
 from coherence.core.vectors import Half
-from coherence.metrics import (
-    ContextExhaustion,
-    ContradictionPressure,
-    Cost,
-    Drift,
-    GoalCoherence,
-    GoalDrift,
-    GoalHijack,
-    Grounding,
-    MemoryRetention,
-    OutcomeRisk,
-    RecentErrorRate,
-    Repetition,
-    SemanticDiffusion,
-    TokenUsage,
-    Uncertainty,
-    Unlimited,
-    UnsupportedAssumption,
-    UnusedOutput,
-)
-from coherence.providers.hashing import HashingEmbedder
-from coherence.providers.minilm import MiniLMEmbedder
-from coherence.providers.static import StaticState
-from coherence.providers.transcript import TranscriptState
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, band_of, score
-from coherence.sensor.playback import RecordedEmbedder, RecordedMetric, RecordedScalar
-from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, failed
+from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, failed, runs_in_place
 from coherence.sensor.windows import Windows
-from coherence.state.reducer import AgentState
 
 MAX_TEXTS = 2_000_000
 """Texts that one source may have."""
@@ -128,21 +102,11 @@ def compute_from(metric: Any, data: Given) -> Any:
     return metric.compute(data[0])
 
 
-def explain_from(metric: MetricFn | ScalarMetricFn, data: Given, *, own: bool) -> Evidence | None:
-    """Return what a metric whose value is known points at, ``None`` if nothing.
-
-    Parameters
-    ----------
-    metric : MetricFn or ScalarMetricFn
-        The metric.
-    data : sequence of MetricInput or None
-        What its value was made of.
-    own : bool
-        Whether the metric is this package's own, whose evidence is taken as it is.
-    """
+def explain_from(metric: MetricFn | ScalarMetricFn, data: Given) -> Evidence | None:
+    """Return what a metric whose value is known points at, ``None`` if nothing."""
     explain = getattr(metric, "explain", None)
     found = explain(*data or ()) if callable(explain) else None
-    return found if own or found is None else as_evidence(found)
+    return None if found is None else as_evidence(found)
 
 
 def unexplained(failure: Failure) -> Failure:
@@ -151,20 +115,24 @@ def unexplained(failure: Failure) -> Failure:
 
 
 def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure]) -> Result:
-    """Ask one of this package's own metrics; a failure is reported, and costs the value or the evidence only."""
+    """Ask a metric on the calling thread; a failure is reported, and costs the value or the evidence only."""
     source = f"metric {metric.name}"
     try:
         value = as_value(compute_from(metric, data))
     except UnknownSourceError as error:
         return Result(None, reason=str(error))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit of a plug-in must not reach the host either
         errors.append(Failure(source, type(error).__name__, failed(error).message))
         return Result(None, reason=f"failed: {type(error).__name__}")
     if value is None:
         return Result(None)
     try:
-        return Result(value, explain_from(metric, data, own=True))
-    except Exception as error:
+        return Result(value, explain_from(metric, data))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         errors.append(unexplained(Failure(source, type(error).__name__, failed(error).message)))
         return Result(value)
 
@@ -176,40 +144,8 @@ GETTERS: Mapping[Kind, str] = {
     "all_memories": "get_all_memories",
 }
 
-OWN_METRICS = frozenset(
-    {
-        GoalDrift,
-        MemoryRetention,
-        ContradictionPressure,
-        SemanticDiffusion,
-        Uncertainty,
-        Drift,
-        GoalCoherence,
-        RecordedMetric,
-    }
-)
-Explained: TypeAlias = (
-    RecentErrorRate
-    | Repetition
-    | ContextExhaustion
-    | GoalHijack
-    | Grounding
-    | UnsupportedAssumption
-    | UnusedOutput
-    | OutcomeRisk
-)
-"""Scalars that can say why they are unknown."""
-OWN_SCALARS = frozenset({*get_args(Explained), Unlimited, RecordedScalar})
-OWN_COUNTS = frozenset({Cost, TokenUsage})
-"""Scalars of this package that read a source, which may be a stranger's."""
-OWN_STATES = frozenset({AgentState, StaticState, TranscriptState})
-OWN_EMBEDDERS = frozenset({HashingEmbedder, MiniLMEmbedder, RecordedEmbedder})
-
-PURE_METRICS = frozenset({GoalDrift, MemoryRetention, ContradictionPressure, SemanticDiffusion, GoalCoherence})
-"""Metrics that look at the windows alone: while these stand still, so do they."""
-
 LIGHT, LIGHT_ROWS = 32, 600
-"""New texts, and texts in all, up to which this package's own code runs on the caller's thread."""
+"""New texts, and texts in all, up to which plug-ins that may run in place do so."""
 
 
 class Plan:
@@ -234,11 +170,13 @@ class Plan:
         together: tuple[MetricFn | ScalarMetricFn, ...] = (*metrics, *scalars)
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self.names = tuple(metric.name for metric in together)
-        self.own_state = type(provider) in OWN_STATES
-        self.own_embedder = type(cache.embedder) in OWN_EMBEDDERS
-        self.own_metrics = all(type(metric) in OWN_METRICS for metric in metrics) and all(map(_is_own, scalars))
-        self.own = self.own_state and self.own_embedder and self.own_metrics
-        """Whether no stranger's code takes part."""
+        self.state_in_place = runs_in_place(provider, *GETTERS.values())
+        self.embedder_in_place = runs_in_place(cache.embedder, "embed", "embed_batch")
+        self.metrics_in_place = all(runs_in_place(metric, "compute", "explain") for metric in together)
+        self.in_place = self.state_in_place and self.embedder_in_place and self.metrics_in_place
+        """Whether everything may run on the caller's thread."""
+        self.pure = {metric.name: _sources_of(metric) for metric in metrics if getattr(metric, "pure", False) is True}
+        """Metric that depends on its input alone -> the sources it reads: while these stand still, so does it."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
@@ -248,16 +186,14 @@ class Plan:
         self.reads: dict[str, tuple[Kind, ...]] = {
             metric.name: tuple(getattr(metric, "reads", None) or ()) for metric in metrics
         }
-        self.reasoned: dict[str, Explained] = {
-            scalar.name: scalar for scalar in scalars if isinstance(scalar, Explained)
-        }
+        self.reasoned = {scalar.name: scalar for scalar in scalars if runs_in_place(scalar, "why_unknown")}
         self.source_breakers = {kind: Breaker() for kind in self.getters}
         self.metric_breakers = {name: Breaker() for name in self.names}
         self.explain_breakers = {
             metric.name: Breaker() for metric in together if callable(getattr(metric, "explain", None))
         }
         self.embedder_breaker = Breaker()
-        self.own_breaker = Breaker()
+        self.prepare_breaker = Breaker()
 
     def reading(
         self,
@@ -328,18 +264,17 @@ class Measurement:
         """Run metrics that are all our own, without the machinery against strangers' code."""
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
-        versions = (plan, *(windows[kind].version for kind in KINDS), *self.absent)
-        kept = windows.results if windows.results_of == versions else {}
-        windows.results, windows.results_of = {}, versions
+        kept, windows.results = windows.results, {}
         outcomes: dict[str, Result] = {}
         for metric in plan.metrics:
             name = metric.name
-            if name in kept:
-                outcomes[name] = kept[name]
-            else:
+            if (sources := plan.pure.get(name)) is None:
                 outcomes[name] = tried(metric, data, self.errors)
-            if type(metric) in PURE_METRICS:
-                windows.results[name] = outcomes[name]
+                continue
+            versions = (plan, *((windows[kind].version, self.absent.get(kind)) for kind in sources))
+            known = kept.get(name)
+            found = known[1] if known is not None and known[0] == versions else tried(metric, data, self.errors)
+            outcomes[name], windows.results[name] = found, (versions, found)
         for scalar in plan.scalars:
             outcomes[scalar.name] = tried(scalar, None, self.errors)
         values = {name: outcome.value for name, outcome in outcomes.items()}
@@ -365,7 +300,7 @@ class Measurement:
             )
             for kind, getter in self.plan.getters.items()
         }
-        yield Group(list(calls.values()), self._until(0.8), own=self.plan.own_state)
+        yield Group(list(calls.values()), self._until(0.8), in_place=self.plan.state_in_place)
         lists: dict[Kind, list[str]] = {}
         for kind, call in calls.items():
             if call.failure is None:
@@ -379,7 +314,7 @@ class Measurement:
         plan = self.plan
         look_up = Call("embedder", lambda: self._look_up(lists), plan.embedder_breaker)
         rows = sum(map(len, lists.values()))
-        yield Group([look_up], self._until(0.9), own=plan.own_embedder and rows <= LIGHT_ROWS)
+        yield Group([look_up], self._until(0.9), in_place=plan.embedder_in_place and rows <= LIGHT_ROWS)
         if look_up.failure is not None:
             self.errors.append(look_up.failure)
             self.absent |= dict.fromkeys(lists, f"the embedder failed: {look_up.failure.kind}")
@@ -435,18 +370,18 @@ class Measurement:
 
     def _run_metrics(self, lists: Mapping[Kind, list[str]]) -> Stages[Reading]:
         plan = self.plan
-        light = plan.own_metrics and len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
-        if light and plan.own_state:
+        light = plan.metrics_in_place and len(self.vectors) <= LIGHT and sum(map(len, lists.values())) <= LIGHT_ROWS
+        if light and plan.state_in_place:
             return self._finish(lists)
         data: list[MetricInput] = []
-        prepare = Call("sensor", lambda: data.append(self._prepare(lists)), plan.own_breaker)
+        prepare = Call("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
         calls: dict[str, Call] = {}
         functions: list[Callable[[], Any]] = [partial(compute_from, metric, data) for metric in plan.metrics]
         functions += [partial(compute_from, scalar, None) for scalar in plan.scalars]
         for name, function in zip(plan.names, functions, strict=True):
             calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
-        yield Group([*first, *calls.values()], self._until(0.9), own=light)
+        yield Group([*first, *calls.values()], self._until(0.9), in_place=light)
         if prepare.failure is not None:
             self.errors.append(prepare.failure)
         values: dict[str, float | None] = {}
@@ -471,17 +406,16 @@ class Measurement:
     ) -> Stages[dict[str, Evidence]]:
         """Ask the metrics with a value for its evidence: an explanation that fails or hangs costs no value."""
         plan = self.plan
-        asked: list[tuple[MetricFn | ScalarMetricFn, Given, bool]]
-        asked = [(metric, data, type(metric) in OWN_METRICS) for metric in plan.metrics]
-        asked += [(scalar, None, type(scalar) in OWN_SCALARS) for scalar in plan.scalars]
+        asked: list[tuple[MetricFn | ScalarMetricFn, Given]] = [(metric, data) for metric in plan.metrics]
+        asked += [(scalar, None) for scalar in plan.scalars]
         calls: dict[str, Call] = {}
-        for metric, given, own in asked:
+        for metric, given in asked:
             name = metric.name
             if name in plan.explain_breakers and values[name] is not None:
-                ask = partial(explain_from, metric, given, own=own)
+                ask = partial(explain_from, metric, given)
                 calls[name] = Call(f"metric {name}", ask, plan.explain_breakers[name])
         if calls:
-            yield Group(list(calls.values()), self._until(0.9), own=light)
+            yield Group(list(calls.values()), self._until(0.9), in_place=light)
         self.errors += [unexplained(call.failure) for call in calls.values() if call.failure is not None]
         return {name: call.value for name, call in calls.items() if call.value is not None}
 
@@ -492,12 +426,14 @@ class Measurement:
             return "no " + " and no ".join(empty)
         if reads == ("context",) and len(lists["context"]) == 1:
             return "only one message in the context"
-        reasoned = self.plan.reasoned.get(name)
-        return reasoned.why_unknown if reasoned is not None else "the metric gave no value"
+        try:
+            return str(self.plan.reasoned[name].why_unknown)  # type: ignore[attr-defined]  # it is optional
+        except Exception:  # there is none, or it fails
+            return "the metric gave no value"
 
 
-def _is_own(scalar: ScalarMetricFn) -> bool:
-    return type(scalar) in OWN_SCALARS or (type(scalar) in OWN_COUNTS and type(scalar.source) in OWN_STATES)  # type: ignore[attr-defined]  # both have one
+def _sources_of(metric: MetricFn) -> tuple[Kind, ...]:
+    return tuple(getattr(metric, "reads", None) or KINDS)
 
 
 def _fetched(provider: StateProvider, getter: str) -> Any:

@@ -108,8 +108,6 @@ class Windows:
         self._tables: dict[tuple[Kind, Kind], tuple[int, int, Matrix]] = {}
         self.results: dict[str, Any] = {}
         """What came of the metrics that look at nothing but windows, at the newest tick measured in place."""
-        self.results_of: tuple[object, ...] = ()
-        """At which windows."""
         self._fingerprint = ""
         self._generation = 0
         self._lock = Lock()
@@ -124,7 +122,7 @@ class Windows:
             for window in self._windows.values():
                 window.clear()
             self._tables.clear()
-            self.results_of = ()
+            self.results = {}
 
     def update(self, kind: Kind, raw: list[str], vectors: Mapping[str, Half | str], *, keep_bad: bool) -> None:
         """Let a source hold these texts; see :meth:`Window.update`."""

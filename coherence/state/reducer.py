@@ -90,6 +90,7 @@ class AgentState(EventDetector[Facts]):
     """
 
     name, data_type = "facts", Facts
+    in_place = True
 
     def __init__(self, config: MonitorConfig | None = None, facts: Facts | None = None) -> None:
         super().__init__(facts)
