@@ -3,8 +3,9 @@
 Public names are loaded on first use, so that importing this package costs nothing.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
+
+from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from coherence.core.clock import IntervalClock, ManualClock
@@ -107,14 +108,4 @@ __all__ = [
     "register",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(_import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -1,23 +1,55 @@
 """The metrics this package ships; one file each. See ``docs/metrics.md`` for what they can and cannot say."""
 
-from coherence.metrics.context_exhaustion import ContextExhaustion
-from coherence.metrics.contradiction_pressure import ContradictionPressure, compute_contradiction_pressure
-from coherence.metrics.cost import Cost
-from coherence.metrics.drift import Drift
-from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
-from coherence.metrics.goal_coherence import GoalCoherence
-from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
-from coherence.metrics.goal_hijack import GoalHijack
-from coherence.metrics.grounding import Grounding, compute_grounding
-from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
-from coherence.metrics.outcome_risk import OutcomeRisk
-from coherence.metrics.repetition import Repetition
-from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
-from coherence.metrics.token_usage import TokenUsage
-from coherence.metrics.uncertainty import Uncertainty
-from coherence.metrics.unlimited import Unlimited
-from coherence.metrics.unsupported_assumption import UnsupportedAssumption
-from coherence.metrics.unused_output import UnusedOutput
+from typing import TYPE_CHECKING
+
+from coherence.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from coherence.metrics.context_exhaustion import ContextExhaustion
+    from coherence.metrics.contradiction_pressure import ContradictionPressure, compute_contradiction_pressure
+    from coherence.metrics.cost import Cost
+    from coherence.metrics.drift import Drift
+    from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
+    from coherence.metrics.goal_coherence import GoalCoherence
+    from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
+    from coherence.metrics.goal_hijack import GoalHijack
+    from coherence.metrics.grounding import Grounding, compute_grounding
+    from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
+    from coherence.metrics.outcome_risk import OutcomeRisk
+    from coherence.metrics.repetition import Repetition
+    from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
+    from coherence.metrics.token_usage import TokenUsage
+    from coherence.metrics.uncertainty import Uncertainty
+    from coherence.metrics.unlimited import Unlimited
+    from coherence.metrics.unsupported_assumption import UnsupportedAssumption
+    from coherence.metrics.unused_output import UnusedOutput
+
+_HOME = {
+    "ContextExhaustion": "coherence.metrics.context_exhaustion",
+    "ContradictionPressure": "coherence.metrics.contradiction_pressure",
+    "Cost": "coherence.metrics.cost",
+    "Drift": "coherence.metrics.drift",
+    "ErrorRate": "coherence.metrics.error_rate",
+    "GoalCoherence": "coherence.metrics.goal_coherence",
+    "GoalDrift": "coherence.metrics.goal_drift",
+    "GoalHijack": "coherence.metrics.goal_hijack",
+    "Grounding": "coherence.metrics.grounding",
+    "MemoryRetention": "coherence.metrics.memory_retention",
+    "OutcomeRisk": "coherence.metrics.outcome_risk",
+    "RecentErrorRate": "coherence.metrics.error_rate",
+    "Repetition": "coherence.metrics.repetition",
+    "SemanticDiffusion": "coherence.metrics.semantic_diffusion",
+    "TokenUsage": "coherence.metrics.token_usage",
+    "Uncertainty": "coherence.metrics.uncertainty",
+    "Unlimited": "coherence.metrics.unlimited",
+    "UnsupportedAssumption": "coherence.metrics.unsupported_assumption",
+    "UnusedOutput": "coherence.metrics.unused_output",
+    "compute_contradiction_pressure": "coherence.metrics.contradiction_pressure",
+    "compute_goal_drift": "coherence.metrics.goal_drift",
+    "compute_grounding": "coherence.metrics.grounding",
+    "compute_memory_retention": "coherence.metrics.memory_retention",
+    "compute_semantic_diffusion": "coherence.metrics.semantic_diffusion",
+}
 
 __all__ = [
     "ContextExhaustion",
@@ -45,3 +77,5 @@ __all__ = [
     "compute_memory_retention",
     "compute_semantic_diffusion",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -1,12 +1,30 @@
 """Where state and vectors come from: state providers, transcript readers, embedders. One file each."""
 
-from coherence.providers.callables import CallableState
-from coherence.providers.hashing import HashingEmbedder
-from coherence.providers.minilm import MiniLMEmbedder
-from coherence.providers.openai_compatible import OpenAICompatibleEmbedder
-from coherence.providers.sentence_transformer import SentenceTransformerEmbedder
-from coherence.providers.static import StaticState
-from coherence.providers.transcript import Step, ToolCall, Transcript, TranscriptState
+from typing import TYPE_CHECKING
+
+from coherence.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from coherence.providers.callables import CallableState
+    from coherence.providers.hashing import HashingEmbedder
+    from coherence.providers.minilm import MiniLMEmbedder
+    from coherence.providers.openai_compatible import OpenAICompatibleEmbedder
+    from coherence.providers.sentence_transformer import SentenceTransformerEmbedder
+    from coherence.providers.static import StaticState
+    from coherence.providers.transcript import Step, ToolCall, Transcript, TranscriptState
+
+_HOME = {
+    "CallableState": "coherence.providers.callables",
+    "HashingEmbedder": "coherence.providers.hashing",
+    "MiniLMEmbedder": "coherence.providers.minilm",
+    "OpenAICompatibleEmbedder": "coherence.providers.openai_compatible",
+    "SentenceTransformerEmbedder": "coherence.providers.sentence_transformer",
+    "StaticState": "coherence.providers.static",
+    "Step": "coherence.providers.transcript",
+    "ToolCall": "coherence.providers.transcript",
+    "Transcript": "coherence.providers.transcript",
+    "TranscriptState": "coherence.providers.transcript",
+}
 
 __all__ = [
     "CallableState",
@@ -20,3 +38,5 @@ __all__ = [
     "Transcript",
     "TranscriptState",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

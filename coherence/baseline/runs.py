@@ -16,8 +16,8 @@ from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.hijack import HijackDetector, JudgedCall
+from coherence.sensor.calls import runs_in_place
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.plugin_calls import runs_in_place
 from coherence.store.runs import RunRow
 
 CALLS = "goal_hijack"

@@ -3,8 +3,9 @@
 Public names are loaded on first use, so that a module of this package costs no more than it needs.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
+
+from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from coherence.guard.bound import Bound
@@ -62,14 +63,4 @@ __all__ = [
     "export_trail",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(_import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -18,8 +18,8 @@ from coherence.lessons.index import files
 from coherence.lessons.index.base import HalfRows, Ids, IndexMismatch, IndexStats, Mark, VectorIndex
 from coherence.lessons.index.local import LocalIndex
 from coherence.lessons.table import New, State, add_vector, count_records, find_vector, read_state
+from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
-from coherence.sensor.plugin_calls import Breaker
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 

@@ -16,7 +16,8 @@ from coherence.core.protocols import Detector, Rule
 from coherence.core.readings import Failure, Reading, one_line
 from coherence.core.validation import check_count, check_text
 from coherence.detect.detector import Observed
-from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, drive_sync, run_stages
+from coherence.sensor.calls import Breaker, Call
+from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
 from coherence.state.reducer import AgentState
 
 MAX_WORDS = 1_000

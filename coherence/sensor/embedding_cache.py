@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections import OrderedDict, deque
@@ -21,7 +20,8 @@ from coherence.core.readings import Failure, excerpt
 from coherence.core.vectors import Half, to_half
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
-from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, drive_sync, failed, run_stages
+from coherence.sensor.calls import Breaker, Call, failed
+from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
 
 MAX_TEXTS = 20_000
 """Vectors kept by default (0.9 KB each at 384 dimensions)."""
@@ -168,6 +168,8 @@ class EmbeddingCache:
         return None
 
     async def _make_async(self, run: _Run, chunk: list[Key], first: Awaitable[Any], report: list[Failure]) -> None:
+        import asyncio
+
         following: list[Key] | None = chunk
         result: Awaitable[Any] | None = first
         try:

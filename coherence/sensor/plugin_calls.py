@@ -6,172 +6,19 @@ time limit each. :func:`drive_sync` blocks on them, :func:`drive_async` awaits t
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
-import inspect
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from coherence.core.readings import Failure, one_line
+from coherence.sensor.calls import Call, discard
 
 R = TypeVar("R")
-
-MAX_REST = 64
-"""Most ticks a plug-in that keeps overrunning is left out for."""
-
-PLAIN = frozenset({type(None), float, list})
-"""Types that are known not to be awaitable; the look at others is slow."""
-
-
-def runs_in_place(plugin: object, *methods: str) -> bool:
-    """Tell whether a plug-in declares, by ``in_place = True``, that its methods are quick and never block.
-
-    The declaration counts for methods of the class it stands in and of those above it: a subclass that has a method of
-    its own has to declare it again.
-
-    Examples
-    --------
-    >>> class Quick:
-    ...     in_place = True
-    ...     def compute(self): ...
-    >>> class Changed(Quick):
-    ...     def compute(self): ...
-    >>> runs_in_place(Quick(), "compute"), runs_in_place(Changed(), "compute")
-    (True, False)
-    """
-    if getattr(plugin, "in_place", False) is not True:
-        return False
-    order = type(plugin).__mro__
-    declared = next((at for at, each in enumerate(order) if "in_place" in vars(each)), len(order))
-    return not any(name in vars(each) for each in order[:declared] for name in methods)
-
-
-class Breaker:
-    """Leaves a plug-in out after it overran: while that call still runs, and then for 1, 2, 4, … ticks."""
-
-    __slots__ = ("rest", "running", "strikes")
-
-    def __init__(self) -> None:
-        self.running = False
-        self.strikes = 0
-        self.rest = 0
-
-    def refuses(self) -> str | None:
-        """Say why the plug-in is left out at this tick; ``None`` if it may run. Asked once a tick."""
-        if self.running:
-            return "left out: its call from an earlier tick is still running"
-        if self.rest:
-            self.rest -= 1
-            return (
-                f"left out after {self.strikes} overrun{'s'[: self.strikes > 1]}; tried again in {self.rest + 1} ticks"
-            )
-        return None
-
-    def overran(self, *, running: bool) -> None:
-        """Count a call that did not end in time."""
-        self.running = running
-        self.strikes += 1
-        self.rest = min(2 ** (self.strikes - 1), MAX_REST)
-
-    def ended(self) -> None:
-        """Count a call that ended in time, well or not."""
-        self.strikes = 0
-
-
-class Outcome(NamedTuple):
-    """What came of a call: a value, an awaitable, or an exception."""
-
-    value: Any = None
-    pending: bool = False
-    error: BaseException | None = None
-    message: str = ""
-
-
-class Call:
-    """One call of a plug-in and what came of it.
-
-    Parameters
-    ----------
-    source : str
-        Name for :class:`~coherence.core.readings.Failure`.
-    function : callable
-        Called without arguments on a worker thread; an awaitable it returns is awaited on the caller's loop.
-    breaker : Breaker
-        The plug-in's.
-    convert : callable, optional
-        Checks and converts the final value; may raise.
-    """
-
-    __slots__ = ("breaker", "convert", "error", "failure", "function", "pending", "source", "value")
-
-    def __init__(
-        self,
-        source: str,
-        function: Callable[[], Any],
-        breaker: Breaker,
-        convert: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.source = source
-        self.function = function
-        self.breaker = breaker
-        self.convert = convert
-        self.value: Any = None
-        self.pending = False
-        self.error: BaseException | None = None
-        self.failure: Failure | None = None
-
-    def admit(self) -> None:
-        """Skip the call if its plug-in is left out at this tick. Once a tick."""
-        refusal = self.breaker.refuses()
-        if refusal is not None:
-            self.skip("disabled", refusal)
-
-    def attempt(self, function: Callable[[], Any]) -> Outcome:
-        """Call, look at, and convert; whatever the plug-in's own objects do, they do in here."""
-        try:
-            value = function()
-            if type(value) not in PLAIN and inspect.isawaitable(value):
-                return Outcome(value, pending=True)
-            return Outcome(value if self.convert is None else self.convert(value))
-        except BaseException as error:  # SystemExit of a plug-in must not reach the host either
-            return failed(error)
-
-    def take(self, outcome: Outcome) -> None:
-        """Take what came of it."""
-        self.value, self.pending, self.error = outcome.value, outcome.pending, outcome.error
-        if outcome.error is not None:
-            self.failure = Failure(self.source, type(outcome.error).__name__, outcome.message)
-        if not outcome.pending:
-            self.breaker.ended()
-
-    def time_out(self, seconds: float, *, running: bool) -> None:
-        """Take that the time is over."""
-        self.breaker.overran(running=running)
-        self.pending, self.value = False, None
-        self.failure = Failure(self.source, "timeout", f"no result after {seconds:.2g} s; it is left out for a while")
-
-    def skip(self, kind: str, message: str) -> None:
-        """Take that the call is not made."""
-        self.failure = Failure(self.source, kind, message)
-
-
-def failed(error: BaseException) -> Outcome:
-    """Return the outcome of an exception, whatever its text does."""
-    try:
-        message = one_line(str(error)[:500]) or "no message"
-    except BaseException:
-        message = "its message cannot be shown"
-    return Outcome(error=error, message=message)
 
 
 MAX_IDLE = 4
@@ -233,58 +80,11 @@ def _release(worker: _Worker) -> bool:
         return True
 
 
-class _KeptLoop:
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.thread = Thread(target=self._run, name="coherence-loop", daemon=True)
-        self.thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.loop.run_forever()
-            tasks = asyncio.all_tasks(self.loop)
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                self.loop.run_until_complete(asyncio.wait(tasks, timeout=0.1))
-        finally:
-            self.loop.close()
-
-    def retire(self) -> None:
-        """End the thread as soon as what blocks it lets go."""
-        with suppress(RuntimeError):  # it is closed already
-            self.loop.call_soon_threadsafe(self.loop.stop)
-
-
-_kept: _KeptLoop | None = None
-
-
-def run_on_kept_loop(work: Coroutine[Any, Any, bool], seconds: float) -> bool:
-    """Run a coroutine on the kept loop; ``False`` if the loop itself is blocked past the time, and is then replaced."""
-    global _kept
-    with _lock:
-        if _kept is None:
-            _kept = _KeptLoop()
-        kept = _kept
-    future = asyncio.run_coroutine_threadsafe(work, kept.loop)
-    try:
-        return future.result(seconds)
-    except (FutureTimeoutError, CancelledError):
-        if kept.thread.is_alive():
-            future.cancel()
-        with _lock:
-            if _kept is kept:
-                _kept = None
-        kept.retire()
-        return False
-
-
 def _after_fork() -> None:
     """Forget the parent's threads: they do not exist in a forked child."""
-    global _lock, _kept
+    global _lock
     _lock = Lock()
     _idle.clear()
-    _kept = None
 
 
 if hasattr(os, "register_at_fork"):
@@ -361,6 +161,8 @@ class Gate:
 
     async def pause(self, seconds: float) -> bool:
         """Wait on the running event loop."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
 
@@ -441,16 +243,8 @@ class Turnstile:
             self._inside.gate.open()
 
 
-GRACE = 0.05
-"""Seconds that cancelled coroutines, and the kept loop, are given beyond the limit to come to an end."""
-
 IN_PLACE_STEP = 0.05
 """Seconds between two looks at a worker that is between calls."""
-
-
-def _discard(value: object) -> None:
-    if inspect.iscoroutine(value):
-        value.close()
 
 
 class Group(NamedTuple):
@@ -518,7 +312,7 @@ class _Job(Generic[R]):
             with self._lock:
                 if self._is_abandoned():
                     call.breaker.running = False
-                    _discard(outcome.value)
+                    discard(outcome.value)
                     return False
                 self._began = None
                 call.take(outcome)
@@ -554,7 +348,7 @@ class _Job(Generic[R]):
         with self._lock:
             for call in self.group.calls:
                 if call.pending:
-                    _discard(call.value)
+                    discard(call.value)
             if not self._finished:
                 self._abandoned = True
                 if self._began is not None:
@@ -565,68 +359,6 @@ class _Job(Generic[R]):
 
     async def pause(self, seconds: float) -> bool:
         return await self._gate.pause(seconds)
-
-
-class _Awaiting:
-    """Awaitables that calls returned, awaited together."""
-
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self._calls = calls
-
-    def block(self, seconds: float) -> bool:
-        return run_on_kept_loop(self.pause(seconds), max(seconds, 0.0) + 2 * GRACE)
-
-    async def pause(self, seconds: float) -> bool:
-        tasks = {asyncio.ensure_future(_awaited(call)): call for call in self._calls}
-        try:
-            done, late = await asyncio.wait(tasks, timeout=max(seconds, 0.0))
-        except asyncio.CancelledError:
-            for task, call in tasks.items():
-                _cancel(task, call.breaker)
-            raise
-        for task in late:
-            tasks[task].time_out(seconds, running=True)
-            _cancel(task, tasks[task].breaker)
-        for task in done:
-            cancelled = failed(asyncio.CancelledError("the plug-in cancelled itself"))
-            tasks[task].take(cancelled if task.cancelled() else task.result())
-        if late:
-            await asyncio.wait(late, timeout=GRACE)  # let them take their cancellation while the loop runs
-        return not late
-
-
-async def _awaited(call: Call) -> Outcome:
-    """Await what a call returned; nothing but a cancellation comes out as an exception, or it would end the loop."""
-    value = call.value
-    try:
-        if asyncio.isfuture(value):
-            if value.get_loop() is not asyncio.get_running_loop():
-                raise ValueError("returned a future of another event loop")
-            value = asyncio.shield(value)  # the host's own task is not ours to cancel
-        value = await value
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
-        return failed(error)
-    outcome = call.attempt(lambda: value)
-    if outcome.pending:
-        _discard(outcome.value)
-        return failed(TypeError("returned an awaitable of an awaitable"))
-    return outcome
-
-
-def _cancel(task: asyncio.Future[Any], breaker: Breaker) -> None:
-    if not task.done():
-        breaker.running = True
-    task.add_done_callback(partial(_retrieve, breaker))
-    task.cancel()
-
-
-def _retrieve(breaker: Breaker, task: asyncio.Future[Any]) -> None:
-    """Note that an overrunning coroutine has ended; fetch its exception, or asyncio logs it."""
-    breaker.running = False
-    if not task.cancelled():
-        task.exception()
 
 
 def _next_group(stages: Stages[Any]) -> Group:
@@ -657,7 +389,9 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
             group = job.group
             if job.pending:
                 left = group.until - time.monotonic()
-                yield _Awaiting(job.pending), left
+                from coherence.sensor.awaitables import Awaiting  # which loads asyncio
+
+                yield Awaiting(job.pending), left
                 for call in job.pending:
                     if call.pending:  # the kept loop itself was blocked
                         call.time_out(left, running=False)

@@ -15,20 +15,10 @@ from coherence.core.readings import Reading, Tick
 from coherence.core.registry import check_metric, create_metric, is_scalar
 from coherence.core.ring import Poll, Ring
 from coherence.providers.minilm import default_embedder
+from coherence.sensor.calls import Breaker, Call, failed
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import DEFAULT_WEIGHTS, Missing, Thresholds, check_thresholds, check_weights, is_number
-from coherence.sensor.plugin_calls import (
-    Breaker,
-    Call,
-    Group,
-    Stages,
-    Steps,
-    Turnstile,
-    drive_async,
-    drive_sync,
-    failed,
-    run_stages,
-)
+from coherence.sensor.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
 from coherence.sensor.tick import GETTERS, Measurement, Plan
 from coherence.sensor.windows import Windows
 

@@ -24,9 +24,10 @@ from coherence.core.readings import (
     freeze,
 )
 from coherence.core.vectors import Half
+from coherence.sensor.calls import Breaker, Call, failed, runs_in_place
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, band_of, score
-from coherence.sensor.plugin_calls import Breaker, Call, Group, Stages, failed, runs_in_place
+from coherence.sensor.plugin_calls import Group, Stages
 from coherence.sensor.windows import Windows
 
 MAX_TEXTS = 2_000_000

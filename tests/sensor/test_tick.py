@@ -11,7 +11,7 @@ from coherence import CoherenceSensor, MetricInput
 from coherence.metrics import GoalDrift, MemoryRetention
 from coherence.metrics.goal_drift import compute_goal_drift
 from coherence.providers import HashingEmbedder, StaticState
-from coherence.sensor.plugin_calls import runs_in_place
+from coherence.sensor.calls import runs_in_place
 
 
 class CopiedDrift:
