@@ -14,9 +14,6 @@ HEAD, TAIL = 8_000, 24_000
 MOST_OF_LESSON = 4_000
 """Characters of an error that a lesson keeps; of longer ones the ends and the lines that say what went wrong."""
 
-MOST_OF_TROUBLE = 4_000
-"""Characters of an error that are kept until it is solved; of longer ones the ends."""
-
 MOST_LINES = 400
 """Lines from the two ends that are looked at; a quarter of them from the beginning."""
 

@@ -5,78 +5,15 @@ from __future__ import annotations
 import re
 from posixpath import basename
 
-import msgspec
-
 from coherence.lessons.commands import DOCUMENT
-from coherence.lessons.steps import MAX_STEP, Made
+from coherence.lessons.episodes import Made, Solved, Step, Trouble
+from coherence.lessons.steps import MAX_STEP
 
 MAX_STEPS = 5
 """Changes that are kept since an error: the last ones."""
 
 MAX_FIX = 600
 """Characters of a fix."""
-
-
-class Step(msgspec.Struct):
-    """One change: a command that ran, an edit that was made."""
-
-    seq: int
-    """The event that told its success; 0 = of an earlier session."""
-    text: str
-    """At most 240 characters."""
-
-
-class Trouble(msgspec.Struct):
-    """An error that has not been solved yet."""
-
-    tool: str
-    intent: str
-    """What the failed call was for."""
-    error_text: str
-    """Of its newest occurrence, at most 4,000 characters from both ends."""
-    call: str
-    """The failed call, at most 400 characters."""
-    seq: int
-    """The event that told the error first; 0 = of an earlier session."""
-    newest: int
-    """The event that told it last; 0 = of an earlier session."""
-    pattern: str
-    """A short name of the error."""
-    signature: bytes
-    """Of the error's normal form."""
-    slots: list[str]
-    """What makes it another error than its siblings of one signature."""
-    doing: bytes
-    """Digest of the call that failed last."""
-    where: str = ""
-    """The folder in which it was made, if the call told it."""
-    count: int = 1
-    """How often it came."""
-    steps: list[Step] = []
-    """What was changed since, the last five."""
-    more: int = 0
-    """Changes before these."""
-    fresh: int = 0
-    """How many of the kept changes were made since it came last."""
-    results: int = 0
-    """Tool results when it came last."""
-    arguments: dict[str, str] = {}
-    """Of the call that failed last."""
-    settled: bool = False
-    """Whether it gave way to an error of the same kind about something else: then its fix is complete."""
-
-
-class Solved(msgspec.Struct, frozen=True):
-    """An error and what solved it."""
-
-    pattern: str
-    error_text: str
-    fix_text: str
-    """One line, at most 600 characters; a single shell command stands alone, as it can be used."""
-    tool: str
-    """The tool that had failed."""
-    seqs: tuple[int, ...]
-    """The events that it is taken from, ascending: error, changes, success."""
 
 
 def is_retry(trouble: Trouble, made: Made) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from coherence.core.validation import clean
 from coherence.detect.fingerprints import COMMANDS, DISPLAY, SHELLS, THINKS, trace_call
 from coherence.lessons.commands import read_line, wrote
+from coherence.lessons.episodes import Made
 from coherence.lessons.programs import TOOL_CHANGES, TOOL_LOOKS
 
 PLANS = THINKS | {"todo", "todos"}
@@ -26,33 +27,6 @@ MAX_ARGUMENTS = 300_000
 
 MAX_VALUE = 2_000
 """Characters of one argument that are looked at; of a command, :data:`coherence.lessons.shell.MAX_DOCUMENT`."""
-
-
-class Made(msgspec.Struct):
-    """A call whose result has not come yet."""
-
-    id: str
-    tool: str
-    intent: str = ""
-    """What it is for; empty: nothing that an error could teach."""
-    doing: bytes = b""
-    """Digest (8 bytes) of all that may make it succeed."""
-    text: str = ""
-    """The call as it can stand in a fix, at most 240 characters."""
-    where: str = ""
-    """The folder that a shell line changes into first."""
-    steps: tuple[str, ...] = ()
-    """What it changes if it succeeds; empty: nothing."""
-    prior: tuple[str, ...] = ()
-    """Of a shell line, what its other commands change."""
-    arguments: dict[str, str] = {}
-    """Of a tool that is neither a shell nor works on files, shortened."""
-    kind: str = ""
-    """shell, file or tool."""
-    quiet: bool = False
-    """Whether a shell line also fails to say that nothing was found."""
-    hidden: bool = False
-    """Whether a shell line can succeed although its command failed."""
 
 
 def made_by(id: str, tool: str, arguments: bytes) -> Made:

@@ -10,7 +10,7 @@ from threading import Lock
 from coherence.core.errors import CoherenceError
 from coherence.core.events import Recalled, Source
 from coherence.core.validation import to_json
-from coherence.lessons.learn import Solved
+from coherence.lessons.episodes import Solved
 from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.store import LessonStore
 from coherence.monitor.pipeline import AgentPipeline

@@ -10,7 +10,8 @@ import msgspec
 from coherence.core.decisions import Finding, Guidance
 from coherence.core.events import Recalled, ToolResult
 from coherence.core.readings import one_line
-from coherence.lessons.learn import Solved, Troubles
+from coherence.lessons.episodes import Solved
+from coherence.lessons.troubles import Troubles
 
 RULE = "known_error"
 LEAST = 0.5

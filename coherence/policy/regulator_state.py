@@ -11,7 +11,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, Finding, FiringOutcome, Guidance
 from coherence.core.events import BLOCK, Feedback, is_success
 from coherence.detect.detector import EventDetector, Observed
-from coherence.lessons.learn import Solved
+from coherence.lessons.episodes import Solved
 from coherence.policy.budgets import is_budget
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.known_errors import Judged, Recollection, known_error

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from coherence.core.events import ToolCall, ToolResult
-from coherence.lessons.fixes import Solved
-from coherence.lessons.learn import Troubles
+from coherence.lessons.episodes import Solved
+from coherence.lessons.troubles import Troubles
 
 YAML = "Traceback (most recent call last):\n  File \"app.py\", line 1\nModuleNotFoundError: No module named 'yaml'"
 TYPE = "TypeError: unsupported operand type(s) for +: 'int' and 'str'"

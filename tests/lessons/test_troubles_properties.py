@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coherence.core.events import ToolCall, ToolResult
-from coherence.lessons.fixes import Solved
-from coherence.lessons.learn import MAX_CALLS, MAX_OPEN, Troubles
+from coherence.lessons.episodes import Solved
+from coherence.lessons.troubles import MAX_CALLS, MAX_OPEN, Troubles
 
 TEXT = st.text(max_size=60)
 VALUE = st.recursive(

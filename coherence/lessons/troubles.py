@@ -1,23 +1,23 @@
-"""Learning from what an agent does: an error that is followed by a success of the same intent, and what lay between.
+"""Errors of an agent that wait for their fix: an error, a later success of the same intent, and what lay between.
 
 The state here is a fold of tool calls and their results: plain data, bounded, without clocks. It decides nothing and
-writes nothing; what it returns may be recorded as a lesson.
+writes nothing; what it returns may be recorded as a lesson. The modules that read shell lines
+and error texts are loaded when the first error needs them.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from coherence.core.events import ToolCall, ToolResult
 from coherence.core.validation import clean
 from coherence.detect.fingerprints import trace_result
-from coherence.lessons.clean import MOST_OF_TROUBLE
-from coherence.lessons.fixes import Solved, Trouble, add_steps, is_retry, solve
-from coherence.lessons.normal import ErrorShape, normalise
-from coherence.lessons.signs import says_something, shows_failure
-from coherence.lessons.steps import Made, made_by
+from coherence.lessons.episodes import Made, Solved, Trouble
 
-__all__ = ["Solved", "Trouble", "Troubles"]
+if TYPE_CHECKING:
+    from coherence.lessons.normal import ErrorShape
 
 MAX_OPEN = 8
 """Errors that wait for their fix; the oldest leave."""
@@ -30,6 +30,30 @@ MAX_AGE = 40
 
 MAX_CALL = 400
 """Characters of a failed call that are kept."""
+
+MAX_ERROR = 4_000
+"""Characters of an error's text that are kept."""
+
+MAX_RAW = 2_000
+"""Bytes of arguments up to which a call waits as it is; of a larger one, what is kept is worked out at once."""
+
+
+class WaitingCall(msgspec.Struct):
+    """A call whose result has not come yet: most succeed, and then nothing of them is ever looked at."""
+
+    id: str
+    tool: str
+    arguments: bytes = b""
+    made: Made | None = None
+    """What is kept of a call with large arguments, in their place."""
+
+    def reduce(self) -> Made:
+        """Return what is kept of the call."""
+        if self.made is None:
+            from coherence.lessons.steps import made_by
+
+            return made_by(self.id, self.tool, self.arguments)
+        return self.made
 
 
 class Troubles(msgspec.Struct):
@@ -59,13 +83,16 @@ class Troubles(msgspec.Struct):
     """
 
     open: list[Trouble] = []
-    calls: list[Made] = []
+    calls: list[WaitingCall] = []
     results: int = 0
     """Tool results so far."""
 
     def observe_call(self, event: ToolCall) -> None:
         """Take in a call: it is remembered until its result."""
-        self.calls.append(made_by(event.call_id, event.tool_name, bytes(event.arguments)))
+        call = WaitingCall(clean(event.call_id[:200]), clean(event.tool_name[:100]), bytes(event.arguments))
+        if len(call.arguments) > MAX_RAW:
+            call.made, call.arguments = call.reduce(), b""
+        self.calls.append(call)
         if len(self.calls) > MAX_CALLS:
             del self.calls[:-MAX_CALLS]
 
@@ -79,11 +106,16 @@ class Troubles(msgspec.Struct):
         event : ToolResult
             The result; one whose call is unknown solves nothing.
         """
-        made = self._close(event.call_id)
+        from coherence.lessons.signs import shows_failure
+
+        call = self._close(event.call_id)
         self.results += 1
         self.open = [trouble for trouble in self.open if self.results - trouble.results <= MAX_AGE]
-        if made is None:
+        if call is None or not (self.open or event.error or shows_failure(event.result)):
             return ()
+        from coherence.lessons.fixes import add_steps, is_retry, solve
+
+        made = call.reduce()
         if event.error:
             self._fail(seq, made, event.result)
             return ()
@@ -113,13 +145,16 @@ class Troubles(msgspec.Struct):
             for step in trouble.steps:
                 step.seq = 0
 
-    def _close(self, id: str | None) -> Made | None:
+    def _close(self, id: str | None) -> WaitingCall | None:
         for at in range(len(self.calls) - 1, -1, -1):
             if id is None or self.calls[at].id == id:
                 return self.calls.pop(at)
         return None
 
     def _fail(self, seq: int, made: Made, result: str) -> None:
+        from coherence.lessons.normal import normalise
+        from coherence.lessons.signs import says_something, shows_failure
+
         text = _kept(result)
         if not made.intent or not says_something(text) or trace_result(text, error=True).rate_limited:
             return
@@ -172,6 +207,6 @@ def _repeat(trouble: Trouble, seq: int, made: Made, text: str, results: int) -> 
 
 
 def _kept(text: str) -> str:
-    if len(text) > MOST_OF_TROUBLE:
+    if len(text) > MAX_ERROR:
         text = f"{text[:1_490]}\n[…]\n{text[-2_500:]}"
     return clean(text)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from coherence.core.events import ToolCall, ToolResult
-from coherence.lessons.learn import MAX_AGE, MAX_CALLS, MAX_OPEN, Troubles
+from coherence.lessons.troubles import MAX_AGE, MAX_CALLS, MAX_OPEN, Troubles
 from lessons.sessions import TYPE, YAML, Story
 
 
