@@ -49,7 +49,7 @@ with (
         config_adapter=Settings(),
         bounds=Bounds({"fallback": Bound(choices=(True, False)), "timeout_factor": Bound(least=1.0, most=1.25)}),
         monitor=monitor,
-        measures=lambda: measures_of(monitor.verdict),
+        measures=lambda: measures_of(monitor.result),
         notifier=lambda notice: print(f"told: {notice.kind} {notice.patch}"),
     ) as guard,
 ):
@@ -57,7 +57,7 @@ with (
         with suppress(ConnectionError):
             guard.run(partial(build, monitor, number), agent="builder", task="build a package")
         if number in (100, 110, 600):
-            state = router.diagnose(traces=guard.traces("builder"), before_metrics=measures_of(monitor.verdict))
+            state = router.diagnose(traces=guard.traces("builder"), before_metrics=measures_of(monitor.result))
             weak = [f"{line.name} {line.score:.2f}" for line in state.lines if line.score is not None and line.cautious]
             print(f"after {number} builds: state {state.code}, weak: {', '.join(weak) or 'nothing'}")
     print("in force:", settings)

@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from coherence.baseline.calibration import SHIPPED, Threshold, Watch, watch
-from coherence.baseline.combiner import Combination, Combiner
+from coherence.baseline.calibration import SHIPPED, Calibration, Watch, watch
+from coherence.baseline.combiner import Combiner
 from coherence.baseline.conformal import draw_coin
 from coherence.core.config import AlarmConfig
 from coherence.core.readings import FrozenDict
@@ -37,89 +37,6 @@ from coherence.store.transaction import Transaction
 
 MOST_COMBINERS, MOST_WATCHES = 8, 64
 """Of settings that are not in use, of which is kept what runs that have left the store taught; those in use count."""
-
-GROWTH = 1.25
-"""A session goes on with the thresholds it began with until there are so many times as many runs."""
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """What an agent's sessions take from its runs, frozen when a session begins."""
-
-    thresholds: tuple[Threshold, ...] = ()
-    combination: Combination = Combination()
-    versions: FrozenDict[str, str] = FrozenDict()
-    """Metric -> version of its values, of those that have a threshold or a weight."""
-    through: int = 0
-    """Place of the newest run that was learned, in the order in which they became known."""
-    relabels: int = 0
-    """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
-
-    def threshold(self, metric: str, budget: float | None = None) -> Threshold:
-        """Return the threshold of a metric for a budget, by default that of warnings.
-
-        Raises
-        ------
-        ValueError
-            If there is none; the message names the metrics and budgets that have one.
-
-        Examples
-        --------
-        >>> Calibration().threshold("goal_hijack", 0.05).value
-        0.26
-        >>> Calibration().threshold("goal_drift")
-        Traceback (most recent call last):
-            ...
-        ValueError: no threshold is set for the metric 'goal_drift'; there are: goal_hijack
-        """
-        found = self.find(metric, budget)
-        if found is not None:
-            return found
-        budgets = [f"{threshold.budget:g}" for threshold in self.thresholds if threshold.metric == metric]
-        if budgets:
-            known = ", ".join(budgets)
-            raise ValueError(f"metric {metric!r} has no threshold for the budget {budget!r}; there are: {known}")
-        known = ", ".join(sorted({*SHIPPED, *(threshold.metric for threshold in self.thresholds)}))
-        raise ValueError(f"no threshold is set for the metric {metric!r}; there are: {known}")
-
-    def find(self, metric: str, budget: float | None = None) -> Threshold | None:
-        """Return what :meth:`threshold` does, ``None`` where there is none."""
-        for threshold in self.thresholds:
-            if threshold.metric == metric and budget in (None, threshold.budget):
-                return threshold
-        shipped = SHIPPED.get(metric)
-        if shipped is None:
-            return None
-        return watch(metric, shipped.version, AlarmConfig().budget if budget is None else budget).threshold()
-
-    def outdated(self, newer: Calibration, *, relabelled: bool = False) -> bool:
-        """Tell whether a newer one is different enough to be taken instead.
-
-        A threshold that moves a little with each run would mean new settings each time; so it is taken when own runs
-        take over, when it was set anew, when there are a quarter more runs, or when it moved and was wrong.
-
-        Parameters
-        ----------
-        newer : Calibration
-            What the agent's runs teach now.
-        relabelled : bool
-            Whether a run that this one was learned from has got another label since.
-        """
-        for new in newer.thresholds:
-            old = self.find(new.metric, new.budget)
-            if old is None:
-                if new.how == "own":
-                    return True
-            elif old.value != new.value and (
-                relabelled
-                or (old.how, old.renewed, old.version) != (new.how, new.renewed, new.version)
-                or new.runs >= GROWTH * old.runs
-            ):
-                return True
-        old_sum, new_sum = self.combination, newer.combination
-        if new_sum.proven != old_sum.proven:
-            return True
-        grown = relabelled or new_sum.runs >= GROWTH * old_sum.runs
-        return new_sum.proven and grown and new_sum.learned != old_sum.learned
 
 
 class Kept(msgspec.Struct):

@@ -18,7 +18,7 @@ from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.hijack import HijackDetector, JudgedCall
 from coherence.sensor.calls import runs_in_place
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.store.runs import RunRow
+from coherence.store.rows import RunRow
 
 CALLS = "goal_hijack"
 """The metric that shows the worst call made so far, until somebody has looked at it."""

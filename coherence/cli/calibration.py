@@ -33,9 +33,10 @@ def label(store: Path, target: str, label: str, run: int | None) -> None:
     Exit status: 0 ok, 2 bad usage.
     """
     from coherence.cli.target import find_session, opened
+    from coherence.core.events import UNCOUNTED
     from coherence.core.readings import number_of, one_line
     from coherence.monitor.session_header import began_as
-    from coherence.store.runs import UNCOUNTED, newest_run, write_label
+    from coherence.store.runs import newest_run, write_label
 
     with opened(store, option=False) as kept:
         row = find_session(kept, target)
@@ -102,7 +103,8 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
     from coherence.baseline.calibration import LIMIT
     from coherence.baseline.combiner import BOUND
     from coherence.baseline.combiner import LIMIT as PROOF
-    from coherence.store.runs import UNCOUNTED, count_runs
+    from coherence.core.events import UNCOUNTED
+    from coherence.store.runs import count_runs
 
     rows = [row for row in store.sessions(agent=agent) if row.source not in UNCOUNTED]
     calibrator = _calibrator(store, agent, rows[-1] if rows else None)
@@ -125,7 +127,8 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
     """Return what the agent's runs teach about the metrics and with the settings of its newest session."""
-    from coherence.baseline.calibration_store import Calibration, read_calibrator
+    from coherence.baseline.calibration import Calibration
+    from coherence.baseline.calibration_store import read_calibrator
     from coherence.core.config import AlarmConfig
     from coherence.monitor.session_header import read_beginning
 

@@ -14,8 +14,8 @@ from coherence.cli.target import find_sessions, opened, read_config, split_targe
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import as_shown
 from coherence.core.readings import one_line
-from coherence.monitor.codec import TickResult
 from coherence.monitor.replay import Replay, Report, Step
+from coherence.monitor.tick_result import TickResult
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 
@@ -73,13 +73,13 @@ def _check(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
     return int(any(report.equal < report.ticks for report in reports))
 
 
-def _line(step: Step, verdict: TickResult) -> str:
-    reading = verdict.reading
+def _line(step: Step, result: TickResult) -> str:
+    reading = result.reading
     index = f"{reading.coherence_index:.2f} {reading.band:<6}" if reading and reading.coverage else "-    -     "
     mark = "" if step.equal else "  (recorded otherwise)"
     return (
-        f"{step.seq:>6}  {index}  pressure {verdict.appraisal.pressure:.2f} {verdict.appraisal.mode:<7}"
-        f"  {verdict.decision}{mark}"
+        f"{step.seq:>6}  {index}  pressure {result.appraisal.pressure:.2f} {result.appraisal.mode:<7}"
+        f"  {result.decision}{mark}"
     )
 
 
@@ -100,16 +100,16 @@ def _list(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
     return 0
 
 
-def _plain(row: SessionRow, step: Step, verdict: TickResult) -> dict[str, Any]:
+def _plain(row: SessionRow, step: Step, result: TickResult) -> dict[str, Any]:
     return {
         "agent": row.agent,
         "session": row.session,
         "seq": step.seq,
         "ts": step.row.ts,
         "equal": step.equal,
-        "reading": None if verdict.reading is None else verdict.reading.to_dict(),
-        "appraisal": msgspec.to_builtins(verdict.appraisal),
-        "decision": verdict.decision.to_dict(),
+        "reading": None if result.reading is None else result.reading.to_dict(),
+        "appraisal": msgspec.to_builtins(result.appraisal),
+        "decision": result.decision.to_dict(),
     }
 
 
@@ -121,35 +121,35 @@ def _show_one(store: Store, row: SessionRow, at: int | None, other: MonitorConfi
         name = one_line(f"{row.agent}/{row.session}")
         raise click.BadParameter(f"the newest event of {name} is {last}", param_hint="--at")
     shown: Step | None = None
-    verdict: TickResult | None = None
+    result: TickResult | None = None
     for step in replay.steps(until=at):
         if step.computed is not None and step.computed.reading is not None:
-            shown, verdict = step, step.computed
-            if at is None and verdict.decision.kind != "continue":
+            shown, result = step, step.computed
+            if at is None and result.decision.kind != "continue":
                 break
-    fired = verdict is not None and verdict.decision.kind != "continue"
-    if shown is None or verdict is None or (at is None and not fired):
+    fired = result is not None and result.decision.kind != "continue"
+    if shown is None or result is None or (at is None and not fired):
         _say("nothing fires" if at is None else f"nothing was measured up to event {at}")
         return 0
     if as_json:
-        _say_json(_plain(row, shown, verdict))
+        _say_json(_plain(row, shown, result))
         return 0
     asked = "" if at in (None, shown.seq) else f" (the newest measurement up to event {at})"
-    _say(f"{row.agent}/{row.session}, event {shown.seq}{asked}: {verdict.decision}")
-    for finding in verdict.decision.findings:
+    _say(f"{row.agent}/{row.session}, event {shown.seq}{asked}: {result.decision}")
+    for finding in result.decision.findings:
         events = f" (events {', '.join(map(str, finding.evidence))})" if finding.evidence else ""
         _say(f"  {'active  ' if finding.active else 'inactive'} {finding}{events}")
-    for name, signal in verdict.appraisal.signals.items():
+    for name, signal in result.appraisal.signals.items():
         usual = "no baseline"
         if signal.usual is not None:
             usual = f"usual {as_shown(name, signal.usual):.2f}, z {signal.z:.1f}"
         _say(f"  signal {name} {as_shown(name, signal.value or 0.0):.2f} ({usual}): pressure {signal.pressure:.2f}")
-    if verdict.reading is not None:
-        for line in verdict.reading.explain().split("\n"):
+    if result.reading is not None:
+        for line in result.reading.explain().split("\n"):
             _say(f"  {line}")
-    for text in replay.column.state.get_goals():
+    for text in replay.pipeline.state.get_goals():
         _say(f"  goal: {text[:200]}")
-    for item in replay.column.state.context:
+    for item in replay.pipeline.state.context:
         _say(f"  {item.seq:>6} {item.role}: {item.text[:160]}")
     return 0
 

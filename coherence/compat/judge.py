@@ -1,4 +1,4 @@
-"""From the findings of a column to the classic contract's one decision."""
+"""From the findings of a pipeline to the classic contract's one decision."""
 
 from __future__ import annotations
 
@@ -68,27 +68,27 @@ class TurnLoop(RepeatedToolCallLoop):
         return msgspec.structs.replace(facts, actions=actions, open_calls=calls)
 
 
-def judge(findings: Sequence[Finding], column: AgentPipeline, saved: Saved, loops: TurnLoop) -> Decision:
+def judge(findings: Sequence[Finding], pipeline: AgentPipeline, saved: Saved, loops: TurnLoop) -> Decision:
     """Return the decision for the newest findings.
 
     Parameters
     ----------
     findings : sequence of Finding
         Of the newest tick.
-    column : AgentPipeline
+    pipeline : AgentPipeline
         As it stands.
     saved : Saved
         What the regulator knows beside it.
     loops : TurnLoop
         The loop rule.
     """
-    facts = column.state.facts
+    facts = pipeline.state.facts
     shown = tuple(finding for finding in findings if not _is_of_before(finding, facts, saved.turn.seq))
     active = {finding.rule: finding for finding in shown if finding.active and not _is_patient(finding, facts, loops)}
     first = next((active[rule] for rule in ORDER if rule in active), None)
     scope = next((finding for finding in shown if finding.rule == "scope_drift_warn"), None)
-    drift = column.semantics.drift() if "scope_drift_warn" in active else None
-    patterns = _patterns(column, saved.user_id) if "procedural_warning" in active else None
+    drift = pipeline.semantics.drift() if "scope_drift_warn" in active else None
+    patterns = _patterns(pipeline, saved.user_id) if "procedural_warning" in active else None
     kind: Kind = "continue"
     if first is not None:
         kind = "circuit_break" if first.rule in BREAKERS else first.rule  # type: ignore[assignment]  # one of the kinds
@@ -157,8 +157,8 @@ def _reason(finding: Finding, facts: Facts, saved: Saved, loops: TurnLoop) -> Ci
     return CircuitBreakReason(kind=rule, tool_name=loop.steps[-1].tool, consecutive_count=len(loop.steps))
 
 
-def _patterns(column: AgentPipeline, user_id: str) -> tuple[CorrectionPattern, ...]:
-    found = pattern_for(column, column.state.facts.request)
+def _patterns(pipeline: AgentPipeline, user_id: str) -> tuple[CorrectionPattern, ...]:
+    found = pattern_for(pipeline, pipeline.state.facts.request)
     if found is None:
         return ()
     cluster = "+".join(found.words)
@@ -174,9 +174,9 @@ def _patterns(column: AgentPipeline, user_id: str) -> tuple[CorrectionPattern, .
     )
 
 
-def pattern_for(column: AgentPipeline, request: str) -> Learned | None:
+def pattern_for(pipeline: AgentPipeline, request: str) -> Learned | None:
     """Return what users have corrected on requests like one, ``None`` if nothing."""
-    kept = column.corrections
+    kept = pipeline.corrections
     if not kept.notes or not request:
         return None
-    return kept.relevant(request, column.semantics.embed(request), column.semantics.step)
+    return kept.relevant(request, pipeline.semantics.embed(request), pipeline.semantics.step)

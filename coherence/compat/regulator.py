@@ -85,8 +85,8 @@ class Regulator:
         self._off = disabled()
         self._decision: Decision | None = None
         self._loops = TurnLoop(lambda: self._saved.turn.seq)
-        self._column = AgentPipeline(CONFIG, _cache(embedder), measures=False)
-        self._column.restore(saved.snapshot)
+        self._pipeline = AgentPipeline(CONFIG, _cache(embedder), measures=False)
+        self._pipeline.restore(saved.snapshot)
         self._rules()
         self._handlers: dict[type, Callable[[Any], None]] = {
             told.TurnStart: self._turn_start,
@@ -187,14 +187,14 @@ class Regulator:
     def export_json(self) -> str:
         """Return everything as JSON: the same text for the same state, and read back unchanged."""
         with self._lock:
-            self._saved.snapshot = self._column.snapshot()
+            self._saved.snapshot = self._pipeline.snapshot()
             return to_text(self._saved)
 
     def corrections_prelude(self) -> str | None:
         """Return what users corrected on requests like the present one, quoted; ``None`` if nothing."""
         with self._lock:
-            self._column.semantics.settle()
-            return inject("", pattern_for(self._column, self._column.state.facts.request)).rstrip() or None
+            self._pipeline.semantics.settle()
+            return inject("", pattern_for(self._pipeline, self._pipeline.state.facts.request)).rstrip() or None
 
     def inject_corrections(self, user_prompt: str) -> str:
         """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
@@ -204,11 +204,11 @@ class Regulator:
         """
         prompt = check_text("user_prompt", user_prompt)
         with self._lock:
-            self._column.semantics.settle()
-            pattern = pattern_for(self._column, prompt)
-            request = self._column.state.facts.request
+            self._pipeline.semantics.settle()
+            pattern = pattern_for(self._pipeline, prompt)
+            request = self._pipeline.state.facts.request
             if pattern is None and request in prompt:
-                pattern = pattern_for(self._column, request)
+                pattern = pattern_for(self._pipeline, request)
             return inject(prompt, pattern)
 
     def confidence(self) -> float:
@@ -224,7 +224,7 @@ class Regulator:
     def total_tokens_out(self) -> int:
         """Return the output tokens so far, over all turns."""
         with self._lock:
-            return self._column.state.facts.tokens_out or 0
+            return self._pipeline.state.facts.tokens_out or 0
 
     def cost_cap_tokens(self) -> int:
         """Return the cap on output tokens."""
@@ -291,27 +291,27 @@ class Regulator:
         return f"Regulator.for_user({shown(self._saved.user_id)})"
 
     def _rules(self) -> None:
-        """Have the column judge by the present cap, and loops by the turn."""
+        """Have the pipeline judge by the present cap, and loops by the turn."""
         replaced: dict[str, Rule] = {
             "cost_cap_reached": CostCapReached(cap_tokens_out=self._saved.cost_cap),
             "repeated_tool_call_loop": self._loops,
         }
-        self._column.rules = [replaced.get(rule.name, rule) for rule in self._column.rules]
+        self._pipeline.rules = [replaced.get(rule.name, rule) for rule in self._pipeline.rules]
 
     def _judge(self) -> None:
         """Make the decision anew if anything has changed."""
-        column, saved = self._column, self._saved
-        if column.changed or saved.stale:
+        pipeline, saved = self._pipeline, self._saved
+        if pipeline.changed or saved.stale:
             self._fold(Ticked("decide"))
             saved.stale = False
             self._decision = None
-        if self._decision is None and column.measured is not None:
-            self._decision = judge(column.measured.decision.findings, column, saved, self._loops)
+        if self._decision is None and pipeline.measured is not None:
+            self._decision = judge(pipeline.measured.decision.findings, pipeline, saved, self._loops)
 
     def _fold(self, event: Event) -> int:
         """Fold an event that is prepared; return its number."""
-        seq = self._column.state.facts.seq + 1
-        self._column.fold(seq, self._clock(), event)
+        seq = self._pipeline.state.facts.seq + 1
+        self._pipeline.fold(seq, self._clock(), event)
         return seq
 
     def _turn_start(self, event: told.TurnStart) -> None:
@@ -341,7 +341,7 @@ class Regulator:
         message = Message("assistant", event.full_response, logprobs=tokens.take())
         self._fold(prepare(message, hide_secrets=CONFIG.redact))
         self._fold(Outcome())  # unknown, but there is one: the message is the turn's answer
-        saved.answered = self._column.state.facts.request[: 4 * MAX_CHARS]
+        saved.answered = self._pipeline.state.facts.request[: 4 * MAX_CHARS]
         saved.completed_ts = self._clock()
 
     def _cost(self, event: told.Cost) -> None:
@@ -359,15 +359,15 @@ class Regulator:
 
     def _learn(self, text: str) -> None:
         """File a correction under the request that was answered last: the text may come after the next request."""
-        column, ts = self._column, self._clock()
-        request = self._saved.answered or column.state.facts.request
+        pipeline, ts = self._pipeline, self._clock()
+        request = self._saved.answered or pipeline.state.facts.request
         seq = self._fold(Feedback(text=text))
         # A name that two processes which went on from one state do not share, and the same process always gives.
         session = blake2b(f"{ts!r} {request}\n{text}".encode(), digest_size=4).hexdigest()
-        column.corrections.add(text, request=request, seq=seq, session=session, step=column.semantics.step)
+        pipeline.corrections.add(text, request=request, seq=seq, session=session, step=pipeline.semantics.step)
 
     def _tool_call(self, event: told.ToolCall) -> None:
-        turn, seq = self._saved.turn, self._column.state.facts.seq + 1
+        turn, seq = self._saved.turn, self._pipeline.state.facts.seq + 1
         call = prepare(ToolCall(event.tool_name, event.arguments, str(seq)), hide_secrets=CONFIG.redact)
         assert isinstance(call, ToolCall)
         self._fold(call)
@@ -387,7 +387,7 @@ class Regulator:
         )
         prepared = prepare(result, hide_secrets=CONFIG.redact)
         assert isinstance(prepared, ToolResult)
-        calls = self._column.state.facts.open_calls
+        calls = self._pipeline.state.facts.open_calls
         id = next((c.id for c in reversed(calls) if c.tool == prepared.tool_name and c.seq > turn.seq), "none")
         self._fold(msgspec.structs.replace(prepared, call_id=id))
         turn.failures += not event.success

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Event, Thread
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from coherence.core.readings import Tick
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Measurable(Protocol):
@@ -79,6 +81,8 @@ class IntervalClock:
 
     async def drive(self, measure: Callable[[Tick], Awaitable[object]], *, ticks: int | None = None) -> None:
         """Call ``measure`` at every tick until ``ticks`` are done, :meth:`stop` is called, or the task is cancelled."""
+        import asyncio
+
         self._loop, wake = asyncio.get_running_loop(), asyncio.Event()
         self._wake = wake
         self._start()
@@ -106,10 +110,10 @@ class IntervalClock:
         """
         self._stopped = True
         wake = self._wake
-        if isinstance(wake, asyncio.Event) and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(wake.set)
-        elif isinstance(wake, Event):
+        if isinstance(wake, Event):
             wake.set()
+        elif wake is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(wake.set)
 
     async def __aenter__(self) -> Self:
         self._stopped = False

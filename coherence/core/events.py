@@ -25,6 +25,9 @@ Source: TypeAlias = Literal["api", "hook", "wrap", "replay", "test"]
 
 SOURCES: tuple[Source, ...] = ("api", "hook", "wrap", "replay", "test")
 
+UNCOUNTED: tuple[Source, ...] = ("test", "replay")
+"""Sources of sessions whose runs are never kept."""
+
 LOW_LOGPROB = -2.3
 """Tokens below this log-probability (10 %) count as low-confidence."""
 

@@ -1,7 +1,9 @@
 """Plug-ins by name: registered in code, or offered by an installed package through an entry point.
 
 Groups: ``coherence.metrics`` (metrics and scalar metrics), ``coherence.embedders``, ``coherence.providers``,
-``coherence.rules``, ``coherence.detectors``, ``coherence.extractors``. The built-ins come through the same door.
+``coherence.rules``, ``coherence.detectors``, ``coherence.extractors``. The built-ins come through the same door: they
+are listed in ``plugins.ini``, from which the package's entry points are made. It is read as a file, since to look
+through the entry points of everything that is installed takes longer than all else that a first ``Monitor()`` does.
 """
 
 from __future__ import annotations
@@ -9,14 +11,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points, version
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 
 from coherence.core.errors import PluginError
 from coherence.core.protocols import Detector, Extractor, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import MetricInput
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 DISTRIBUTION = "coherence-sensor"
 """The name under which this package is installed."""
@@ -28,6 +34,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M")
 
 
+class Reference(msgspec.Struct, frozen=True):
+    """A plug-in that an entry point names and nobody has imported yet."""
+
+    value: str
+    """``module:name``."""
+
+    def load(self) -> Any:
+        """Import the module and return what it calls so."""
+        module, _, path = self.value.partition(":")
+        found: Any = import_module(module.strip())
+        for name in path.partition("[")[0].strip().split(".") if path else ():
+            found = getattr(found, name)
+        return found
+
+
 class Plugin(msgspec.Struct, frozen=True):
     """One line of the registry."""
 
@@ -35,7 +56,7 @@ class Plugin(msgspec.Struct, frozen=True):
     origin: str
     """The distribution that offers it, or ``registered in <module>``."""
     target: Any
-    """The class, instance or factory; an :class:`~importlib.metadata.EntryPoint` until it is loaded."""
+    """The class, instance or factory; an :class:`Reference` until it is loaded."""
 
     def load(self) -> Any:
         """Import and return the class, instance or factory.
@@ -45,7 +66,7 @@ class Plugin(msgspec.Struct, frozen=True):
         PluginError
             If the package that offers it fails to import.
         """
-        if not isinstance(self.target, EntryPoint):
+        if not isinstance(self.target, Reference):
             return self.target
         try:
             return self.target.load()
@@ -210,10 +231,11 @@ def unregister(name: str, group: Group = "metrics") -> None:
 
 def available(group: Group = "metrics") -> list[Plugin]:
     """Return every known plug-in of a group, by name; what is registered in code hides an entry point."""
-    points = list(entry_points(group=f"coherence.{group}"))
+    from importlib.metadata import entry_points
+
     # Reversed: of two with one name the first counts, as in _find.
-    found = {point.name: _of(point) for point in reversed(points)}
-    return [plugin for _, plugin in sorted({**found, **_registered[group]}.items())]
+    found = {point.name: _of(point) for point in reversed(list(entry_points(group=f"coherence.{group}")))}
+    return [plugin for _, plugin in sorted({**found, **_shipped()[group], **_registered[group]}.items())]
 
 
 def lookup(group: Group, name: str, besides: Iterable[str] = ()) -> Any:
@@ -328,32 +350,37 @@ def check_detector(factory: object) -> None:
 def _find(group: Group, name: str) -> Plugin | None:
     if name in _registered[group]:
         return _registered[group][name]
-    own = _shipped().get((f"coherence.{group}", name))
-    points = [own] if own is not None else entry_points(group=f"coherence.{group}", name=name)
-    return next((_of(point) for point in points), None)
+    if name in _shipped()[group]:
+        return _shipped()[group][name]
+    from importlib.metadata import entry_points
+
+    return next((_of(point) for point in entry_points(group=f"coherence.{group}", name=name)), None)
 
 
 def shipped(group: Group) -> list[str]:
     """Return the names of this package's own plug-ins of a group, in alphabetical order."""
-    return sorted(name for kind, name in _shipped() if kind == f"coherence.{group}")
+    return sorted(_shipped()[group])
 
 
 @cache
-def _shipped() -> Mapping[tuple[str, str], EntryPoint]:
-    """Return this distribution's entry points by group and name: found without reading those of all others."""
-    try:
-        return {(point.group, point.name): point for point in distribution(DISTRIBUTION).entry_points}
-    except PackageNotFoundError:
-        return {}
+def _shipped() -> Mapping[Group, Mapping[str, Plugin]]:
+    found: dict[Group, dict[str, Plugin]] = {group: {} for group in _registered}
+    for line in files(__package__).joinpath("plugins.ini").read_text("utf-8").splitlines():
+        if line.startswith("[coherence."):
+            group = cast(Group, line.strip("[]").partition(".")[2])
+        elif " = " in line:
+            name, _, value = line.partition(" = ")
+            found[group][name] = Plugin(name, DISTRIBUTION, Reference(value))
+    return found
 
 
 def _of(point: EntryPoint) -> Plugin:
-    return Plugin(point.name, point.dist.name if point.dist else "an installed package", point)
+    return Plugin(point.name, point.dist.name if point.dist else "an installed package", Reference(point.value))
 
 
 def _identity(target: Any) -> object:
     """Return what makes two registrations the same plug-in: a re-run notebook cell defines it anew."""
-    if isinstance(target, EntryPoint):
+    if isinstance(target, Reference):
         return target.value.replace(":", ".")
     thing = target if hasattr(target, "__qualname__") else type(target)
     return f"{thing.__module__}.{thing.__qualname__}"
@@ -362,6 +389,8 @@ def _identity(target: Any) -> object:
 @cache
 def installed(package: str) -> str:
     """Return the version of an installed package, empty if there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -14,7 +14,7 @@ from coherence.core.registry import available, create_metric, is_scalar, lookup
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.runs import LabelledRun, Target
 from coherence.evaluation.systems import NOTHING, FittedOn, System, of_steps
-from coherence.monitor.session import SessionSpec, open_column
+from coherence.monitor.session import SessionSpec, open_session
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
@@ -148,7 +148,7 @@ def _weights(config: MonitorConfig, cache: EmbeddingCache | None) -> FrozenDict[
         dangers=None,
         parent=None,
     )
-    return freeze(open_column(wanted, None).column.sensor.weights)
+    return freeze(open_session(wanted).pipeline.sensor.weights)
 
 
 def risks(run: ScoredRun, name: str) -> list[float | None]:

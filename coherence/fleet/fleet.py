@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from coherence.core.config import Budget, MonitorConfig, disabled
 from coherence.core.events import FleetContext, Received, Spent
@@ -17,7 +17,6 @@ from coherence.core.validation import check_flag, check_number
 from coherence.fleet.status import AgentStatus, status_of
 from coherence.fleet.trust import Effective, TrustGraph, TrustState
 from coherence.fleet.trust_graph import read_name
-from coherence.lessons.store import LessonStore
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.monitor import Durability, Monitor
@@ -25,7 +24,9 @@ from coherence.monitor.worker import FORK_WAIT_S, LOG, RETRY_S
 from coherence.policy.budgets import together
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.errors import StoreError
-from coherence.store.store import Store
+
+if TYPE_CHECKING:  # without a store, nothing of it is loaded
+    from coherence.store.store import Store
 
 MOST_HOPS = 16
 """Agents of a path that are recorded and told: of a longer one as many of both ends."""
@@ -69,15 +70,15 @@ class Fleet:
         self.config = MonitorConfig.load(config)
         self._embedder = embedder
         self._durability: Durability = durability
-        self._owns_store = not isinstance(store, Store)
         self.store = as_store(store)
+        self._owns_store = self.store is not store
         self._agents: dict[str, Monitor] = {}
         self._parents: dict[str, str | None] = {}
         self._lock = RLock()
-        self._owns_lessons = not isinstance(lessons, LessonStore)
         try:
             self.lessons = as_lessons(lessons, self.store, embedder)
             """What is known of errors; ``None`` without a store."""
+            self._owns_lessons = self.lessons is not lessons
             self.trust = TrustGraph(read_trust(self.store)) if self.store is not None else TrustGraph()
             """Who relies on whom, to be read; with a store it is kept, and begins as it was left."""
         except BaseException:
@@ -116,7 +117,7 @@ class Fleet:
                 store=self.store,
                 parent=parent,
                 tree_budget=self.budget,
-                neighbours=_Neighbours(self, name),
+                peers=_Neighbours(self, name),
                 **given,
             )
             self.trust.add_agent(name)

@@ -46,13 +46,13 @@ def status_of(monitor: Monitor, parent: str | None, reached: Effective) -> Agent
     reached : Effective
         Its own pressure, and the one that reaches it.
     """
-    verdict, counters = monitor.verdict, monitor.counters
-    reading = verdict.reading if verdict is not None else None
+    result, counters = monitor.result, monitor.counters
+    reading = result.reading if result is not None else None
     known = reading is not None and reading.coverage > 0
-    decision: DecisionKind = verdict.decision.kind if verdict is not None else "continue"
-    cause = verdict.decision.message if verdict is not None else ""
+    decision: DecisionKind = result.decision.kind if result is not None else "continue"
+    cause = result.decision.message if result is not None else ""
     received = Received(reached.value, reached.path) if len(reached.path) > 1 else None
-    config = monitor._engine.column.config.pressure  # with what was learned
+    config = monitor._worker.pipeline.config.pressure  # with what was learned
     finding = received_finding(received, config)
     if finding is not None and worst_kind([decision, finding.acts]) != decision:
         decision, cause = finding.acts, finding.why

@@ -6,17 +6,18 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
 from coherence.core.config import Budget, disabled
 from coherence.core.protocols import Embedder
 from coherence.core.validation import MAX_NAME, check_text, clean, shown
-from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.store import LessonStore
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.store.store import Store
+
+if TYPE_CHECKING:  # without a store, nothing of it is loaded
+    from coherence.lessons.store import LessonStore
+    from coherence.store.store import Store
 
 LOG = logging.getLogger("coherence")
 
@@ -26,7 +27,7 @@ _CUT = re.compile(
 )
 """A name that :func:`~coherence.core.validation.clean` has cut."""
 
-Lessons: TypeAlias = LessonStore | str | Path | Store | bool | None
+Lessons: TypeAlias = "LessonStore | str | Path | Store | bool | None"
 """Where lessons are: a store of them, a file, or by default (``None``, ``True``) the file of the evidence if there is
 one; ``False`` = nowhere."""
 
@@ -55,7 +56,11 @@ def check_plugins(field: str, given: object, check: Callable[[Any], None]) -> No
 
 def as_store(store: str | Path | Store | None) -> Store | None:
     """Return the store that a user means."""
-    if store is None or isinstance(store, Store):
+    if store is None:
+        return None
+    from coherence.store.store import Store
+
+    if isinstance(store, Store):
         return store
     if not isinstance(store, str | Path):
         raise TypeError(f"store must be a path or a Store, not {shown(store)}")
@@ -82,12 +87,18 @@ def as_lessons(
     With an embedder that cannot be used for them (none, without a fingerprint, or another one than made their vectors)
     lessons are found by equal signature only.
     """
-    if not isinstance(lessons, LessonStore | str | Path | Store | bool) and lessons is not None:
-        raise TypeError(f"lessons must be a LessonStore, a path, a Store, True or False, not {shown(lessons)}")
+    if lessons is False or (store is None and (lessons is None or lessons is True)):
+        return None
+    from coherence.lessons.errors import EmbedderMismatchError
+    from coherence.lessons.store import LessonStore
+    from coherence.store.store import Store
+
     if isinstance(lessons, LessonStore):
         return lessons
     where = store if lessons is None or lessons is True else lessons
-    if where is None or isinstance(where, bool) or disabled():
+    if not isinstance(where, str | Path | Store):
+        raise TypeError(f"lessons must be a LessonStore, a path, a Store, True or False, not {shown(lessons)}")
+    if disabled():
         return None
     inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
     if inner is not None and inner is not False and not isinstance(getattr(inner, "fingerprint", None), str):

@@ -8,7 +8,7 @@ from collections import deque
 from threading import Lock
 
 from coherence.core.errors import CoherenceError
-from coherence.core.events import Recalled, Source
+from coherence.core.events import Recalled
 from coherence.core.validation import to_json
 from coherence.lessons.episodes import Solved
 from coherence.lessons.records import Lesson, Origin
@@ -53,16 +53,16 @@ class LessonRecall:
         self._writing = Lock()
         self._down = False
 
-    def recall(self, column: AgentPipeline) -> tuple[Recalled, ...] | None:
+    def recall(self, pipeline: AgentPipeline) -> tuple[Recalled, ...] | None:
         """Return what is known of the newest errors, the newest error's first; ``None`` if there is none to look up."""
-        actions = column.regulator.unexplained
+        actions = pipeline.regulator.unexplained
         if not actions:
             return None
         self.save(wait_s=NEWEST_WAIT_S)  # what has just been learned may be what is needed now
         found: dict[int, Recalled] = {}
         for action in actions:
             try:
-                text = _text(column, action)
+                text = _text(pipeline, action)
                 known = self.lessons.query(text, tool=action.tool, k=MOST_TOLD, least=LEAST, use=self.learns)
             except Exception as error:  # what is known must never stand in the way of what is done
                 self._say(error)
@@ -72,10 +72,10 @@ class LessonRecall:
                     found[lesson.id] = _recalled(lesson, action.seq)
         return tuple(found.values())
 
-    def take(self, column: AgentPipeline) -> None:
+    def take(self, pipeline: AgentPipeline) -> None:
         """Take what the newest events have taught, to be written by :meth:`save`."""
-        while column.regulator.lessons:
-            taught = column.regulator.lessons.popleft()
+        while pipeline.regulator.lessons:
+            taught = pipeline.regulator.lessons.popleft()
             if self.learns:
                 self._waiting.append((time.time(), taught))
 
@@ -138,21 +138,16 @@ class LessonRecall:
         self._down = True
 
 
-def remember(lessons: LessonStore | None, name: tuple[str, str], source: Source) -> LessonRecall | None:
-    """Return what an agent's engine uses of a store of lessons."""
-    return None if lessons is None else LessonRecall(lessons, name, learns=source != "test")
-
-
 def _destroys(lesson: Lesson) -> bool:
     """Tell whether a fix, as a shell would read it, destroys something: that is no advice, whoever it helped."""
     return classify("Bash", to_json("fix", {"command": lesson.fix_text})) is not None
 
 
-def _text(column: AgentPipeline, action: Action) -> str:
+def _text(pipeline: AgentPipeline, action: Action) -> str:
     """Return what is kept of an error, the longest text of it first."""
-    shown = (item.text for item in reversed(column.state.context) if item.seq == action.seq)
+    shown = (item.text for item in reversed(pipeline.state.context) if item.seq == action.seq)
     waiting = (
-        open.error_text for open in column.regulator.data.recollection.troubles.open if open.newest == action.seq
+        open.error_text for open in pipeline.regulator.data.recollection.troubles.open if open.newest == action.seq
     )
     return next(shown, None) or next(waiting, action.came.first_line)
 

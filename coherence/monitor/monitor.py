@@ -1,22 +1,21 @@
-"""The monitor: the whole column for one agent, in your own loop."""
+"""The monitor: the whole pipeline for one agent, in your own loop."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 from weakref import ref
 
 import msgspec
 
 import coherence.core.events as events
 from coherence.baseline.appraiser import mode_of
-from coherence.baseline.calibration_store import Calibration
+from coherence.baseline.calibration import Calibration
 from coherence.baseline.combiner import risk_of
 from coherence.core.clock import ClockThread, IntervalClock
 from coherence.core.config import Budget, MonitorConfig, disabled
@@ -27,13 +26,10 @@ from coherence.core.readings import Counters, Reading, Tick
 from coherence.core.redact import goal_text
 from coherence.core.registry import check_detector, check_metric, check_rule
 from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
-from coherence.lessons.store import LessonStore
 from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
-from coherence.monitor.codec import Record, TickResult
-from coherence.monitor.lesson_recall import remember
 from coherence.monitor.pipeline import ENDING
-from coherence.monitor.session import SessionSpec, open_column
-from coherence.monitor.session_header import began_as
+from coherence.monitor.session import OpenSession, SessionSpec, open_session
+from coherence.monitor.tick_result import Record, TickResult
 from coherence.monitor.worker import Peers, Worker
 from coherence.policy.call_gate import unjudged
 from coherence.policy.correction_prompt import LIMIT, inject
@@ -42,8 +38,11 @@ from coherence.policy.danger.danger import Danger
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
 from coherence.store.errors import StoreError
-from coherence.store.runs import UNCOUNTED, write_label
-from coherence.store.store import Store
+
+if TYPE_CHECKING:  # without a store, nothing of it is loaded
+    from coherence.lessons.store import LessonStore
+    from coherence.monitor.lesson_recall import LessonRecall
+    from coherence.store.store import Store
 
 Durability: TypeAlias = Literal["batched", "full"]
 """``batched``: a power cut loses at most the last second or 100 events, a killed process nothing that was flushed.
@@ -137,7 +136,7 @@ class Monitor:
         lenient: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
-        neighbours: Peers | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self._calls = itertools.count(1)
         self._call_prefix = f"call-{os.urandom(3).hex()}"
@@ -169,32 +168,32 @@ class Monitor:
             dangers=None if dangers is None else tuple(dangers),
             parent=None if parent is None else check_name("parent", parent),
         )
-        self._owns_store = not isinstance(store, Store)
         self.store: Store | None = None if self._off else as_store(store)
         """The store; pass it on to share the file."""
+        self._owns_store = self.store is not store
         self.lessons: LessonStore | None = None
         """What is known of errors; ``None`` without a store."""
-        self._owns_lessons = not isinstance(lessons, LessonStore)
         try:
             if source != "replay":  # a recorded run is judged by itself
                 self.lessons = as_lessons(lessons, self.store, embedder)
-            opened = open_column(wanted, self.store)
+            opened = _open(wanted, self.store)
         except BaseException:
-            if self.lessons is not None and self._owns_lessons:
+            if self.lessons is not None and self.lessons is not lessons:
                 self.lessons.close()
             if self.store is not None and self._owns_store:
                 self.store.close()
             raise
-        self._engine = Worker(
+        self._owns_lessons = self.lessons is not lessons
+        self._worker = Worker(
             opened,
             self.config,
             full=durability == "full",
-            neighbours=neighbours,
-            remembering=remember(self.lessons, (self.agent, opened.session), source),
+            peers=peers,
+            lesson_recall=_recall(self.lessons, (self.agent, opened.session), source),
         )
         self.session = opened.session
         """The session's name."""
-        if goal is not None and goal_text(goal, hide_secrets=self.config.redact) != opened.column.state.facts.goal:
+        if goal is not None and goal_text(goal, hide_secrets=self.config.redact) != opened.pipeline.state.facts.goal:
             self.goal(goal)
         self._clock: ClockThread | None = None
         if not isinstance(self.config.tick, str) and not self._off:
@@ -352,8 +351,8 @@ class Monitor:
 
         def make() -> Event:
             edited = Correction(check_text("text", text, empty=False), check_text("id", id, empty=False))
-            with self._engine.settled() as column:
-                if id not in column.corrections.notes:
+            with self._worker.settled() as pipeline:
+                if id not in pipeline.corrections.notes:
                     raise ValueError(f"no correction has the id {shown(id)}: corrections() lists them")
             return edited
 
@@ -443,7 +442,7 @@ class Monitor:
         -------
         Decision or None
             ``None`` without a gate. Else the decision of a tick at the end: an active finding ``ungrounded_outcome``
-            says that the run counts as failed, whatever was told; ``m.verdict`` holds it, and a replay finds it again.
+            says that the run counts as failed, whatever was told; ``m.result`` holds it, and a replay finds it again.
 
         Examples
         --------
@@ -465,8 +464,8 @@ class Monitor:
         self._record(make)
         if self.config.grounding.gate is None:
             return None
-        verdict = self._guarded(lambda: self._engine.decide(ENDING))
-        return verdict.decision if verdict is not None else None
+        result = self._guarded(lambda: self._worker.decide(ENDING))
+        return result.decision if result is not None else None
 
     def fault(self, where: str, error: BaseException | str) -> None:
         """Record something that failed silently in the host."""
@@ -480,11 +479,13 @@ class Monitor:
 
     def decide(self) -> Decision:
         """Return the decision now. Measures if anything happened since the newest tick; else nothing changes."""
-        verdict = self._guarded(lambda: self._engine.decide("decide"))
-        return verdict.decision if verdict is not None else Decision(seq=0, kind="continue")
+        result = self._guarded(lambda: self._worker.decide("decide"))
+        return result.decision if result is not None else Decision(seq=0, kind="continue")
 
     async def adecide(self) -> Decision:
         """Do what :meth:`decide` does, on another thread: the event loop stays free."""
+        import asyncio  # which who calls this has loaded
+
         return await asyncio.to_thread(self.decide)
 
     def check(self, tool: str, arguments: Any = None) -> Decision:
@@ -505,85 +506,85 @@ class Monitor:
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
         if self._off:
             return Decision(seq=0, kind="continue")
-        verdict = None if self._engine.closed else self._asked(lambda: self._engine.check(call))
-        return unjudged(call.tool_name, bytes(call.arguments)) if verdict is None else verdict.decision
+        result = None if self._worker.closed else self._asked(lambda: self._worker.check(call))
+        return unjudged(call.tool_name, bytes(call.arguments)) if result is None else result.decision
 
     @property
     def latest(self) -> Reading | None:
         """The newest reading that is ready, ``None`` before the first. Never waits for a measurement."""
-        return self._engine.readings.latest
+        return self._worker.readings.latest
 
     def history(self, n: int | None = None) -> list[Reading]:
         """Return up to ``n`` of the last 256 readings, newest first."""
-        return self._engine.readings.newest(n)
+        return self._worker.readings.newest(n)
 
     @property
     def vitals(self) -> dict[str, float | None]:
         """Vital -> value in [0, 1] at the newest tick; ``None`` = unknown."""
-        with self._engine.settled() as column:
-            return column.vitals
+        with self._worker.settled() as pipeline:
+            return pipeline.vitals
 
     @property
     def pressure(self) -> float:
         """The pressure now, in [0, 1], 0 = calm: the own one, or what comes from other agents, if that is more."""
-        received = self._engine.received()
-        with self._engine.settled() as column:
-            return max(column.appraiser.mood.pressure, received)
+        received = self._worker.received()
+        with self._worker.settled() as pipeline:
+            return max(pipeline.appraiser.mood.pressure, received)
 
     @property
     def own_pressure(self) -> float:
         """The agent's own pressure now, in [0, 1], 0 = calm."""
-        with self._engine.settled() as column:
-            return column.appraiser.mood.pressure
+        with self._worker.settled() as pipeline:
+            return pipeline.appraiser.mood.pressure
 
     @property
     def known_pressure(self) -> float:
         """The agent's own pressure as far as its events have been folded; never waits."""
-        return self._engine.column.appraiser.mood.pressure
+        return self._worker.pipeline.appraiser.mood.pressure
 
     @property
     def mode(self) -> Mode:
         """The mode of the pressure now."""
-        return mode_of(self.pressure, self._engine.column.appraiser.config)
+        return mode_of(self.pressure, self._worker.pipeline.appraiser.config)
 
     @property
     def spent(self) -> Spent:
         """What the agent has used up."""
-        with self._engine.settled() as column:
-            return column.state.spent
+        with self._worker.settled() as pipeline:
+            return pipeline.state.spent
 
     @property
     def known_spent(self) -> Spent:
         """What the agent has used up as far as it has been folded; never waits."""
-        return self._engine.column.state.spent
+        return self._worker.pipeline.state.spent
 
     @property
     def counters(self) -> Counters:
         """Tool results, errors, tokens and cost so far."""
-        with self._engine.settled() as column:
-            return column.state.get_counters()
+        with self._worker.settled() as pipeline:
+            return pipeline.state.get_counters()
 
     @property
     def state(self) -> AgentState:
         """The agent's state with everything folded; to be read, not changed."""
-        with self._engine.settled() as column:
-            return column.state
+        with self._worker.settled() as pipeline:
+            return pipeline.state
 
     @property
     def inverted(self) -> frozenset[str]:
         """Names of the metrics whose high values are bad."""
-        return self._engine.column.sensor.inverted
+        return self._worker.pipeline.sensor.inverted
 
     @property
-    def verdict(self) -> TickResult | None:
+    def result(self) -> TickResult | None:
         """Reading, appraisal and decision of the newest measurement."""
-        with self._engine.settled() as column:
-            return column.measured
+        with self._worker.settled() as pipeline:
+            return pipeline.measured
 
     def events(self, n: int | None = None) -> list[Record]:
         """Return up to ``n`` of the last 10,000 events of this process, newest first."""
-        with self._engine.settled():
-            found = list(self._engine.events)[::-1]
+        with self._worker.settled():
+            found = list(self._worker.events)[::-1]
         return found if n is None else found[: max(n, 0)]
 
     def label_run(self, label: Label | None) -> None:
@@ -604,16 +605,13 @@ class Monitor:
             raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
         if self._off:
             return
-        with self._engine.settled() as column:
-            run = column.runs.run.number
-        recorder = self._engine.recorder
+        with self._worker.settled() as pipeline:
+            run = pipeline.runs.run.number
+        recorder = self._worker.recorder
         try:
-            if recorder is None or self.store is None:
+            if recorder is None:
                 raise ValueError("a label needs a store to be kept in: Monitor(store=...)")
-            if recorder.session.source not in UNCOUNTED:
-                with self.store.transaction() as transaction:
-                    good = None if label is None else label == "good"
-                    write_label(transaction, self.agent, began_as(transaction, self.agent, self.session), run, good)
+            recorder.label_run(run, None if label is None else label == "good")
         except (ValueError, StoreError):
             if not self.lenient:
                 raise
@@ -621,7 +619,7 @@ class Monitor:
     @property
     def calibration(self) -> Calibration:
         """From which risks on metrics alarm, and how risks are added up; frozen when the session began."""
-        return self._engine.column.calibration
+        return self._worker.pipeline.calibration
 
     @property
     def risk(self) -> float | None:
@@ -629,11 +627,11 @@ class Monitor:
 
         ``1 - coherence_index``, unless the agent's labelled runs have taught other weights.
         """
-        with self._engine.settled() as column:
-            reading = column.measured.reading if column.measured is not None else None
+        with self._worker.settled() as pipeline:
+            reading = pipeline.measured.reading if pipeline.measured is not None else None
             if reading is None:
                 return None
-            return risk_of(reading, column.calibration.combination, column.runs.inverted)
+            return risk_of(reading, pipeline.calibration.combination, pipeline.runs.inverted)
 
     def corrections(self) -> list[CorrectionPattern]:
         """Return what users have corrected again and again, the heaviest first.
@@ -642,16 +640,16 @@ class Monitor:
         fade. ``examples`` are its notes; their ids serve :meth:`edit_correction` and :meth:`forget_correction`.
         """
         self._file_corrections()
-        with self._engine.settled() as column:
-            return column.corrections.patterns(column.semantics.step)
+        with self._worker.settled() as pipeline:
+            return pipeline.corrections.patterns(pipeline.semantics.step)
 
     def _file_corrections(self) -> None:
         """Have a tick if corrections wait for one, at which they are embedded and grouped."""
-        with self._engine.settled() as column:
-            waiting = column.changed and bool(column.corrections.pending())
-        if waiting and not self._engine.closed:
-            self._engine.decide("corrections")
-            self._engine.after()
+        with self._worker.settled() as pipeline:
+            waiting = pipeline.changed and bool(pipeline.corrections.pending())
+        if waiting and not self._worker.closed:
+            self._worker.decide("corrections")
+            self._worker.after()
 
     def inject_corrections(self, prompt: str, *, limit: int = LIMIT) -> str:
         """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
@@ -683,30 +681,30 @@ class Monitor:
         request = check_text("prompt", prompt)
         check_count("limit", limit)
         self._file_corrections()
-        with self._engine.settled() as column:
-            kept = column.corrections
+        with self._worker.settled() as pipeline:
+            kept = pipeline.corrections
             if not kept.notes:
                 return prompt
-            vector = column.semantics.embed(request)
-            return inject(prompt, kept.relevant(request, vector, column.semantics.step), limit=limit)
+            vector = pipeline.semantics.embed(request)
+            return inject(prompt, kept.relevant(request, vector, pipeline.semantics.step), limit=limit)
 
     def _guarded(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
         if self._off:
             return None
-        if self._engine.closed:
-            with self._engine.settled() as column:
-                return column.measured
+        if self._worker.closed:
+            with self._worker.settled() as pipeline:
+                return pipeline.measured
         return self._asked(ask)
 
     def _asked(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
         """Ask, then write; a store that fails must not change the answer."""
-        verdict = ask()
+        result = ask()
         try:
-            self._engine.after()
+            self._worker.after()
         except StoreError:  # durability "full"
             if not self.lenient:
                 raise
-        return verdict
+        return result
 
     def flush(self) -> None:
         """Fold and write everything that was recorded; afterwards a kill of the process loses none of it.
@@ -716,17 +714,17 @@ class Monitor:
         StoreError
             If the store cannot be written; the events go on waiting. Not with ``lenient``.
         """
-        if not self._engine.closed and not self._off:
-            self._engine.flush(raising=not self.lenient)
+        if not self._worker.closed and not self._off:
+            self._worker.flush(raising=not self.lenient)
 
     def close(self) -> None:
         """Write everything and end; calling it again does nothing."""
-        if self._engine.closed:
+        if self._worker.closed:
             return
         if self._clock is not None:
             self._clock.__exit__(None, None, None)
         try:
-            self._engine.close(raising=not self.lenient)
+            self._worker.close(raising=not self.lenient)
             retention = self.config.retention
             if retention is not None and self.store is not None:
                 self.store.prune(max_events=retention.max_events, max_age_s=retention.max_age_s)
@@ -756,15 +754,31 @@ class Monitor:
             if not self.lenient:
                 raise
             event = events.make_fault("record", error)
-        if self._engine.closed:
+        if self._worker.closed:
             if self.lenient:
                 return
             raise ValueError(f"monitor of agent {self.agent!r} is closed")
         try:
-            self._engine.post(event)
+            self._worker.post(event)
         except StoreError:  # durability "full"; the event waits in memory
             if not self.lenient:
                 raise
+
+
+def _open(spec: SessionSpec, store: Store | None) -> OpenSession:
+    if store is None:
+        return open_session(spec)
+    from coherence.monitor.stored_session import open_stored_session
+
+    return open_stored_session(spec, store)
+
+
+def _recall(lessons: LessonStore | None, name: tuple[str, str], source: Source) -> LessonRecall | None:
+    if lessons is None:
+        return None
+    from coherence.monitor.lesson_recall import LessonRecall
+
+    return LessonRecall(lessons, name, learns=source != "test")
 
 
 class _Ticker:
@@ -781,7 +795,7 @@ class _Ticker:
             self._clock.stop()
             return None
         with suppress(StoreError):  # durability "full"; the engine has said so, and the events wait
-            return monitor._guarded(lambda: monitor._engine.decide("interval"))
+            return monitor._guarded(lambda: monitor._worker.decide("interval"))
         return None
 
 

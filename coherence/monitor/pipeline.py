@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.baseline.appraiser import Appraiser, AppraiserState
-from coherence.baseline.calibration_store import Calibration
+from coherence.baseline.calibration import Calibration
 from coherence.baseline.runs import Runs
 from coherence.baseline.vitals import VITALS, metric_set
 from coherence.core.config import Budget, MonitorConfig
@@ -16,9 +16,9 @@ from coherence.core.decisions import Appraisal, Finding, Mode, Policy
 from coherence.core.events import Event, Ticked
 from coherence.core.protocols import Detector, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
-from coherence.monitor.codec import RecordedTick, TickResult
 from coherence.monitor.semantic_checks import SemanticChecks
 from coherence.monitor.snapshots import CarryOver, Snapshot
+from coherence.monitor.tick_result import RecordedTick, TickResult
 from coherence.policy.budgets import all_budget_findings, crosses_time
 from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.corrections import Corrections

@@ -14,11 +14,12 @@ from threading import Lock, RLock
 
 import msgspec
 
-from coherence.core.events import Goal, Message, Outcome, ToolCall, ToolResult
-from coherence.monitor.codec import Record, encode_record
+from coherence.core.events import UNCOUNTED, Goal, Message, Outcome, ToolCall, ToolResult
+from coherence.monitor.codec import encode_record
 from coherence.monitor.session_header import CONTINUED, began_as
-from coherence.store.rows import SessionRow
-from coherence.store.runs import MOST_RUNS, UNCOUNTED, RunRow, write_runs
+from coherence.monitor.tick_result import Record
+from coherence.store.rows import RunRow, SessionRow
+from coherence.store.runs import MOST_RUNS, write_label, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -163,9 +164,6 @@ BATCH = 50
 WAIT_S = 0.5
 """Seconds that an event waits at most to be written, if there are fewer."""
 
-MOST_PENDING = 100
-"""Events that may wait; whoever records the next one writes them first."""
-
 MOST_STUCK = 10_000
 """Events that wait while the store cannot be written; beyond them the oldest are lost and counted."""
 
@@ -204,6 +202,7 @@ class Recorder:
         """Whether runs could not be written, because what they were made from does not know of all events."""
         self.run = 1
         """Number of the run in which the newest record is."""
+        self._began_as: str | None = None
         self._telling = Telling(session, saved)
         self._pending: deque[Record] = deque()
         self._since = 0.0
@@ -250,6 +249,18 @@ class Recorder:
             with self._queue:
                 self._runs.extend(row for row in rows if row.maxima or row.success is not None)
                 del self._runs[:-MOST_RUNS]
+
+    def label_run(self, run: int, good: bool | None) -> None:
+        """Write whether a run was good; ``None`` takes a label back.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        if self.session.source not in UNCOUNTED:
+            with self.store.transaction() as transaction:
+                write_label(transaction, self.session.agent, self._first_name(transaction), run, good)
 
     def save(self, baselines: bytes | None = None, *, wait_s: float = -1.0) -> bool:
         """Write everything that waits, in one transaction; on an error it goes on waiting.
@@ -305,7 +316,7 @@ class Recorder:
             told = self._told(transaction, runs, run, records) if tells else []
             if told:
                 agent = self.session.agent
-                write_runs(transaction, agent, began_as(transaction, agent, self.session.session), told)
+                write_runs(transaction, agent, self._first_name(transaction), told)
             if baselines is not None:
                 transaction.set_baselines(self.session.agent, time.time(), baselines)
         self.book.written(vectors)
@@ -326,6 +337,12 @@ class Recorder:
             self.behind = stale
         self._telling.wrote(records, last + len(records), run, told=tells)
         self.saved = last + len(records)
+
+    def _first_name(self, transaction: Transaction) -> str:
+        """Return the name under which the session's runs are kept: that with which its line of sessions began."""
+        if self._began_as is None:
+            self._began_as = began_as(transaction, self.session.agent, self.session.session)
+        return self._began_as
 
     def _told(
         self, transaction: Transaction, runs: Sequence[RunRow], run: int, records: Sequence[Record]

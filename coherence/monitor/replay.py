@@ -13,11 +13,12 @@ from coherence.core.decisions import Finding
 from coherence.core.errors import CoherenceError
 from coherence.core.events import Event, Ticked, decode_event
 from coherence.core.readings import Reading
-from coherence.monitor.codec import TickResult, decode_verdict, encode_verdict, is_kept
+from coherence.monitor.codec import decode_result, encode_result, is_kept
 from coherence.monitor.pipeline import AgentPipeline, Plugins
 from coherence.monitor.recorder import StoreBook
 from coherence.monitor.session_header import NOTHING, SessionHeader, read_beginning
 from coherence.monitor.snapshots import unpack
+from coherence.monitor.tick_result import TickResult
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.playback import RecordedEmbedder, RecordedMetric, RecordedScalar, Shown
 from coherence.store.rows import EventRow, SessionRow
@@ -50,7 +51,7 @@ class Step(msgspec.Struct, frozen=True):
     @property
     def recorded(self) -> TickResult | None:
         """What was recorded."""
-        return decode_verdict(self.row)
+        return decode_result(self.row)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -109,12 +110,12 @@ class Replay:
         self._rules = frozenset(name.partition(".")[0] for name in beginning.settings.rules)
         self._recorded_only = beginning.settings.fingerprint is None
         try:
-            self.column = self._make_column(beginning, config or beginning.effective)
+            self.pipeline = self._make_pipeline(beginning, config or beginning.effective)
         except (TypeError, ValueError) as error:  # a weight of a metric that the session does not have
             raise ReplayError(f"session {row.session} of {row.agent}: the settings do not fit: {error}") from error
         self._after = self._begin(beginning, other=config is not None)
 
-    def _make_column(self, beginning: SessionHeader, config: MonitorConfig) -> AgentPipeline:
+    def _make_pipeline(self, beginning: SessionHeader, config: MonitorConfig) -> AgentPipeline:
         settings = beginning.settings
         cache = None
         if settings.fingerprint != NOTHING:
@@ -139,7 +140,7 @@ class Replay:
         if first is None or first.seq == 1:
             start = beginning.start_data()
             if start is not None:
-                self.column.restore(unpack(start))
+                self.pipeline.restore(unpack(start))
             return 0
         found = self._store.snapshot(self.row.id)
         if found is None or found[0] < first.seq - 1 or other:
@@ -147,7 +148,7 @@ class Replay:
                 f"session {self.row.session} of {self.row.agent}: events 1 to {first.seq - 1} were removed by retention"
                 + ("" if other else " and no state is kept from after them")
             )
-        self.column.restore(unpack(found[1]))
+        self.pipeline.restore(unpack(found[1]))
         return found[0]
 
     def steps(self, until: int | None = None) -> Iterator[Step]:
@@ -171,24 +172,24 @@ class Replay:
         reading: Reading | None = None
         found: list[Finding] | None = None
         if kept or self._recorded_only or self._foreign or self._rules:
-            recorded = decode_verdict(row)
+            recorded = decode_result(row)
             if kept:
                 with suppress(Exception):  # it failed when it was recorded, too, and the agent went on
-                    self.column.apply(row.seq, row.ts, event, recorded)
+                    self.pipeline.apply(row.seq, row.ts, event, recorded)
                 return Step(row, event, recorded, kept=True)
             self._shown.reading = recorded.reading if recorded is not None else None
             reading = self._shown.reading if self._recorded_only else None
             if self._rules and recorded is not None:
                 found = [each for each in recorded.decision.findings if each.rule.partition(".")[0] in self._rules]
         computed = self._fold(row, event, reading, found)
-        made = (None, None) if computed is None else encode_verdict(computed)
+        made = (None, None) if computed is None else encode_result(computed)
         return Step(row, event, computed, made == (row.reading, row.decision))
 
     def _fold(
         self, row: EventRow, event: Event, reading: Reading | None = None, found: list[Finding] | None = None
     ) -> TickResult | None:
         try:
-            return self.column.fold(row.seq, row.ts, event, reading, found)
+            return self.pipeline.fold(row.seq, row.ts, event, reading, found)
         except Exception:  # it failed when it was recorded, too, and the agent went on
             return None
 

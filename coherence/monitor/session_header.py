@@ -10,18 +10,16 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from coherence.baseline.calibration_store import Calibration
+from coherence.baseline.calibration import Calibration
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Policy
 from coherence.core.events import Source
 from coherence.core.readings import frozen_hook
 from coherence.core.registry import installed
+from coherence.monitor.session import FIRST
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
-
-FIRST = "1"
-"""The name of an agent's first session, where none is given."""
 
 NOTHING = "nothing is embedded"
 """In place of the fingerprint of an embedder."""

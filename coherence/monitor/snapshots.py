@@ -10,7 +10,7 @@ import msgspec
 from coherence.baseline.appraiser import AppraiserState, Baseline
 from coherence.core.readings import frozen_hook
 from coherence.detect.detector import DATA_TYPES
-from coherence.monitor.codec import TickResult
+from coherence.monitor.tick_result import TickResult
 from coherence.policy.corrections import Corrections
 from coherence.policy.regulator_state import MAX_TRANSITIONS, RegulatorState, Transition
 from coherence.state.data import Facts

@@ -1,4 +1,4 @@
-"""What drives a column: an inbox, one lock, and a thread that folds and writes off the caller's path."""
+"""What drives a pipeline: an inbox, one lock, and a thread that folds and writes off the caller's path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock, get_ident
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -19,17 +19,22 @@ from coherence.core.readings import Reading
 from coherence.core.redact import prepare
 from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
-from coherence.monitor.codec import Record, TickResult
-from coherence.monitor.lesson_recall import LessonRecall
 from coherence.monitor.pipeline import ENDING, AgentPipeline
-from coherence.monitor.recorder import MOST_PENDING, Recorder
 from coherence.monitor.session import OpenSession
 from coherence.monitor.snapshots import CarryOver, pack
+from coherence.monitor.tick_result import Record, TickResult
+
+if TYPE_CHECKING:  # without a store, nothing of it is loaded
+    from coherence.monitor.lesson_recall import LessonRecall
+    from coherence.monitor.recorder import Recorder
 
 NOBODY = FleetContext()
 """There is no other agent that matters."""
 
 LOG = logging.getLogger("coherence")
+
+MAX_PENDING = 100
+"""Events that may wait; whoever records the next one writes them first."""
 
 KEPT_EVENTS = 10_000
 KEPT_READINGS = 256
@@ -65,14 +70,14 @@ class Worker:
     Parameters
     ----------
     opened : Opened
-        The column and where it stands.
+        The pipeline and where it stands.
     config : MonitorConfig
         Tick policy and redaction.
     full : bool
         Whether every post is written before it returns.
-    neighbours : Neighbours, optional
+    peers : Neighbours, optional
         The other agents that matter to this one.
-    remembering : Remembering, optional
+    lesson_recall : Remembering, optional
         What is known of errors.
     """
 
@@ -82,10 +87,10 @@ class Worker:
         config: MonitorConfig,
         *,
         full: bool = False,
-        neighbours: Peers | None = None,
-        remembering: LessonRecall | None = None,
+        peers: Peers | None = None,
+        lesson_recall: LessonRecall | None = None,
     ) -> None:
-        self.column: AgentPipeline = opened.column
+        self.pipeline: AgentPipeline = opened.pipeline
         self.readings = Ring[Reading](KEPT_READINGS)
         self.events: deque[Record] = deque(maxlen=KEPT_EVENTS)
         self.recorder: Recorder | None = opened.recorder
@@ -93,8 +98,8 @@ class Worker:
         self._reopen = opened.reopen
         self._config = config
         self._full = full
-        self._neighbours = neighbours
-        self._remembering = remembering
+        self._peers = peers
+        self._lesson_recall = lesson_recall
         self._seq = opened.seq
         self._inbox: deque[tuple[float, Event]] = deque()
         self._lock = RLock()
@@ -108,14 +113,14 @@ class Worker:
     def post(self, event: Event) -> None:
         """Take an event; it is folded soon, or when something is asked."""
         self._inbox.append((time.time(), event))
-        if type(event) is events.Outcome and self._neighbours is not None:
+        if type(event) is events.Outcome and self._peers is not None:
             success = is_success(event)
             if success is not None:
-                self._neighbours.learn(success=success)
+                self._peers.learn(success=success)
         if self._full:
             self.settle_accounts(raising=True)
             self.after()
-        elif len(self._inbox) + self._waiting >= MOST_PENDING and not self._store_down:
+        elif len(self._inbox) + self._waiting >= MAX_PENDING and not self._store_down:
             self.settle_accounts(raising=False, wait_s=PATIENCE_S)
         else:
             self._wake()
@@ -128,10 +133,10 @@ class Worker:
 
     @contextmanager
     def settled(self) -> Iterator[AgentPipeline]:
-        """Give the column with everything folded that was posted before, and hold it still."""
+        """Give the pipeline with everything folded that was posted before, and hold it still."""
         with self._lock:
             self._advance()
-            yield self.column
+            yield self.pipeline
 
     def decide(self, reason: str) -> TickResult | None:
         """Measure if anything has happened since the newest measurement; return the newest."""
@@ -139,11 +144,11 @@ class Worker:
         with self._lock:
             self._advance()
             now = time.time()
-            column = self.column
-            asked = reason == "decide" and column.unjudged
-            if column.changed or asked or around != self._last_around or column.time_is_up(now):
+            pipeline = self.pipeline
+            asked = reason == "decide" and pipeline.unjudged
+            if pipeline.changed or asked or around != self._last_around or pipeline.time_is_up(now):
                 self._tick(now, reason, around)
-            return self.column.with_guidance()
+            return self.pipeline.with_guidance()
 
     def check(self, call: events.ToolCall) -> TickResult | None:
         """Judge whether a call may run; the question is recorded."""
@@ -170,12 +175,12 @@ class Worker:
         """Fold and write everything, the state too, and end."""
         with self._lock:
             self._advance()
-            if self.column.regulator.data.ended is not None:  # guidance given in this task learns how it ended
+            if self.pipeline.regulator.data.ended is not None:  # guidance given in this task learns how it ended
                 self._apply(time.time(), events.Ticked(ENDING))
             self.closed = True
             self._add_snapshot()
             if self.recorder is not None:
-                self.recorder.add_runs([self.column.runs.row()])
+                self.recorder.add_runs([self.pipeline.runs.row()])
         try:
             self._save(raising=raising, last=True)
         finally:
@@ -214,45 +219,45 @@ class Worker:
 
     def _tick(self, ts: float, reason: str, around: FleetContext) -> None:
         """Measure, with what comes from outside of the agent; the caller holds the lock."""
-        recalled = self._remembering.recall(self.column) if self._remembering is not None else None
+        recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
         self._apply(ts, events.Ticked(reason, tree=around.tree, received=around.received, recalled=recalled))
 
     def _apply(self, ts: float, event: Event) -> TickResult | None:
         """Fold one event and hand it to the recorder; the caller holds the lock."""
         seq = self._seq = self._seq + 1
-        verdict: TickResult | None = None
+        result: TickResult | None = None
         try:
-            verdict = self.column.fold(seq, ts, event)
+            result = self.pipeline.fold(seq, ts, event)
         except Exception as error:  # a fault of this package must not reach the host
             LOG.exception("coherence: event %d could not be folded", seq)
             if type(event) is not events.Fault:
                 self._inbox.append((ts, make_fault(f"fold of event {seq}", error)))
-        if self._remembering is not None:
-            self._remembering.take(self.column)
-        record = Record(seq, ts, event, verdict)
+        if self._lesson_recall is not None:
+            self._lesson_recall.take(self.pipeline)
+        record = Record(seq, ts, event, result)
         self.events.append(record)
-        if verdict is not None and verdict.reading is not None:
-            self.readings.add(seq, verdict.reading)
+        if result is not None and result.reading is not None:
+            self.readings.add(seq, result.reading)
         if type(event) is events.Ticked and event.tool_name is None:
             self._last_around = events.FleetContext(event.tree, event.received)
         if self.recorder is not None:
-            self.recorder.run = self.column.runs.run.number
+            self.recorder.run = self.pipeline.runs.run.number
             self.recorder.add(record)
-            self.recorder.add_runs(self.column.runs.pop_finished())
+            self.recorder.add_runs(self.pipeline.runs.pop_finished())
             if seq % SNAPSHOT_EVERY == 0:
                 self._add_snapshot()
-        return verdict
+        return result
 
     def _add_snapshot(self) -> None:
         if self.recorder is None:
             return
         try:
-            self.recorder.add_snapshot(self._seq, pack(self.column.snapshot()))
+            self.recorder.add_snapshot(self._seq, pack(self.pipeline.snapshot()))
         except (TypeError, ValueError, OverflowError):  # without it the events are folded again
             LOG.exception("coherence: the state after event %d could not be kept", self._seq)
 
     def _look_around(self, *, fold: bool = False) -> FleetContext:
-        return self._neighbours.look(fold=fold) if self._neighbours is not None else NOBODY
+        return self._peers.look(fold=fold) if self._peers is not None else NOBODY
 
     def received(self) -> float:
         """Return the most pressure that comes from another agent now."""
@@ -262,11 +267,11 @@ class Worker:
     @property
     def _taught(self) -> bool:
         """Whether lessons wait to be written."""
-        return self._remembering is not None and self._remembering.waiting
+        return self._lesson_recall is not None and self._lesson_recall.waiting
 
     def _save_lessons(self, wait_s: float = 0.0) -> None:
-        if self._remembering is not None:
-            self._remembering.save(wait_s=wait_s)
+        if self._lesson_recall is not None:
+            self._lesson_recall.save(wait_s=wait_s)
 
     def _save(self, *, raising: bool, last: bool = False, wait_s: float = -1.0) -> None:
         recorder = self.recorder
@@ -300,7 +305,7 @@ class Worker:
 
     def _legacy(self, recorder: Recorder) -> bytes:
         """Return what the agent's next session begins with: what others have left of corrections is kept."""
-        legacy = self.column.carry_over()
+        legacy = self.pipeline.carry_over()
         kept = recorder.store.baselines(recorder.session.agent)
         if kept is not None:
             with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
@@ -312,16 +317,16 @@ class Worker:
         with self._lock, recorder.writing:
             if not recorder.behind or self._reopen is None:
                 return
-            column, seq = self._reopen()
+            pipeline, seq = self._reopen()
             waiting = recorder.rejoin(seq)
             if seq - recorder.snapshot_seq >= SNAPSHOT_EVERY:
-                recorder.add_snapshot(seq, pack(column.snapshot()))
+                recorder.add_snapshot(seq, pack(pipeline.snapshot()))
             for record in waiting:
-                column.apply(record.seq, record.ts, record.event, record.verdict)
+                pipeline.apply(record.seq, record.ts, record.event, record.result)
                 seq = record.seq
-            self.column, self._seq = column, seq
-            recorder.run = column.runs.run.number
-            recorder.add_runs([*column.runs.pop_finished(), column.runs.row()])
+            self.pipeline, self._seq = pipeline, seq
+            recorder.run = pipeline.runs.run.number
+            recorder.add_runs([*pipeline.runs.pop_finished(), pipeline.runs.row()])
 
     def work(self) -> float | None:
         """Fold and write what is due; for the background thread."""
@@ -358,7 +363,7 @@ class Worker:
         self._lock, self._forker = RLock(), None
         self._inbox.clear()
         self._called = False
-        if self._remembering is not None:
-            self._remembering.forget()
+        if self._lesson_recall is not None:
+            self._lesson_recall.forget()
         if self.recorder is not None:
             self.recorder.forget()

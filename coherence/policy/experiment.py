@@ -13,7 +13,6 @@ patterns that do nothing, one may be expected to get a false verdict some day.
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -22,7 +21,7 @@ import msgspec
 import numpy as np
 
 from coherence.baseline.e_process import LARGEST, Floats, first_crossing, log_capital, lower_bound
-from coherence.core.decisions import Arm, Policy
+from coherence.core.decisions import Policy
 from coherence.store.firings import Pairs, read_pairs
 from coherence.store.rows import Measure
 from coherence.store.store import Store
@@ -39,46 +38,6 @@ LEAST_PAIRS = 30
 
 MARGIN = 0.05
 """An effect nearer to 0 than this does not matter."""
-
-
-def pair_of(count: int) -> int:
-    """Return the number of the pair that the next firing belongs to, after ``count`` firings.
-
-    Examples
-    --------
-    >>> [pair_of(count) for count in range(5)]
-    [0, 0, 1, 1, 2]
-    """
-    count = operator.index(count)
-    if count < 0:
-        raise ValueError(f"count must be 0 or more, not {count}")
-    return count // 2
-
-
-def draw_arm(seed: int, agent: str, pattern: str, count: int) -> Arm:
-    """Return the arm of the next firing of a pattern: permuted blocks of two.
-
-    Each pair holds one of either arm; the order is a fair coin, a hash of everything but the place within the pair, so
-    that it can be drawn again.
-
-    Parameters
-    ----------
-    seed : int
-        Of the experiment; nobody who can change when a pattern fires should choose it to their liking.
-    agent, pattern : str
-        Whose firing, and of what.
-    count : int
-        How many firings of this pattern and agent came before, in all of the agent's sessions: 0 or more. Counting
-        from 0 in every session would draw the same coins in each.
-
-    Examples
-    --------
-    >>> [draw_arm(1, "main", "loop", count) for count in range(4)]
-    ['control', 'treatment', 'treatment', 'control']
-    """
-    text = f"{operator.index(seed)}:{len(agent)}:{agent}:{len(pattern)}:{pattern}:{pair_of(count)}"
-    coin = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()[0] & 1
-    return "treatment" if (count + coin) % 2 else "control"
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from coherence.core.config import GuidanceConfig
 from coherence.core.decisions import KINDS, Arm, Decision, Finding, FiringOutcome, Guidance, Policy
 from coherence.core.readings import one_line
-from coherence.policy.experiment import draw_arm, pair_of
+from coherence.policy.arms import draw_arm, pair_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import told
 from coherence.policy.known_errors import RULE, solved

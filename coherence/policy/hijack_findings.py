@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from coherence.baseline.calibration_store import Calibration
+from coherence.baseline.calibration import Calibration
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.redact import redact

@@ -14,8 +14,8 @@ from coherence.core.decisions import KINDS, Appraisal, Decision
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading
 from coherence.core.redact import redact, redact_value
-from coherence.monitor.codec import TickResult
 from coherence.monitor.monitor import Monitor
+from coherence.monitor.tick_result import TickResult
 from coherence.providers.transcript import Step, Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.store import Store
@@ -151,7 +151,7 @@ def score_transcript(
     )
     if config.redact:
         transcript = without_secrets(transcript)
-    verdicts: list[TickResult] = []
+    results: list[TickResult] = []
     context_steps: list[tuple[int, ...]] = []
     steps_of: dict[int, int] = {}
     monitor = Monitor(
@@ -171,22 +171,22 @@ def score_transcript(
                     m.memory(text)
             record_step(m, step, open_calls)
             m.decide()
-            verdict = m.verdict
-            assert verdict is not None
-            verdicts.append(verdict)
-            for seq in range(max(steps_of, default=0) + 1, verdict.appraisal.seq + 1):
+            result = m.result
+            assert result is not None
+            results.append(result)
+            for seq in range(max(steps_of, default=0) + 1, result.appraisal.seq + 1):
                 steps_of[seq] = at
             context_steps.append(tuple(steps_of[item.seq] for item in m.state.context))
             if on_step is not None:
                 on_step(at + 1)
         inverted = m.inverted
-    readings = [verdict.reading for verdict in verdicts if verdict.reading is not None]
+    readings = [result.reading for result in results if result.reading is not None]
     return ScoredRun(
         transcript=transcript,
         readings=tuple(msgspec.structs.replace(reading, tick_seq=at) for at, reading in enumerate(readings)),
         context_steps=tuple(context_steps),
-        appraisals=tuple(verdict.appraisal for verdict in verdicts),
-        decisions=tuple(verdict.decision for verdict in verdicts),
+        appraisals=tuple(result.appraisal for result in results),
+        decisions=tuple(result.decision for result in results),
         inverted=inverted,
     )
 

@@ -133,3 +133,16 @@ class AuditRow(msgspec.Struct, frozen=True):
     event: EventRow
     prev_hash: bytes
     hash: bytes
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """How a run stands."""
+
+    run: int
+    """1, 2, 3, … within its session."""
+    maxima: tuple[tuple[str, str, float], ...] = ()
+    """(metric, version, highest risk in [0, 1]), each metric once."""
+    success: bool | None = None
+    """What its newest outcome says, if it says anything."""
+    mixed: bool = False
+    """Whether several processes told tasks of their own as this one run: nothing can be learned from it."""

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coherence.store.rows import RunRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
-
-UNCOUNTED = ("test", "replay")
-"""Sources of sessions whose runs are never kept."""
 
 MOST_RUNS = 1_000
 """Runs of one agent that are kept, the newest: so many that can be learned from, and so many others."""
@@ -50,19 +48,6 @@ _COUNTED = (
 
 MOST_CACHES = 4
 """Settings of an agent for which what was learned is kept, the newest."""
-
-
-class RunRow(msgspec.Struct, frozen=True):
-    """How a run stands."""
-
-    run: int
-    """1, 2, 3, … within its session."""
-    maxima: tuple[tuple[str, str, float], ...] = ()
-    """(metric, version, highest risk in [0, 1]), each metric once."""
-    success: bool | None = None
-    """What its newest outcome says, if it says anything."""
-    mixed: bool = False
-    """Whether several processes told tasks of their own as this one run: nothing can be learned from it."""
 
 
 class LabelledRun(msgspec.Struct, frozen=True):

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from coherence.baseline import calibration_store as kept
-from coherence.baseline.calibration_store import Calibration, Calibrator, read_calibrator
+from coherence.baseline.calibration import Calibration
+from coherence.baseline.calibration_store import Calibrator, read_calibrator
 from coherence.core.config import AlarmConfig
-from coherence.store.runs import RunRow, count_runs, labelled_runs, read_learned, write_label, write_runs
+from coherence.store.rows import RunRow
+from coherence.store.runs import count_runs, labelled_runs, read_learned, write_label, write_runs
 from coherence.store.store import Store
 
 VERSIONS = {"m": "1", "n": "1"}

@@ -10,8 +10,8 @@ import pytest
 from coherence.baseline import calibration_store as kept
 from coherence.baseline.calibration_store import FRESH, Calibrator, read_calibrator
 from coherence.core.config import AlarmConfig
+from coherence.store.rows import RunRow
 from coherence.store.runs import (
-    RunRow,
     forget_runs,
     labelled_runs,
     newest_relabel,

@@ -83,7 +83,7 @@ def live(path: Path, session: str, calls: int, source: Source = "api") -> Pressu
         for at in range(calls):
             m.tool_result(f"page {at} of the book", tool=("Read", "Grep")[at % 2])
         m.decide()
-        verdict = m.verdict
+        verdict = m.result
         assert verdict is not None
         for at in range(8):
             m.tool_result(f"error {at}", error=True, tool="Bash")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coherence.guard.router.measures import measures_of
 from coherence.guard.router.strategy import StateRouter
-from coherence.monitor.codec import TickResult
+from coherence.monitor.tick_result import TickResult
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
 

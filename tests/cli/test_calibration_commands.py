@@ -13,7 +13,8 @@ from coherence.baseline import calibration_store as kept
 from coherence.baseline.combiner import BOUND
 from coherence.cli.main import main
 from coherence.monitor.monitor import Monitor
-from coherence.store.runs import RunRow, labelled_runs, read_learned, write_runs
+from coherence.store.rows import RunRow
+from coherence.store.runs import labelled_runs, read_learned, write_runs
 from coherence.store.store import Store
 
 

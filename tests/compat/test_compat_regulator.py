@@ -77,8 +77,8 @@ def test_a_result_ends_a_call_of_its_turn() -> None:
     regulator.on_event(LLMEvent.tool_call("b"))
     regulator.on_event(LLMEvent.tool_result("a", True, 1))
     regulator.on_event(LLMEvent.tool_result("a", True, 1))  # its call was not told
-    assert [call.tool for call in regulator._column.state.facts.open_calls] == ["a", "b"]
-    assert [action.tool for action in regulator._column.state.facts.actions] == ["a", "a"]
+    assert [call.tool for call in regulator._pipeline.state.facts.open_calls] == ["a", "b"]
+    assert [action.tool for action in regulator._pipeline.state.facts.actions] == ["a", "a"]
 
 
 def test_confidence_is_of_the_turn() -> None:
@@ -138,8 +138,8 @@ def test_an_embedder_is_asked_for_what_is_compared() -> None:
     ):
         regulator.on_event(event)
     assert regulator.decide().is_scope_drift()
-    assert regulator._column.semantics.cache is not None
-    assert regulator._column.semantics.cache.embedded == 2
+    assert regulator._pipeline.semantics.cache is not None
+    assert regulator._pipeline.semantics.cache.embedded == 2
     words = Regulator.from_json(regulator.export_json(), embedder=False)
     words.on_event(LLMEvent.cost(1, 1, 1))
     assert words.decide().drift_score != regulator.decide().drift_score
@@ -164,7 +164,7 @@ def test_a_broken_rule_does_not_reach_the_host(
         raise RuntimeError("no idea")
 
     with monkeypatch.context() as patch:
-        patch.setattr(regulator._column, "fold", fail)
+        patch.setattr(regulator._pipeline, "fold", fail)
         assert regulator.decide().is_continue()
         regulator.on_event(LLMEvent.cost(1, 1, 1))
     assert "no decision could be made" in caplog.text

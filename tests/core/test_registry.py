@@ -430,4 +430,4 @@ def test_of_two_packages_with_one_name_the_listed_one_is_the_one_that_loads(
 
 def test_an_entry_point_without_a_distribution_has_an_origin_too() -> None:
     point = EntryPoint("x", "coherence.metrics:Cost", "coherence.metrics")
-    assert registry._of(point) == Plugin("x", "an installed package", point)
+    assert registry._of(point) == Plugin("x", "an installed package", registry.Reference("coherence.metrics:Cost"))

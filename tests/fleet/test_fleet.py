@@ -246,8 +246,8 @@ def test_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_p
     broken.close()
     for m in (bad, good):
         m.message("assistant", "hello")
-    assert bad._engine.recorder is not None
-    bad._engine.recorder.store = broken
+    assert bad._worker.recorder is not None
+    bad._worker.recorder.store = broken
     with pytest.raises(StoreError):
         agents.flush()
     assert agents.store is not None

@@ -171,7 +171,7 @@ def test_a_tick_at_a_step_sees_what_has_been_folded_of_the_others() -> None:
         sub.flush()
         planner.message("assistant", "next I shall read the file")
         planner.flush()  # folds it and measures, as the background thread does: nobody asks for a decision
-        verdict = planner.verdict
+        verdict = planner.result
         assert verdict is not None and verdict.decision.kind == "warn"
         assert verdict.appraisal.received == Received(0.71 * 0.9, ("sub", "planner"))
         assert verdict.appraisal.seq == 2  # of the tick: the message is event 1
@@ -184,10 +184,10 @@ def test_an_interval_tick_notices_without_an_event_or_a_question() -> None:
         agents.add_edge("sub", "planner", 0.9)
         noticed = threading.Event()
         for _ in range(1_000):
-            if planner.verdict is not None and planner.verdict.decision.kind == "warn":
+            if planner.result is not None and planner.result.decision.kind == "warn":
                 break
             noticed.wait(0.01)
-        assert planner.verdict is not None and planner.verdict.decision.kind == "warn"
+        assert planner.result is not None and planner.result.decision.kind == "warn"
         assert not [record for record in planner.events() if type(record.event) is not Ticked]
 
 

@@ -153,7 +153,7 @@ def test_a_dropped_monitor_is_written_by_the_background(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         m = monitor(store=store)
         m.message("assistant", "hello")
-        gone = weakref.ref(m._engine)
+        gone = weakref.ref(m._worker)
         del m
         until(lambda: [row.kind for row in store.events(1)] == ["message", "tick"])
         until(lambda: gc.collect() is not None and gone() is None)
@@ -190,7 +190,7 @@ def test_a_hundred_monitors_leave_no_threads_and_nothing_alive(tmp_path: Path) -
         with monitor(store=tmp_path / f"{number % 5}.db", config={"tick": 0.05 if number % 2 else "step"}) as m:
             m.message("assistant", "hello")
             m.decide()
-            engines.append(weakref.ref(m._engine))
+            engines.append(weakref.ref(m._worker))
     del m
     assert len(threading.enumerate()) <= before
     until(lambda: gc.collect() is not None and not [engine for engine in engines if engine() is not None])

@@ -209,8 +209,8 @@ def test_asking_changes_nothing_but_the_count_of_refusals() -> None:
     step(m, lost=True)
 
     def remembered() -> tuple[RegulatorState, AppraiserState]:
-        with m._engine.settled() as column:
-            return deepcopy((column.regulator.data, column.appraiser.mood))
+        with m._worker.settled() as pipeline:
+            return deepcopy((pipeline.regulator.data, pipeline.appraiser.mood))
 
     before = remembered()
     ask(m, LOOK, 4)

@@ -20,7 +20,8 @@ from coherence.monitor.session_header import SessionHeader, read_beginning
 from coherence.monitor.snapshots import pack, unpack
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
-from coherence.store.runs import RunRow, count_runs, labelled_runs, write_label, write_runs
+from coherence.store.rows import RunRow
+from coherence.store.runs import count_runs, labelled_runs, write_label, write_runs
 from coherence.store.store import Store
 
 MIXED = [number * 17 % 40 / 100 for number in range(40)]
@@ -124,7 +125,7 @@ def test_a_replay_takes_the_thresholds_of_the_recording_whatever_has_come_since(
         replay = Replay(store, row)
         report = replay.report()
         assert report.ticks == report.equal > 0
-        assert replay.column.calibration == frozen and replay.column.runs.run.maxima["odd"] == 0.2
+        assert replay.pipeline.calibration == frozen and replay.pipeline.runs.run.maxima["odd"] == 0.2
         threshold = frozen.threshold("odd")
         assert threshold is not None and threshold.value == 0.38
 
@@ -206,8 +207,8 @@ def test_a_run_goes_on_although_the_process_was_killed_within_it(path: Path) -> 
         "call = m.tool_call('look', {}); m.tool_result('x', error=True, call=call); m.flush(); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, path], check=False).returncode == -9
-    with Monitor(store=path, embedder=False) as m, m._engine.settled() as column:
-        assert column.runs.run.maxima["error_rate"] > 0.0
+    with Monitor(store=path, embedder=False) as m, m._worker.settled() as pipeline:
+        assert pipeline.runs.run.maxima["error_rate"] > 0.0
 
 
 def test_the_risk_is_one_minus_the_index_until_the_agents_labels_prove_more(path: Path) -> None:
@@ -217,7 +218,7 @@ def test_the_risk_is_one_minus_the_index_until_the_agents_labels_prove_more(path
         m.decide()
         reading = m.latest
         assert reading is not None and m.risk == pytest.approx(1.0 - reading.coherence_index)
-        versions, names = m._engine.column.runs.versions, sorted(m._engine.column.sensor.weights)
+        versions, names = m._worker.pipeline.runs.versions, sorted(m._worker.pipeline.sensor.weights)
     rng = random.Random(2)
     rows = []
     for number in range(1, 301):
@@ -271,7 +272,7 @@ def test_a_call_is_judged_by_the_agents_own_thresholds_and_says_so(path: Path) -
             finding = next(found for found in decision.findings if found.rule == "goal_hijack")
             assert finding.threshold == least and finding.active == (finding.score > least)
             assert ("60 own runs" if learn else "shipped (from") in finding.why
-            row = m._engine.column.runs.row()
+            row = m._worker.pipeline.runs.row()
             assert {name: risk for name, _, risk in row.maxima}["goal_hijack"] == min(finding.score, least)
 
 
@@ -283,16 +284,16 @@ def test_the_run_goes_on_from_a_snapshot_and_older_snapshots_still_load(path: Pa
         odd.value = 0.3
         m.message("assistant", "on it")
         m.flush()
-        with m._engine.settled() as column:
-            data = pack(column.snapshot())
+        with m._worker.settled() as pipeline:
+            data = pack(pipeline.snapshot())
     kept = unpack(data).parts["run"]
     assert (kept.number, kept.ended, kept.success) == (2, False, None) and kept.since > 0
     assert unpack(data).parts["run"].maxima["odd"] == 0.3
     older = msgspec.msgpack.decode(data)
     del older["parts"]["run"]
     assert "run" not in unpack(msgspec.msgpack.encode(older)).parts
-    with monitor(path, odd) as m, m._engine.settled() as column:
-        assert (column.runs.run.number, column.runs.run.maxima["odd"]) == (2, 0.3)
+    with monitor(path, odd) as m, m._worker.settled() as pipeline:
+        assert (pipeline.runs.run.number, pipeline.runs.run.maxima["odd"]) == (2, 0.3)
 
 
 def test_a_hijacking_call_right_before_the_outcome_is_not_taken_for_one_of_the_next_run(path: Path) -> None:
@@ -333,9 +334,9 @@ def test_the_first_score_of_a_run_is_its_own(path: Path, tick: str, first: str) 
         assert reading is not None and reading.metrics["goal_hijack"] < ALARM_5  # type: ignore[operator]
         found = [finding for finding in decision.findings if finding.rule == "goal_hijack" and finding.active]
         assert len(found) == (tick == "manual"), "nobody had looked: it is told, once, with the number of its event"
-        with m._engine.settled() as column:
-            assert column.runs.run.number == 2
-            assert column.runs.run.maxima["error_rate"] == 0.0, "8 errors of the run before"
+        with m._worker.settled() as pipeline:
+            assert pipeline.runs.run.number == 2
+            assert pipeline.runs.run.maxima["error_rate"] == 0.0, "8 errors of the run before"
         m.tool_result("Bill: 9 EUR", tool="read_file")
         assert not any(finding.rule == "goal_hijack" and finding.active for finding in m.decide().findings)
         m.outcome(success=True)

@@ -190,8 +190,8 @@ def test_reading_them_changes_nothing() -> None:
 
 
 def snapshot(m: Monitor) -> Snapshot:
-    with m._engine.settled() as column:
-        return column.snapshot()
+    with m._worker.settled() as pipeline:
+        return pipeline.snapshot()
 
 
 def test_they_outlive_restarts_and_new_sessions_and_count_the_whole_life(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from coherence.core.decisions import Appraisal, Decision, Finding, Guidance
 from coherence.core.events import ToolResult
 from coherence.core.readings import Reading
 from coherence.monitor.replay import Replay
-from coherence.policy.experiment import draw_arm
+from coherence.policy.arms import draw_arm
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
 from coherence.store.firings import read_pairs
@@ -285,8 +285,8 @@ def test_eight_threads_decide_at_once_and_each_step_fires_once(tmp_path: Path) -
         fired, steps = [], 0
         for record in reversed(m.events()):
             steps += type(record.event) is ToolResult
-            if record.verdict is not None and record.verdict.decision.guidance is not None:
-                fired.append((steps, record.verdict.decision.guidance.id))
+            if record.result is not None and record.result.decision.guidance is not None:
+                fired.append((steps, record.result.decision.guidance.id))
     assert steps == 80
     assert len({at for at, _ in fired}) == len({id for _, id in fired}) == len(fired) == len(rows(path, FIRED))
     check_replay(path)

@@ -145,10 +145,10 @@ def test_deciding_again_changes_nothing() -> None:
     m.tool_call("Bash")
     m.tool_result("ImportError", error=True)
     first = m.decide()
-    before = (m.events(), m._engine.column.snapshot(), m.history())
+    before = (m.events(), m._worker.pipeline.snapshot(), m.history())
     assert all(m.decide() is first for _ in range(5))
     assert asyncio.run(m.adecide()) is first
-    assert (m.events(), m._engine.column.snapshot(), m.history()) == before
+    assert (m.events(), m._worker.pipeline.snapshot(), m.history()) == before
     assert first.seq == 4  # goal, call, result, tick
 
 
@@ -173,8 +173,8 @@ def test_baselines_learn_with_each_action_and_never_with_a_tick() -> None:
                 if tick:
                     m.feedback(0.1)
                 m.decide()
-        with m._engine.settled() as column:
-            kept = {n: (b.mean, b.variance, b.count) for n, b in column.appraiser.mood.baselines.items()}
+        with m._worker.settled() as pipeline:
+            kept = {n: (b.mean, b.variance, b.count) for n, b in pipeline.appraiser.mood.baselines.items()}
         return kept, sum(type(record.event) is Ticked for record in m.events())
 
     once, few = life(1)
@@ -369,8 +369,8 @@ def test_a_secret_never_reaches_the_file_a_reading_or_a_decision(tmp_path: Path,
         tell(m)
         for _ in range(3):
             m.tool_result(f"again {SECRET}", error=True)
-        shown += [m.decide(), m.latest, m.verdict]
-    m._engine.column.snapshot()
+        shown += [m.decide(), m.latest, m.result]
+    m._worker.pipeline.snapshot()
     held = path.read_bytes() + Path(f"{path}-wal").read_bytes() + repr((shown, m.events())).encode()
     m.close()
     held += path.read_bytes()

@@ -14,9 +14,10 @@ import pytest
 from coherence import Monitor, Store
 from coherence.core.events import Goal
 from coherence.monitor import recorder as module
-from coherence.monitor.codec import Record, encode_record
+from coherence.monitor.codec import encode_record
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.replay import Replay
+from coherence.monitor.tick_result import Record
 from coherence.providers import HashingEmbedder
 from coherence.store.errors import StoreError
 from coherence.store.rows import SessionRow

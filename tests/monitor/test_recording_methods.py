@@ -133,11 +133,11 @@ def test_a_bad_value_raises_an_error_that_names_it_and_records_nothing(field: st
     m = monitor(goal="fix the login")
     m.tool_call("Bash", {"command": "ls"})
     m.decide()
-    before = (m.events(), m._engine.column.snapshot())
+    before = (m.events(), m._worker.pipeline.snapshot())
     with pytest.raises((TypeError, ValueError), match=rf"^{field} .*") as caught:
         call(m)
     assert type(caught.value) in (TypeError, ValueError)
-    assert (m.events(), m._engine.column.snapshot()) == before
+    assert (m.events(), m._worker.pipeline.snapshot()) == before
 
 
 @bad_calls
@@ -221,8 +221,8 @@ def test_names_and_ids_are_cut_to_500_characters_and_still_told_apart() -> None:
     calls = [record.event for record in m.events()[::-1] if type(record.event) is ToolCall]
     assert all(len(call.call_id) < 600 and len(call.tool_name) < 600 for call in calls)
     assert calls[0].call_id != calls[1].call_id
-    with m._engine.settled() as column:
-        assert column.state.facts.open_calls == []  # both results found their call
+    with m._worker.settled() as pipeline:
+        assert pipeline.state.facts.open_calls == []  # both results found their call
 
 
 def test_a_call_returns_its_id_and_a_result_goes_to_the_last_open_call() -> None:
@@ -233,8 +233,8 @@ def test_a_call_returns_its_id_and_a_result_goes_to_the_last_open_call() -> None
     m.tool_result("found")  # Grep
     m.tool_result("text of a", call=first)
     m.tool_result("a b")  # Bash
-    with m._engine.settled() as column:
-        actions = [action.tool for action in column.state.facts.actions]
+    with m._worker.settled() as pipeline:
+        actions = [action.tool for action in pipeline.state.facts.actions]
     assert actions == ["Grep", "Read", "Bash"]
 
 

@@ -256,7 +256,7 @@ def test_a_difference_is_named(tmp_path: Path) -> None:
         live(m, 10)
     with Store(path) as store:
         replay = Replay(store, session(store))
-        replay.column.appraiser.config = MonitorConfig.load({"pressure": {"shift": 2.0}}).pressure
+        replay.pipeline.appraiser.config = MonitorConfig.load({"pressure": {"shift": 2.0}}).pressure
         report = replay.report()
     assert report.equal < report.ticks
     assert report.differences[0].what.startswith("appraisal.")

@@ -67,10 +67,10 @@ def test_embedding_a_prompt_changes_no_state(tmp_path: Path) -> None:
         for text in ("shorter", "no rhymes", "in German"):
             m.correction(text)
         m.decide()
-        with m._engine.settled() as column:
-            before = pack(column.snapshot())
-            assert column.semantics.embed("another prompt altogether") is not None
-            assert pack(column.snapshot()) == before
+        with m._worker.settled() as pipeline:
+            before = pack(pipeline.snapshot())
+            assert pipeline.semantics.embed("another prompt altogether") is not None
+            assert pack(pipeline.snapshot()) == before
         m.inject_corrections("another prompt altogether")
         m.message("user", "another prompt altogether")
         m.decide()
@@ -114,11 +114,11 @@ def test_an_embedder_that_fails_leaves_the_words(answer: Any) -> None:
 
 
 def test_an_edit_of_an_unknown_correction_in_a_recording_is_passed_over() -> None:
-    column = AgentPipeline(MonitorConfig(), None)
-    column.fold(1, 0.0, Correction("shorter"))
-    (id,) = column.corrections.notes
+    pipeline = AgentPipeline(MonitorConfig(), None)
+    pipeline.fold(1, 0.0, Correction("shorter"))
+    (id,) = pipeline.corrections.notes
     for seq, event in enumerate((Correction("x", "c-unknown"), Correction("  ", id), Correction("", "c-unknown")), 2):
-        column.fold(seq, 0.0, event)
-    assert [note.text for note in column.corrections.notes.values()] == ["shorter"]
-    column.fold(9, 0.0, Correction("", id, removed=True))
-    assert column.corrections.notes == {}
+        pipeline.fold(seq, 0.0, event)
+    assert [note.text for note in pipeline.corrections.notes.values()] == ["shorter"]
+    pipeline.fold(9, 0.0, Correction("", id, removed=True))
+    assert pipeline.corrections.notes == {}

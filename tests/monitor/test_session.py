@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coherence import Budget, Monitor, Store
-from coherence.monitor import session as opening
+from coherence.monitor import stored_session as opening
 from coherence.monitor.replay import Replay
 from coherence.monitor.session_header import add_session, read_beginning
 from coherence.providers import HashingEmbedder
@@ -81,7 +81,7 @@ def play(m: Monitor, life: list[Action]) -> list[Any]:
         decision = m.decide()
         if decision.guidance is not None:  # its id holds the moment of the firing
             decision = msgspec.structs.replace(decision, guidance=msgspec.structs.replace(decision.guidance, id=""))
-        verdict = m.verdict
+        verdict = m.result
         assert verdict is not None and verdict.reading is not None
         reading = verdict.reading
         shown = (reading.metrics, reading.coherence_index, reading.band, reading.coverage, reading.losses)
@@ -202,16 +202,16 @@ def test_changed_settings_begin_a_continuation_that_takes_the_state_over(
     life = actions(random.Random(6), 40)
     with monitor(path) as m:
         play(m, life)
-        before = (m.pressure, m.counters, list(m._engine.column.state.get_goals()))
-        context = list(m._engine.column.state.get_recent_context())
+        before = (m.pressure, m.counters, list(m._worker.pipeline.state.get_goals()))
+        context = list(m._worker.pipeline.state.get_recent_context())
     with monitor(path, **changed) as m:
         assert m.session == "1~2"
-        assert (m.pressure, m.counters, list(m._engine.column.state.get_goals())) == before
-        assert list(m._engine.column.state.get_recent_context()) == context
+        assert (m.pressure, m.counters, list(m._worker.pipeline.state.get_goals())) == before
+        assert list(m._worker.pipeline.state.get_recent_context()) == context
         m.message("assistant", "going on")
         assert m.decide().seq == 2  # the message, and the tick of its step
         window = m.config.window
-        assert list(m._engine.column.state.get_recent_context()) == [*context, "going on"][-window:]
+        assert list(m._worker.pipeline.state.get_recent_context()) == [*context, "going on"][-window:]
     with monitor(path, **changed) as m:
         assert m.session == "1~2"
     with monitor(path) as m:
@@ -223,7 +223,7 @@ def test_changed_settings_begin_a_continuation_that_takes_the_state_over(
 
 
 def baselines(m: Monitor) -> Any:
-    return {name: (b.mean, b.variance, b.count) for name, b in m._engine.column.appraiser.mood.baselines.items()}
+    return {name: (b.mean, b.variance, b.count) for name, b in m._worker.pipeline.appraiser.mood.baselines.items()}
 
 
 def test_a_new_session_has_the_agents_baselines_but_not_its_context(tmp_path: Path) -> None:
@@ -235,14 +235,14 @@ def test_a_new_session_has_the_agents_baselines_but_not_its_context(tmp_path: Pa
     with monitor(path, session="tuesday") as m:
         assert m.session == "tuesday"
         assert baselines(m) == learned
-        state = m._engine.column.state
+        state = m._worker.pipeline.state
         assert (list(state.get_goals()), list(state.get_recent_context()), state.facts.calls) == ([], [], 0)
         assert m.pressure == 0.0
     with monitor(path) as m:
         assert m.session == "tuesday"  # the newest
     with monitor(path, session="monday") as m:
         assert m.session == "monday"
-        assert m._engine.column.state.facts.calls > 0
+        assert m._worker.pipeline.state.facts.calls > 0
 
 
 def test_a_test_neither_writes_baselines_nor_is_gone_on_from(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ STREAMS = st.lists(EVENTS, max_size=40)
 CONFIG = MonitorConfig(implicit_corrections=True, refusals=2, context_tokens=1000, timeout_s=60.0)
 
 
-def column() -> AgentPipeline:
+def pipeline() -> AgentPipeline:
     return AgentPipeline(CONFIG, EmbeddingCache(HashingEmbedder(16)), budget=Budget(calls=9), name=("a", "1"))
 
 
@@ -80,7 +80,7 @@ def test_export_then_import_is_identity_to_the_order_of_each_table(events: list[
 @given(STREAMS, STREAMS)
 def test_a_life_goes_on_from_either_form_as_if_nothing_had_been(before: list[Event], after: list[Event]) -> None:
     whole = lived(before)
-    packed, written = column(), column()
+    packed, written = pipeline(), pipeline()
     packed.restore(unpack(pack(whole.snapshot())))
     written.restore(from_text(to_text(whole.snapshot())))
     for seq, event in enumerate(after, len(before) + 1):
@@ -107,7 +107,7 @@ def test_merging_is_commutative_lossless_and_changes_neither(one: list[Event], t
     for name in ("calls", "results", "errors", "messages", "steps", "faults"):
         assert getattr(merged.parts["facts"], name) == getattr(a.parts["facts"], name) + getattr(b.parts["facts"], name)
     assert merged.parts["baselines"].pressure in (a.parts["baselines"].pressure, b.parts["baselines"].pressure)
-    restored = column()
+    restored = pipeline()
     restored.restore(unpack(pack(merged)))
     assert (
         restored.fold(merged.parts["facts"].seq + 1, merged.parts["facts"].latest_ts + 1, Ticked("decide")) is not None
@@ -144,7 +144,7 @@ def grown(rounds: int) -> bytes:
             m.feedback(1.0)
             if at % 10 == 0:
                 m.decide()
-        with m._engine.settled() as made:
+        with m._worker.settled() as made:
             return pack(made.snapshot())
 
 
@@ -211,7 +211,7 @@ def test_memories_of_both_are_kept_and_those_without_an_id_do_not_replace_each_o
     merged = merge(early, late).parts["facts"]
     assert list(merged.memories.values()) == ["a", "only early", "b", "both", "new"]
     assert list(merged.memories) == ["#3", "x", "#1", "#2", "id"]
-    again = column()
+    again = pipeline()
     again.restore(merge(early, late))
     again.fold(50, 50.0, Memory("c"))
     assert list(again.state.facts.memories.values()) == ["a", "only early", "b", "both", "new", "c"]

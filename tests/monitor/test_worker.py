@@ -214,9 +214,9 @@ def test_while_the_store_is_locked_recording_goes_on_and_everything_is_written_a
 
 def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path) -> None:
     m = monitor(store=tmp_path / "s.db", config={"tick": "manual"})
-    assert m._engine.recorder is not None
+    assert m._worker.recorder is not None
     writing, go_on = threading.Event(), threading.Event()
-    lock = m._engine.recorder.writing
+    lock = m._worker.recorder.writing
 
     def write_for_long() -> None:
         with lock:
@@ -244,7 +244,7 @@ def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path)
 def test_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Path) -> None:
     most = 0
     with monitor(store=tmp_path / "s.db", config={"tick": "manual"}) as m:
-        recorder = m._engine.recorder
+        recorder = m._worker.recorder
         assert recorder is not None
         for number in range(12_000):  # more than may wait while a store cannot be written
             m.tool_result(f"result {number}")

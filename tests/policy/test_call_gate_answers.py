@@ -9,8 +9,8 @@ import pytest
 
 from coherence import Monitor
 from coherence.core.events import BLOCK, Feedback
-from coherence.monitor.codec import Record
 from coherence.monitor.replay import Replay
+from coherence.monitor.tick_result import Record
 from coherence.policy.regulator_state import MAX_REFUSED, Refusal, RegulatorState
 from coherence.store.store import Store
 

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coherence.baseline.e_process import LARGEST, log_capital, lower_bound
-from coherence.policy.experiment import draw_arm, judge, pair_of, policy_of
+from coherence.policy.arms import draw_arm, pair_of
+from coherence.policy.experiment import judge, policy_of
 
 DIFFERENCES = st.lists(st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1, 1)), max_size=150)
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from coherence.baseline.e_process import Floats
-from coherence.policy.experiment import draw_arm, judge
+from coherence.policy.arms import draw_arm
+from coherence.policy.experiment import judge
 
 PAIRS = 300
 FIRES_AT, AHEAD, COOLDOWN = 0.55, 5, 10

@@ -12,7 +12,7 @@ from coherence.core.config import GuidanceConfig
 from coherence.core.decisions import Appraisal, DecisionKind, Finding, Guidance
 from coherence.core.events import ToolResult
 from coherence.core.readings import Reading
-from coherence.policy.experiment import draw_arm
+from coherence.policy.arms import draw_arm
 from coherence.policy.guidance import LEAST_MEASURED, advice, firing_id, pattern_of
 from coherence.policy.regulator_state import RegulatorState, Transition
 from coherence.providers import HashingEmbedder
@@ -57,8 +57,8 @@ def firings(m: Monitor) -> list[tuple[int, Guidance]]:
     found, steps = [], 0
     for record in reversed(m.events()):
         steps += type(record.event) is ToolResult
-        if record.verdict is not None and record.verdict.decision.guidance is not None:
-            found.append((steps, record.verdict.decision.guidance))
+        if record.result is not None and record.result.decision.guidance is not None:
+            found.append((steps, record.result.decision.guidance))
     return found
 
 

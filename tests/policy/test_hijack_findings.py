@@ -128,8 +128,12 @@ def test_one_refusal_refuses_nothing_else_and_wears_nothing_down() -> None:
         assert m.check(*ASKED).kind == "continue"
         assert m.check("shell", {"command": "rm -rf build"}).kind != "block"
         assert m.decide().kind == "continue"  # nothing was called
-        with m._engine.settled() as column:
-            assert (column.regulator.data.blocking, column.regulator.data.lifted, column.regulator.data.refusals) == (
+        with m._worker.settled() as pipeline:
+            assert (
+                pipeline.regulator.data.blocking,
+                pipeline.regulator.data.lifted,
+                pipeline.regulator.data.refusals,
+            ) == (
                 [],
                 [],
                 0,

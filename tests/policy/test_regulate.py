@@ -131,12 +131,12 @@ def test_findings_come_most_severe_first_with_those_below_their_threshold() -> N
 def test_deciding_twice_changes_nothing_that_is_remembered() -> None:
     m = monitor(dial={"dwell": 4})
     turn(m, 0.9)
-    with m._engine.settled() as column:
-        before = pack(column.snapshot())
+    with m._worker.settled() as pipeline:
+        before = pack(pipeline.snapshot())
     first = m.decide()
     assert all(m.decide() is first for _ in range(3))
-    with m._engine.settled() as column:
-        assert pack(column.snapshot()) == before
+    with m._worker.settled() as pipeline:
+        assert pack(pipeline.snapshot()) == before
 
 
 def test_what_is_held_goes_on_after_a_restart_and_in_a_replay(tmp_path: Path) -> None:
@@ -218,5 +218,5 @@ def test_whatever_happens_a_decision_keeps_its_form(acts: list[tuple[str, str, b
         )
         if kind != "check":
             assert m.decide() is decision or m.decide() == decision
-    fired = [record.verdict.decision.guidance for record in m.events() if record.verdict is not None]
+    fired = [record.result.decision.guidance for record in m.events() if record.result is not None]
     assert len([guidance for guidance in fired if guidance is not None]) <= m.state.facts.steps + 1

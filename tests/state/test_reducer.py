@@ -158,8 +158,8 @@ def vary(m: Monitor, dice: random.Random, count: int) -> None:
 
 
 def size(m: Monitor) -> int:
-    with m._engine.settled() as column:
-        return len(pack(column.snapshot()))
+    with m._worker.settled() as pipeline:
+        return len(pack(pipeline.snapshot()))
 
 
 def test_a_state_does_not_grow_with_the_length_of_a_life() -> None:
@@ -173,8 +173,8 @@ def test_a_state_does_not_grow_with_the_length_of_a_life() -> None:
     # What is kept one by one is full after 20,000 events, the corrections last; the texts in it vary in length.
     assert size(m) == pytest.approx(middle, rel=0.1)
     assert size(m) < 750_000  # sentences of results and values given take most of it
-    with m._engine.settled() as column:
-        facts = column.state.facts
+    with m._worker.settled() as pipeline:
+        facts = pipeline.state.facts
         assert len(facts.memories) == MAX_MEMORIES
         assert len(facts.open_calls) <= MAX_OPEN
         assert len(facts.tools) <= MAX_TOOLS + 1

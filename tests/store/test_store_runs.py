@@ -10,10 +10,10 @@ import pytest
 
 from coherence.store import runs as table
 from coherence.store.errors import StoreError
+from coherence.store.rows import RunRow
 from coherence.store.runs import (
     Counted,
     LabelledRun,
-    RunRow,
     count_runs,
     forget_runs,
     labelled_runs,
@@ -137,7 +137,8 @@ def test_the_database_refuses_what_is_no_risk(store: Store, risk: float) -> None
 
 WRITER = """
 import sys
-from coherence.store.runs import RunRow, write_label, write_runs
+from coherence.store.rows import RunRow
+from coherence.store.runs import write_label, write_runs
 from coherence.store.store import Store
 path, name = sys.argv[1:]
 with Store(path, synchronous="NORMAL") as store:

@@ -26,8 +26,8 @@ from coherence.guard.cases.records import (
     Step,
     Used,
 )
-from coherence.monitor.codec import Record
 from coherence.monitor.monitor import Monitor
+from coherence.monitor.tick_result import Record
 from coherence.policy.rules.quality import OUTCOME_RULE
 
 RECORDED = (Outcome, Feedback, Correction, Fault)
@@ -130,7 +130,7 @@ def verdict_of(records: Sequence[Record]) -> tuple[CaseVerdict, Decision | None,
     records : sequence of Record
         The session's events with their verdicts, oldest first.
     """
-    decisions = [record.verdict.decision for record in records if record.verdict is not None]
+    decisions = [record.result.decision for record in records if record.result is not None]
     for decision in decisions:
         for finding in decision.findings:
             if finding.active and (finding.acts == "block" or finding.rule == OUTCOME_RULE):

@@ -1,20 +1,20 @@
-"""From a monitor's verdict to the measures that the lines are made of."""
+"""From a monitor's result to the measures that the lines are made of."""
 
 from __future__ import annotations
 
 from coherence.guard.router.lines import KNOWN
-from coherence.monitor.codec import TickResult
+from coherence.monitor.tick_result import TickResult
 
 OF_BUDGETS = ("budget.", "tree_budget.")
 
 
-def measures_of(verdict: TickResult | None) -> dict[str, float | None]:
-    """Return what a verdict tells of the six lines: metrics, index, pressures, scores of rules, shares of budgets.
+def measures_of(result: TickResult | None) -> dict[str, float | None]:
+    """Return what a result tells of the six lines: metrics, index, pressures, scores of rules, shares of budgets.
 
     Parameters
     ----------
-    verdict : Verdict, optional
-        ``monitor.verdict``; ``None`` = nothing was measured, and all is unknown.
+    result : TickResult, optional
+        ``monitor.result``; ``None`` = nothing was measured, and all is unknown.
 
     Examples
     --------
@@ -23,18 +23,18 @@ def measures_of(verdict: TickResult | None) -> dict[str, float | None]:
     ...     for _ in range(4):
     ...         m.tool_result("ImportError", error=True, tool="Bash")
     ...     _ = m.decide()
-    ...     measures = measures_of(m.verdict)
+    ...     measures = measures_of(m.result)
     >>> measures["error_rate"], measures["pressure"], measures["goal_coherence"]
     (0.4, 0.5, None)
     """
     measures: dict[str, float | None] = dict.fromkeys(sorted(KNOWN))
-    if verdict is None:
+    if result is None:
         return measures
-    for finding in verdict.decision.findings:
+    for finding in result.decision.findings:
         name = "budget" if finding.rule.startswith(OF_BUDGETS) else finding.rule
         if name in measures:
             measures[name] = max(finding.score, measures[name] or 0.0)
-    reading, appraisal = verdict.reading, verdict.appraisal
+    reading, appraisal = result.reading, result.appraisal
     if reading is not None:
         # A metric's value goes before the score of a rule of the same name.
         measures.update({name: value for name, value in reading.metrics.items() if name in measures})

@@ -147,7 +147,7 @@ def test_a_failing_agent_is_weak_where_it_fails_and_a_calm_one_nowhere() -> None
             call = m.tool_call("Bash", {"command": f"pytest -k test_{attempt}"})
             m.tool_result(f"E{attempt}: assertion failed", error=attempt > 0, call=call)
         m.decide()
-        state = ROUTER.diagnose(traces=[], before_metrics=measures_of(m.verdict))
+        state = ROUTER.diagnose(traces=[], before_metrics=measures_of(m.result))
     weak = [line.name for line in state.lines if not line.yang]
     assert "stability" in weak  # seven errors in a row
     assert "governance" in weak  # 8 of 8 calls are used
@@ -157,6 +157,6 @@ def test_a_failing_agent_is_weak_where_it_fails_and_a_calm_one_nowhere() -> None
             call = m.tool_call("Bash", {"command": f"pytest -k test_{attempt}"})
             m.tool_result(f"{attempt} passed", call=call)
         m.decide()
-        calm = ROUTER.diagnose(traces=[], before_metrics=measures_of(m.verdict))
+        calm = ROUTER.diagnose(traces=[], before_metrics=measures_of(m.result))
     assert calm.code == "111111"
     assert set(measures_of(None).values()) == {None}

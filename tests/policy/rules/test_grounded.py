@@ -79,8 +79,8 @@ def test_the_outcome_asks_for_the_last_answer(answer: str, failed: bool, tmp_pat
         assert found.active is failed
         assert repr(found.threshold) == "0.1"  # 1 - 0.9
         assert found.why.startswith("the run counts as failed: grounding 0.00") is failed
-        assert m.verdict is not None
-        assert finding(m.verdict.decision, "ungrounded_outcome") == found
+        assert m.result is not None
+        assert finding(m.result.decision, "ungrounded_outcome") == found
         assert m.state.facts.outcome is True  # as it was told
     with Store(path) as store:
         assert store.count_events() > 0

@@ -1,0 +1,192 @@
+"""An agent's session in a store: begun, or gone on with where it stopped."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coherence.baseline.calibration import Calibration
+from coherence.baseline.calibration_store import read_calibrator
+from coherence.baseline.learned_pressure import learn_pressure
+from coherence.core.config import MonitorConfig
+from coherence.core.decisions import Appraisal
+from coherence.core.events import UNCOUNTED, decode_event
+from coherence.core.registry import installed, is_scalar
+from coherence.monitor.codec import decode_recorded, decode_result
+from coherence.monitor.pipeline import AgentPipeline
+from coherence.monitor.recorder import Recorder, StoreBook
+from coherence.monitor.session import (
+    FIRST,
+    OpenSession,
+    SessionSpec,
+    make_pipeline,
+    plugin_detectors,
+    plugin_metrics,
+    plugin_rules,
+    silence_replay,
+)
+from coherence.monitor.session_header import (
+    NOTHING,
+    MetricSpec,
+    SessionHeader,
+    Settings,
+    add_session,
+    find_place,
+    make_beginning,
+    read_beginning,
+)
+from coherence.monitor.snapshots import CarryOver, pack, unpack
+from coherence.policy.experiment import policies as pattern_policies
+from coherence.providers.minilm import default_embedder
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.store.rows import SessionRow
+from coherence.store.runs import relabelled
+from coherence.store.store import Store
+
+HISTORY = 5_000
+"""Newest ticks from which an agent's thresholds are learned."""
+
+
+def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
+    """Return an agent that stands where the store left it, and what writes its events.
+
+    The agent goes on with its newest session (or the one named). Where the settings differ from the recorded ones it
+    goes on in a new session that begins with the state of the old; a new session of another name begins with the
+    agent's baselines.
+    """
+    spec = silence_replay(spec)
+    embedder = spec.embedder if spec.embedder is not None else default_embedder()
+    book = StoreBook(store)
+    inner = embedder.embedder if isinstance(embedder, EmbeddingCache) else embedder
+    cache = None if inner is False else EmbeddingCache(inner, book=book)
+    fingerprint = getattr(inner, "fingerprint", None)
+    settings = Settings(
+        config=spec.config,
+        budget=spec.budget,
+        tree_budget=spec.tree_budget,
+        fingerprint=fingerprint if isinstance(fingerprint, str) else NOTHING if inner is False else None,
+        version=installed("coherence-sensor"),
+        metrics=tuple(MetricSpec(metric.name, metric.inverted, is_scalar(metric)) for metric in plugin_metrics(spec)),
+        rules=(*(rule.name for rule in plugin_rules(spec)), *(make().name for make in plugin_detectors(spec))),
+    )
+    while True:
+        row, name = find_place(store, spec.agent, spec.session, spec.source)
+        beginning = read_beginning(row) if row is not None else None
+        calibration = _calibration(spec, store, cache)
+        if (
+            beginning is None
+            or beginning.settings != settings
+            or (row is not None and row.source != spec.source)
+            or _outdated(store, spec.agent, beginning.calibration, calibration)
+        ):
+            beginning, row = _begin(spec, store, cache, settings, row, name, calibration)
+        if row is not None:  # else another process has just begun a session of this name
+            return _opened(spec, beginning, cache, store, row, book)
+
+
+def _begin(
+    spec: SessionSpec,
+    store: Store,
+    cache: EmbeddingCache | None,
+    settings: Settings,
+    row: SessionRow | None,
+    name: str,
+    calibration: Calibration,
+) -> tuple[SessionHeader, SessionRow | None]:
+    """Begin a session with the state of another, or else with the agent's baselines."""
+    effective = _learned(spec, store)
+    pipeline = make_pipeline(spec, effective, cache, name)
+    if row is not None:
+        load(pipeline, store, row)
+        pipeline.renumber()
+    elif spec.source != "replay":  # a recorded run is scored by itself, however often it was scored before
+        _inherit_baselines(pipeline, store, spec.agent)
+        pipeline.regulator.data.fired = store.firing_counts(spec.agent)
+    policies = pattern_policies(store) if effective.guidance.learn else {}
+    continues = row.session if row is not None else ""
+    beginning = make_beginning(settings, effective, pack(pipeline.snapshot()), continues, policies, calibration)
+    return beginning, add_session(store, spec.agent, name, spec.source, beginning, spec.parent)
+
+
+def _opened(
+    spec: SessionSpec,
+    beginning: SessionHeader,
+    cache: EmbeddingCache | None,
+    store: Store,
+    row: SessionRow,
+    book: StoreBook,
+) -> OpenSession:
+    def reopen() -> tuple[AgentPipeline, int]:
+        pipeline = make_pipeline(
+            spec, beginning.effective, cache, row.session, beginning.policies, beginning.calibration
+        )
+        return pipeline, load(pipeline, store, row)
+
+    pipeline, seq = reopen()
+    pipeline.runs.pop_finished()  # which are in the store
+    return OpenSession(pipeline, row.session, seq, Recorder(store, row, book, seq), reopen)
+
+
+def load(pipeline: AgentPipeline, store: Store, row: SessionRow, until: int | None = None) -> int:
+    """Bring a fresh pipeline to where a session stands: the newest snapshot, then the events after it.
+
+    Returns
+    -------
+    int
+        Number of the newest event.
+    """
+    found = store.snapshot(row.id, until=until)
+    seq = 0
+    if found is not None:
+        seq = found[0]
+        pipeline.restore(unpack(found[1]))
+    else:
+        start = read_beginning(row).start_data()
+        if start is not None:
+            pipeline.restore(unpack(start))
+    measured = None
+    for event in store.events(row.id, after=seq, until=until):
+        seq = event.seq
+        pipeline.apply(seq, event.ts, decode_event(event.data), decode_recorded(event))
+        measured = event if event.reading is not None else measured
+    if measured is not None:
+        pipeline.measured = decode_result(measured)
+    return seq
+
+
+def _inherit_baselines(pipeline: AgentPipeline, store: Store, agent: str) -> None:
+    data = store.baselines(agent)
+    if data is not None:
+        pipeline.inherit(msgspec.msgpack.decode(data, type=CarryOver))
+
+
+def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) -> Calibration:
+    """Return what the agent's labelled runs have taught; recorded runs and tests take what is shipped."""
+    alarms = spec.config.alarms
+    if not alarms.learn or spec.source in UNCOUNTED:
+        return Calibration()
+    pipeline = make_pipeline(spec, spec.config, cache, FIRST)
+    watched = [metric.name for metric in plugin_metrics(spec)]
+    return read_calibrator(
+        store, spec.agent, alarms, pipeline.runs.versions, pipeline.sensor.weights, watched
+    ).calibration()
+
+
+def _outdated(store: Store, agent: str, old: Calibration, new: Calibration) -> bool:
+    return old.outdated(new, relabelled=relabelled(store, agent, old.through, old.relabels))
+
+
+def _learned(spec: SessionSpec, store: Store) -> MonitorConfig:
+    config = spec.config
+    if not config.learn_pressure:
+        return config
+    history: list[Appraisal] = []
+    for row in reversed(store.sessions(agent=spec.agent)):
+        if row.source == "test" or len(history) >= HISTORY:
+            continue
+        last = store.last_seq(row.id)
+        for event in store.events(row.id, after=max(last - 2 * HISTORY, 0)):
+            result = decode_result(event) if event.reading is not None else None
+            if result is not None:
+                history.append(result.appraisal)
+    pressure = learn_pressure(config.pressure, history[:HISTORY], f"agent {spec.agent}")
+    return msgspec.structs.replace(config, pressure=pressure)
