@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
@@ -31,6 +30,8 @@ def read_table(kind: Any, value: Any) -> Any:
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Return the content of a TOML file; a ValueError names what is wrong with it."""
+    import tomllib  # which most processes never need
+
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)

@@ -32,6 +32,7 @@ from coherence.core.events import (
     ToolResult,
     Usage,
 )
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import MAX_NAME, MAX_TEXT, clean, to_json
 
 MAX_DEPTH = 128
@@ -42,7 +43,7 @@ Span: TypeAlias = tuple[int, int]
 Found: TypeAlias = tuple[int, int, str]
 """Start, end and kind of a secret."""
 _Seen: TypeAlias = dict[tuple[int, str | None], tuple[Any, Any]]
-_MARKER = re.compile(r"\[redacted:[a-z0-9-]+\]")
+_MARKER = lazy_regex(r"\[redacted:[a-z0-9-]+\]")
 _COMMON = re.ASCII | re.VERBOSE
 
 
@@ -59,7 +60,7 @@ def _shape(gate: str, needle: str, kind: str, rest: str, *, literal: str = "") -
     # may not go on into the secret (task-…, desk-…) unless its end is an escape of JSON (\n) or of a URL (%3D).
     start = re.escape(literal or needle)
     behind = rf"(?:(?<![A-Za-z0-9_-]{start})|(?<=\\[nrt]{start})|(?<=%[0-9A-Fa-f][0-9A-Fa-f]{start}))"
-    return _Rule(gate.encode(), needle.encode(), kind, re.compile(f"{start}{behind}(?![xX]{{6}}){rest}", re.ASCII))
+    return _Rule(gate.encode(), needle.encode(), kind, lazy_regex(f"{start}{behind}(?![xX]{{6}}){rest}", re.ASCII))
 
 
 _PEM = r"""-----BEGIN\ (?:[A-Z0-9]{1,12}\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----
@@ -84,21 +85,21 @@ _SHAPES = (
     _shape("-", "pypi-AgE", "pypi-token", r"[\w-]{16,}+"),
     _shape(".", "eyJ", "jwt", r"[\w-]{6,}+\.[\w-]{6,}+\.[\w-]*+"),
     _shape(".", "ya29.", "google-token", r"[\w-]{16,}+"),
-    _Rule(b".", b"hooks.slack.com/", "slack-webhook", re.compile(_SLACK_HOOK, _COMMON)),
+    _Rule(b".", b"hooks.slack.com/", "slack-webhook", lazy_regex(_SLACK_HOOK, _COMMON)),
 )
 _CAPITAL_SHAPES = (
     *(_shape("", name, "aws-key", r"[A-Z0-9]{16}(?![A-Za-z0-9])") for name in ("AKIA", "ASIA")),
     _shape("", "AI", "google-key", r"[\w-]{35}(?![\w-])", literal="AIza"),
     _shape("", "SG.", "sendgrid-key", r"[\w-]{16,64}\.[\w-]{16,64}(?![\w-])"),
     _shape("", "SK", "twilio-key", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _Rule(b"", b":AA", "telegram-token", re.compile(_TELEGRAM, _COMMON)),
-    _Rule(b"", b"-----BEGIN", "private-key", re.compile(_PEM, _COMMON)),
+    _Rule(b"", b":AA", "telegram-token", lazy_regex(_TELEGRAM, _COMMON)),
+    _Rule(b"", b"-----BEGIN", "private-key", lazy_regex(_PEM, _COMMON)),
 )
 """Shapes with needles of capitals and signs only: looked for in what remains of a text without its :data:`_SMALL`."""
 
 _SMALL = bytes(range(ord("a"), ord("z") + 1)) + b"0123456789 \t\r\n"
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_regex(
     r"""[*.•…_\#?-]+ | [xX]{2,} | <.* | \[.* | \{.* | [\#@]\{.*
     | \$(?:[A-Za-z_]\w*|\d[\d.,]*(?:/\w+)?|[{(].*) | %(?:\w+%|[sdr]|\(.*) | [:@][a-z_]+ | [&!]
     | (?:your|my|the|some|insert|enter|replace|change)(?:[\ _-]|me|your).* | your\w*
@@ -106,17 +107,17 @@ _PLACEHOLDER = re.compile(
     | hidden|masked|missing|invalid|required|optional|str|string|text|bytes|int|bool|any|object|function""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_MASKED = re.compile(r"\*{3}|[xX]{6}|…|\.{3}|\$\{|\{\{|%s|\[redacted:")
-_OUTSIDE = re.compile(r"\s*+(?:[,;+%:]\s|[)\]]|\.[a-z]+\(|[,;+%:]?\s*\Z)")
+_MASKED = lazy_regex(r"\*{3}|[xX]{6}|…|\.{3}|\$\{|\{\{|%s|\[redacted:")
+_OUTSIDE = lazy_regex(r"\s*+(?:[,;+%:]\s|[)\]]|\.[a-z]+\(|[,;+%:]?\s*\Z)")
 """What follows a text that ends in a name: ``'Password: ', …``."""
 _NAME = r"[A-Za-z_]\w*"
-_CODE = re.compile(rf"\(|{_NAME}(?:(?:\??\.|::|->){_NAME})*+[(\[{{]|[A-Za-z_]+\d?(?:(?:\??\.|::)[A-Za-z_]+\d?)++\Z")
-_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.-]*(?:/[\w. -]*)*|[A-Za-z]:\\.*", re.ASCII)
-_WORDS = re.compile(r"(?:[^\W\d]|[\s:./,!?'-])+")
-_SENSITIVE = re.compile(r"pass|pwd|pw\b|secret|tok|key|cred|auth|cookie", re.IGNORECASE)
-_PLAIN = re.compile(r"(?:[A-Z]++(?![a-z](?![a-z]))|[a-z]{2,}+|[_.,:!?-])++", re.ASCII)
+_CODE = lazy_regex(rf"\(|{_NAME}(?:(?:\??\.|::|->){_NAME})*+[(\[{{]|[A-Za-z_]+\d?(?:(?:\??\.|::)[A-Za-z_]+\d?)++\Z")
+_PATH = lazy_regex(r"(?:~|\.{1,2})?/[\w.-]*(?:/[\w. -]*)*|[A-Za-z]:\\.*", re.ASCII)
+_WORDS = lazy_regex(r"(?:[^\W\d]|[\s:./,!?'-])+")
+_SENSITIVE = lazy_regex(r"pass|pwd|pw\b|secret|tok|key|cred|auth|cookie", re.IGNORECASE)
+_PLAIN = lazy_regex(r"(?:[A-Z]++(?![a-z](?![a-z]))|[a-z]{2,}+|[_.,:!?-])++", re.ASCII)
 """Words, also in camelCase; base64 has single small letters between capitals."""
-_NUMBER = re.compile(r"[$€£]?[+-]?\d[\d.,_:/-]*(?:e[+-]?\d+)?[a-z%]{0,3}(?:/\w{1,8})?", re.IGNORECASE)
+_NUMBER = lazy_regex(r"[$€£]?[+-]?\d[\d.,_:/-]*(?:e[+-]?\d+)?[a-z%]{0,3}(?:/\w{1,8})?", re.IGNORECASE)
 
 
 def _is_placeholder(value: str) -> bool:
@@ -176,9 +177,9 @@ _QUOTED = r"""[frbu]{0,2}(?P<quote>\\{0,7}["'`])(?P<quoted>(?:(?!(?P=quote))(?:\
 # A separator belongs to the value unless the value ends there: "a,b" against "a, b" and "a,user=b".
 _BARE = rf"""(?P<bare>(?:[^\s"'`<>,;&|)\]}}\\]|\\(?![nrt"'\\])
     |[,;&|)\]}}](?![\s,;&|)\]}}"'`\\<>:.(\[]|\Z|[\w.%-]{{1,40}}=)){{1,{_LONGEST}}}+)"""
-_REST = re.compile(r"""[^\s"'`<>,;&|)\]}\\]*+""")
-_FLAG = re.compile(r"(?:\A|[\s\"'])--[\w-]*\Z")
-_HARMLESS = re.compile(
+_REST = lazy_regex(r"""[^\s"'`<>,;&|)\]}\\]*+""")
+_FLAG = lazy_regex(r"(?:\A|[\s\"'])--[\w-]*\Z")
+_HARMLESS = lazy_regex(
     r"(?:x-access|next|page|[be]os|pad|unk|sep|cls|mask|stop|start|end|first|last|prev)[_-]?\Z", re.IGNORECASE
 )
 _OWNERS = ("api", "access", "secret", "encryption", "signing", "master", "auth")
@@ -189,7 +190,7 @@ _OTHERS = rf"(?:{_BLANK}(?!STOP)(?:[^\s\\]|\\(?![\r\n])){{1,200}}+){{0,24}}+{_BL
 
 
 def _context(gate: str, needle: str, kind: str, pattern: str, judge: Callable[..., Span | None]) -> _Rule:
-    compiled = re.compile(pattern.replace("END", _END, 1), _COMMON | re.IGNORECASE)
+    compiled = lazy_regex(pattern.replace("END", _END, 1), _COMMON | re.IGNORECASE)
     return _Rule(gate.encode(), needle.encode(), kind, compiled, judge)
 
 
@@ -247,8 +248,8 @@ _KEYS = (
     ("authorization", r"authorization"),
     ("cookie", r"cookies?"),
 )
-_KEY_KINDS = [(kind, re.compile(rf"(?:{pattern})\Z")) for kind, pattern in _KEYS]
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
+_KEY_KINDS = [(kind, lazy_regex(rf"(?:{pattern})\Z")) for kind, pattern in _KEYS]
+_BASE64 = lazy_regex(r"[A-Za-z0-9+/]{12,}={0,2}")
 
 
 @lru_cache(4096)

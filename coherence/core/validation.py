@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
+
 MAX_TEXT = 200_000
 """Characters of one text that are recorded; longer ones lose their middle."""
 
@@ -20,7 +22,7 @@ MAX_NAME = 500
 MAX_DEPTH = 100
 """How deep arguments may be nested."""
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_regex("[\ud800-\udfff]")
 
 
 def check_text(field: str, value: object, *, empty: bool = True) -> str:

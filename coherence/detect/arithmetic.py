@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, pairwise
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.detect.sources import Given, SeenNumber
 from coherence.detect.values import NARROW, UNITS, number_form, quantity
@@ -25,13 +26,13 @@ COLUMN = 40
 STATED = 12
 """Grounded numbers of the answer that are combined."""
 
-_ABOUT = re.compile(
+_ABOUT = lazy_regex(
     r"(?:\babout|\baround|\bapprox(?:imately|\.)?|\broughly|\bnearly|\balmost|\bover|\bmore than|\bless than|\bunder"
     r"|~|≈)\s?[$€£]?\Z",
     re.I,
 )
 _UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
-_WRITTEN = re.compile(rf"(\d[\d.,'{NARROW} ]{{0,40}}?)[ -]?(?:{_UNIT})", re.I)
+_WRITTEN = lazy_regex(rf"(\d[\d.,'{NARROW} ]{{0,40}}?)[ -]?(?:{_UNIT})", re.I)
 
 
 def rounded(given: Given, text: str, claim: Claim) -> bool:

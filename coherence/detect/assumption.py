@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
 from coherence.detect.bloom_filter import Seen
@@ -18,33 +19,33 @@ MAX_CHARS = 10_000
 ENOUGH_LETTERS = 20
 """Letters of which the script of a text is told."""
 
-FALLBACK = re.compile(
+FALLBACK = lazy_regex(
     r"(?=[adefghmpswADEFGHMPSW])\b(?i:(?:assum|simulat|mock|manual|alternative|estimat|hypothetical|fabricat)[a-z]{0,12}\b"
     r"|(?:dummy|placeholders?|workarounds?|made[ -]up|general knowledge)\b"
     r"|(?:sample|synthetic|fake) data(?:sets?)?\b)"
 )
 """Something is put in the place of evidence. The letters in front are those that a phrase may begin with, for speed."""
 
-_NEGATED = re.compile(
+_NEGATED = lazy_regex(
     r"(?:(?<!\bwhy )(?<!\bif )\bnot|\b(?:no|nor|never|neither|cannot|without|avoid(?:s|ed|ing)?)|n['’]t)\s{1,3}"
     r"(?:(?:a|an|any|the|be|been|being|to|do|have|need|make|making|made|use|using|used)\s{1,3}){0,3}\Z",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"(?:,\s?|\s)(?:(?:or|nor)\s)?(?:(?:a|an|any|to|use|make)\s)?", re.IGNORECASE)
+_JOINED = lazy_regex(r"(?:,\s?|\s)(?:(?:or|nor)\s)?(?:(?:a|an|any|to|use|make)\s)?", re.IGNORECASE)
 _BEFORE = 60
 """Characters before a phrase in which a word that denies it stands."""
 
-INABILITY = re.compile(
+INABILITY = lazy_regex(
     r"(?=[cdinuCDINU])\b(?i:(?:unable|inaccessible|unavailable|unfortunately|can(?:no|')t|could(?: not|n't)"
     r"|not (?:able|possible|available|accessible)|do(?: not|n't) have access)\b)"
 )
 """Something could not be done."""
 
-CODE = re.compile(r"^[ \t]{0,20}```", re.MULTILINE)
+CODE = lazy_regex(r"^[ \t]{0,20}```", re.MULTILINE)
 """The beginning of a code block; a fence inside a line only speaks of one."""
 
-_BLOCK = re.compile(r"^[ \t]{0,20}```.*?(?:^[ \t]{0,20}```|\Z)", re.MULTILINE | re.DOTALL)
-_WORD = re.compile(r"[^\W\d_]{1,40}")
+_BLOCK = lazy_regex(r"^[ \t]{0,20}```.*?(?:^[ \t]{0,20}```|\Z)", re.MULTILINE | re.DOTALL)
+_WORD = lazy_regex(r"[^\W\d_]{1,40}")
 _QUOTE = 60
 """Characters on each side of a phrase that are quoted."""
 
@@ -139,7 +140,7 @@ RESTATED = 400
 LEAST_TASK = 30
 """A shorter task is quoted by chance."""
 
-_NO_WORD = re.compile(r"\W+")
+_NO_WORD = lazy_regex(r"\W+")
 
 
 class AssumedStep(msgspec.Struct):

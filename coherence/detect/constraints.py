@@ -9,6 +9,7 @@ from itertools import islice
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 
 
@@ -114,12 +115,12 @@ _REACH = 7
 
 _PREPOSITIONS = BOUNDS - {",", "and", "or", "und", "oder", "et", "y"}
 
-_TOKEN = re.compile(r"[\w'’]+(?:[./-]\w+)*|,")
-_CLAUSE_END = re.compile(r"[.!;:](?=\s|$)|\n|[()–—]|\b(?:but|aber|mais|pero)\b", re.IGNORECASE)
-_QUOTED = re.compile(
+_TOKEN = lazy_regex(r"[\w'’]+(?:[./-]\w+)*|,")
+_CLAUSE_END = lazy_regex(r"[.!;:](?=\s|$)|\n|[()–—]|\b(?:but|aber|mais|pero)\b", re.IGNORECASE)
+_QUOTED = lazy_regex(
     r'```[^`]*```|"[^"\n]{0,500}"|“[^”\n]{0,500}”|„[^“\n]{0,500}“|«[^»\n]{0,500}»|^[ \t]*>.*$', re.MULTILINE
 )
-_CUE = re.compile(
+_CUE = lazy_regex(
     r"(?P<verb>(?:^|[.;:!?,(\n–—-]\s{0,3}|\b(?:please|and|but|so|also|you|we|sure|bitte|und|por favor)\s{1,3})"
     r"(?:(?:do not|don['’]?t|never|(?:must|should|may) not|mustn['’]t|shouldn['’]t|not to|no|nunca|ne)\s{1,3}|n['’])"
     r"(?=(?P<named>\w+)))"
@@ -129,13 +130,13 @@ _CUE = re.compile(
     r"|(?P<after>\b(?:ändere|lösche|entferne|verwende|benutze)\b(?= [^.!?;\n]{1,60} nicht\b))",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
+_TELLING = lazy_regex(
     r"\b(?:is|are|was|were|does|had|fail\w*|crash\w*|br[eo]ak\w*|broken|works?|happens?|when|if|because|"
     r"why|runs?|ist|sind|wird|wenn|est|sont|es|son)\b",
     re.IGNORECASE,
 )
-_EXCEPTION = re.compile(r"\b(?:unless|except|until|außer|sauf|salvo|excepto)\b", re.IGNORECASE)
-_WORDING = re.compile(r"(?:words?|letters?|terms?|phrases?|Wort|Wörter|mots?|palabras?)\b", re.IGNORECASE)
+_EXCEPTION = lazy_regex(r"\b(?:unless|except|until|außer|sauf|salvo|excepto)\b", re.IGNORECASE)
+_WORDING = lazy_regex(r"(?:words?|letters?|terms?|phrases?|Wort|Wörter|mots?|palabras?)\b", re.IGNORECASE)
 
 
 class Constraint(msgspec.Struct, frozen=True):

@@ -6,8 +6,9 @@ made the assistant ask: an attack cannot write the assistant's words, but a user
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from coherence.core.lazy import lazy_regex
 
 _VERBS = (
     "accept add adjust allow answer append apply approve archive arrange ask assign attach authorize backup begin "
@@ -32,16 +33,16 @@ _LEAD = (
     r"|be sure to|remember to|do not|don't|never|before \w{1,30} \w{1,30}|let's|let us|i (?:want|need|ask|would like)"
     r" you to)[,:;!]? {0,3}){0,6}"
 )
-_IMPERATIVE = re.compile(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
-_CLAUSE = re.compile(
+_IMPERATIVE = lazy_regex(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
+_CLAUSE = lazy_regex(
     rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
 )
-_TASK = re.compile(r"(?=[itrpc])\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
-_PRECEDENCE = re.compile(
+_TASK = lazy_regex(r"(?=[itrpc])\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
+_PRECEDENCE = lazy_regex(
     r"(?=[bfimunr])\b(?:before|first|instead|ignore|must|urgent|urgently|immediately|important|required|necessary)\b"
 )
-_READER = re.compile(r"(?=y)\b(?:you|your|yours|yourself)\b")
-_MACHINE = re.compile(r"(?=[acblm])\b(?:ai|assistants?|agents?|chat ?bots?|bots?|language models?|llms?|models?)\b")
+_READER = lazy_regex(r"(?=y)\b(?:you|your|yours|yourself)\b")
+_MACHINE = lazy_regex(r"(?=[acblm])\b(?:ai|assistants?|agents?|chat ?bots?|bots?|language models?|llms?|models?)\b")
 _SAYS = (
     r"(?:asks?|asked|says?|said|tells?|told|wants?|requests?|requested|suggests?|recommends?|describes?|specif(?:y|ies)"
     r"|lists?|mentions?|mentioned|gives?|needs?|left)"
@@ -50,7 +51,7 @@ _STEPS = (
     r"(?:instructions?|steps|tasks|to-?dos?|actions|requests?|runbook|playbook|procedure|checklist|guide(?:lines?)?"
     r"|rules|recommendations?)"
 )
-_DELEGATES = re.compile(
+_DELEGATES = lazy_regex(
     rf"\b(?:(?:do|follow) what|whatever|everything|as|way|{_STEPS}) (?:(?!following)[\w'#.-]{{1,40}} ){{1,5}}?{_SAYS}\b"
     r"|\b(?:follow|do|carry out|complete|finish|work through|go through|handle|take care of|execute|implement|act on)\b"
     rf"(?! the following)[^.?!:;]{{0,40}}?\b{_STEPS}\b"
@@ -136,7 +137,7 @@ _NOT_WORDS = "don't kein keine não nein never nicht nie niet no non not nunca p
 _NOT = frozenset(_NOT_WORDS.split())
 """Words that turn an answer round, though the question has them too."""
 
-_BETWEEN = re.compile(r"[\s.,!¡;:…—–()\"“”。，！、；~～\U0001f3fb-\U0001f3ff]+|(?<!\S)-+(?!\S)")
+_BETWEEN = lazy_regex(r"[\s.,!¡;:…—–()\"“”。，！、；~～\U0001f3fb-\U0001f3ff]+|(?<!\S)-+(?!\S)")
 _CLOSING = " \t\r\n*_`~\"'”’»)]}」』）>"
 _QUESTION = ("?", "？", "؟", "⁇", "⁈")
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from coherence.core.config import GroundingConfig
+from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MOST_CLAIMS, Claim
 from coherence.detect.values import (
@@ -35,29 +36,29 @@ LEAST_NAMED = 3
 AROUND = 250
 """Characters on each side of an id that may hold its title."""
 
-_DOCUMENT = re.compile(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
-_LINKED = re.compile(r"\[([^\]\n]{4,200})\]\(\s{0,4}\Z")
-_MARKED = re.compile(
+_DOCUMENT = lazy_regex(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)\Z", re.S)
+_LINKED = lazy_regex(r"\[([^\]\n]{4,200})\]\(\s{0,4}\Z")
+_MARKED = lazy_regex(
     r"\"([^\"\n]{4,200})\"|“([^”\n]{4,200})”|\*\*([^*\n]{4,200})\*\*|(?<![\w*])[*_]([^*_\n]{4,200})[*_](?![\w*])"
 )
 _SAID = r"(?:\A|[\n.;:!?)\]]|\s[-*•–—]\s)\s*((?:[^\n.;:!?()]|\.(?=\w)){4,120}?)\s*"
-_BEFORE_TITLE = re.compile(_SAID + r"[(\[,–—-]\s*(?:arxiv:|doi:|id:?|cve:)?\s*\Z", re.I)
-_BEFORE_PAPER = re.compile(
+_BEFORE_TITLE = lazy_regex(_SAID + r"[(\[,–—-]\s*(?:arxiv:|doi:|id:?|cve:)?\s*\Z", re.I)
+_BEFORE_PAPER = lazy_regex(
     _SAID + r"(?:[(\[,:–—-]|(?<=\s)(?:is|has|=)(?=\s)|(?<=\s)(?=(?:arxiv|doi):))\s*(?:(?:arxiv|doi|id)\b:?)?\s*\Z",
     re.I,
 )
 """What leads to a paper's id is its title; before another value it may be any sentence."""
-_AFTER = re.compile(r"(?:[)\]]?\s*(?:[:–—(-]|,\s)|\])\s*([^\n.;()\[\]]{4,120})")
-_BARE = re.compile(r"\s+(?:is )?([A-Z][^\n.;()\[\]]{3,120})")
-_TITLE_FIELD = re.compile(
+_AFTER = lazy_regex(r"(?:[)\]]?\s*(?:[:–—(-]|,\s)|\])\s*([^\n.;()\[\]]{4,120})")
+_BARE = lazy_regex(r"\s+(?:is )?([A-Z][^\n.;()\[\]]{3,120})")
+_TITLE_FIELD = lazy_regex(
     r"[\"'](?:title|name|filename|subject|paper)[\"']\s?:\s?(?:\"([^\"\n]{4,200})\"|'([^'\n]{4,200})')"
 )
-_NO_TITLE = re.compile(r"[\s>*•\d.)(\[\]-]*(?:arxiv|doi|id)?:?\s*\Z", re.I)
+_NO_TITLE = lazy_regex(r"[\s>*•\d.)(\[\]-]*(?:arxiv|doi|id)?:?\s*\Z", re.I)
 _ONE = r"([A-Z][\w'-]{2,40})"
-_ONE_BEFORE = re.compile(
+_ONE_BEFORE = lazy_regex(
     rf"(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|(?:\A|[\n.;:!?]\s{{0,3}}|[-*•]\s){_ONE}(?=\s?[(\[]))\s?[:,–—(\[-]?\s?\Z"
 )
-_ONE_AFTER = re.compile(rf"(?:\s?[,:–—-])?\s?(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|\({_ONE}\)|\[{_ONE}\])")
+_ONE_AFTER = lazy_regex(rf"(?:\s?[,:–—-])?\s?(?:\"{_ONE}\"|“{_ONE}”|\*\*{_ONE}\*\*|\({_ONE}\)|\[{_ONE}\])")
 _STATES = """open opened closed done new draft final pending active inactive resolved fixed rejected approved accepted
 merged critical high medium low urgent severe paid unpaid shipped delivered cancelled canceled confirmed completed
 failed passed available unavailable deprecated removed updated unknown optional required public private internal"""
@@ -208,15 +209,15 @@ _UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
 _MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
 """What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
-_DIGIT = re.compile(r"\d")
+_DIGIT = lazy_regex(r"\d")
 """A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
 here look back *behind* their first character."""
-_URL = re.compile(r"[hHwW](?i:(?<=h)ttps?://|(?<=w)(?<![\w.@/-]w)ww\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}")
-_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
-_PAPER = re.compile(
+_URL = lazy_regex(r"[hHwW](?i:(?<=h)ttps?://|(?<=w)(?<![\w.@/-]w)ww\.)[^\s\"'<>()\[\]{}|\\^`]{1,400}")
+_EMAIL = lazy_regex(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}")
+_PAPER = lazy_regex(
     r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
-_ID = re.compile(
+_ID = lazy_regex(
     rf"(?=[A-Za-z0-9#+])(?:(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?=[A-Za-z_-]{{0,41}}+\d|(?i:id))(?:"
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
@@ -226,44 +227,44 @@ _ID = re.compile(
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
     r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d))"
 )
-_VERSIONED = re.compile(r"(.*\d)v(\d{1,3})\Z", re.S)
-_ORDINAL = re.compile(
+_VERSIONED = lazy_regex(r"(.*\d)v(\d{1,3})\Z", re.S)
+_ORDINAL = lazy_regex(
     rf"\d{{1,4}}(?:st|nd|rd|th|s)|\d+(?:[xdkb]|am|pm|h\d{{1,2}}(?:m|min)?|{_UNIT})"
     r"|\d{1,2}-(?:\w{1,12}-)?[a-z]{2,12}",
     re.I,
 )
 
-_DATE = re.compile(
+_DATE = lazy_regex(
     r"(?=\d{1,4}[-./年])(?<![\w./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
-_MONTHS = re.compile(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
-_DAY_BEFORE = re.compile(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
-_DAY_AFTER = re.compile(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
-_YEAR_AFTER = re.compile(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
-_TIME = re.compile(
+_MONTHS = lazy_regex(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
+_DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
+_DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
+_YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
+_TIME = lazy_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
     re.I,
 )
-_PATH = re.compile(
+_PATH = lazy_regex(
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
-_WITH_SIGN = re.compile(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
+_WITH_SIGN = lazy_regex(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
 """What stands between spaces and has a sign of a path: few words do."""
-_NO_FILE = re.compile(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
-_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
-_ARGUED = re.compile(
+_NO_FILE = lazy_regex(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
+_CALL = lazy_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
+_ARGUED = lazy_regex(
     r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?"
     r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
 )
-_CODE = re.compile(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
-_BEFORE = re.compile(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
-_NUMBER = re.compile(
+_CODE = lazy_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
+_BEFORE = lazy_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
+_NUMBER = lazy_regex(
     rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:"
     rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"
     r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"
@@ -274,21 +275,21 @@ _NUMBER = re.compile(
     rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?!\s?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
     re.I,
 )
-_CJK_SCALE = re.compile("([万億亿])")
-_DIGITS = re.compile(r"\d+")
-_SEPARATED = re.compile(rf"(?<=\d)[ ,{NARROW}](?=\d)")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
-_FIELD = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,30})[)\]]?[\"']?\s?[:=]\s?[\"']?[-−]?\Z")
-_CAMEL = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*\Z")
-_IS_FIELD = re.compile(r"[:=]\s?[\"']?[-−]?\Z")
-_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
-_PRICED = re.compile(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
-_HOURS = re.compile(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
-_NUMBERING = re.compile(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
-_QUOTE = re.compile(
+_CJK_SCALE = lazy_regex("([万億亿])")
+_DIGITS = lazy_regex(r"\d+")
+_SEPARATED = lazy_regex(rf"(?<=\d)[ ,{NARROW}](?=\d)")
+_THOUSANDS = lazy_regex(r"[1-9]\d{0,2}\.\d{3}")
+_FIELD = lazy_regex(r"(?<![A-Za-z])([A-Za-z]{1,30})[)\]]?[\"']?\s?[:=]\s?[\"']?[-−]?\Z")
+_CAMEL = lazy_regex(r"(?<=[a-z])[A-Z]+[a-z]*\Z")
+_IS_FIELD = lazy_regex(r"[:=]\s?[\"']?[-−]?\Z")
+_GROUPED = lazy_regex(r"\d{1,3}(?:\.\d{3}){2,}")
+_PRICED = lazy_regex(rf" ?(?:€|(?:{_MONEY})\b)", re.I)
+_HOURS = lazy_regex(r"(?:,? and|,)? ?(\d{1,2}) ?-?(?:m|min|mins|minutes?)\b", re.I)
+_NUMBERING = lazy_regex(r"^[ \t>*_#-]{0,20}(?:step |item )?\d{1,4}[.):](?!\d)", re.I | re.M)
+_QUOTE = lazy_regex(
     r"\"([^\"\n]{8,400})\"|“([^“”\n]{8,400})”|„([^“”„\n]{8,400})[“”]|«([^«»\n]{8,400})»|>(?<![^\n]>) ?([^\n]{8,400})"
 )
-_NAME = re.compile(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
+_NAME = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]\. )?[A-Z][\w'-]{1,30}){1}(?!\w)")
 
 
 def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Iterator[re.Match[str]]:

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean, ends
 
 Access: TypeAlias = Literal["read", "write", "search", "shell", ""]
@@ -153,21 +154,21 @@ def _digest(name: str, data: bytes) -> bytes:
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 _IS_HEX = bytes(ord("h") if chr(code) in "0123456789abcdefABCDEF" else 32 for code in range(256))
-_SPACE = re.compile(r" [ ]+|\\[nrt](?: |\\[nrt])*+")
-_LONG_HEX = re.compile(
+_SPACE = lazy_regex(r" [ ]+|\\[nrt](?: |\\[nrt])*+")
+_LONG_HEX = lazy_regex(
     r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{12,})(?![0-9A-Za-z])"
 )
-_TIMESTAMP = re.compile(
+_TIMESTAMP = lazy_regex(
     r"[0-9]{4}(?:-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
     r"|[0-9]{4}T[0-9]{6}Z?)"
 )
-_TEMPORARY = re.compile(
+_TEMPORARY = lazy_regex(
     r"(?<![\w.])(?:/private)?/(?:var/)?tmp/[^\s\"'\\/;|&)]*(?:/pytest-[0-9]+)?"
     r"|/var/folders/[^\s\"'\\/]*/[^\s\"'\\/]*(?:/T/[^\s\"'\\/;|&)]*)?"
     r"|(?:%TEMP%|%TMP%|\$TMPDIR|AppData[\\/]{1,2}Local[\\/]{1,2}Temp)[\\/]{1,2}[^\s\"'\\/;|&)]*"
 )
-_NUMBER = re.compile(
+_NUMBER = lazy_regex(
     r"([0-9][0-9]*+(?:x[0-9a-fA-F]++|(?:[.:-][0-9]++|,[0-9]{3}(?![0-9]))*+"
     r"(?:\s?(?:[mnuµ]?s|secs?|seconds?|min|minutes?|h|hours?)\b)?))"
 )
@@ -193,7 +194,7 @@ def _masked_arguments(text: str, access: Access) -> str:
     return f"{_TIMESTAMP.sub('<time>', _without_ids(text))}{middle}"
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+_WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
 def _set(words: str) -> frozenset[str]:
@@ -274,9 +275,9 @@ def _access_of(words: tuple[str, ...], fields: Mapping[str, Any], command: str |
     return ""
 
 
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]*)", re.MULTILINE)
-_STEPS = re.compile(r"&&|\|\||[;|\n]")
-_INTO = re.compile(r"(?<![0-9&<>])>>?\s*([^\s<>&|;\"']+)")
+_PATCHED = lazy_regex(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]*)", re.MULTILINE)
+_STEPS = lazy_regex(r"&&|\|\||[;|\n]")
+_INTO = lazy_regex(r"(?<![0-9&<>])>>?\s*([^\s<>&|;\"']+)")
 _READERS = _set("cat head tail less more sed grep tee nl wc")
 
 
@@ -320,8 +321,8 @@ def _shell_paths(command: str) -> list[str]:
     return paths
 
 
-_SHELL_WAIT = re.compile(r"(?:^|[;&|\n(]|\bdo)\s*(?:sleep|wait|watch)\b|\btime\.sleep\(|\btail -[fF]\b")
-_STATUS = re.compile(
+_SHELL_WAIT = lazy_regex(r"(?:^|[;&|\n(]|\bdo)\s*(?:sleep|wait|watch)\b|\btime\.sleep\(|\btail -[fF]\b")
+_STATUS = lazy_regex(
     r"(?:^|[;&|\n])\s*(?!git\b|grep\b|rg\b|echo\b)[^\s;&|]++(?:\s++[^\s;&|]++){0,2}?\s++status(?:\s|$)"
 )
 
@@ -336,7 +337,7 @@ def _waits(words: tuple[str, ...], fields: Mapping[str, Any], command: str | Non
     return isinstance(verb, str) and (not verb.strip() or not WAITS.isdisjoint(_words_of(verb[:40])))
 
 
-_SHELL_PAGE = re.compile(r"\b(sed -n\s+['\"]?)[0-9]+,[0-9]+p|\b((?:head|tail)\s+(?:-n\s*|-c\s*|-)?\+?)[0-9]+")
+_SHELL_PAGE = lazy_regex(r"\b(sed -n\s+['\"]?)[0-9]+,[0-9]+p|\b((?:head|tail)\s+(?:-n\s*|-c\s*|-)?\+?)[0-9]+")
 
 
 def _page_of(tool: str, fields: Mapping[str, Any], command: str | None) -> str:
@@ -348,7 +349,7 @@ def _page_of(tool: str, fields: Mapping[str, Any], command: str | None) -> str:
     return _digest(tool, _ENCODER.encode(rest)).hex() if len(rest) < len(fields) else ""
 
 
-_PLAIN = re.compile(r"[0-9]++(?:,[0-9]{3})*+(?:\.[0-9]+)?")
+_PLAIN = lazy_regex(r"[0-9]++(?:,[0-9]{3})*+(?:\.[0-9]+)?")
 _NAMING = ("attempt ", "tempt #", "retry ", "pid ", "pid=", "pid: ", " id ", " id=", " id: ", '"id": ', '"id":')
 """What stands before a number that rises by itself, and tells of no progress."""
 
@@ -366,7 +367,7 @@ def _counts_of(parts: list[str]) -> tuple[float, ...]:
 
 
 _LIMIT_SIGNS = ("limit", "too many requests", "overloaded", "throttl", "retry", "quota", "429")
-_LIMIT = re.compile(
+_LIMIT = lazy_regex(
     r"rate[ _-]?limit|too many requests|overloaded|throttl|retry[ -]after|\bquotas?\b|_quota"
     r"|\b(?:http|status|code|error|response)\W{0,3}(?:code\W{0,3})?429\b|^\W*429\b"
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim, number_of, one_line
 from coherence.core.validation import ends
@@ -45,7 +45,7 @@ MOST_NAMES = 500
 MOST_VERSIONS = 100
 """Versions of an id that are told apart."""
 
-_VERSION = re.compile(r"(.*\d)v\d{1,3}\Z", re.S)
+_VERSION = lazy_regex(r"(.*\d)v\d{1,3}\Z", re.S)
 
 
 def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
@@ -72,6 +72,8 @@ def similar(given: Given, claim: Claim) -> tuple[str, int] | None:
     """Return a value of the same kind that came in and differs in one character, and its event; a name in a few."""
     if claim.kind == "function":
         names = [key for key in reversed(given.values) if key.startswith("f:")][:MOST_NAMES]
+        from difflib import get_close_matches  # needed only where names differ
+
         found = get_close_matches(claim.forms[0], names, n=1, cutoff=LIKE_NAME)
         return (as_written(given, found[0]), given.values[found[0]]) if found else None
     for form in claim.forms[:1]:
@@ -177,9 +179,9 @@ win32 win64 covid-19 http2 oauth2 python3 es6 s3 ec2 i18n k8s 2fa b2b b2c iso-88
 COMMON = frozenset(_COMMON.split())
 """Words of letters and digits that are the id of nothing in particular."""
 
-_ELLIPSIS = re.compile(r"\.{3}|…|\[[^\]\n]{0,40}\]")
-_COMMA_GROUP = re.compile(r",\d{3}")
-_THINKING = re.compile("<(?:think|thinking|scratchpad|function-thoughts)>")
+_ELLIPSIS = lazy_regex(r"\.{3}|…|\[[^\]\n]{0,40}\]")
+_COMMA_GROUP = lazy_regex(r",\d{3}")
+_THINKING = lazy_regex("<(?:think|thinking|scratchpad|function-thoughts)>")
 
 
 class Flaw(msgspec.Struct, frozen=True):

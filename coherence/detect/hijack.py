@@ -15,7 +15,6 @@ An attacker who knows the formula can pad a sentence, spread it, or bury it in t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
@@ -24,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.directives import agrees, delegates, gate, question
@@ -82,12 +82,12 @@ MAX_LEAVES = 200
 MAX_CALL_CHARS = 20_000
 """Characters of a call that are read, shared alike between its arguments."""
 
-_GROUPS = re.compile(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
+_GROUPS = lazy_regex(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
 _READING_WORDS = "browse check fetch find get list look lookup query read search show view"
 _READS = frozenset(_READING_WORDS.split())
-_NUMBER = re.compile(r"[\d.,:/-]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_NUMBER = lazy_regex(r"[\d.,:/-]+")
+_CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
+_LETTERS = lazy_regex(r"[^\W\d_]+")
 
 
 class Sentence(msgspec.Struct, array_like=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
@@ -14,6 +13,7 @@ from unicodedata import normalize
 import numpy as np
 import numpy.typing as npt
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 
 WEIGHTS = Path(__file__).resolve().parent / "gram_weights.bin"
@@ -51,7 +51,7 @@ _MARKS = (
     "\u0e31-\u0e3a\u0e47-\u0e4e\u0eb1-\u0ebc"
 )
 """Combining marks that belong to words but are not in the class of word characters: Hebrew to Lao."""
-_BETWEEN_WORDS = re.compile(rf"[^\w{_MARKS}]+")
+_BETWEEN_WORDS = lazy_regex(rf"[^\w{_MARKS}]+")
 
 
 _KNOWN: dict[str, tuple[int, ...]] = {}

@@ -6,11 +6,11 @@ bookings, orders, accounts.
 
 from __future__ import annotations
 
-import re
 from math import log
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.text_analysis import TextAnalysis, are_english
@@ -24,13 +24,13 @@ SHORT_TURN, LONG_TURN = 15, 60
 HALF_SEARCH = 4
 """Calls of the tool called just before that count half."""
 
-_UNABLE = re.compile(
+_UNABLE = lazy_regex(
     r"(?=[cdinuwCDINUW])\b(?i:(?:unable to|cannot|can[’']t|can not|could not|couldn[’']t|unfortunately"
     r"|(?:not|isn[’']t) (?:able|possible|allowed|permitted|eligible|available)|won[’']t be able"
     r"|don[’']t have the ability)\b)"
 )
-_IDENTIFIER = re.compile(r"\b(?=[A-Za-z_-]{0,30}\d)(?=[\d_-]{0,30}[A-Za-z])[A-Za-z\d_-]{5,40}\b")
-_NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_IDENTIFIER = lazy_regex(r"\b(?=[A-Za-z_-]{0,30}\d)(?=[\d_-]{0,30}[A-Za-z])[A-Za-z\d_-]{5,40}\b")
+_NAME_PART = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _RECORD_VERBS = (
     "add assign book cancel change check close create delete exchange fetch find get issue list look lookup modify "

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim
 from coherence.core.validation import ends
@@ -51,11 +52,11 @@ LONGEST = 64
 
 Key = TypeVar("Key", str, int)
 
-_ITEM = re.compile(r"^([ \t]{0,40})[-*•] ", re.M)
-_OBJECT = re.compile(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
-_LABELS = re.compile("[:=|]")
-_MAYBE_ROW = re.compile(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
-_LABEL = re.compile(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
+_ITEM = lazy_regex(r"^([ \t]{0,40})[-*•] ", re.M)
+_OBJECT = lazy_regex(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
+_LABELS = lazy_regex("[:=|]")
+_MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
+_LABEL = lazy_regex(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
 
 
 class SeenNumber(msgspec.Struct, frozen=True, array_like=True):

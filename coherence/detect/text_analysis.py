@@ -12,6 +12,7 @@ from math import sqrt
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.directives import gate
 
@@ -27,7 +28,7 @@ _FUNCTION_WORDS = (
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that say nothing of what a text is about."""
 
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r"(?=[\w.+%~/-])(?:"  # what a token may begin with
     r"[^\W\d]\w{0,99}+(?![\w+%~/@-]|[.:](?!\s|\Z))"  # most words: nothing below but the last line can be there
     r"|[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
@@ -38,10 +39,10 @@ _TOKEN = re.compile(
     r"|\w{1,60}+(?:\.\w{1,60}+){1,6}"  # a file, a host, a dotted name
     r"|\w{1,100}+)"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ZEROS = re.compile(r"^(\d+)\.0+$")
+_CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ZEROS = lazy_regex(r"^(\d+)\.0+$")
 _SUFFIXES = ("ings", "ing", "ed", "es", "s")
-_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_DENSE = lazy_regex("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 """Scripts without spaces between words."""
 
 
@@ -139,7 +140,7 @@ LEAST = 0.2
 
 Of recorded English steps of 16 words and more, 99 % reach it."""
 
-_ENGLISH_WORD = re.compile(r"[^\W\d_]{1,40}")
+_ENGLISH_WORD = lazy_regex(r"[^\W\d_]{1,40}")
 _ONLY_ENGLISH = "the and that with this you it are not from which they would should been their there be your our these"
 WEIGHTS = {word: 1 for word in FUNCTION_WORDS if len(word) > 1} | dict.fromkeys(_ONLY_ENGLISH.split(), 10)
 """Frequent English words: 10 for those that are none in languages written with the same letters, 1 for others (German
@@ -194,33 +195,33 @@ character counts double towards the shortest."""
 FIELD_WORDS = 6
 """A line ``key: value`` whose value has at most this many words is a field of a record, not prose."""
 
-_WRAPPED = re.compile(r"\\\n[ \t]{0,40}\\?")  # YAML wraps a double-quoted scalar with a backslash at the line's end
-_ESCAPES = re.compile(r"\\[nrt]")
-_QUOTES = re.compile(r"\\([\"'])")
-_JSON_NEXT = re.compile(
+_WRAPPED = lazy_regex(r"\\\n[ \t]{0,40}\\?")  # YAML wraps a double-quoted scalar with a backslash at the line's end
+_ESCAPES = lazy_regex(r"\\[nrt]")
+_QUOTES = lazy_regex(r"\\([\"'])")
+_JSON_NEXT = lazy_regex(
     r"[,{\[\"'\]}](?:(?<=[\"'\]}\d el],)\s{0,20}(?=[\"'{])|(?<=[{\[])\s{0,20}(?=[\"'{])|(?<=[\"'\]}])\s{0,20}(?=[}\]]))"
 )
-_SCRAP = re.compile(r"\n(?<=\n\n)[^\n]{1,5}(?=\n\n)")
+_SCRAP = lazy_regex(r"\n(?<=\n\n)[^\n]{1,5}(?=\n\n)")
 """A line between empty ones that is too short for a sentence: JSON leaves many behind."""
-_COMMENT = re.compile(r"<!--|-->")
-_TAG = re.compile(r"<(/?[A-Za-z!][^<>]{0,500})>")
-_FIELD = re.compile(r"[\s\-*>#{\[]{0,20}[\"']?([\w][\w .@/()-]{0,60}?)[\"']?\s?[:=]\s(.{0,400})", re.DOTALL)
-_COMMANDS = re.compile(
+_COMMENT = lazy_regex(r"<!--|-->")
+_TAG = lazy_regex(r"<(/?[A-Za-z!][^<>]{0,500})>")
+_FIELD = lazy_regex(r"[\s\-*>#{\[]{0,20}[\"']?([\w][\w .@/()-]{0,60}?)[\"']?\s?[:=]\s(.{0,400})", re.DOTALL)
+_COMMANDS = lazy_regex(
     r"\b(?:you (?:must|should|need to|have to|can|may)|please|kindly|must|now|instead)\b|\b(?:this|these|following|"
     r"commands?|instructions?|steps?)\Z",
     re.IGNORECASE,
 )
 """What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
-_BULLET = re.compile(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
-_STAMP = re.compile(r"\W{0,3}\d{1,4}[-:/.]\d\d")
-_ENDS = re.compile(
+_BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
+_STAMP = lazy_regex(r"\W{0,3}\d{1,4}[-:/.]\d\d")
+_ENDS = lazy_regex(
     r"(?<=[a-z]{3}):\s+(?=[A-Z])|(?<=[.!?])[\"')\]»”]{0,3}\s+(?=\S)|(?<=[。！？؟।])|;\s+|[=#*/%+~|_-]{3,500}"
 )
 _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
 """Characters that a person does not see: soft hyphens, zero-width and direction marks."""
 _SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}
 """Tag characters of Unicode, which a model may read as the ASCII they stand for."""
-_DENSE_PROSE = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
+_DENSE_PROSE = lazy_regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 """Scripts without spaces between words: Thai, Lao, Japanese, Chinese."""
 
 
@@ -361,7 +362,7 @@ PHRASES = frozenset(
 )
 
 _FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
-_WORD = re.compile(r"[a-z']+")
+_WORD = lazy_regex(r"[a-z']+")
 
 Shape: TypeAlias = Literal["empty", "json", "code", "list", "prose"]
 """The outward form of a message."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import normalize
 from zlib import crc32
+
+from coherence.core.lazy import lazy_regex
 
 MONTHS = {
     name: at
@@ -130,18 +131,18 @@ UNSURE = frozenset(["m", "s", "h", "g", "mi", "min", "day", "week", "hour", "min
 NARROW = "\u202f"
 """What parts groups of digits in a folded text where a space does that stands nowhere else."""
 
-_TRACKING = re.compile(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
-_WORD = re.compile(r"\w{1,80}")
+_TRACKING = lazy_regex(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
+_WORD = lazy_regex(r"\w{1,80}")
 _FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-", "٬": ",", "٫": "."}
-_GROUPING = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
+_GROUPING = lazy_regex(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 _FRACTIONS = {"¼": ".25", "½": ".5", "¾": ".75"}
-_FRACTION = re.compile(r"(?<=\d)[¼½¾]")
-_DECIMAL_COMMA = re.compile(r"[-−]?\d{1,15},\d{1,2}")
-_ODD = re.compile(f"[{''.join(_FOLDED)}]")
-_SPLIT_ID = re.compile(
+_FRACTION = lazy_regex(r"(?<=\d)[¼½¾]")
+_DECIMAL_COMMA = lazy_regex(r"[-−]?\d{1,15},\d{1,2}")
+_ODD = lazy_regex(f"[{''.join(_FOLDED)}]")
+_SPLIT_ID = lazy_regex(
     r"([-_/.])(?:(?<=[A-Z0-9][-_/])\r?\n[ \t]{0,40}(?=\d)|(?<=\d{4}\.)\r?\n[ \t]{0,40}(?=\d{5}(?!\d)))"
 )
-_WRAPPED = re.compile(r"\\\r?\n[ \t]{0,40}\\?")
+_WRAPPED = lazy_regex(r"\\\r?\n[ \t]{0,40}\\?")
 
 
 class Quantity(NamedTuple):

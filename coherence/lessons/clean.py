@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import EXTENSIONS
 
 HEAD, TAIL = 8_000, 24_000
@@ -107,19 +108,19 @@ _NAMED_FILES = frozenset(
     {"Makefile", "GNUmakefile", "Dockerfile", "Jenkinsfile", "Gemfile", "Rakefile", "CMakeLists.txt"}
 )
 
-_FOLDED_LINE = re.compile(r"^[^{\n]{0,400}\{[^\n]{0,20000}$", re.MULTILINE)
-_FOLDED = re.compile(
+_FOLDED_LINE = lazy_regex(r"^[^{\n]{0,400}\{[^\n]{0,20000}$", re.MULTILINE)
+_FOLDED = lazy_regex(
     r"[{,]\s?\"(?:msg|message|error|err|detail|details|reason|stderr|module_stderr|exception|log)\"\s?:\s?"
     r"\"((?:[^\"\\\n]|\\.){1,8000})\""
 )
-_LOW_LEVEL = re.compile(r"\"(?:level|lvl|severity|levelname)\"\s?:\s?\"(?:info|debug|trace|notice|warn)", re.IGNORECASE)
-_ESCAPED = re.compile(r"\\(.)")
+_LOW_LEVEL = lazy_regex(r"\"(?:level|lvl|severity|levelname)\"\s?:\s?\"(?:info|debug|trace|notice|warn)", re.IGNORECASE)
+_ESCAPED = lazy_regex(r"\\(.)")
 _UNESCAPED = {"n": "\n", "t": "\t", "r": ""}
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\^_])")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\ufeff]")
+_ESCAPE = lazy_regex(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\^_])")
+_CONTROL = lazy_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\ufeff]")
 
-_PREFIX = re.compile(
+_PREFIX = lazy_regex(
     r"""
     (?P<error>
         (?-i:Warning)\s{2,}[A-Z]\w{2,60}\s{2,}\S[^\n]{0,40}?\s{2,}[\w.,-]{1,60}\s{2,}
@@ -169,7 +170,7 @@ _PREFIX = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-_PLACE = re.compile(
+_PLACE = lazy_regex(
     r"(?:-->\s|at\s|file://)?((?:[A-Za-z]:)?[^\s:()\[\]'\"<>|]{1,300})"
     r"(?:(?::\d{1,7}){1,2}(?:\s*[:-](?=\s)|:|(?=\s))|:?\ ?\(\d{1,7}(?:,\ ?\d{1,7}){0,3}\)\s?:?(?=\s)"
     r"|:\[\d{1,7},\d{1,7}\])\s*"

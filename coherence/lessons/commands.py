@@ -9,6 +9,7 @@ from hashlib import blake2b
 from posixpath import basename
 from typing import NamedTuple
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.programs import (
     CHANGING,
     INTERPRETERS,
@@ -127,9 +128,9 @@ def _shows(read: _Read) -> bool:
 
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _SETTING = frozenset(("export", "source", ".", "unset", "ulimit"))
-_RUNS_LINE = re.compile("-[a-z]*c")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_VERSIONED = re.compile(r"(python|pip|pypy|ruby|php|node|gcc|g\+\+|clang|java|lua|perl)[0-9][0-9.]*")
+_RUNS_LINE = lazy_regex("-[a-z]*c")
+_ASSIGNMENT = lazy_regex(r"[A-Za-z_]\w*=")
+_VERSIONED = lazy_regex(r"(python|pip|pypy|ruby|php|node|gcc|g\+\+|clang|java|lua|perl)[0-9][0-9.]*")
 _SAME = {
     "gradlew": "gradle",
     "mvnw": "mvn",
@@ -139,10 +140,10 @@ _SAME = {
     "docker-compose": "docker compose",
 }
 _PACKAGERS = frozenset(("npm", "yarn", "pnpm", "bun"))
-_WORDLIKE = re.compile(r"[a-z][a-z0-9:_-]*")
-_VALUE = re.compile(r"[0-9][0-9:./a-z]*")
-_VERSION = re.compile(r"(?:===?|[<>~!]=|[<>\[]|@(?=[\dv^~<>=*]|latest|next)|:(?=[\d:]|latest)).*", re.DOTALL)
-_SOURCE = re.compile(r".+\.(?:py|js|mjs|cjs|ts|tsx|jsx|rb|pl|php|sh|go|rs|java|kt|lua|r|R)")
+_WORDLIKE = lazy_regex(r"[a-z][a-z0-9:_-]*")
+_VALUE = lazy_regex(r"[0-9][0-9:./a-z]*")
+_VERSION = lazy_regex(r"(?:===?|[<>~!]=|[<>\[]|@(?=[\dv^~<>=*]|latest|next)|:(?=[\d:]|latest)).*", re.DOTALL)
+_SOURCE = lazy_regex(r".+\.(?:py|js|mjs|cjs|ts|tsx|jsx|rb|pl|php|sh|go|rs|java|kt|lua|r|R)")
 
 
 @lru_cache(maxsize=1024)
@@ -280,12 +281,12 @@ def _changes(name: str, nouns: list[str], rest: list[str], command: Command, cod
 
 # What is shown, and what is compared.
 
-_DISPLAY = re.compile(r"-v+|-q+|--(?:verbose|quiet|silent|color(?:=\w*)?|no-color|progress(?:=\w*)?|no-progress)")
-_TEST_DISPLAY = re.compile(
+_DISPLAY = lazy_regex(r"-v+|-q+|--(?:verbose|quiet|silent|color(?:=\w*)?|no-color|progress(?:=\w*)?|no-progress)")
+_TEST_DISPLAY = lazy_regex(
     r"-[vqsxl]+|-r[a-zA-Z]|--(?:tb=\w*|no-header|lf|ff|durations=?\d*|maxfail=?\d*|nocapture|reporter=\w*)"
 )
 _SELECTS = frozenset(("-k", "-m", "-t", "-n", "-run", "--filter", "--tests", "-Dtest"))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROL = lazy_regex(r"[\x00-\x1f\x7f]+")
 
 
 def _unviewed(group: Group, read: list[_Read]) -> Group:

@@ -9,13 +9,13 @@ milliseconds or ISO 8601) are read as well, and one JSON array of such objects i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import IO
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact_value
 from coherence.core.validation import check_count, check_number, shown
 from coherence.lessons import normal
@@ -36,7 +36,7 @@ LATEST = 1e11
 """Unix seconds (the year 5138) from which a number is taken for milliseconds; a thousand times later for microseconds,
 and then for nanoseconds."""
 
-_BETWEEN = re.compile(r"[\s,\[\]]*")
+_BETWEEN = lazy_regex(r"[\s,\[\]]*")
 _DECODER = json.JSONDecoder()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
+
 
 def reword(message: str) -> tuple[str, str]:
     """Return the exception or code of a headline, or nothing, and its message in one wording.
@@ -55,15 +57,17 @@ def reword(message: str) -> tuple[str, str]:
 def _exception_of(message: str) -> tuple[str, str]:
     exception = ""
     for _ in range(3):
-        found = _CODED.match(message) or _NAMED.match(message) or _QUALIFIED.match(message)
+        coded = _CODED.match(message)
+        named = None if coded else _NAMED.match(message)
+        found = coded or named or _QUALIFIED.match(message)
         if found is None:
             break
         name = found[1].rpartition(".")[2].rpartition("::")[2].rpartition("\\")[2].rpartition("/")[2]
         if name in ("Error", "error", "Exception", "RuntimeError") and exception:
             break
-        if found.re is _NAMED and found[2]:
-            name = found[2]
-        if exception and found.re is not _CODED:
+        if named and named[2]:
+            name = named[2]
+        if exception and not coded:
             break
         exception = name if name not in ("Error", "error") else ""
         message = message[found.end() :].strip()
@@ -72,37 +76,37 @@ def _exception_of(message: str) -> tuple[str, str]:
     return exception, message
 
 
-_WRAPPED = re.compile(r"^[^'\"`{(]{1,160}?: (?:fatal|error|panic): (?=\S)")
+_WRAPPED = lazy_regex(r"^[^'\"`{(]{1,160}?: (?:fatal|error|panic): (?=\S)")
 """What a program says before it quotes the error of another one."""
-_CAUSED = re.compile(
+_CAUSED = lazy_regex(
     r"(?:: [^:()]{1,80}: \S{1,300})? \(Caused by \w{1,60}\((?:[\"']?<[^<>]{1,200}>:? ?|[\"']?\w{1,60}\([^()]{1,200}\): "
     r"|[\"'])?[\"']?(.{1,300}?)[\"')\]]{1,6}$"
 )
 """The cause that an exception of Python quotes at its end."""
-_RPC = re.compile(r"\brpc error: code = \w{1,40} desc = ")
-_PROGRAM = re.compile(r"^(?:\.?/[\w.+-]{1,60}){0,12}/(?=[\w+-]{1,60}: )")
-_TRAILING_CLASS = re.compile(r"\s\(((?:\w{1,60}::){0,4}\w{1,60}(?:Error|Exception|NotFound))\)$")
-_IN_PARENTHESES = re.compile(r"(?:\w{1,60}::){0,4}(\w{1,60}(?:Error|Exception|NotFound)) \((.{1,300})\):?$")
-_CODED = re.compile(
+_RPC = lazy_regex(r"\brpc error: code = \w{1,40} desc = ")
+_PROGRAM = lazy_regex(r"^(?:\.?/[\w.+-]{1,60}){0,12}/(?=[\w+-]{1,60}: )")
+_TRAILING_CLASS = lazy_regex(r"\s\(((?:\w{1,60}::){0,4}\w{1,60}(?:Error|Exception|NotFound))\)$")
+_IN_PARENTHESES = lazy_regex(r"(?:\w{1,60}::){0,4}(\w{1,60}(?:Error|Exception|NotFound)) \((.{1,300})\):?$")
+_CODED = lazy_regex(
     r"(?:error|warning|fatal error)?\s?\[?((?-i:E[A-Z]{3,20}(?=[:,]? )|[A-Z]{1,6}-?\d{3,6}|ERR_[A-Z_]{2,60}))\]?"
     r"(?:\s?:\s*|\s(?=[a-z]))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = lazy_regex(
     r"((?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
     r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
     r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
     r"|Error|panic)"
     r"(?:\s?\[(\w{1,60})\]|\s\((\w{1,60})\))?(?::\s*|\s-\s|$)"
 )
-_QUALIFIED = re.compile(r"((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80})(?::\s*|$)")
-_CODE_WITHIN = re.compile(r"\bE[A-Z]{4,20}\b(?<!ERROR)|\bERR_[A-Z_]{3,60}\b|\b[A-Z]{2}\d{4}\b")
-_TOLD_IN = re.compile(
+_QUALIFIED = lazy_regex(r"((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80})(?::\s*|$)")
+_CODE_WITHIN = lazy_regex(r"\bE[A-Z]{4,20}\b(?<!ERROR)|\bERR_[A-Z_]{3,60}\b|\b[A-Z]{2}\d{4}\b")
+_TOLD_IN = lazy_regex(
     r"[\"'](?:message|error|detail|msg|error_description"
     r"|reason)[\"']\s?:\s?(?:\"((?:[^\"\\]|\\.){1,400})\"?|'((?:[^'\\]|\\.){1,400})'?)"
     r"|(?:^|\s)(?:msg|err|error)=\"((?:[^\"\\]|\\.){1,400})\"?"
 )
-_ASIDE = re.compile(
+_ASIDE = lazy_regex(
     r"\s(?:\{$|\{[\"'].{0,400}$|\(Request ID[^()]{0,100}\)|\(@INC[^()]{0,300}\)|\(you may [^()]{1,200}\)"
     r"|\((?:from|choose|available|valid|known|possible|supported)[^()]{0,300}\)$"
     r"|\((?:unknown location|[^()\s]{0,200}[/\\][^()]{0,200})\)\.?$"
@@ -114,23 +118,23 @@ _SHELL = r"(?:-?(?:/\S{0,80}/)?(?:ba|z|da|a|k|c|tc|fi)?sh(?:\.exe)?|\S{1,200}\.(
 NOT_FOUND = 3
 """So many of these, the first ones, say that something was not found."""
 _REWORDINGS = (
-    (re.compile(rf"^{_SHELL}command not found: (\S+)$"), r"command not found: '\1'"),
+    (lazy_regex(rf"^{_SHELL}command not found: (\S+)$"), r"command not found: '\1'"),
     (
-        re.compile(
+        lazy_regex(
             rf"^(?:{_SHELL})?(?:[\w./-]{{1,80}}(?:\[\d+\])?: )?['\"]?([^\s:'\"]+)['\"]?: command not found\.*$",
             re.I,
         ),
         r"command not found: '\1'",
     ),
-    (re.compile(rf"^{_SHELL}([^\s:]+): not found$"), r"command not found: '\1'"),
-    (re.compile(rf"^(?:{_SHELL})?Unknown command:? ['\"]?([^\s'\"]+)['\"]?$"), r"command not found: '\1'"),
+    (lazy_regex(rf"^{_SHELL}([^\s:]+): not found$"), r"command not found: '\1'"),
+    (lazy_regex(rf"^(?:{_SHELL})?Unknown command:? ['\"]?([^\s'\"]+)['\"]?$"), r"command not found: '\1'"),
     (
-        re.compile(
+        lazy_regex(
             rf"^(?:{_SHELL}\s?)?(?:\d+ )?(segmentation fault|killed|aborted|bus error|illegal instruction)"
             r"(?:\s+\(core dumped\))?(?:\s+[^\s:]\S*)?$",
             re.I,
         ),
         r"\1",
     ),
-    (re.compile(rf"^{_SHELL}"), ""),
+    (lazy_regex(rf"^{_SHELL}"), ""),
 )

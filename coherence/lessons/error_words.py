@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
+
 
 def word_set(words: str) -> frozenset[str]:
     """Return the words of a text as a set."""
@@ -110,7 +112,7 @@ VAGUE = (
 )
 """Lower-case parts of lines that say that something went wrong, but hardly what."""
 
-CODE_PARTS = re.compile(
+CODE_PARTS = lazy_regex(
     r"error|exception|fail|fault|denied|not_?found|invalid|no_?such|back_?off|time_?out|kill|refused|exceed|conflict"
     r"|unauthori|forbidden|missing|unknown|unavailable|expired|limit|throttl|overflow|abort|violation|unsupported"
     r"|not_?supported|illegal|bad_?request|mismatch|already|too_?many|out_?of|interrupt|warning|unresolved|undefined"

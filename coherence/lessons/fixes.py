@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from posixpath import basename
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.commands import DOCUMENT
 from coherence.lessons.episodes import Made, Solved, Step, Trouble
 from coherence.lessons.steps import MAX_STEP
@@ -77,8 +78,8 @@ def solve(trouble: Trouble, newest: bool, seq: int, made: Made) -> Solved | None
     )
 
 
-_BY_NUMBER = re.compile(r"ran `sed -i\S* ['\"]?[0-9,$]+d['\"]? \S+`")
-_OPAQUE = re.compile(r"wrote (.+) \([0-9]+ lines\)")
+_BY_NUMBER = lazy_regex(r"ran `sed -i\S* ['\"]?[0-9,$]+d['\"]? \S+`")
+_OPAQUE = lazy_regex(r"wrote (.+) \([0-9]+ lines\)")
 
 
 def _telling(steps: list[Step], trouble: Trouble) -> list[Step]:

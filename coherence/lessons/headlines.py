@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.clean import Line, strip_prefixes
 from coherence.lessons.line_scoring import (
     EXCEPTION,
@@ -255,19 +256,19 @@ def _continued(lines: list[str], at: int) -> str:
     return ""
 
 
-_EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]{0,200}(?:\[[^\]]{1,40}\])?(?::(?:\s|$)|$)")
-_PANICKED = re.compile(r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?:'(.{1,400})', )?([^\s:']{1,300}):\d+:\d+:?")
-_FILE_LITERAL = re.compile(r"'[^'\s]{0,100}[\w-][./][\w-][^'\s]{0,100}'|\"[^\"\s]{0,100}[\w-][./][\w-][^\"\s]{0,100}\"")
-_OUTPUT_OF = re.compile(r"-{2,4} std(?:err|out)$")
-_QUOTED = re.compile(r"[\"'`]\S")
-_HINT = re.compile(r"\b(?:hint|help|Did you mean|DETAIL|HINT|Hint|Note|try running|Suggestion|Possible)\b")
-_SYMBOL = re.compile(r"symbol:\s+(.{1,160})")
-_COUNTED = re.compile(
+_EXCEPTION_LINE = lazy_regex(r"[A-Za-z_][\w.]{0,200}(?:\[[^\]]{1,40}\])?(?::(?:\s|$)|$)")
+_PANICKED = lazy_regex(r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?:'(.{1,400})', )?([^\s:']{1,300}):\d+:\d+:?")
+_FILE_LITERAL = lazy_regex(r"'[^'\s]{0,100}[\w-][./][\w-][^'\s]{0,100}'|\"[^\"\s]{0,100}[\w-][./][\w-][^\"\s]{0,100}\"")
+_OUTPUT_OF = lazy_regex(r"-{2,4} std(?:err|out)$")
+_QUOTED = lazy_regex(r"[\"'`]\S")
+_HINT = lazy_regex(r"\b(?:hint|help|Did you mean|DETAIL|HINT|Hint|Note|try running|Suggestion|Possible)\b")
+_SYMBOL = lazy_regex(r"symbol:\s+(.{1,160})")
+_COUNTED = lazy_regex(
     r"\d validation errors? for \S{1,100}$|\b[45]\d\d (?:Client|Server) Error\.? \(Request ID.{1,100}$"
 )
-_BARE = re.compile(r"[\w.]+")
-_WHERE = re.compile(r"(?:on|in|at) \S{1,200} line \d|\d{1,6}: ")
-_RULER = re.compile(r"([@=*#~_-])\1{7,}")
-_SENTENCE = re.compile(r"[A-Z][a-z]{0,20} [a-z][^\n]{0,200}[\"'`]\S{1,80}[\"'`]")
-_MARGIN = re.compile(r"[\s│|]{0,60}")
-_FIELD_PATH = re.compile(r"[A-Za-z_][\w.\[\]-]{0,80}")
+_BARE = lazy_regex(r"[\w.]+")
+_WHERE = lazy_regex(r"(?:on|in|at) \S{1,200} line \d|\d{1,6}: ")
+_RULER = lazy_regex(r"([@=*#~_-])\1{7,}")
+_SENTENCE = lazy_regex(r"[A-Z][a-z]{0,20} [a-z][^\n]{0,200}[\"'`]\S{1,80}[\"'`]")
+_MARGIN = lazy_regex(r"[\s│|]{0,60}")
+_FIELD_PATH = lazy_regex(r"[A-Za-z_][\w.\[\]-]{0,80}")

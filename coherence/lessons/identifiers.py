@@ -15,6 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import ORDINARY
 from coherence.lessons.normal import ErrorShape, Slot
 from coherence.lessons.rarity import COUNTS
@@ -57,21 +58,21 @@ _WORDS = ORDINARY | {name for name, count in COUNTS.items() if count >= WORD}
 _CASE, _APART = 3, ~3
 """Bits of a checksum that say where the name stands."""
 
-_NAME = re.compile(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
-_MARKED = re.compile(
+_NAME = lazy_regex(r"[^\W\d][\w-]*\w|(?<![\w.])\d+(?:\.\d+)+(?![\w.])|(?<!\d)\d{3,5}(?!\d)")
+_MARKED = lazy_regex(
     r"(?<![\w'\"`/.:@=(<-])[^\W\d_][a-z]*+(?![\w-])"
     r"|((?<=['\"`/.:@=(<])[^\W\d][\w-]*\w|[^\W\d_][\w-]*[\d_-][\w-]*\w|[^\W\d_][a-z]+[A-Z]\w*|(?<!\d)\d{3,5}(?!\d))"
 )
 """What stands like a name outside of a headline: quoted, part of a path or of a dotted name, or not spelt as a word.
 Plain words are passed over whole, and give nothing."""
 
-_DOTTED = re.compile(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
+_DOTTED = lazy_regex(r"(?<![\w./])[^\W\d][\w-]{0,60}(?:\.[\w-]{1,60}){1,5}")
 """A file or a dotted name as a whole: each part of ``about.html`` is a word, both together are a name."""
 
-_PLACEHOLDER = re.compile(r"<[a-z]+>")
-_QUOTED = re.compile(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
-_FRAME = re.compile(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
-_CALLER = re.compile(r'\s*File "')
+_PLACEHOLDER = lazy_regex(r"<[a-z]+>")
+_QUOTED = lazy_regex(r"`([^`\n]{2,80})`|'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
+_FRAME = lazy_regex(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ /|\#\d+\ )""", re.VERBOSE)
+_CALLER = lazy_regex(r'\s*File "')
 
 
 class Names(NamedTuple):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.clean import strip_prefixes
 from coherence.lessons.error_words import TELLING, VAGUE, word_set
 
@@ -56,8 +55,8 @@ def _is_printed(line: str) -> bool:
     return stripped.error or stripped.warning
 
 
-_COLUMN = re.compile(r"[^\s.!?:]\s{2,}(?=\S)")
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_COLUMN = lazy_regex(r"[^\s.!?:]\s{2,}(?=\S)")
+_WORD = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _PERSONAL = word_set(
     "i my we our me us i'm i've we're i'd we've mine won't don't it's that's what's there's why how weird strange "
     "somehow broken complains complaining hangs hang stuck crashes crashing keeps refuses says tells gives seems "
@@ -75,7 +74,7 @@ _SMALL = word_set(
     "the a an is are was were be to of in on at it its this that and or but with for from has have does not no there "
     "by which who then than as into while when"
 )
-_MACHINE = re.compile(
+_MACHINE = lazy_regex(
     r"\b[A-Z]\w*(?:Error|Exception)\b|\bE[A-Z]{4,}\b|\b(?:ERR_|SIG)[A-Z]+|^\W{0,3}(?:error|fatal|warning|panic"
     r"|failed|failure"
     r"|ERROR|FATAL|Error|Fatal|Warning|FAILED|Failed|CRITICAL|Traceback|Caused by|remote|hint|note)\b\W"
@@ -84,7 +83,7 @@ _MACHINE = re.compile(
     r"|\(\w+ \w+\)$|^\[|\b[A-Z]{1,6}-?\d{3,6}\b|\w://|\w:\d{2,5}\b|\b\d+ ?ms\b|\d\.\d+\.\d+\.\d|\bline \d"
     r"|exit (?:code|status) \d|^\S+\(\d+"
 )
-_SET_PHRASES = re.compile(
+_SET_PHRASES = lazy_regex(
     r"\b(?:No such|[Nn]ot recognized as|[Uu]nable to|[Ff]ailed to|[Cc]ould not|Cannot \w+|^found"
     r"|[Cc]ould(?: not|n't)|being used by|[Uu]pdates were|No module named|[Pp]ermission denied"
     r"|[Cc]ommand not found|[Cc]onnection refused"
@@ -97,5 +96,5 @@ _SET_PHRASES = re.compile(
     r"|[Pp]lease (?:make sure|check|see|run|use|try)|[Rr]ejected|not set to an|Is the \w+ daemon"
     r"|You have an error|has no attribute|violates|[Nn]ot found)\b"
 )
-_MODAL = re.compile(r"\bcannot (?:find|connect|open|read|access|resolve|import|load|create|assign|be)\b")
-_QUOTES = re.compile(r"/\w+\.\w+\b|\w\.\w*[a-z][A-Z]|\blocalhost\b|'[^'\s]{1,60}'|\"[^\"\n]{1,60}\"|`[^`\n]{1,60}`")
+_MODAL = lazy_regex(r"\bcannot (?:find|connect|open|read|access|resolve|import|load|create|assign|be)\b")
+_QUOTES = lazy_regex(r"/\w+\.\w+\b|\w\.\w*[a-z][A-Z]|\blocalhost\b|'[^'\s]{1,60}'|\"[^\"\n]{1,60}\"|`[^`\n]{1,60}`")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.clean import Line, strip_prefixes
 from coherence.lessons.error_words import CODE_PARTS, TELLING, VAGUE, WRAPPERS
 from coherence.lessons.slot_kinds import CAMEL
@@ -149,7 +150,7 @@ _SIGNS = (
 )
 """Parts of the lines that tell most, in any case of their first letter: looked for before a line is rated beside the
 headline."""
-EXCEPTION = re.compile(
+EXCEPTION = lazy_regex(
     r"(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|\\|/)){0,12}[A-Z][\w$]{0,100}?"
     r"(?:Error|Exception|Warning|Fault|Interrupt|Exit|Timeout|NotFound|Failure|Failed|Panic|DoesNotExist"
     r"|Overflow|Iteration|Mismatch|Denied|NotReady|Exceeded|Unavailable|Conflict|Violation|Unauthorized|Forbidden)"
@@ -159,17 +160,17 @@ EXCEPTION = re.compile(
     r"|Error\s\[\w{1,60}\]:"
     r"|(?:Syntax|Type|Reference|Range|Key|Value)Error\b"
 )
-_NAMED_LAST = re.compile(r"\s\((?:[A-Z]\w{0,60}::){0,4}[A-Z]\w{1,60}(?:Error|Exception|NotFound)\)$")
+_NAMED_LAST = lazy_regex(r"\s\((?:[A-Z]\w{0,60}::){0,4}[A-Z]\w{1,60}(?:Error|Exception|NotFound)\)$")
 """The exception's name as Ruby writes it, after the message."""
-STACK_FRAME = re.compile(
+STACK_FRAME = lazy_regex(
     r"at \S{1,300}(?:\(| \(|:\d+)|at (?:async |new )?[\w.$<>\[\] ]{1,120} \(|File \"|\.\.\. \d+ (?:more|common)"
     r"|goroutine \d"
     r"|#\d+ |from \S{1,300}:\d+:in |(?:\S{1,300}:\d+:)?in [`'][^`'\n]{1,120}'$|\^+$|~+\^|[-=_*~.]{5,}"
     r"|\S{1,200}:\d+ \+0x|Require stack|node:internal|throw |raise "
     r"|\d+:\s+0x|stack backtrace|note: run with|A complete log of this run"
 )
-SOURCE = re.compile(r"\s*(?:>?\s*\d{1,6}\s*\||\|)\s|\s+(?:throw|raise|return|if|import|from|assert)\b")
-_WRAPPER = re.compile(
+SOURCE = lazy_regex(r"\s*(?:>?\s*\d{1,6}\s*\||\|)\s|\s+(?:throw|raise|return|if|import|from|assert)\b")
+_WRAPPER = lazy_regex(
     r"FAIL(?:ED)?\b|in \S+(?: [\d:,-]+)?$|Completed \d|\S+@\S+ \w+: |(?:file|path|cwd|command|errno|syscall"
     r"|code|signal) \S+$|collecting \S+|--- FAIL|code [A-Z]\w+$|errno:? -?\d+|syscall:? |\d+ (?:errors?"
     r"|failed)\b|Found \d+ errors?|=+ |[^{]{0,200}=>$|\d{1,2}\. |Failures?(?:/Error)?:|ERRORS?!*$"
@@ -177,10 +178,10 @@ _WRAPPER = re.compile(
     r"|(?:Build|BUILD|Task|Job|Step|Tests?|Deploy\w{0,9}|deploy\w{0,9}|Pipeline|Stage|Finished|failed)\b.{0,60}\b"
     r"(?:FAILED|FAILURE|failed|with \d+)\W*$"
 )
-_ECHOED = re.compile(r"\++ (?=[\w./~\"'$({\[-])|[$%] \S|[#:] (?:cd|export|set) |\[command\]")
+_ECHOED = lazy_regex(r"\++ (?=[\w./~\"'$({\[-])|[$%] \S|[#:] (?:cd|export|set) |\[command\]")
 """A command that a shell or a CI runner repeats before it runs it."""
-_FINE = re.compile(r"(?:Successfully|Deprecated|Deprecation|DEPRECATED)\b|[✓✔√]|(?:--- )?PASS(?:ED)?\b|ok\b|=== ")
-_CALM = re.compile(
+_FINE = lazy_regex(r"(?:Successfully|Deprecated|Deprecation|DEPRECATED)\b|[✓✔√]|(?:--- )?PASS(?:ED)?\b|ok\b|=== ")
+_CALM = lazy_regex(
     r"(?:\.\.\.|:) ?(?:yes|no|done|ok|cached)$|\.\.\. ?not found$"
     r"|\b(?:level|lvl|severity)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace|notice|warn)"
     r"|[.,;] (?:installing|creating|skipping|ignoring|using|continuing|retrying)\b[^.]{0,40}\.*$"
@@ -189,7 +190,7 @@ _CALM = re.compile(
 """What tells that all is well, or is said at a low log level."""
 _CALM_ENDS = ("yes", "no", "done", "ok", "cached", "not found")
 _CALM_PARTS = ("level", "lvl", "severity", ". ", ", ", "; ", "already ", "\n")
-_COUNTS = re.compile(
+_COUNTS = lazy_regex(
     r"(?<![\w.:/])\d+ (?:errors?|failed|failures?|failing|warnings?)\b(?! for\b)"
     r"|\b(?:failed|failures|errors)\s?[=:]\s?\d|\b(?:use|run|rerun|re-run|running)\b.{0,30} -{1,2}\w[\w-]* "
     r"(?:option |switch |flag )?(?:for|to)\b"
@@ -197,22 +198,22 @@ _COUNTS = re.compile(
 """How many failed, and which option would tell more."""
 _COUNTED = (" error", " fail", " warning", "failed", "failures", "errors", " -")
 """Parts of what this finds."""
-_TELLING = re.compile("(?<![\\w/.=-])(?:" + "|".join(map(re.escape, TELLING)) + ")(?![=/_])(?!-\\w)")
-_VAGUE = re.compile(r"(?<![\w/.=-])(?:" + "|".join(map(re.escape, VAGUE)) + r")(?:s|d|ed|ing|ure|ures)?(?![\w=/-])")
-_PATH = re.compile(r"[\w~.-]{0,200}[/\\][^\s:]{0,400}")
-_REASON = re.compile(
+_TELLING = lazy_regex("(?<![\\w/.=-])(?:" + "|".join(map(re.escape, TELLING)) + ")(?![=/_])(?!-\\w)")
+_VAGUE = lazy_regex(r"(?<![\w/.=-])(?:" + "|".join(map(re.escape, VAGUE)) + r")(?:s|d|ed|ing|ure|ures)?(?![\w=/-])")
+_PATH = lazy_regex(r"[\w~.-]{0,200}[/\\][^\s:]{0,400}")
+_REASON = lazy_regex(
     r"\b[Nn]o (?:\w+ ){1,3}(?:to|in|for|of|matching|found|available|was|were|provided|specified|named|with)\b"
     r"|(?<![\w/.-])(?:Failed|Err|BackOff|OOM|Insufficient|Unhealthy|Invalid)[A-Z][a-z]\w+(?![\w./(])"
     r"|(?<![\w/.-])[A-Z]\w{1,40}(?<=[a-zM])(?:Killed|Failed|Denied|NotFound|NotReady|Exceeded|Refused"
     r"|Expired|Unavailable|Unhealthy|Lost|Evicted|Rejected|Conflict|Mismatch)(?![\w./(])"
 )
 """What is not there, or a reason in one word, as Kubernetes and clouds give it."""
-_CAPITALS = re.compile(r"(?<![\w./$-])[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}(?![\w./=:-])")
-_NUMBERED = re.compile(r"[a-z][\w.+-]{0,30}: \(\d{1,4}\) \w")
+_CAPITALS = lazy_regex(r"(?<![\w./$-])[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}(?![\w./=:-])")
+_NUMBERED = lazy_regex(r"[a-z][\w.+-]{0,30}: \(\d{1,4}\) \w")
 """A program's message with its number, as curl writes it."""
-_PROGRAM_SAYS = re.compile(rf"{_NUMBERED.pattern}|[a-z][\w.+-]{{0,30}}: [^:\n]{{1,120}}: [A-Z][a-z]{{1,20}} [a-z]")
+_PROGRAM_SAYS = lazy_regex(rf"{_NUMBERED.pattern}|[a-z][\w.+-]{{0,30}}: [^:\n]{{1,120}}: [A-Z][a-z]{{1,20}} [a-z]")
 """A program, perhaps its subject, and the reason, as ``perror`` prints it."""
-_RETRIED = re.compile(r"(?<![\w/.-])[A-Z]\w{0,40}[a-z]BackOff(?![\w./(])")
+_RETRIED = lazy_regex(r"(?<![\w/.-])[A-Z]\w{0,40}[a-z]BackOff(?![\w./(])")
 """That something keeps failing, as Kubernetes says it."""
-_WARNED = re.compile(r"\s*warning:", re.IGNORECASE)
-_FIELD = re.compile(r"[\"'](?:message|error|detail|msg|error_description)[\"']\s?:\s?[\"']")
+_WARNED = lazy_regex(r"\s*warning:", re.IGNORECASE)
+_FIELD = lazy_regex(r"[\"'](?:message|error|detail|msg|error_description)[\"']\s?:\s?[\"']")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import CODE_PARTS, ERRNO_TEXTS, INTRODUCING, KINDS, ORDINARY, word_set
 from coherence.lessons.slot_kinds import (
     CAMEL,
@@ -322,22 +323,22 @@ def _readable(kind: str, value: str) -> str:
     return ""
 
 
-_CONTRACTED = re.compile(r"[a-z](?:n['’]t|['’](?:s|re|ve|ll|m|d))$")
-_CAPITALS = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_GENERATED = re.compile(
+_CONTRACTED = lazy_regex(r"[a-z](?:n['’]t|['’](?:s|re|ve|ll|m|d))$")
+_CAPITALS = lazy_regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_GENERATED = lazy_regex(
     r"([a-z][a-z0-9-]{0,100}?)-(?=[a-z]{0,15}\d)[a-z0-9]{8,16}-(?=[a-z]{0,4}\d|[b-df-hj-np-tv-z]{5})[a-z0-9]{5}"
     r"(?:_[a-z][a-z0-9-]{0,62})?"
 )
 """A name that a scheduler made of another one: it differs at every start."""
-_CLASS = re.compile(r"<class '([^'\n]{1,100})'>")
-_OBJECT_AT = re.compile(r"<([\w.]{1,100})[^<>\n]{0,100}? at 0x[0-9a-fA-F]{4,16}>")
-_QUOTED = re.compile(
+_CLASS = lazy_regex(r"<class '([^'\n]{1,100})'>")
+_OBJECT_AT = lazy_regex(r"<([\w.]{1,100})[^<>\n]{0,100}? at 0x[0-9a-fA-F]{4,16}>")
+_QUOTED = lazy_regex(
     r"(?<![\w'])[bru]?'([^'\s]{1,200}|[^'\n]{1,80})'(?![\w'])|(?<![\w\"])[bru]?\"([^\"\s]{1,200}"
     r"|[^\"\n]{1,200})\"(?!\w)"
     r"|`([^`'\n]{1,120})[`'](?!\w)"
     r"|(?<!\w)[‘‚]([^’‘\n]{1,80})[’‘]|[“„]([^”“\n]{1,80})[”“]|«([^»\n]{1,80})»|''([^'\n]{1,80})''"
 )
-_TOKEN = re.compile(r"(\s*)([^\s(\[{]+(?:\(\))?|[(\[{]+)")
+_TOKEN = lazy_regex(r"(\s*)([^\s(\[{]+(?:\(\))?|[(\[{]+)")
 _LEADING = "([{<\"'‘“`"
 _TRAILING = ")]}>\"'’”`:,;.!?…"
 _SERVICES = {
@@ -361,31 +362,31 @@ _NAMING = (
 """Words before which even an ordinary word may be a name."""
 _NAMELIKE = word_set("api app build client data db default dev index main master public root server test web")
 _STATUS_WORDS = word_set("not client server unauthorized forbidden too internal bad service gateway error method")
-_STATUS = re.compile(r"[45]\d\d")
+_STATUS = lazy_regex(r"[45]\d\d")
 _NOTHING = frozenset({"NoneType", "None", "null", "nil", "undefined", "NULL", "NaN"})
 _FOR = word_set("for from on require requires install installing because")
 _ARTICLES = word_set("the a an this that your it which")
-_NAME_VERSION_PAIR = re.compile(r"([A-Za-z][\w.-]{0,80}?)(-)(?=\d{1,4}\.)(.{0,60})$")
-_PLAIN_VERSION = re.compile(r"(?!\d{1,3}(?:\.\d{1,3}){3})[<>=~^!]{0,2}v?\d{1,5}\.\d{1,5}\.\d|[<>=~^!]{1,2}v?\d")
-_IS_TYPE = re.compile(r"[|<>&{}]")
-_NAME_VERSION = re.compile(r"([A-Za-z][\w.-]{0,80}?)-(\d{1,4}\.\d{1,5}[\w.+]{0,30})")
-_HOLDS_WORD = re.compile(r"\w")
+_NAME_VERSION_PAIR = lazy_regex(r"([A-Za-z][\w.-]{0,80}?)(-)(?=\d{1,4}\.)(.{0,60})$")
+_PLAIN_VERSION = lazy_regex(r"(?!\d{1,3}(?:\.\d{1,3}){3})[<>=~^!]{0,2}v?\d{1,5}\.\d{1,5}\.\d|[<>=~^!]{1,2}v?\d")
+_IS_TYPE = lazy_regex(r"[|<>&{}]")
+_NAME_VERSION = lazy_regex(r"([A-Za-z][\w.-]{0,80}?)-(\d{1,4}\.\d{1,5}[\w.+]{0,30})")
+_HOLDS_WORD = lazy_regex(r"\w")
 _HOSTS = frozenset({"host", "hostname"})
 _ABSENT = frozenset(
     {"not", "undefined", "null", "required", "read-only", "already", "possibly", "deprecated", "unbound", "ambiguous"}
 )
-_SNAKE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
-_STRONG_CODE = re.compile(
+_SNAKE = lazy_regex(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+_STRONG_CODE = lazy_regex(
     r"error|exception|fail|denied|not_?found|invalid|no_such|refused|exceeded|unauthori|forbidden|missing|unknown"
     r"|unavailable|unsupported|not_|does_|too_|insufficient|quota|expired|conflict|mismatch|back_?off|timed?_?out"
 )
 """Parts of codes: a quoted word with another one, such as ``password_reset``, is as likely a name."""
-_TAGGED = re.compile(r"(@?[A-Za-z][\w./-]{0,80})(@)((?:latest|next|beta|canary|[~^]?v?\d[\w.+-]{0,40}))")
-_RELEASED = re.compile(r"(@?[A-Za-z][\w./-]{0,80}) (v?\d{1,6}\.\d{1,6}\.\d[\w.+-]{0,40})")
-_PAIR = re.compile(r"([A-Za-z@][\w./-]{0,80})(={1,3}|:=|[<>~!^]=|@(?=[\dv^~<>=*]|latest$|next$)|[<>](?=\d))(.{0,200})$")
-_URL_HOST = re.compile(r"[\w+.-]{1,30}://(?:[^/@\s]{1,80}@)?([^/:?#\s]{1,120})")
+_TAGGED = lazy_regex(r"(@?[A-Za-z][\w./-]{0,80})(@)((?:latest|next|beta|canary|[~^]?v?\d[\w.+-]{0,40}))")
+_RELEASED = lazy_regex(r"(@?[A-Za-z][\w./-]{0,80}) (v?\d{1,6}\.\d{1,6}\.\d[\w.+-]{0,40})")
+_PAIR = lazy_regex(r"([A-Za-z@][\w./-]{0,80})(={1,3}|:=|[<>~!^]=|@(?=[\dv^~<>=*]|latest$|next$)|[<>](?=\d))(.{0,200})$")
+_URL_HOST = lazy_regex(r"[\w+.-]{1,30}://(?:[^/@\s]{1,80}@)?([^/:?#\s]{1,120})")
 _DURATIONS = word_set("ms s sec secs second seconds min mins minute minutes hour hours h days day milliseconds")
-_RUN = re.compile(r"(<(\w+)>)(?:(?:, ?|,? (?:and|or|&|\|) |/| ?\| ?| )(?:and |or )?<\2>)+")
-_HOLLOW = re.compile(r"\(\s*[,:;]?\s*\)|\[\s*[,:;]?\s*\]|\{\s*\}|(?<=\s)#(?=\s)")
-_BEFORE_STOP = re.compile(r"\s+([,.;:)\]])")
+_RUN = lazy_regex(r"(<(\w+)>)(?:(?:, ?|,? (?:and|or|&|\|) |/| ?\| ?| )(?:and |or )?<\2>)+")
+_HOLLOW = lazy_regex(r"\(\s*[,:;]?\s*\)|\[\s*[,:;]?\s*\]|\{\s*\}|(?<=\s)#(?=\s)")
+_BEFORE_STOP = lazy_regex(r"\s+([,.;:)\]])")
 _SPACED_STOPS = (" ,", " .", " ;", " :", " )", " ]")

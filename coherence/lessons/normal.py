@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text, clean
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_wording import reword
@@ -198,15 +199,15 @@ def _says_little(exception: str, template: str, slots: tuple[tuple[str, str], ..
     return len(words) < lacking
 
 
-_VALUE = re.compile(r"(?<=[:\[, ])[\"']([^\"'\\]{1,80})[\"'](?!\s?:)")
-_ENCODING = re.compile(r"utf-?(?:8|16|32)(?:-\w+)?|ascii|charmap|cp\d{3,4}|latin-?1|iso-?8859-?\d*|gbk", re.IGNORECASE)
+_VALUE = lazy_regex(r"(?<=[:\[, ])[\"']([^\"'\\]{1,80})[\"'](?!\s?:)")
+_ENCODING = lazy_regex(r"utf-?(?:8|16|32)(?:-\w+)?|ascii|charmap|cp\d{3,4}|latin-?1|iso-?8859-?\d*|gbk", re.IGNORECASE)
 """Names of encodings, which are the same for every file."""
-_SIGNALLED = re.compile(r"\b1[23]\d\b")
+_SIGNALLED = lazy_regex(r"\b1[23]\d\b")
 """Exit codes from 126 on, which say how a process ended: not found, or killed by a signal."""
 
 _TELLING_KINDS = frozenset({"name", "path", "version", "url"})
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_PLACEHOLDER = re.compile(r"<\w+>")
+_WORD = lazy_regex(r"[^\W\d_]{2,}")
+_PLACEHOLDER = lazy_regex(r"<\w+>")
 _EMPTY_WORDS = word_set(
     "error errors failed failure fail command exit exited code status with test tests assertion exception unknown "
     "internal an a the occurred process returned non zero build run script went wrong something server by from in at "

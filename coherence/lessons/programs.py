@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
+
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -127,7 +129,7 @@ _LOOKS = _set(
     "audit freeze diff history inspect images"
 )
 _TRIES = _set("test tests check verify debug reproduce repro try demo example")
-_WORD = re.compile(r"[a-z]+")
+_WORD = lazy_regex(r"[a-z]+")
 _ALWAYS = {("go", "get"), ("go", "mod"), ("docker", "run"), ("podman", "run"), ("git", "clean")}
 _RUNS = _set("bundle npm yarn pnpm bun make just rake task invoke nox")
 
@@ -177,7 +179,7 @@ SHOWS = tuple(
 )
 """Beginnings of commands that only show, although their programs do more than that."""
 
-_CHANGES_TABLES = re.compile(r"\b(?:create|alter|insert|grant|revoke|drop|update|delete)\b", re.IGNORECASE)
+_CHANGES_TABLES = lazy_regex(r"\b(?:create|alter|insert|grant|revoke|drop|update|delete)\b", re.IGNORECASE)
 
 
 def changes_tables(words: list[str]) -> bool:
@@ -185,7 +187,7 @@ def changes_tables(words: list[str]) -> bool:
     return any(_CHANGES_TABLES.search(word) for word in words[:40])
 
 
-_WRITES = re.compile(
+_WRITES = lazy_regex(
     r"""open\([^)\n]{0,200},\s*(?:mode\s*=\s*)?['"][wax]|\.write_(?:text|bytes)\(|\bshutil\.|\bos\.(?:rename|remove|replace|makedirs|mkdir|chmod|unlink)\b"""
     r"""|writeFile(?:Sync)?\(|\.unlink\(|\.mkdir\(|\bsubprocess\.|FileUtils\.|File\.write"""
 )

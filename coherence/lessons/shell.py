@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
+from coherence.core.lazy import lazy_regex
+
 MAX_LINE = 2_000
 """Characters of a line that are read, once its here-documents are taken out."""
 
@@ -41,9 +43,9 @@ class Command(NamedTuple):
 Group: TypeAlias = list[Command]
 """A pipeline."""
 
-_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w{0,40})\1")
+_DOCUMENT = lazy_regex(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w{0,40})\1")
 _MARK = "\0"
-_TOKEN = re.compile(
+_TOKEN = lazy_regex(
     r"(?P<joint>&&|\|\||\|&|[;()\n]|&(?!>)|\|)"
     r"|(?P<into>(?:&|[0-9])?>>?(?:&[0-9-]|\|)?|<<<|<)"
     r"|#[^\n]*"

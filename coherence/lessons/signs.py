@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
+
 _SIGNS = (
     "Traceback (most",
     "rror:",
@@ -22,7 +24,7 @@ _SIGNS = (
     "No such file",
     "denied",
 )
-_FAILURE = re.compile(
+_FAILURE = lazy_regex(
     r"^Traceback \(most recent call last\)|^(?:[\w.]{0,60}\.)?[A-Z]\w{0,60}(?:Error|Exception)(?:$|: )"
     r"|\b[1-9]\d* (?:tests? )?fail(?:ed|ing|ures?)\b"
     r"|^(?:FAILED|E  )|command not found|^(?:bash|sh|zsh|/bin/\w{2,4}): .{0,200}(?:No such file|not found|denied)"
@@ -44,10 +46,10 @@ def shows_failure(text: str) -> bool:
     return any(sign in ends for sign in _SIGNS) and _FAILURE.search(ends) is not None
 
 
-_TAGS = re.compile(
+_TAGS = lazy_regex(
     r"<[^<>\n]{1,40}>|\b(?:exit|return|status|code|error|exited|with|process|command|failed)\b", re.IGNORECASE
 )
-_REFUSED = re.compile(
+_REFUSED = lazy_regex(
     r"\buser (?:doesn't want|does not want|has |was )?(?:rejected|denied|declined|cancell?ed|interrupted|to proceed)"
     r"|doesn't want to (?:proceed|take this)|interrupted by (?:the )?user|KeyboardInterrupt",
     re.IGNORECASE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import CODE_PARTS, EXTENSIONS, ORDINARY, word_set
 
 
@@ -94,33 +95,33 @@ def has_extension(word: str) -> bool:
     return bool(dot and stem) and extension.lower() in EXTENSIONS and not stem.endswith(("/", "\\"))
 
 
-CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
-URL = re.compile(r"[a-zA-Z][\w+.-]{1,30}://")
-_ROOTED = re.compile(r"(?:/|~/|\.{1,2}[/\\]|\\\\|\.[A-Za-z])")
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_ADDRESS_PATH = re.compile(r"[\w.-]+\\")
-_ADDRESS = re.compile(
+CAMEL = lazy_regex(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+URL = lazy_regex(r"[a-zA-Z][\w+.-]{1,30}://")
+_ROOTED = lazy_regex(r"(?:/|~/|\.{1,2}[/\\]|\\\\|\.[A-Za-z])")
+_DRIVE = lazy_regex(r"[A-Za-z]:[\\/]")
+_ADDRESS_PATH = lazy_regex(r"[\w.-]+\\")
+_ADDRESS = lazy_regex(
     r"(?:[A-Za-z0-9_](?:[\w.-]{0,100}\w)?|\[[0-9a-fA-F:.]{2,45}\]|\d{1,3}(?:\.\d{1,3}){3}|::1?|\*)?:\d{2,5}"
 )
-_HOST = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F:]{1,10}|::1")
-_HEX = re.compile(
+_HOST = lazy_regex(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F:]{1,10}|::1")
+_HEX = lazy_regex(
     r"0x[0-9a-fA-F]+|(?:sha\d{1,3}:)?(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,128}"
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
-_TOKEN_ID = re.compile(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])(?:[A-Za-z]{1,8}[-_])?[A-Za-z0-9]{14,200}")
-_VERSION = re.compile(
+_TOKEN_ID = lazy_regex(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])(?:[A-Za-z]{1,8}[-_])?[A-Za-z0-9]{14,200}")
+_VERSION = lazy_regex(
     r"[<>=~^!]{0,3}v?\d{1,6}(?:\.(?:\d{1,8}|[x*])){1,4}(?:[-+.]?[A-Za-z][\w.+-]{0,40}|[-+]\d[\w.+-]{0,40})?"
     r"(?:,[<>=~^!]{1,3}[\w.*]{1,20}){0,4}|[<>=~^!]{1,3}v?\d[\w.*-]{0,20}(?:,[<>=~^!]{1,3}[\w.*]{1,20}){0,4}|v\d{1,4}"
 )
-_NUMERIC = re.compile(
+_NUMERIC = lazy_regex(
     r"[-+]?\d[\d_]*(?:[.,:x×/*-]\d*)*(?:e[-+]?\d{1,4})?(?:%|[kKMGTP]?i?[bB]|[kKMGT]|st|nd|rd|th|px|m[bB])?"
 )
-IS_TIME = re.compile(
+IS_TIME = lazy_regex(
     r"\d[\d.,]{0,12}\s?(?:ms|[nuµ]s|s|sec|secs|seconds?|m|min|mins|minutes?|h|hrs?|hours?|d|days?)"
     r"|(?:\d{1,4}[hms]){1,2}\d{1,4}(?:\.\d{1,9})?s|\d{4}[-/]\d\d?[-/]\d\d?(?:[T ]\d\d?:\d\d.{0,20})?"
     r"|\d\d?:\d\d(?::\d\d)(?:[.,]\d{1,9})?Z?|\d\d?/\d\d?/\d{4}"
 )
-CODE = re.compile(
+CODE = lazy_regex(
     r"E[A-Z]{3,20}(?:_[A-Z]{2,20})*|[A-Z]{1,8}-?\d{2,6}|ERR_\w{2,60}|SIG[A-Z]{2,7}|\d{2}[A-Z0-9]{3}(?<!\d{5})|HY000"
     r"|(?:[A-Za-z]\w{0,60}\.)*[A-Z]\w{0,60}(?:Error|Exception|Warning|Fault|Failure|NotFound)"
 )
@@ -142,7 +143,7 @@ _BEFORE_CODES = frozenset(
     }
 )
 VERSIONED = word_set("version versions v python node nodejs node.js ruby php java go golang rust npm than jdk jre")
-_COMPOUND = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}|[._:@$&*%#\d|+=<>()\[\]\\^~{}]|^--?[A-Za-z]")
-SIMPLE = re.compile(r"[A-Za-z][\w-]*")
-_BRAND = re.compile(r"[A-Z][a-z]+\.js")
-LINE_COLUMN = re.compile(r"(?::\d{1,7}){1,2}:?$|\(\d{1,7}(?:,\d{1,7})?\)$")
+_COMPOUND = lazy_regex(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}|[._:@$&*%#\d|+=<>()\[\]\\^~{}]|^--?[A-Za-z]")
+SIMPLE = lazy_regex(r"[A-Za-z][\w-]*")
+_BRAND = lazy_regex(r"[A-Z][a-z]+\.js")
+LINE_COLUMN = lazy_regex(r"(?::\d{1,7}){1,2}:?$|\(\d{1,7}(?:,\d{1,7})?\)$")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from posixpath import basename
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.normal import KEYS, ErrorShape, Slot
 
 PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages", "gems", "vendor", "bower_components"})
@@ -19,12 +20,12 @@ ANONYMOUS = frozenset({"index", "main", "mod", "lib", "__init__", "__main__", "p
 HERE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]"})  # noqa: S104 - nothing listens
 """Hosts that every machine is to itself."""
 
-_TAGGED = re.compile(r"(?P<name>.{2,120}?)(?::[a-z]{2,8})?[:@]v?\d[\w.+-]{0,40}$")
-SAFE = re.compile(r"[\w@./~][\w@./:+%=,~^\\-]{0,119}")
+_TAGGED = lazy_regex(r"(?P<name>.{2,120}?)(?::[a-z]{2,8})?[:@]v?\d[\w.+-]{0,40}$")
+SAFE = lazy_regex(r"[\w@./~][\w@./:+%=,~^\\-]{0,119}")
 """What may be put into a fix: nothing that a shell would take for more than one plain word, nor for an option."""
 
-_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>\[[0-9a-f:]+\]|[^\s/:]+)(?::(?P<port>\d+))?", re.IGNORECASE)
-_FILE = re.compile(r"^(?P<path>.*?)(?::\d+(?::\d+)?)?$", re.DOTALL)
+_HOST = lazy_regex(r"(?:[a-z][a-z0-9+.-]*://)?(?P<host>\[[0-9a-f:]+\]|[^\s/:]+)(?::(?P<port>\d+))?", re.IGNORECASE)
+_FILE = lazy_regex(r"^(?P<path>.*?)(?::\d+(?::\d+)?)?$", re.DOTALL)
 
 
 def keys_of(shape: ErrorShape) -> tuple[str, ...]:
@@ -182,4 +183,4 @@ def _quotes(fix: str, value: str) -> bool:
     return False
 
 
-_WORD = re.compile(r"\w")
+_WORD = lazy_regex(r"\w")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
+
 MOST_FRAMES = 3
 MOST_LOOKED_AT = 200
 """Lines with a frame that are looked at."""
@@ -79,29 +81,29 @@ def _base(path: str) -> str:
 
 
 _SIGNS = ("at ", ".rb:", ".go:", ".rs:", "#")
-_PYTHON = re.compile(r"File \"([^\"\n]{1,400})\", line \d{1,8}(?:, in (\S{1,100}))?")
-_PYTEST = re.compile(r"([^\s:]{1,300}\.py):\d{1,7}: (?:in (\S{1,100})$|[A-Z]\w+$)")
-_JAVA = re.compile(
+_PYTHON = lazy_regex(r"File \"([^\"\n]{1,400})\", line \d{1,8}(?:, in (\S{1,100}))?")
+_PYTEST = lazy_regex(r"([^\s:]{1,300}\.py):\d{1,7}: (?:in (\S{1,100})$|[A-Z]\w+$)")
+_JAVA = lazy_regex(
     r"\s*at (?:\w[\w.-]{0,40}(?:@[\w.-]{1,20})?//?)?(?P<function>[\w.$<>]{1,200})"
     r"\((?P<path>[\w$-]{1,100}\.(?:java|kt|scala|groovy)):\d{1,7}\)"
 )
-_CSHARP = re.compile(r"\s*at (?P<function>[\w.<>`+\[\], ]{1,200})\(.{0,300}\) in (?P<path>.{1,300}):line \d{1,7}")
-_NODE = re.compile(
+_CSHARP = lazy_regex(r"\s*at (?P<function>[\w.<>`+\[\], ]{1,200})\(.{0,300}\) in (?P<path>.{1,300}):line \d{1,7}")
+_NODE = lazy_regex(
     r"\s*at (?:async )?(?:new )?(?:(?P<function>[\w.$<>\[\] #]{1,120}) \()?(?:file://)?"
     r"(?P<path>(?:[A-Za-z]:)?[^\s:()]{1,300}|node:[^\s:()]{1,200}):\d{1,7}:\d{1,7}\)?"
 )
-_RUBY = re.compile(r"\s*(?:from )?(?P<path>[^\s:]{1,300}\.rb):\d{1,7}:in [`'](?P<function>[^'`\n]{1,100})'")
-_PHP = re.compile(r"#\d{1,4} (?P<path>[^\s(]{1,300})\(\d{1,7}\): (?P<function>[\w\\:>-]{1,150})\(")
-_INDENTED_PLACE = re.compile(r"\s+(?:at )?([^\s:]{1,300}\.(?:go|rs)):\d{1,7}")
-_CALLED = re.compile(r"\s*(?:\d{1,4}: )?([\w./:*()<>{}-]{1,200}?)(?:\(|$)")
-_FOREIGN = re.compile(
+_RUBY = lazy_regex(r"\s*(?:from )?(?P<path>[^\s:]{1,300}\.rb):\d{1,7}:in [`'](?P<function>[^'`\n]{1,100})'")
+_PHP = lazy_regex(r"#\d{1,4} (?P<path>[^\s(]{1,300})\(\d{1,7}\): (?P<function>[\w\\:>-]{1,150})\(")
+_INDENTED_PLACE = lazy_regex(r"\s+(?:at )?([^\s:]{1,300}\.(?:go|rs)):\d{1,7}")
+_CALLED = lazy_regex(r"\s*(?:\d{1,4}: )?([\w./:*()<>{}-]{1,200}?)(?:\(|$)")
+_FOREIGN = lazy_regex(
     r"site-packages|dist-packages|node_modules|[\\/]lib[\\/]python\d|python\d[\d.]*[\\/]lib|^node:|^internal/"
     r"|[\\/]rustc/|^/usr/"
     r"|/\.cargo/registry|/go/pkg/mod|/usr/local/go/|/libexec/|[\\/]vendor[\\/]|[\\/]gems[\\/]|^<|_pytest[\\/]"
     r"|[\\/]unittest[\\/]"
     r"|/goroot/|/runtime/|^/build/|/_work/|library/(?:core|std|alloc)/|^\.\./deps_v8|webpack/|dist/compiled"
 )
-_FOREIGN_JAVA = re.compile(
+_FOREIGN_JAVA = lazy_regex(
     r"(?:javax?|jakarta|sun|jdk|com\.sun|kotlin|kotlinx|scala|groovy|org\.(?:springframework|junit|apache"
     r"|gradle|hibernate"
     r"|eclipse|testng|mockito|assertj|codehaus|postgresql|jetbrains|slf4j)|com\.(?:fasterxml|google|mysql"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import word_set
 
 MOST_STEM = 7
@@ -33,8 +33,8 @@ def _stem(word: str) -> str:
     return low[:MOST_STEM]
 
 
-_PLACEHOLDER = re.compile(r"<\w+>")
-_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+")
+_PLACEHOLDER = lazy_regex(r"<\w+>")
+_PART = lazy_regex(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+")
 _EMPTY = word_set(
     "the a an of to in is was be for and or by with that this you your it on at from as are has have had will which its"
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean
 from coherence.detect.fingerprints import COMMANDS, DISPLAY, SHELLS, THINKS, trace_call
 from coherence.lessons.commands import read_line, wrote
@@ -97,7 +98,7 @@ def _shell(id: str, tool: str, command: str) -> Made:
 
 # Shell calls of any vendor.
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 @lru_cache(maxsize=512)
@@ -121,9 +122,9 @@ _OLD = ("old_string", "old_str", "old_text", "old", "search", "find", "pattern")
 _NEW = ("new_string", "new_str", "new_text", "new", "replace", "replacement", "insert_text", "new_source", "code_edit")
 _WHOLE = ("content", "contents", "file_text", "text", "data", "body")
 _PATCH = ("patch", "diff", "input", "patch_text")
-_REMOVED = re.compile(r"^-(?!--)[ \t]*(\S[^\n]*)", re.MULTILINE)
-_ADDED = re.compile(r"^\+(?!\+\+)[ \t]*(\S[^\n]*)", re.MULTILINE)
-_PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S[^\n]*)", re.MULTILINE)
+_REMOVED = lazy_regex(r"^-(?!--)[ \t]*(\S[^\n]*)", re.MULTILINE)
+_ADDED = lazy_regex(r"^\+(?!\+\+)[ \t]*(\S[^\n]*)", re.MULTILINE)
+_PATCHED = lazy_regex(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S[^\n]*)", re.MULTILINE)
 
 
 def _edit(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
@@ -226,7 +227,7 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROL = lazy_regex(r"[\x00-\x1f\x7f]+")
 
 
 def _cut(text: str, most: int) -> str:

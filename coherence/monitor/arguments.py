@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from coherence.core.config import Budget, disabled
+from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Embedder
 from coherence.core.validation import MAX_NAME, check_text, clean, shown
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
 
 LOG = logging.getLogger("coherence")
 
-_CUT = re.compile(
+_CUT = lazy_regex(
     rf".{{{MAX_NAME // 2}}}\n\[… [\d,]+ of [\d,]+ characters left out, hash [0-9a-f]{{16}} …\]\n.{{{MAX_NAME // 2}}}",
     re.DOTALL,
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from coherence.core.lazy import lazy_regex
+
 LOOKED_AT = 500
 """Characters of a text that are looked at, from its beginning."""
 
@@ -55,9 +57,9 @@ _OPPOSITES = {
 }
 _NEUTRAL = _FILLERS | frozenset(["of", "to", "do", "does", "did", "is", "be", "in", "it", "always", "any", "at"])
 
-_WORD = re.compile(r"[^\W_]+")
-_TOKEN = re.compile(r"[^\W_]+|[,;:.!?\n]")
-_SHORT_NOT = re.compile(r"\b(do|does|did|is|are|was|were|should|would|could|must|can|wo|have|has)n[’']?t\b")
+_WORD = lazy_regex(r"[^\W_]+")
+_TOKEN = lazy_regex(r"[^\W_]+|[,;:.!?\n]")
+_SHORT_NOT = lazy_regex(r"\b(do|does|did|is|are|was|were|should|would|could|must|can|wo|have|has)n[’']?t\b")
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -184,18 +186,18 @@ def _cut(text: str) -> str:
     return text[:LOOKED_AT].lower().replace("can't", "can not").replace("can’t", "can not")
 
 
-_DECLINES = re.compile(
+_DECLINES = lazy_regex(
     r"(?:no|nope|nein|non|actually)[ ,.!-]{1,3}(?:thanks|thank|danke|merci|problem|worries|need|idea|doubt|wonder|"
     r"(?:that|this|it)(?:'s| is| was)? (?:all|fine|ok|okay|great|good|perfect|it|works|enough|correct|right)|"
     r"(?:i|we) (?:do not|have not|am|'m|have|has|had|think|like|love)|i'm|not really|nothing|go ahead|"
     r"one more|another|also|could|das war)\b"
 )
-_BEGINS = re.compile(
+_BEGINS = lazy_regex(
     r"(?:(?:no|nope|nein|non)[,.!:;]|(?:no|nope|nein|non) ?[-–—] ?|no (?:no|not|that|i)\b|wrong[,.!:;]|"
     r"falsch[,.!:;]|i (?:said|meant|asked (?:for|you))\b|ich (?:sagte|meinte)\b|j'ai dit\b|"
     r"actually,? (?:no|not|i (?:meant|wanted|said|asked)|use|make|do not|it should|it is not|that is not|change)\b)"
 )
-_HOLDS = re.compile(
+_HOLDS = lazy_regex(
     r"(?:^|[.!?\n] ?)(?:but |sorry,? |hm+,? )?"
     r"(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct|what i|how i|the one i))|"
     r"not what i (?:asked|wanted|meant|said)|you (?:misunderstood|got (?:it|that) wrong|ignored (?:my|what i))|"

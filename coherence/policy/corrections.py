@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from itertools import product
-from statistics import fmean
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -320,7 +319,7 @@ class Topics(msgspec.Struct, dict=True):
         return {index.ids[at]: float(cosines[at]) for at in np.flatnonzero(cosines >= NEAR)}
 
     def _nearness(self, id: str, words: frozenset[str], cosine: float) -> float:
-        return cosine - SHARED_WORDS * fmean(overlap(words, self._index.words(m)) for m in self.groups[id])
+        return cosine - SHARED_WORDS * _mean(overlap(words, self._index.words(m)) for m in self.groups[id])
 
     def _sameness(self, id: str, words: frozenset[str]) -> float:
         if len(words & self._index.all_words(id, self.groups[id])) < SAME_WORDS * len(words):
@@ -338,7 +337,7 @@ class Topics(msgspec.Struct, dict=True):
             members = self.groups[other]
             if other == id or (self.strict and any(index.opposes(members, index.stance(m)) for m in self.groups[id])):
                 continue
-            shared = fmean(overlap(a, index.words(b)) for a, b in product(own, members))
+            shared = _mean(overlap(a, index.words(b)) for a, b in product(own, members))
             if cosine - SHARED_WORDS * shared >= NEAR:
                 found.append((-(cosine - SHARED_WORDS * shared), other))
         return min(found)[1] if found else None
@@ -805,3 +804,8 @@ class Corrections(msgspec.Struct, dict=True):
 def _kept(text: str) -> str:
     text = clean(text[: 4 * MAX_CHARS]).strip()
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers)

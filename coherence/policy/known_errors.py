@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 import msgspec
 
 from coherence.core.decisions import Finding, Guidance
 from coherence.core.events import Recalled, ToolResult
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import one_line
 from coherence.lessons.episodes import Solved
 from coherence.lessons.troubles import Troubles
@@ -30,7 +30,7 @@ MAX_RECALLED = 8
 MOSTLY = 0.75
 """Share of a fix's words from which it counts as done."""
 
-_WORD = re.compile(r"\w[\w.-]*\w|\w")
+_WORD = lazy_regex(r"\w[\w.-]*\w|\w")
 
 
 class Tip(msgspec.Struct):

@@ -10,6 +10,7 @@ from functools import lru_cache
 import msgspec
 
 from coherence.core.decisions import EVIDENCE, Finding
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_number, check_text
 from coherence.detect.constraints import forbidden, violations
 from coherence.detect.ngrams import Bag, bag, shares, unshared_words
@@ -35,7 +36,7 @@ FULL = 80.0
 CAUTIOUS = 0.4
 """Score above which that of an unjudged answer is squeezed, so that it stays below the threshold."""
 
-_REFUSAL = re.compile(
+_REFUSAL = lazy_regex(
     r"\W*(?:i['’]m (?:unable|not able)|"
     r"(?:i['’]?m |i am )?(?:very |really |so )?sorry\b|unfortunately,? i\b|i (?:can ?not|can['’]?t|won['’]t|"
     r"am (?:unable|not able))|as an ai\b|es tut mir leid|ich kann (?:\w+ ){0,3}nicht|"

@@ -6,6 +6,7 @@ import re
 from posixpath import basename
 from typing import Any
 
+from coherence.core.lazy import lazy_regex
 from coherence.detect.fingerprints import CallTrace
 from coherence.state.data import Action, Facts, Failure, Rated, Spending
 
@@ -19,13 +20,13 @@ MAX_QUALITIES = 20
 MAX_FOUND = 50
 """Files of one search result that count as seen."""
 
-EDITS = re.compile(r"edit|replace|patch|insert|update|modify|append", re.IGNORECASE)
+EDITS = lazy_regex(r"edit|replace|patch|insert|update|modify|append", re.IGNORECASE)
 """Tools that change a file which is there already, by name."""
 
-OVERWRITTEN = re.compile(r"\b(?:updated|overwr(?:itten|ote)|replaced|modified)\b", re.IGNORECASE)
+OVERWRITTEN = lazy_regex(r"\b(?:updated|overwr(?:itten|ote)|replaced|modified)\b", re.IGNORECASE)
 """What a tool says that has written to a file which was there."""
 
-FOUND = re.compile(r"^([^\s:]{1,300}):\d+", re.MULTILINE)
+FOUND = lazy_regex(r"^([^\s:]{1,300}):\d+", re.MULTILINE)
 """A line of a search result that shows a file's content: ``src/a.py:12: ...``."""
 
 

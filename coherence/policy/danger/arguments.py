@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
+
 MOST_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
 _RUN = frozenset(["run", "exec", "execute"])
 _RUN_WHAT = frozenset(["command", "commands", "cmd", "script", "in", "process"])
@@ -68,7 +70,7 @@ _CODE_TOOL = frozenset(
         "sql",
     ]
 )
-_LOOKS_LIKE_CODE = re.compile(
+_LOOKS_LIKE_CODE = lazy_regex(
     r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
     r"|[\w.]+ = |[\w.]+\()",
     re.MULTILINE,

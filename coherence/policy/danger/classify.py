@@ -81,18 +81,27 @@ class _Index:
             if not isinstance(row, DangerousCommand | DangerousCall):
                 raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
         self._calls = [row for row in table if isinstance(row, DangerousCall)]
-        rows = [row for row in table if isinstance(row, DangerousCommand)]
-        names = dict.fromkeys(name for row in rows for name in row.programs)
-        self._of = {name: [row for row in rows if row.about(name)] for name in names}
-        self._others = [row for row in rows if not row.programs or any(name.endswith("*") for name in row.programs)]
+        self._rows = [row for row in table if isinstance(row, DangerousCommand)]
+        self._named = frozenset(name for row in self._rows for name in row.programs)
+        self._of: dict[str, list[DangerousCommand]] = {}
+        self._others = [
+            row for row in self._rows if not row.programs or any(name.endswith("*") for name in row.programs)
+        ]
 
     def of_commands(self, commands: Iterator[Command]) -> Match | None:
         for command in commands:
-            for row in self._of.get(command.program, self._others):
+            for row in self._about(command.program):
                 if row.about(command.program) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
                     return Match(name=row.name, kind=row.kind, what=what, part=short(command.text))
         return None
+
+    def _about(self, program: str) -> list[DangerousCommand]:
+        if program not in self._named:
+            return self._others
+        if program not in self._of:  # found when it is first asked for: an agent uses few of all programs
+            self._of[program] = [row for row in self._rows if row.about(program)]
+        return self._of[program]
 
     def of_call(self, tool: str, reading: Reading) -> Match | None:
         call = Call(words=reading.words, pairs=tuple(reading.pairs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import Command
 from coherence.policy.danger.paths import is_guarded
 from coherence.policy.danger.sql import destroys_data
@@ -20,7 +21,7 @@ INTERPRETERS: dict[str, frozenset[str]] = {
 }
 """Interpreters and the options that are followed by code."""
 
-_DELETES = re.compile(
+_DELETES = lazy_regex(
     r"\bos\s*\.\s*(?:remove|unlink|rmdir|removedirs|truncate|kill|killpg)\s*\("
     r"|\brmtree\s*\(|\.\s*(?:unlink|rmdir)\s*\(|\bfrom\s+os\s+import\s[^\n]*\b(?:remove|unlink|rmdir)\b"
     r"|\b(?:rm|unlink|rmdir|rimraf|truncate)(?:Sync)?\s*\(|\bremoveSync\s*\(|\bemptyDirSync\s*\("
@@ -29,19 +30,19 @@ _DELETES = re.compile(
     r"|\bunlink\s+[$@\"'<(]|\bos\s*\.\s*remove\s*\(|\bdrop_?(?:table|database|collection|all)\s*\(|\bdelete_?many\s*\(\s*\{\s*\}",
     re.IGNORECASE,
 )
-_RUNS = re.compile(
+_RUNS = lazy_regex(
     r"\b(?:system|popen|execSync|execFileSync|execFile|exec|spawnSync|spawn|shell_exec|passthru|run|call|check_call"
     r"|check_output|Popen|getoutput|execl|execvp|execv)\s*\(?\s*(?:\[\s*)?[frb]{0,2}(?=(?P<rest>[\"'`][^\n]{0,2000}))"
 )
-_WRITES = re.compile(
+_WRITES = lazy_regex(
     r"\bopen\(\s*[\"'](?P<open>[^\"'\n]{1,500})[\"']\s*,\s*[\"'][wx]|\bwriteFile(?:Sync)?\(\s*[\"'](?P<write>[^\"'\n]{1,500})[\"']"
     r"|\bPath\(\s*[\"'](?P<path>[^\"'\n]{1,500})[\"']\s*\)\.write_"
 )
-_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`([^`\n]*)`')
-_QUERIES = re.compile(
+_LITERAL = lazy_regex(r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`([^`\n]*)`')
+_QUERIES = lazy_regex(
     r"\b(?:execute|executescript|executemany|query|raw|text)\s*\(\s*[frb]{0,2}[\"'`]{1,3}(?P<sql>[^\"`]{0,2000})"
 )
-_BACKTICKS = re.compile(r"`([^`\n]*)`")
+_BACKTICKS = lazy_regex(r"`([^`\n]*)`")
 
 MAX_SCRIPTS = 1_000
 """Shell texts that are read out of one piece of code."""

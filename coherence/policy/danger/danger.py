@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
+
 DRY = ("--dry-run", "--dryrun", "--help", "--version", "--whatif", "-WhatIf")
 """Flags with which nearly every program only says what it would do."""
 
-_CLUSTER = re.compile(r"-[A-Za-z0-9]+")
+_CLUSTER = lazy_regex(r"-[A-Za-z0-9]+")
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

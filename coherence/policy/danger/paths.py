@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_SECRET = re.compile(
+from coherence.core.lazy import lazy_regex
+
+_SECRET = lazy_regex(
     r"""
     \.env(?:rc|\..+)? | .+\.env                                   # .env, .env.production, prod.env
     | \.?credentials?(?:[-_].*)?(?:\.(?:json|ya?ml|ini|csv|toml|xml|db|env|txt|enc))?
@@ -17,13 +19,13 @@ _SECRET = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SECRET_IN_FOLDER = re.compile(r"(?:^|/)(?:\.kube/config|\.docker/config\.json|\.aws/config|\.gnupg/[^/]+)$")
-_HARMLESS = re.compile(r".+\.(?:example|sample|template|tmpl|dist|defaults?|bak|backup|orig|old|pub|md)", re.IGNORECASE)
-_SYSTEM = re.compile(
+_SECRET_IN_FOLDER = lazy_regex(r"(?:^|/)(?:\.kube/config|\.docker/config\.json|\.aws/config|\.gnupg/[^/]+)$")
+_HARMLESS = lazy_regex(r".+\.(?:example|sample|template|tmpl|dist|defaults?|bak|backup|orig|old|pub|md)", re.IGNORECASE)
+_SYSTEM = lazy_regex(
     r"/(?:etc|boot|bin|sbin|lib|lib64|sys|proc|usr/(?:bin|sbin|lib))/.+"
     r"|/dev/(?!(?:null|zero|stdin|stdout|stderr|tty\w*|full|random|urandom)$|(?:fd|shm|pts|tcp|udp)/).+"
 )
-_DEVICE = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/|md|mem|kmem).*")
+_DEVICE = lazy_regex(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/|md|mem|kmem).*")
 
 
 def is_secret(path: str) -> bool:

@@ -7,34 +7,35 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import short
 from coherence.policy.danger.words import SPLIT, text_of, word
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-FEEDERS = re.compile(
+FEEDERS = lazy_regex(
     r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])",
     re.IGNORECASE,
 )
 """Programs whose output cannot be read before they run."""
 
-_SEPARATOR = re.compile(r"[;&|\n(){}`]+")
-_QUOTES = re.compile(r"[\"'\\]")
+_SEPARATOR = lazy_regex(r"[;&|\n(){}`]+")
+_QUOTES = lazy_regex(r"[\"'\\]")
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
-_SPEAKS = re.compile(r"\s*[\"'\\]*(?:echo|printf|yes)\b")
+_SPEAKS = lazy_regex(r"\s*[\"'\\]*(?:echo|printf|yes)\b")
 _DESCRIPTORS = "0123456789{}_abcdefghijklmnopqrstuvwxyz"
 _SHOWN = 2_000  # bytes of a command that are looked at as text
 _SEARCHED = 500  # bytes of a pipeline's stage in which its program is looked for; stages may be nested
 _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
 # The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
-_COSTLY = re.compile(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
+_COSTLY = lazy_regex(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
 _MOST_COSTLY = 2_000
 # The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
 # letters of words; so are these bytes, and all places in the text stay where they are.
 _PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
-_GLOB = re.compile(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
-_BRACES = re.compile(r"\{([^{}]+,[^{}]*)\}")
+_GLOB = lazy_regex(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
+_BRACES = lazy_regex(r"\{([^{}]+,[^{}]*)\}")
 
 
 class Simple(NamedTuple):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 
-_NOISE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
-_DROP = re.compile(
+from coherence.core.lazy import lazy_regex
+
+_NOISE = lazy_regex(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
+_DROP = lazy_regex(
     r"\s*(?:DROP\s+(?:TABLE|DATABASE|SCHEMA|INDEX|VIEW|MATERIALIZED|COLUMN|USER|ROLE|KEYSPACE|SEQUENCE|TYPE|FUNCTION"
     r"|PROCEDURE|TRIGGER|TABLESPACE|EXTENSION|PARTITION|CONSTRAINT|OWNED|COLLECTION|STREAM|WAREHOUSE|STAGE)\b"
     r"|TRUNCATE\b(?!\s*\()|REVOKE\s+\S|PURGE\s+\S|FLUSHALL\b|FLUSHDB\b"
     r"|ALTER\s+TABLE\s[^;]*?\sDROP\s)",
     re.IGNORECASE,
 )
-_EVERY_ROW = re.compile(r"\b(?:DELETE\s+FROM\s+\S|UPDATE\s+\S+\s+(?:AS\s+\S+\s+)?SET\s)", re.IGNORECASE)
-_WHERE = re.compile(r"\bWHERE\b(?!\s+(?:1\s*=\s*1|TRUE)\s*(?:;|\)|$))", re.IGNORECASE)
-_ONLY_SHOWS = re.compile(r"\s*(?:EXPLAIN(?!\s+ANALYZE)|SHOW|DESCRIBE)\b", re.IGNORECASE)
+_EVERY_ROW = lazy_regex(r"\b(?:DELETE\s+FROM\s+\S|UPDATE\s+\S+\s+(?:AS\s+\S+\s+)?SET\s)", re.IGNORECASE)
+_WHERE = lazy_regex(r"\bWHERE\b(?!\s+(?:1\s*=\s*1|TRUE)\s*(?:;|\)|$))", re.IGNORECASE)
+_ONLY_SHOWS = lazy_regex(r"\s*(?:EXPLAIN(?!\s+ANALYZE)|SHOW|DESCRIBE)\b", re.IGNORECASE)
 
 
 def destroys_data(text: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import DRY, Command, DangerousCommand
 from coherence.policy.danger.paths import is_device, is_guarded, is_secret
 
-_DANGEROUS_MODE = re.compile(
+_DANGEROUS_MODE = lazy_regex(
     r"0?[0-7]?[0-7][0-7][2367]|[4-7][0-7]{3}|0*[0-7]?000|[ugoa]*-[rwxst]+|[ugo]*[oa][ugo]*[+=][rxX]*w[rxX]*|[ug]*\+s"
 )
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import Command, DangerousCommand
 from coherence.policy.danger.sql import destroys_data
 
-_CLOUD_VERB = re.compile(
+_CLOUD_VERB = lazy_regex(
     r"(?:delete|terminate|remove|deregister|purge|revoke|destroy|disable"
     r"|schedule-key-deletion|batch-delete|force-delete)(?:-.*)?"
 )
-_CLOUD_END = re.compile(r"(?:.*:)?(?:delete|destroy|purge|rm|remove|reset|terminate)|delete-.*")
+_CLOUD_END = lazy_regex(r"(?:.*:)?(?:delete|destroy|purge|rm|remove|reset|terminate)|delete-.*")
 _SQL_PROGRAMS = (
     "psql",
     "mysql",
@@ -36,9 +37,9 @@ _SQL_PROGRAMS = (
     "d1",
     "wrangler",
 )
-_METHOD = re.compile(r"-\w*X|--request|--method|-Method")
-_MONGO = re.compile(r"\.\s*(?:drop\w*|deleteMany|remove)\s*\(")
-_RAKE = re.compile(r"(?:.*:)?(?:drop|reset|purge|wipe|fresh|flush|sqlflush|reset_db|truncate_all|schema:load)(?::.*)?")
+_METHOD = lazy_regex(r"-\w*X|--request|--method|-Method")
+_MONGO = lazy_regex(r"\.\s*(?:drop\w*|deleteMany|remove)\s*\(")
+_RAKE = lazy_regex(r"(?:.*:)?(?:drop|reset|purge|wipe|fresh|flush|sqlflush|reset_db|truncate_all|schema:load)(?::.*)?")
 
 
 def _down(command: Command) -> bool:

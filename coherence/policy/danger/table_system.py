@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import INTERPRETERS, code_of, destroys
 from coherence.policy.danger.danger import DRY, Command, DangerousCommand
 from coherence.policy.danger.shell import FEEDERS
 from coherence.policy.danger.unwrap import POWERSHELLS, SHELLS
 
-_WORDS = re.compile(
+_WORDS = lazy_regex(
     r"(?<![\w.-])(?:rm|rmdir|unlink|shred|truncate|dd|mkfs(?:\.\w+)?|fdisk|wipefs|chmod|chown|kill|pkill|killall|shutdown"
     r"|reboot|dropdb|userdel|Remove-Item|(?:push\s+(?:-f|--force)|reset\s+--hard|clean\s+-\w*f))(?![\w-]|\.\w)"
 )

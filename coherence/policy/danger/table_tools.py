@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import destroys
 from coherence.policy.danger.danger import Call, DangerousCall
 from coherence.policy.danger.paths import is_guarded
@@ -156,9 +157,9 @@ _WRITES = frozenset(
         "download",
     ]
 )
-_PATCHED = re.compile(r"^\*\*\* (?P<verb>Delete|Update|Add) File: (?P<path>[^\n]+)", re.MULTILINE)
-_NAME = re.compile(r"[\w.-]{1,100}")
-_SEPARATORS = re.compile(r"[_.-]")
+_PATCHED = lazy_regex(r"^\*\*\* (?P<verb>Delete|Update|Add) File: (?P<path>[^\n]+)", re.MULTILINE)
+_NAME = lazy_regex(r"[\w.-]{1,100}")
+_SEPARATORS = lazy_regex(r"[_.-]")
 _CODE = ("code", "script", "source", "python", "javascript", "js")
 
 

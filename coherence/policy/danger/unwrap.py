@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
 from coherence.policy.danger.danger import Command, flags_of, short
 from coherence.policy.danger.shell import Simple, simple_commands
@@ -165,9 +166,9 @@ _GLOBAL_VALUES: dict[str, frozenset[str]] = {
     "npm": frozenset(["--prefix", "-w", "--workspace"]),
     "tmux": frozenset(["-L", "-S", "-f", "-c"]),
 }
-_PASSES_ON = re.compile(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
-_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
-_SUFFIX = re.compile(r"\.(?:exe|cmd|bat|com)$")
+_PASSES_ON = lazy_regex(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
+_ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
+_SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
 
 
 class Unwrapper:

@@ -6,16 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from coherence.core.lazy import lazy_regex
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 SPLIT = "\0"
 """Stands where an unquoted variable's value is split into words; scripts lose their NULs before they are read."""
 
-_EXPANSION = re.compile(r"\$\{?(\w+)(?:\[[@*\d]+\])?\}?")
-_ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
-_ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\\n])')
-_ANSI_C = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
+_EXPANSION = lazy_regex(r"\$\{?(\w+)(?:\[[@*\d]+\])?\}?")
+_ESCAPED = lazy_regex(r"\\(\n|.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = lazy_regex(r'\\([$`"\\\n])')
+_ANSI_C = lazy_regex(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
 _ANSI_C_LETTERS = {
     "n": "\n",
     "t": "\t",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 from typing import NamedTuple, Protocol
 
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_count
 from coherence.detect.fingerprints import CallTrace, ResultTrace
@@ -93,6 +93,8 @@ def known_shape(steps: Sequence[Step], period: int) -> KnownShape | None:
     if len({made.exact for made in pages}) > len({made.page for made in pages}):
         return PAGES
     idle = [after.ts - before.ts - (before.duration_s or 0.0) for before, after in pairwise(steps)]
+    from statistics import median  # loaded by the first retry
+
     return SPACED if median(idle) >= APART_S else None
 
 
@@ -102,14 +104,14 @@ NEAR_TURNS = 8
 MOVING = 3
 """Different values of a number from which one tells that it moves one way."""
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = lazy_regex(r"[^\W\d_]{2,}")
 _EMPTY_WORDS = frozenset(
     _WORD.findall(
         "exit code exitcode exited returncode return returned rc status error errors failed failure execution command "
         "process output with non zero nonzero none null"
     )
 )
-_OUTAGE = re.compile(
+_OUTAGE = lazy_regex(
     r"connection (?:refused|reset|aborted|error|timed out)|timed?[ -]?out|unavailable|bad gateway|temporary failure|"
     r"unreachable|could not resolve|getaddrinfo|econn|etimedout|\b50[234]\b",
     re.IGNORECASE,
