@@ -1,47 +1,45 @@
-"""The metrics this package ships; one file each. See ``docs/metrics.md`` for what they can and cannot say."""
+"""The metrics this package ships, a file each but for those that only vitals are made of.
+
+See ``docs/metrics.md`` for what they can and cannot say.
+"""
 
 from typing import TYPE_CHECKING
 
 from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coherence.metrics.context_exhaustion import ContextExhaustion
     from coherence.metrics.contradiction_pressure import ContradictionPressure, compute_contradiction_pressure
     from coherence.metrics.cost import Cost
-    from coherence.metrics.drift import Drift
     from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
-    from coherence.metrics.goal_coherence import GoalCoherence
     from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
     from coherence.metrics.goal_hijack import GoalHijack
     from coherence.metrics.grounding import Grounding, compute_grounding
     from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
     from coherence.metrics.outcome_risk import OutcomeRisk
-    from coherence.metrics.repetition import Repetition
     from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
     from coherence.metrics.token_usage import TokenUsage
-    from coherence.metrics.uncertainty import Uncertainty
-    from coherence.metrics.unlimited import Unlimited
     from coherence.metrics.unsupported_assumption import UnsupportedAssumption
     from coherence.metrics.unused_output import UnusedOutput
+    from coherence.metrics.vitals import ContextExhaustion, Drift, GoalCoherence, Repetition, Uncertainty, Unlimited
 
 _HOME = {
-    "ContextExhaustion": "coherence.metrics.context_exhaustion",
+    "ContextExhaustion": "coherence.metrics.vitals",
     "ContradictionPressure": "coherence.metrics.contradiction_pressure",
     "Cost": "coherence.metrics.cost",
-    "Drift": "coherence.metrics.drift",
+    "Drift": "coherence.metrics.vitals",
     "ErrorRate": "coherence.metrics.error_rate",
-    "GoalCoherence": "coherence.metrics.goal_coherence",
+    "GoalCoherence": "coherence.metrics.vitals",
     "GoalDrift": "coherence.metrics.goal_drift",
     "GoalHijack": "coherence.metrics.goal_hijack",
     "Grounding": "coherence.metrics.grounding",
     "MemoryRetention": "coherence.metrics.memory_retention",
     "OutcomeRisk": "coherence.metrics.outcome_risk",
     "RecentErrorRate": "coherence.metrics.error_rate",
-    "Repetition": "coherence.metrics.repetition",
+    "Repetition": "coherence.metrics.vitals",
     "SemanticDiffusion": "coherence.metrics.semantic_diffusion",
     "TokenUsage": "coherence.metrics.token_usage",
-    "Uncertainty": "coherence.metrics.uncertainty",
-    "Unlimited": "coherence.metrics.unlimited",
+    "Uncertainty": "coherence.metrics.vitals",
+    "Unlimited": "coherence.metrics.vitals",
     "UnsupportedAssumption": "coherence.metrics.unsupported_assumption",
     "UnusedOutput": "coherence.metrics.unused_output",
     "compute_contradiction_pressure": "coherence.metrics.contradiction_pressure",

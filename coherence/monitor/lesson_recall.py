@@ -72,8 +72,8 @@ class LessonRecall:
                     found[lesson.id] = _recalled(lesson, action.seq)
         return tuple(found.values())
 
-    def take(self, pipeline: AgentPipeline) -> None:
-        """Take what the newest events have taught, to be written by :meth:`save`."""
+    def collect(self, pipeline: AgentPipeline) -> None:
+        """Note what the newest events have taught, to be written by :meth:`save`."""
         while pipeline.regulator.lessons:
             taught = pipeline.regulator.lessons.popleft()
             if self.learns:

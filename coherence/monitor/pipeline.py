@@ -28,8 +28,7 @@ from coherence.policy.guidance import guide, outcomes, pattern_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import limits_of, made_call
 from coherence.policy.plugin_rules import PluginRules
-from coherence.policy.regulator import make_decision, pressure_finding, received_finding, regulate
-from coherence.policy.regulator_state import RegulatorMemory
+from coherence.policy.regulator import RegulatorMemory, make_decision, pressure_finding, received_finding, regulate
 from coherence.policy.rules import builtin_rules
 from coherence.policy.rules.quality import outcome_finding
 from coherence.providers.hashing import HashingEmbedder

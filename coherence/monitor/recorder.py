@@ -102,6 +102,8 @@ class Telling:
         """The run that was under way when another process went on under the next name."""
         self._shared = False
         """Whether some of it was told here."""
+        self._next_name = ""
+        """Under which another process goes on if the settings change."""
         self.mixed = False
         """Whether another process has told a goal or an outcome since."""
 
@@ -145,10 +147,11 @@ class Telling:
         rose is told, and whether it is told here as well.
         """
         agent, name = self._session.agent, self._session.session
-        base = began_as(transaction, agent, name)
-        number = 1 if base == name else int(name[len(base) + len(CONTINUED) :])
-        following = f"{base}{CONTINUED}{number + 1}"
-        if transaction.session(agent, following) is None:
+        if not self._next_name:
+            base = began_as(transaction, agent, name)
+            number = 1 if base == name else int(name[len(base) + len(CONTINUED) :])
+            self._next_name = f"{base}{CONTINUED}{number + 1}"
+        if transaction.session(agent, self._next_name) is None:
             return None
         if self._left is None:
             self._left, self._shared = self._run, self._midst

@@ -11,7 +11,7 @@ from coherence.core.vectors import cosine
 from coherence.detect.detector import EventDetector, Observed
 from coherence.policy.correction_words import is_implicit
 from coherence.policy.corrections import Corrections
-from coherence.policy.regulator_state import RegulatorMemory
+from coherence.policy.regulator import RegulatorMemory
 from coherence.policy.scope import Drift, nearest_drift, procedural_finding, scope_finding
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
 from coherence.state.data import Answer

@@ -12,7 +12,7 @@ from coherence.core.readings import frozen_hook
 from coherence.detect.detector import DATA_TYPES
 from coherence.monitor.tick_result import TickResult
 from coherence.policy.corrections import Corrections
-from coherence.policy.regulator_state import MAX_TRANSITIONS, RegulatorState, Transition
+from coherence.policy.regulator import MAX_TRANSITIONS, RegulatorState, Transition
 from coherence.state.data import Facts
 from coherence.state.reducer import MAX_MEMORIES, MAX_TOOLS, MAX_TOTAL
 

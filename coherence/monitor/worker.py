@@ -233,7 +233,7 @@ class Worker:
             if type(event) is not events.Fault:
                 self._inbox.append((ts, make_fault(f"fold of event {seq}", error)))
         if self._lesson_recall is not None:
-            self._lesson_recall.take(self.pipeline)
+            self._lesson_recall.collect(self.pipeline)
         record = Record(seq, ts, event, result)
         self.events.append(record)
         if result is not None and result.reading is not None:

@@ -15,8 +15,7 @@ from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.hijack_findings import Limits, allowed, asked_call
-from coherence.policy.regulator import make_decision, regulate
-from coherence.policy.regulator_state import RegulatorState
+from coherence.policy.regulator import RegulatorState, make_decision, regulate
 from coherence.state.reducer import AgentState
 
 

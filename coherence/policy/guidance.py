@@ -12,7 +12,7 @@ from coherence.policy.arms import draw_arm, pair_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import told
 from coherence.policy.known_errors import RULE, solved
-from coherence.policy.regulator_state import HORIZONS, THEN, Pending, RegulatorState
+from coherence.policy.regulator import HORIZONS, THEN, Pending, RegulatorState
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 

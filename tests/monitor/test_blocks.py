@@ -17,7 +17,7 @@ from coherence.baseline.appraiser import AppraiserState
 from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import Reading
 from coherence.monitor.replay import Replay
-from coherence.policy.regulator_state import RegulatorState
+from coherence.policy.regulator import RegulatorState
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
 

@@ -12,7 +12,7 @@ from coherence.core.events import Ticked
 from coherence.core.readings import FrozenDict
 from coherence.core.validation import to_json
 from coherence.policy.call_gate import answer
-from coherence.policy.regulator_state import RegulatorState
+from coherence.policy.regulator import RegulatorState
 from coherence.providers import HashingEmbedder
 
 BLOCKING = Finding(rule="pressure", severity="block", active=True, score=0.8, threshold=0.75, why="pressure 0.80")

@@ -15,8 +15,7 @@ from coherence.core.decisions import EVIDENCE, KINDS, Appraisal, Decision, Findi
 from coherence.core.readings import Reading
 from coherence.monitor.replay import Replay
 from coherence.monitor.snapshots import pack
-from coherence.policy.regulator import regulate
-from coherence.policy.regulator_state import RegulatorState
+from coherence.policy.regulator import RegulatorState, regulate
 from coherence.providers import HashingEmbedder
 from coherence.state.reducer import AgentState
 

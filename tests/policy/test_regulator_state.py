@@ -6,7 +6,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, Finding, FiringOutcome, Guidance
 from coherence.core.events import BLOCK, Event, Feedback, Goal, Message, Outcome, ToolResult
 from coherence.detect.detector import Observed
-from coherence.policy.regulator_state import (
+from coherence.policy.regulator import (
     FRESH,
     HORIZONS,
     MAX_OPEN,

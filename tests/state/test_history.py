@@ -8,17 +8,17 @@ import pytest
 from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, Feedback, Message, ToolCall, ToolResult, Usage
 from coherence.core.validation import to_json
-from coherence.state.history import (
+from coherence.state.reducer import (
     MAX_FAILURE_EVENTS,
     MAX_FAILURES,
     MAX_FILES,
     MAX_FOUND,
     MAX_QUALITIES,
     RECENT,
+    AgentState,
     is_same,
     push,
 )
-from coherence.state.reducer import AgentState
 
 
 def call(tool: str, **arguments: object) -> ToolCall:

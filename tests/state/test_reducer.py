@@ -25,8 +25,15 @@ from coherence.core.events import (
 )
 from coherence.monitor.snapshots import pack
 from coherence.providers import HashingEmbedder
-from coherence.state.history import RECENT
-from coherence.state.reducer import CONTEXT_CHARS, MAX_MEMORIES, MAX_OPEN, MAX_REQUESTS, MAX_TOOLS, RELEVANT_MEMORIES
+from coherence.state.reducer import (
+    CONTEXT_CHARS,
+    MAX_MEMORIES,
+    MAX_OPEN,
+    MAX_REQUESTS,
+    MAX_TOOLS,
+    RECENT,
+    RELEVANT_MEMORIES,
+)
 
 
 def fold(*given: Event, config: MonitorConfig | None = None) -> AgentState:

@@ -374,7 +374,7 @@ def outcome_finding(state: AgentState, config: MonitorConfig) -> Finding | None:
 class BlindEdit:
     """The newest action changed a file that exists and was never read.
 
-    Only what the events show counts (see :func:`~coherence.state.history.blind_target`); an edit that failed changed
+    Only what the events show counts (see :func:`~coherence.state.reducer.blind_target`); an edit that failed changed
     nothing. The score is 0.5 for the first such file among the last 30 actions and 1 from ``warn`` files on; it is 0
     again with the next action. ``None`` before the first action.
 
