@@ -21,10 +21,11 @@ import numpy as np
 
 from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.errors import NotRequestedError, UnknownSourceError
-from coherence.core.events import Feedback, Goal, Message, ToolCall, ToolResult, Usage
+from coherence.core.events import Event, Feedback, Goal, Message, ToolCall, ToolResult, Usage
 from coherence.core.protocols import Embedder, StateProvider
 from coherence.core.readings import KINDS, Evidence, MetricInput
-from coherence.core.registry import check_metric, check_rule, is_scalar
+from coherence.core.registry import check_detector, check_metric, check_rule, is_scalar
+from coherence.detect.detector import DATA_TYPES, Observed
 from coherence.state.reducer import AgentState
 from coherence.testing.fakes import metric_input
 
@@ -58,14 +59,18 @@ class Check(NamedTuple):
 
 
 def checks_for(plugin: Any) -> list[Check]:
-    """Return the checks for a metric, scalar metric, embedder, state provider or rule (an instance).
+    """Return the checks for a metric, scalar metric, embedder, state provider or rule (an instance), or a detector.
+
+    Of a detector the class is passed, or a function that makes one: each agent has its own.
 
     Raises
     ------
     TypeError
         If it is none of these.
     """
-    if callable(getattr(plugin, "compute", None)):
+    if callable(getattr(plugin, "observe", None)) and inspect.isclass(plugin):
+        checks = _detector_checks()
+    elif callable(getattr(plugin, "compute", None)):
         checks = _scalar_checks() if is_scalar(plugin) else _metric_checks()
     elif callable(getattr(plugin, "embed", None)):
         checks = _embedder_checks()
@@ -74,7 +79,7 @@ def checks_for(plugin: Any) -> list[Check]:
     elif callable(plugin) and isinstance(getattr(plugin, "name", None), str) and not inspect.isclass(plugin):
         checks = _rule_checks()
     else:
-        raise TypeError(f"{plugin!r} is no metric, embedder, state provider or rule")
+        raise TypeError(f"{plugin!r} is no metric, embedder, state provider or rule, and no class of a detector")
     label = getattr(plugin, "name", type(plugin).__name__)
     return [Check(f"{label}: {run.__name__.strip('_').replace('_', ' ')}", partial(run, plugin)) for run in checks]
 
@@ -105,6 +110,10 @@ def _provider_checks() -> list[Callable[[Any], None]]:
 
 def _rule_checks() -> list[Callable[[Any], None]]:
     return [_is_a_rule, _finds_alike_and_in_range, _leaves_the_state_alone]
+
+
+def _detector_checks() -> list[Callable[[Any], None]]:
+    return [_is_a_detector, _takes_in_every_event, _goes_on_from_its_snapshot]
 
 
 def sample_states() -> Iterator[tuple[str, AgentState]]:
@@ -157,6 +166,60 @@ def _leaves_the_state_alone(rule: Any) -> None:
         before = deepcopy(state.facts)
         rule(state, None, Appraisal(seq=state.facts.seq, pressure=0.9, mode=Mode.BLOCK))
         assert state.facts == before, f"{rule.name}: changed the state ({label})"
+
+
+def sample_events() -> list[Observed]:
+    """Return events of a short run as a detector is shown them, some of them hostile."""
+    made: list[Event] = [
+        Goal("mend the failing test in tests/test_app.py"),
+        Message("user", "please hurry"),
+        *(Message("assistant", text) for text in HOSTILE_TEXTS),
+        *(ToolCall("Bash", msgspec.Raw(b'{"command": "pytest -q"}'), f"c{number}") for number in range(4)),
+        ToolCall("", msgspec.Raw(b"no JSON"), "odd"),
+        *(ToolResult("1 failed", error=True, call_id=f"c{number}") for number in range(4)),
+        ToolResult("", call_id="nobody's"),
+        Usage(input_tokens=10**9, output_tokens=0, model="m"),
+        Feedback(-1.0),
+    ]
+    return [Observed.of(event, seq, float(seq)) for seq, event in enumerate(made, start=1)]
+
+
+def _is_a_detector(make: Any) -> None:
+    check_detector(make)
+    name = make().name
+    assert inspect.getdoc(make), f"{name}: has no docstring (what it finds, when)"
+    assert make() is not make(), f"{name}: each call must make another detector"
+
+
+def _found(detector: Any) -> list[Finding]:
+    state = AgentState()
+    found = list(detector.findings(state, None, Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)))
+    for finding in found:
+        assert isinstance(finding, Finding), f"{detector.name}: finds {finding!r}, which is no Finding"
+        first = finding.rule.partition(".")[0]
+        assert first == detector.name.partition(".")[0], f"{detector.name}: its finding is called {finding.rule!r}"
+        assert 0.0 <= finding.score <= 1.0, f"{detector.name}: score {finding.score!r} is outside [0, 1]"
+        assert not finding.active or finding.why, f"{detector.name}: active without a why"
+    return found
+
+
+def _takes_in_every_event(make: Any) -> None:
+    detector = make()
+    assert _found(detector) == _found(detector), f"{detector.name}: two findings before anything has happened"
+    for observed in sample_events():
+        detector.observe(observed)
+        assert _found(detector) == _found(detector), f"{detector.name}: to be asked changes what is found"
+
+
+def _goes_on_from_its_snapshot(make: Any) -> None:
+    lived, shown = make(), sample_events()
+    for at, observed in enumerate(shown):
+        resumed = make()
+        stored = msgspec.msgpack.encode(lived.snapshot())
+        resumed.restore(msgspec.msgpack.decode(stored, type=DATA_TYPES.get(lived.name, Any)))
+        for each in (lived, resumed):
+            each.observe(observed)
+        assert _found(lived) == _found(resumed), f"{lived.name}: finds something else after a restart (event {at + 1})"
 
 
 def sample_inputs(dimensions: int = 8) -> Iterator[tuple[str, MetricInput]]:
