@@ -51,8 +51,6 @@ class Learned(msgspec.Struct):
     """What runs that have left the store have taught, with whichever settings there were; the newest settings first."""
 
     watches: list[Watch] = []
-    combiner: Combiner | None = None
-    """Of a store that an older version has written, in place of ``combiners``."""
     combiners: list[Kept] = []
 
 
@@ -92,8 +90,6 @@ class Calibrator:
         start = {name: float(weight) for name, weight in weights.items() if weight > 0.0}
         own = {name: versions[name] for name in sorted(start) if name in versions}
         known = list(learned.combiners)
-        if learned.combiner is not None:
-            known.append(Kept(learned.combiner, own))
         same = [kept for kept in known if kept.combiner.start == start and kept.versions == own]
         self._kept = same[0] if same else Kept(Combiner(start=start), own)
         self.new = not same or any(not any(each is kept for kept in learned.watches) for each in self.watches)

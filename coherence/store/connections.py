@@ -1,14 +1,18 @@
-"""Connections to the file: how they are opened, how long they wait for others, and what their errors mean."""
+"""Connections to the file: the one that writes, those that read, and what a fork leaves of them."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import random
 import sqlite3
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from coherence.store.errors import StoreError
 
@@ -96,3 +100,164 @@ def connect_writer(path: Path, timeout_s: float, synchronous: Synchronous) -> sq
         connection.close()
         raise
     return connection
+
+
+FORK_WAIT_S = 2.0
+"""How long a fork waits for transactions and reads of other threads, in seconds."""
+
+_unusable: set[str] = set()
+
+
+class Forkable(Protocol):
+    """What a store does around a fork."""
+
+    path: Path
+    closed: bool
+
+    def before_fork(self) -> None: ...
+    def after_fork_in_parent(self) -> None: ...
+    def after_fork_in_child(self) -> None: ...
+
+
+_stores: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+
+def watch_forks(store: Forkable) -> None:
+    """Tell a store about forks for as long as it lives."""
+    _stores.add(store)
+
+
+def in_use(path: Path) -> bool:
+    """Return whether an open store of this process uses the file."""
+    return any(store.path == path and not store.closed for store in list(_stores))
+
+
+def give_up(path: Path, connections: list[sqlite3.Connection]) -> None:
+    """In a child: never use this file again, and never close or collect what the parent left open."""
+    _unusable.add(str(path))
+    for connection in connections:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def refuse_unusable(path: Path) -> None:
+    """Raise if this process was forked in the middle of a transaction on the file."""
+    if str(path) in _unusable:
+        raise StoreError(
+            path, "this process was forked while its parent was writing to the file, so it cannot be used here"
+        )
+
+
+def _before() -> None:
+    for store in list(_stores):
+        store.before_fork()
+
+
+def _in_parent() -> None:
+    for store in list(_stores):
+        store.after_fork_in_parent()
+
+
+def _in_child() -> None:
+    for store in list(_stores):
+        store.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+class Readers:
+    """As many connections as there were readers at once, handed out again and again.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    timeout_s : float
+        How long a read waits for other processes, in seconds.
+    """
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+        self._changed = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._busy: set[sqlite3.Connection] = set()
+        self._paused = self._closed = False
+
+    def read(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``action`` on a connection of its own; it must fetch what it needs before it returns."""
+        try:
+            connection = self._take()
+            try:
+                return patiently(self._path, self._timeout_s, lambda: self._attempt(connection, action))
+            finally:
+                self._give_back(connection)
+        except sqlite3.Error as error:
+            raise explain(self._path, error) from error
+
+    @staticmethod
+    def _attempt(connection: sqlite3.Connection, action: Callable[[sqlite3.Connection], T]) -> T:
+        if connection.in_transaction:  # left by an attempt that others were in the way of
+            connection.execute("ROLLBACK")
+        return action(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        refuse_unusable(self._path)
+        with self._changed:
+            while self._paused:
+                self._changed.wait()
+            if self._closed:
+                raise StoreError(self._path, "this Store is closed")
+            connection = self._idle.pop() if self._idle else self._open()
+            self._busy.add(connection)
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        # Once for each connection: SQLite prepares every statement anew after a pragma.
+        connection = connect(self._path, "rw")
+        try:
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        with self._changed:
+            self._busy.discard(connection)
+            if self._paused or self._closed:
+                connection.close()
+                self._changed.notify_all()
+            else:  # nobody waits
+                self._idle.append(connection)
+
+    def pause(self, timeout_s: float) -> None:
+        """Close every connection, let nobody read until :meth:`resume`, and wait for those who do."""
+        with self._changed:
+            self._paused = True
+            self._close_idle()
+            self._changed.wait_for(lambda: not self._busy, timeout_s)
+
+    def resume(self) -> None:
+        """Let readers in again."""
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Close what is idle now, and the rest as it comes back."""
+        with self._changed:
+            self._closed = True
+            self._close_idle()
+
+    def left_open(self) -> list[sqlite3.Connection]:
+        """Return the connections that are open; for a forked child, which must not touch them."""
+        return [*self._idle, *self._busy]
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()

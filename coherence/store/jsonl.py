@@ -12,12 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from coherence.store.chain import Fault
+import msgspec
+
 from coherence.store.errors import StoreError
-from coherence.store.hash_chain import Walk
-from coherence.store.lines import decode_line, encode_line
+from coherence.store.hash_chain import ChainFault
 from coherence.store.open import alone
+from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow
 from coherence.store.store import Store
+from coherence.store.verify import Walk
 
 _ROTATED = re.compile(r"-(\d+)\.jsonl\.gz$")
 _TAIL_BYTES = 2**16
@@ -72,7 +74,7 @@ class Trail(NamedTuple):
     Compare number and hash with what you know: a trail that was cut off at an end is a shorter trail, and intact.
     """
 
-    faults: list[Fault]
+    faults: list[ChainFault]
     """Empty = intact."""
     events: int
     """How many."""
@@ -82,7 +84,7 @@ class Trail(NamedTuple):
     """Hash of the last one, hexadecimal."""
 
 
-def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[Fault]:
+def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[ChainFault]:
     """Check the chain in the files of an audit trail; an empty list = intact.
 
     The trail says nothing about events before its first line and after its last one.
@@ -99,7 +101,7 @@ def read_trail(paths: str | Path | Iterable[str | Path]) -> Trail:
     """Check the chain as :func:`verify_jsonl` does, and tell how far the trail reaches."""
     files = _in_order(paths)
     walk = Walk(None, None)
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     count, first, newest = 0, 0, ""
     for path in files:
         try:
@@ -253,5 +255,105 @@ def _number(path: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def _bad(message: str) -> Fault:
-    return Fault(None, None, None, None, "damaged", message)
+def _bad(message: str) -> ChainFault:
+    return ChainFault(None, None, None, None, "damaged", message)
+
+
+class _Reading(msgspec.Struct, forbid_unknown_fields=True):
+    coherence_index: float | None
+    band: str | None
+    pressure: float | None
+    mode: str | None
+    data: msgspec.Raw
+
+
+class _Decision(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str
+    data: msgspec.Raw
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    id: int
+    session_id: int
+    session: str
+    agent: str
+    seq: int
+    ts: float
+    kind: str
+    source: str
+    data: msgspec.Raw
+    prev_hash: str
+    hash: str
+    reading: _Reading | None = None
+    decision: _Decision | None = None
+    texts: dict[str, str] = {}
+    """The exact text of a ``data`` that a line cannot hold as it is: one with line breaks, or spaces around it."""
+
+
+_decoder = msgspec.json.Decoder(_Line)
+_encoder = msgspec.json.Encoder()
+_skim = msgspec.json.Decoder(msgspec.Raw)
+
+
+def encode_line(row: AuditRow) -> bytes:
+    """Return the line of an event, with its line end."""
+    event, texts = row.event, {}
+
+    def raw(name: str, text: str) -> msgspec.Raw:
+        try:
+            _skim.decode(text)
+            if not ("\n" in text or "\r" in text or text != text.strip()):
+                return msgspec.Raw(text.encode())
+            nested = _encoder.encode(msgspec.json.decode(text))
+        except (msgspec.MsgspecError, RecursionError):  # SQLite takes it for JSON, other readers do not
+            nested = b"null"
+        texts[name] = text
+        return msgspec.Raw(nested)
+
+    line = _Line(
+        id=row.id,
+        session_id=row.session_id,
+        session=row.session,
+        agent=row.agent,
+        seq=event.seq,
+        ts=event.ts,
+        kind=event.kind,
+        source=row.source,
+        data=raw("data", event.data),
+        prev_hash=row.prev_hash.hex(),
+        hash=row.hash.hex(),
+        texts=texts,
+    )
+    if (read := event.reading) is not None:
+        data = raw("reading", read.data)
+        line.reading = _Reading(read.coherence_index, read.band, read.pressure, read.mode, data)
+    if (decided := event.decision) is not None:
+        line.decision = _Decision(decided.kind, raw("decision", decided.data))
+    return _encoder.encode(line) + b"\n"
+
+
+def decode_line(line: bytes) -> AuditRow | None:
+    """Return the event of a line; ``None`` if the line is no event, or not a whole one."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        found = _decoder.decode(line)
+        prev_hash, row_hash = bytes.fromhex(found.prev_hash), bytes.fromhex(found.hash)
+        event = EventRow(found.seq, found.ts, found.kind, _text(found, "data", found.data), *_tick(found))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return AuditRow(found.id, found.session_id, found.session, found.agent, found.source, event, prev_hash, row_hash)
+
+
+def _tick(line: _Line) -> tuple[ReadingRow | None, DecisionRow | None]:
+    read, decided = line.reading, line.decision
+    return (
+        None
+        if read is None
+        else ReadingRow(read.coherence_index, read.band, read.pressure, read.mode, _text(line, "reading", read.data)),
+        None if decided is None else DecisionRow(decided.kind, _text(line, "decision", decided.data)),
+    )
+
+
+def _text(line: _Line, name: str, raw: msgspec.Raw) -> str:
+    return line.texts.get(name) or bytes(raw).decode()

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-APPLICATION_ID = 0x436F6872
-"""``Cohr``: marks a SQLite file as a store of ours. Never changes."""
+APPLICATION_ID = 0x436F6865
+"""``Cohe``: marks a SQLite file as a store of ours. Never changes."""
+
+UNRELEASED_ID = 0x436F6872
+"""``Cohr``: marks a store that was made before the first release, in a form that nothing reads any more."""
 
 
 @cache

@@ -13,23 +13,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from coherence.store import fork as forking
-from coherence.store.chain import Fault
-from coherence.store.connections import Synchronous, connect_writer, explained, patiently
+from coherence.store.connections import (
+    FORK_WAIT_S,
+    Readers,
+    Synchronous,
+    connect_writer,
+    explained,
+    give_up,
+    patiently,
+    refuse_unusable,
+    watch_forks,
+)
 from coherence.store.errors import StoreError, StoreWarning
+from coherence.store.hash_chain import ChainFault
 from coherence.store.open import open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
-from coherence.store.readers import Readers
-from coherence.store.retention import prune
 from coherence.store.rows import AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
-from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq
-from coherence.store.verify import verify
+from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq, prune
 
 __all__ = [
     "AuditRow",
+    "ChainFault",
     "DecisionRow",
     "EventRow",
-    "Fault",
     "ReadingRow",
     "SessionRow",
     "Store",
@@ -82,7 +88,7 @@ class Store:
         self._forker: int | None = None
         self._readers = Readers(self.path, timeout_s)
         self.closed = False
-        forking.watch(self)
+        watch_forks(self)
         if recovery:
             try:
                 warnings.warn(recovery.message, StoreWarning, stacklevel=2)
@@ -237,8 +243,10 @@ class Store:
         rows = self.fetch("SELECT count, first_id, head FROM chain", ())
         return (int(rows[0][0]), int(rows[0][1]), bytes(rows[0][2]).hex()) if rows else (0, 0, "")
 
-    def verify(self) -> list[Fault]:
+    def verify(self) -> list[ChainFault]:
         """Check every hash and the file itself; an empty list = intact. Takes about 10 s per million events."""
+        from coherence.store.verify import verify  # which nothing else that a running agent does needs
+
         return self._readers.read(verify)
 
     def prune(self, *, max_events: int | None = None, max_age_s: float | None = None, now: float | None = None) -> int:
@@ -292,7 +300,7 @@ class Store:
     def _write_connection(self) -> sqlite3.Connection:
         if self.closed:
             raise StoreError(self.path, "this Store is closed")
-        forking.refuse_unusable(self.path)
+        refuse_unusable(self.path)
         if self._writer is None:  # after a fork
             self._writer = connect_writer(self.path, self.timeout_s, self._synchronous)
         return self._writer
@@ -303,12 +311,12 @@ class Store:
             writer.close()
 
     def before_fork(self) -> None:
-        """Close the connections for the moment of a fork; see :mod:`coherence.store.fork`."""
-        if self._owner == threading.get_ident() or not self._lock.acquire(timeout=forking.WAIT_S):
+        """Close the connections for the moment of a fork; see :mod:`coherence.store.connections`."""
+        if self._owner == threading.get_ident() or not self._lock.acquire(timeout=FORK_WAIT_S):
             return
         self._forker = threading.get_ident()
         self._close_writer()
-        self._readers.pause(forking.WAIT_S)
+        self._readers.pause(FORK_WAIT_S)
 
     def after_fork_in_parent(self) -> None:
         """Go on; connections are opened at the next use."""
@@ -321,7 +329,7 @@ class Store:
         """Begin anew: the parent's locks, and what it could not close, are not ours."""
         left = self._readers.left_open() + ([self._writer] if self._writer is not None else [])
         if left:
-            forking.give_up(self.path, left)
+            give_up(self.path, left)
         self._writer = self._forker = self._owner = None
         self._lock, self._readers = threading.Lock(), Readers(self.path, self.timeout_s)
         if self.closed:

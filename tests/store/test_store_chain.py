@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coherence.store.chain import NO_HASH, digest
-from coherence.store.store import DecisionRow, EventRow, Fault, ReadingRow, Store
+from coherence.store.hash_chain import NO_HASH, digest
+from coherence.store.store import ChainFault, DecisionRow, EventRow, ReadingRow, Store
 from coherence.store.verify import verify
 
 Named = tuple[str | None, int | None, int | None, str]
@@ -68,7 +68,7 @@ def tamper(path: Path, *statements: str) -> None:
         connection.close()
 
 
-def check(path: Path) -> list[Fault]:
+def check(path: Path) -> list[ChainFault]:
     with Store(path) as store:
         assert store.recovered_from is None
         return store.verify()

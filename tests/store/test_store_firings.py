@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from coherence.store import schema
 from coherence.store.errors import StoreError
 from coherence.store.firings import read_pairs
 from coherence.store.jsonl import export_jsonl, verify_jsonl
@@ -332,20 +331,6 @@ def test_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, stat
     connection.close()
     (fault,) = store.verify()
     assert fault.what == "altered" and "the firing" in fault.message
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_older_store_gets_the_tables_and_keeps_its_events(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "old.db"
-    connection = sqlite3.connect(path, isolation_level=None)
-    for number in range(1, version + 1):
-        schema.migrate(connection, number)
-    connection.execute("INSERT INTO sessions VALUES (1, 's', 'a', NULL, 'api', 1.0, '{}')")
-    connection.close()
-    with Store(path) as store:
-        whole_pair(store, store.sessions()[0], 0, 0.5, 0.25)
-        assert read_pairs(store, "loop").differences == (0.25,)
-        assert store.verify() == []
 
 
 def test_a_decision_that_is_no_json_any_more_is_a_fault_and_no_error(store: Store) -> None:

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coherence.store.errors import StoreError
-from coherence.store.jsonl import export_jsonl, verify_jsonl
-from coherence.store.lines import decode_line, encode_line
+from coherence.store.jsonl import decode_line, encode_line, export_jsonl, verify_jsonl
 from coherence.store.rows import AuditRow
 from coherence.store.store import DecisionRow, EventRow, ReadingRow, Store
 
