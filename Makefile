@@ -4,16 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# The suite starts many processes, and each starts sooner from bytecode that is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow test-all test-st lint bench bench-lessons clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
 
 test: $(VENV)/dev.stamp  ## the tests, on all cores
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
 
-test-slow: $(VENV)/dev.stamp  ## the slow proofs alone
-	$(BIN)/pytest -q -n auto -m slow
+test-slow: $(VENV)/dev.stamp  ## the slow proofs alone, and every property with many examples
+	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st" --hypothesis-profile=large --durations=10
 
 test-all: test test-slow  ## the tests, then the slow proofs
 

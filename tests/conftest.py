@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from property_sizes import LARGE, QUICK
 
 # A busy machine must not fail a property: what a test asserts is the law, not its speed.
-settings.register_profile("suite", deadline=None)
-settings.load_profile("suite")
+settings.register_profile("quick", deadline=None, max_examples=QUICK)
+settings.register_profile("large", deadline=None, max_examples=LARGE)
+settings.load_profile("quick")
 
 
 @pytest.fixture(autouse=True)

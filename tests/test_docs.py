@@ -17,7 +17,7 @@ from coherence.core.registry import available
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [
-    pytest.param(language, text, id=f"{page.name}-{number}")
+    pytest.param(language, text, id=f"{page.name}-{number}", marks=() if page.name == "README.md" else pytest.mark.slow)
     for page in PAGES
     for number, (language, text) in enumerate(
         re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)

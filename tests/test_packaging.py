@@ -114,6 +114,7 @@ def test_the_rooms_list_what_they_export(module: str) -> None:
         assert getattr(room, name).__doc__
 
 
+@pytest.mark.slow
 def test_inside_the_package_names_are_imported_from_where_they_are_defined() -> None:
     offenders = []
     for folder in ("coherence", "metrics", "providers"):

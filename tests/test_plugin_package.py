@@ -43,6 +43,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.slow
 def test_the_registry_shows_the_metric_with_its_origin(site: Path) -> None:
     script = """
 import json

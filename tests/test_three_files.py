@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 METRIC = '''"""How much of what the agent says is in capitals."""
@@ -119,6 +121,7 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_metric_and_a_rule_are_three_files_each_in_the_tree(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for name in ("coherence", "metrics", "providers"):
@@ -147,6 +150,7 @@ def test_a_metric_and_a_rule_are_three_files_each_in_the_tree(tmp_path: Path) ->
     assert "3 passed" in shown
 
 
+@pytest.mark.slow
 def test_a_metric_and_a_rule_are_three_files_each_in_a_package_of_ones_own(tmp_path: Path) -> None:
     package = tmp_path / "package"
     write(

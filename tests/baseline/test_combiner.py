@@ -84,6 +84,7 @@ def test_a_metric_that_tells_is_found_and_beats_the_fixed_sum() -> None:
     assert max(combiner.weights(), key=lambda name: combiner.weights()[name]) == "c"
 
 
+@pytest.mark.slow
 def test_it_does_not_leave_the_fixed_sum_for_noise() -> None:
     """1,000 agents whose metrics say nothing, 80 runs each: at most 5 % ever switch, however often one looks."""
     switched = sum(learn(START, some_runs(seed, 80, bad=0.4)).changed > 0 for seed in range(1_000))

@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.baseline.learned_pressure import ENOUGH, learn_pressure
 from coherence.core.config import PressureConfig
@@ -60,7 +61,7 @@ def test_however_loud_a_history_was_an_agent_can_still_be_blocked() -> None:
     assert (learned.guide, learned.warn, learned.block) == (0.40, 0.60, 0.76)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1)), min_size=1, max_size=5))
 def test_what_is_learned_is_bounded_and_in_order_and_a_burst_of_errors_still_blocks(
     kinds: list[tuple[float, float]],

@@ -178,6 +178,7 @@ def check_burst(seed: int, actions: int, errors: int, embedder: Embedder | None 
         assert m.mode == "observe", m.decide().message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_a_healthy_varied_life_never_leaves_observe(seed: int) -> None:
     check_healthy(seed, 120)
@@ -196,6 +197,7 @@ def test_a_healthy_life_never_leaves_observe_with_the_default_embedder(seed: int
     check_healthy(seed, 60, MiniLMEmbedder())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "actions"), [(seed, seed * 37 % 201) for seed in range(16)] + [(16, 0), (17, 200)])
 def test_a_failing_agent_warns_within_4_errors_and_blocks_within_8_after_any_healthy_life(
     seed: int, actions: int
@@ -218,6 +220,7 @@ def test_pressure_never_falls_while_errors_go_on_whatever_lies_between(seed: int
         assert pressures == sorted(pressures)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", [3, 10, 50, 200])
 @pytest.mark.parametrize("actions", [0, 30])
 def test_15_good_actions_after_recovery_the_mode_is_observe(errors: int, actions: int) -> None:
@@ -259,6 +262,7 @@ def test_25_identical_calls_guide_with_the_default_embedder() -> None:
         assert m.mode == "guide"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("events", "weights"),
     # after five actions the talk of random words, which is incoherent by the classic weights only, tips the scales

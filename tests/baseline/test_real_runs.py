@@ -34,6 +34,7 @@ def peak_of(run: Transcript, embedder: Embedder) -> float:
     return peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedder", [HashingEmbedder(), MiniLMEmbedder()], ids=["hashing", "minilm"])
 def test_none_of_the_shipped_runs_leaves_observe(embedder: Embedder) -> None:
     # Five succeeded, seven failed. None has errors in a row, spikes or long repetition: what went wrong in the seven
@@ -43,6 +44,7 @@ def test_none_of_the_shipped_runs_leaves_observe(embedder: Embedder) -> None:
     assert {name: peak for name, peak in peaks.items() if peak >= 0.25} == {}
 
 
+@pytest.mark.slow
 def test_the_isolated_errors_of_the_shipped_runs_are_seen() -> None:
     # one error each, whose floor is 0.20; the loudest of those without an error repeats its results
     peaks = {run.id: (peak_of(run, HashingEmbedder()), sum(step.is_error for step in run.steps)) for run in runs()}

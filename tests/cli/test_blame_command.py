@@ -39,6 +39,7 @@ def test_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
     assert "and 1 more step (--top)" in four.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_without_a_name_every_run_is_one_line() -> None:
     result = blame(WHOWHEN)
     lines = result.stdout.splitlines()

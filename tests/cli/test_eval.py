@@ -45,6 +45,7 @@ def scores(path: Path, header: dict[str, Any] | None = None) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_tables_fit_80_columns_and_every_question_is_answered() -> None:
     result = evaluate(*sorted(DATA.glob("*.gz")))
     assert result.exit_code == 0, result.output

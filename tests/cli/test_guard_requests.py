@@ -111,6 +111,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) -> None:
     with another(folder, 30) as phase:
         assert (phase, level(folder)) == ("serving", 2)
@@ -125,6 +126,7 @@ def test_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) ->
     assert (found["outcome"], found["why"]) == ("rolled back", "answers got shorter")
 
 
+@pytest.mark.slow
 def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
     with another(folder, 30) as phase:
         assert phase == "serving"
@@ -137,6 +139,7 @@ def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
     assert done.returncode in (0, 2)  # 2: it had been rolled back before this asked
 
 
+@pytest.mark.slow
 def test_a_rollback_by_an_adapter(folder: Path) -> None:
     with another(folder, 30) as phase:
         assert phase == "serving"
@@ -154,6 +157,7 @@ def test_a_rollback_by_an_adapter(folder: Path) -> None:
     assert command(folder, "rollback", "support", "--adapter", "adapter:settings").returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -183,6 +187,7 @@ def test_a_patch_is_approved(folder: Path) -> None:
     assert "no patch of 'support' waits" in complaint(run("approve", "support"))
 
 
+@pytest.mark.slow
 def test_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
     with another(folder, 30, auto=False):
         pass
@@ -226,6 +231,7 @@ def test_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int,
     assert (found.returncode, level(folder)) == (status, left), found.stderr
 
 
+@pytest.mark.slow
 def test_a_person_s_own_patch_goes_on_trial(folder: Path) -> None:
     with another(folder, 1) as phase:
         assert (phase, level(folder)) == ("idle", 1)
@@ -237,6 +243,7 @@ def test_a_person_s_own_patch_goes_on_trial(folder: Path) -> None:
     assert "a person wants a patch on trial: level 3 (mine)" in run("history", "support").stdout
 
 
+@pytest.mark.slow
 def test_the_bounds_of_the_process_with_the_adapter_refuse_a_person_s_patch(folder: Path) -> None:
     (folder / "patch.json").write_text('{"level": 12}', "utf-8")
     with another(folder, 1):

@@ -221,6 +221,7 @@ def test_an_outcome_is_recorded_by_hand(path: Path) -> None:
     assert "there is no lesson 7" in complaint(run("outcome", "7", "--helped"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_tables_fit_into_a_terminal(path: Path, width: int) -> None:

@@ -215,6 +215,7 @@ def test_the_named_formats_are_those_of_the_readers() -> None:
     assert tuple(FORMATS) == FORMAT_NAMES
 
 
+@pytest.mark.slow
 def test_all_shipped_runs_are_read_and_scored() -> None:
     result = score(*sorted(DATA.glob("*.gz")), "--json")
     assert result.exit_code == 0
@@ -223,6 +224,7 @@ def test_all_shipped_runs_are_read_and_scored() -> None:
     assert all(run["lowest"] is not None for run in runs)
 
 
+@pytest.mark.slow
 def test_the_demo_scores_the_shipped_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo", "--embedder", "hashing"])

@@ -104,6 +104,7 @@ def test_deciding_twice_changes_nothing() -> None:
     assert regulator.export_json() == text
 
 
+@pytest.mark.slow
 def test_any_thread_may_call() -> None:
     regulator = new(LLMEvent.turn_start("Count"))
 

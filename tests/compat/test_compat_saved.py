@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.compat.events import LLMEvent
 from coherence.compat.regulator import Regulator
@@ -53,7 +54,7 @@ def lived(events: list[LLMEvent], start: float = 0.0) -> Regulator:
     return regulator
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(EVENTS, max_size=40), st.lists(EVENTS, max_size=10))
 def test_what_is_read_back_is_what_was_written(before: list[LLMEvent], after: list[LLMEvent]) -> None:
     regulator = lived(before)
@@ -71,7 +72,7 @@ def test_what_is_read_back_is_what_was_written(before: list[LLMEvent], after: li
     assert again.export_json() == regulator.export_json()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(EVENTS, max_size=25), st.lists(EVENTS, max_size=25), st.sampled_from([0.0, 7.0]))
 def test_which_of_two_comes_first_in_a_merge_does_not_matter(
     one: list[LLMEvent], other: list[LLMEvent], start: float
@@ -228,9 +229,8 @@ def test_keys_that_nobody_knows_are_passed_over() -> None:
     assert Regulator.from_json(msgspec.json.encode(data).decode(), embedder=False).export_json() == FRESH
 
 
-@pytest.mark.parametrize(
-    "turns", [3_000, pytest.param(17_000, marks=pytest.mark.slow)], ids=["18,000 events", "102,000 events"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("turns", [3_000, 17_000], ids=["18,000 events", "102,000 events"])
 def test_the_size_is_bounded(turns: int) -> None:
     """What a regulator keeps has a limit each: it is full long before the last of these events."""
     regulator = Regulator.for_user("ada", embedder=False, clock=Clock())

@@ -417,6 +417,7 @@ def best_of_three(text: str) -> float:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", HOSTILE, ids=lambda make: repr(make(40))[1:30])
 def test_hostile_text_costs_time_in_proportion_to_its_length(make: Callable[[int], str]) -> None:
     # Four times the length takes about 4 times as long if the cost is linear and 16 times if it is quadratic; the

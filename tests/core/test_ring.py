@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from threading import Barrier, Thread
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.ring import Ring
@@ -165,7 +165,6 @@ def test_a_negative_size_is_refused() -> None:
         Ring(-1)
 
 
-@settings(deadline=None)
 @given(size=st.integers(0, 6), seqs=st.lists(st.integers(0, 12), max_size=30), above=st.integers(-1, 13))
 def test_it_behaves_like_a_sorted_list_cut_to_size(size: int, seqs: list[int], above: int) -> None:
     ring = Ring[tuple[int, int]](size)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.core.validation import (
     MAX_TEXT,
@@ -48,7 +49,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(ANYTHING)
 def test_anything_becomes_json_and_utf8(value: object) -> None:
     found = to_json("arguments", value)
@@ -102,6 +103,7 @@ def test_a_dataclass_becomes_its_fields() -> None:
     assert to_json("arguments", Point(1)) == b'{"x":1}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [list, dict, tuple])
 def test_a_hundred_levels_are_kept_and_more_are_refused(kind: type) -> None:
     def nest(levels: int, inmost: Any) -> Any:

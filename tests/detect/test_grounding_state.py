@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 from hypothesis import given as given_that
-from hypothesis import settings
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.detect import sources
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
@@ -103,6 +103,7 @@ def test_what_only_repeats_the_question_is_not_used() -> None:
     assert unused_share(account.outputs) == 1.0
 
 
+@pytest.mark.slow
 def test_what_left_is_still_known_and_after_much_more_unknown_and_never_invented() -> None:
     seen = Given()
     take_source(seen, 1, "first order 11AA11 of the “quiet blue harbour”", CHOSEN)
@@ -179,7 +180,7 @@ def test_hostile_texts_are_only_texts(text: str) -> None:
     assert msgspec.msgpack.encode(msgspec.msgpack.decode(packed, type=Account)) == packed
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given_that(st.text(max_size=300))
 def test_every_text_is_grounded_in_itself(text: str) -> None:
     seen = Given()

@@ -230,6 +230,7 @@ def labelled() -> list[tuple[dict[str, Any], coherence.Blame]]:
     return [(one, blame(transcript)) for one, transcript in zip(labels, read_transcripts(path), strict=True)]
 
 
+@pytest.mark.slow
 def test_on_labelled_runs_the_first_step_is_right_as_often_as_documented(
     labelled: list[tuple[dict[str, Any], coherence.Blame]],
 ) -> None:

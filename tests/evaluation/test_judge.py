@@ -231,6 +231,7 @@ def test_the_prior_of_positions_is_the_published_one() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_counts_of_the_recorded_runs_and_their_trivial_scores_are_the_published_ones() -> None:
     runs = read_labelled([DATA / "agentdojo.jsonl.gz"])
     found = evaluate(runs, baselines(judged_runs(runs)), draws=10)

@@ -36,6 +36,7 @@ def cache() -> EmbeddingCache:
     return EmbeddingCache(HashingEmbedder(32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", RUNS, ids=lambda run: run.id)
 def test_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
     names = [*WORDS, "index", "pressure", "goal_drift", "drift"]

@@ -161,6 +161,7 @@ def test_a_decision_follows_what_the_others_spend() -> None:
         assert one.decide() is after
 
 
+@pytest.mark.slow
 def test_agents_on_different_threads_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
     count = 6
     with fleet(store=tmp_path / "s.db", budget={"calls": 10_000}, config={"tick": "step"}) as agents:

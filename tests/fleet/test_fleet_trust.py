@@ -338,6 +338,7 @@ def test_trust_stays_within_bounds_whatever_it_learns_and_fixed_trust_stays() ->
         assert weight(agents) == pytest.approx(0.2 + 0.1 * 0.71 * 0.75)
 
 
+@pytest.mark.slow
 def test_a_session_that_was_decided_by_others_replays_bit_for_bit(tmp_path: Path) -> None:
     with fleet(*NAMES, store=tmp_path / "s.db", budget={"calls": 1_000}) as agents:
         sub, planner, orchestrator = chain(agents)

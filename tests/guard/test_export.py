@@ -25,6 +25,7 @@ def lines(*entries: dict[str, Any] | bytes) -> io.BytesIO:
     return io.BytesIO(b"\n".join(one if isinstance(one, bytes) else json.dumps(one).encode() for one in entries))
 
 
+@pytest.mark.slow
 def test_calls_and_decisions_come_in_their_order_each_once(tmp_path: Path) -> None:
     memory = Memory()
     agent = failing(lambda level: 0.5, memory)

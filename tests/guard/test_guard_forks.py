@@ -126,6 +126,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_child_of_multiprocessing_writes_what_waits_when_it_ends(tmp_path: Path, method: str) -> None:
     (tmp_path / "program.py").write_text(CHILD)
@@ -189,6 +190,7 @@ def test_a_signal_handler_may_run_a_call_in_the_middle_of_another(tmp_path: Path
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lines",
     [

@@ -83,6 +83,7 @@ def test_a_context_variable_that_a_generator_sets_is_seen_as_without_a_guard(tmp
         assert seen(guard.wrap(agent="a")(agent)) == seen(agent) == ["inside", "inside", "reader"]
 
 
+@pytest.mark.slow
 def test_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_recorded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

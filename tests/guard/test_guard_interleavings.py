@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.guard import Guard, requests
 from coherence.guard.patch_events import (
@@ -61,7 +62,8 @@ def live(world: World, guards: list[Guard], path: Path, step: tuple[str, int, in
         getattr(guards[which], kind)("a")
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.slow
+@examples(25)
 @given(st.lists(STEPS, min_size=10, max_size=40))
 def test_whatever_happens_processes_agree_and_nothing_is_lost_or_done_twice(steps: list[tuple[str, int, int]]) -> None:
     world = World()
@@ -104,6 +106,7 @@ def settle(world: World, guard: Guard) -> None:
         assert world.config == ({"level": 0} if held is None else {**held.backup, **held.patch})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_threads_and_guards_that_all_act_at_once(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path, world = tmp_path / "guard.db", World()

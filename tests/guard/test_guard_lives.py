@@ -27,6 +27,7 @@ def lives() -> Iterator[ModuleType]:
             sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canary", ["hash", "slices"])
 def test_a_clock_that_is_set_back_two_hours_changes_no_decision(lives: ModuleType, canary: Any) -> None:
     straight = lives.decisions(3, 1500, None, canary)

@@ -62,6 +62,7 @@ def returns_meanwhile(call: Callable[[], object]) -> None:
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = Memory()
     with Guard(
@@ -103,6 +104,7 @@ def test_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(pat
         assert [trace.seq for trace in guard.traces("a")] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_full_durability_waits_for_a_locked_store_no_longer_than_a_call_may(path: Path) -> None:
     with Store(path, timeout_s=60) as store, Guard(store=store, durability="full", wait_s=0.05) as guard:
         guard.run(lambda: 1, agent="a")
@@ -129,6 +131,7 @@ def test_a_generator_that_was_closed_just_before_the_guard_is_recorded(path: Pat
         assert guard.status("a").calls == 1
 
 
+@pytest.mark.slow
 def test_what_is_wrapped_keeps_its_guard(path: Path) -> None:
     def wrapped() -> Callable[[], int]:
         guard = Guard(store=path)
@@ -143,6 +146,7 @@ def test_what_is_wrapped_keeps_its_guard(path: Path) -> None:
         assert guard.status("a").calls == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_a_guard_that_is_collected_in_its_own_thread_writes_everything(
     path: Path, monkeypatch: pytest.MonkeyPatch
@@ -203,6 +207,7 @@ def test_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.M
         until(lambda: "store: its file was removed or replaced: what is recorded is lost" in guard.errors)
 
 
+@pytest.mark.slow
 def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MOST_HELD", 1)
     memory = Memory()
@@ -225,6 +230,7 @@ def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, mo
         assert guard.store.fetch("SELECT agent FROM guard_agents WHERE pending = 1") == []
 
 
+@pytest.mark.slow
 def test_an_adapter_is_asked_for_no_agent_that_its_guard_does_not_know(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +319,7 @@ def test_the_clock_is_read_once_for_a_step(path: Path) -> None:
         assert seen[0] == declined[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
 def test_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves(path: Path) -> None:
     with Guard(store=path) as guard:

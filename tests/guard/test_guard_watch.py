@@ -90,6 +90,7 @@ def test_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_path: Pat
     assert memory.config == {"level": 1}
 
 
+@pytest.mark.slow
 def test_a_failed_restore_is_tried_again_although_nobody_calls(tmp_path: Path) -> None:
     memory, broken = Memory(), [1]
     restore = memory.rollback_config
@@ -227,6 +228,7 @@ def test_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tm
         assert memory.applied == [{"level": 2}]
 
 
+@pytest.mark.slow
 def test_the_end_of_a_guard_waits_for_an_adapter_that_is_at_work(tmp_path: Path) -> None:
     began = threading.Event()
 

@@ -168,6 +168,7 @@ def test_a_generator_that_raises_or_is_closed_early(path: Path) -> None:
         assert [trace.success for trace in guard.traces("a")] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
     with Guard(store=path) as guard:
         wrapped = guard.wrap(agent="a")(counting)

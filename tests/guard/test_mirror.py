@@ -80,6 +80,7 @@ def test_what_was_there_before_is_copied_and_a_second_file_gets_all(tmp_path: Pa
         assert numbers(file) == list(range(1, 451))
 
 
+@pytest.mark.slow
 def test_the_thread_copies_without_being_asked(tmp_path: Path, path: Path) -> None:
     with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
         calls(guard, 3)
@@ -324,6 +325,7 @@ def test_four_processes_that_are_killed_lose_no_call_and_no_row(tmp_path: Path, 
     assert len(list(path.parent.glob("*.gz"))) > 3
 
 
+@pytest.mark.slow
 def test_compaction_while_processes_copy_keeps_the_order(tmp_path: Path, path: Path) -> None:
     workers = [start(MANY, str(tmp_path), side) for side in "xy"]
     files = PlainTraces(path, max_bytes=3_000, keep=100_000)

@@ -205,6 +205,7 @@ def test_a_forked_child_sends_its_own_and_not_the_parents(server: Server) -> Non
     assert sorted(told) == [("child", 1), ("parent", 0), ("parent", 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", [(500, 200)], indirect=True)
 def test_the_end_of_the_interpreter_waits_for_what_is_queued(server: Server) -> None:
     lines = (

@@ -279,6 +279,7 @@ def acknowledged(name: str, output: str) -> dict[int, tuple[str, int]]:
     return {int(n): (name, int(k)) for n, k in lines}
 
 
+@pytest.mark.slow
 def test_processes_lose_nothing(path: Path) -> None:
     workers = {name: start(path, name, 150) for name in "abc"}
     acks: dict[int, tuple[str, int]] = {}
@@ -289,6 +290,7 @@ def test_processes_lose_nothing(path: Path) -> None:
     assert (reading.removed, reading.missing, reading.unreadable) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="no SIGKILL here")
 def test_20_sudden_ends_lose_no_acknowledged_row(path: Path) -> None:
     acks: dict[int, tuple[str, int]] = {}

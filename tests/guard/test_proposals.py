@@ -101,6 +101,7 @@ def test_a_patch_that_the_bounds_refuse_is_refused_at_once(path: Path, adapter: 
         assert guard.history("a") == []
 
 
+@pytest.mark.slow
 def test_a_step_that_is_too_long_is_refused_where_it_can_be_measured(path: Path) -> None:
     with Guard(store=path, bounds=NARROW) as guard:
         assert guard.propose("a", {"level": 5})
@@ -168,6 +169,7 @@ def test_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
         assert guard.history("a")[-1].why == "the configuration could not be read: OSError"
 
 
+@pytest.mark.slow
 def test_another_process_with_an_adapter_takes_it_up(path: Path) -> None:
     memory = Memory()
     with Guard(store=path) as mine, Guard(store=path, config_adapter=memory) as other:

@@ -317,6 +317,7 @@ def test_requests_that_nobody_takes_up_are_troubles(path: Path) -> None:
         assert guard.status("a").trouble == "a rollback was asked for 30 s ago, and nobody has begun it"
 
 
+@pytest.mark.slow
 def test_an_adapter_that_serves_both_only_drops_the_patch(path: Path) -> None:
     memory = Memory()
     memory.serves_both = True  # type: ignore[attr-defined]

@@ -69,6 +69,7 @@ def test_a_healthy_agent_is_seldom_told_of(bench: ModuleType) -> None:
     assert false_alerts(bench, 0.9, 10, 2000, all_metrics=False) < 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad", "median"), [(0.98, 0.3, 6), (0.9, 0.5, 18)])
 def test_a_fall_is_told_soon(bench: ModuleType, good: float, bad: float, median: int) -> None:
     assert delays(bench, good, bad, 40, 300)[20] <= median

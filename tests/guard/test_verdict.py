@@ -330,6 +330,7 @@ def rolled_back(verdicts: list[Verdict]) -> int:
     return sum(verdict.kind == "roll_back" for verdict in verdicts)
 
 
+@pytest.mark.slow
 def test_slices_of_calls_find_harm_and_outlast_an_outage() -> None:
     assert rolled_back(sliced(1, 0.75)) > 90  # 99 % over 400
     assert rolled_back(sliced(2, 0.9)) < 11  # 5 % are 5; 11 or more have a probability of 1.1 % then

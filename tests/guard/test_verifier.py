@@ -103,6 +103,7 @@ def test_what_a_person_did_is_listed_as_such(tmp_path: Path) -> None:
     assert {(each.rule, each.derived) for each in found.rollbacks} == {("by hand", "by hand")}
 
 
+@pytest.mark.slow
 def test_a_trail_that_goes_on_is_no_fault(sequential: list[Row]) -> None:
     """Every beginning of a trail is a trail."""
     for length in range(1, len(sequential), 7):

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from property_sizes import examples
 
 from coherence.guard import Guard
 from coherence.guard.account import Account
@@ -138,7 +139,7 @@ class Machine:
         return RestoreFailed(why="disk full") if drawn.random() < 0.3 else Restored()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 2**32), st.floats(0.3, 1.0), st.floats(0.0, 1.0), st.integers(0, 800))
 def test_what_the_machine_does_is_derived(seed: int, rate: float, patched: float, length: int) -> None:
     machine = Machine(seed, rate, patched)
@@ -156,7 +157,8 @@ def test_what_the_machine_does_is_derived(seed: int, rate: float, patched: float
             return
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.slow
+@examples(25)
 @given(st.integers(0, 2**32), st.floats(0.8, 1.0), st.floats(0.5, 1.0), st.integers(0, 1000), st.floats(0, 1))
 def test_what_is_left_after_pruning_is_never_called_wrong(
     seed: int, rate: float, patched: float, length: int, part: float
@@ -171,7 +173,8 @@ def test_what_is_left_after_pruning_is_never_called_wrong(
     assert [each.seq for each in found.rollbacks] == [each.seq for each in verified(machine.rows).rollbacks]
 
 
-@settings(max_examples=10, deadline=None)
+@pytest.mark.slow
+@examples(10)
 @given(st.integers(0, 2**32), st.floats(0.5, 1.0), st.floats(0.0, 1.0))
 def test_the_second_count_agrees_all_along(seed: int, rate: float, patched: float) -> None:
     machine = Machine(seed, rate, patched)
@@ -195,6 +198,7 @@ def test_the_second_count_agrees_all_along(seed: int, rate: float, patched: floa
                 assert recount.trial.run == trial.trial.run
 
 
+@pytest.mark.slow
 def test_the_machine_reaches_every_kind_of_step() -> None:
     """Else the property above would say little."""
     seen: set[str] = set()
@@ -211,6 +215,7 @@ def test_the_machine_reaches_every_kind_of_step() -> None:
     assert rules >= of_calls | {"owner gone None", "not applied None"}
 
 
+@pytest.mark.slow
 def test_processes_on_one_store_leave_a_trail_that_verifies(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')
     fails = "drawn.random() < (0.1, 0.6)[files.get_config(agent_id='a')['level'] - 1]"

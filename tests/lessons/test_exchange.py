@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.lessons import entries, exchange
 from coherence.lessons.entries import Entry, Refusal, read_entries
@@ -247,7 +248,7 @@ def test_lone_surrogates_and_secrets_do_not_come_in(tmp_path: Path) -> None:
         assert key not in kept.fix_text and key.encode() not in out(store)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_nothing_that_is_read_raises(data: bytes) -> None:
     for prefix in (b"", b"[", b"{\n", b'{"pattern": "p", "error": "e", "fix": "f"}\n'):

@@ -6,8 +6,9 @@ import pickle
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.lessons.normal import ErrorShape, normalise
 
@@ -92,7 +93,7 @@ def _check(shape: ErrorShape) -> None:
 
 
 @given(_TEXTS)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_text_has_a_bounded_shape_that_is_always_the_same(text: str) -> None:
     shape = normalise(text)
     _check(shape)
@@ -112,7 +113,7 @@ def test_nothing_has_an_empty_shape() -> None:
 
 
 @given(st.integers(0, 60), st.sampled_from(["yaml", "numpy", "google.cloud"]))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_library_frames_change_neither_signature_nor_own_frames(depth: int, module: str) -> None:
     own = 'Traceback (most recent call last):\n  File "/srv/app.py", line 3, in load\n    import x\n'
     library = '  File "/usr/lib/python3.11/site-packages/lib/core.py", line 9, in get\n    return f(x)\n' * depth
@@ -122,7 +123,7 @@ def test_library_frames_change_neither_signature_nor_own_frames(depth: int, modu
 
 
 @given(st.integers(0, 60))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_node_library_frames_change_neither_signature_nor_own_frames(depth: int) -> None:
     library = "    at next (/srv/node_modules/express/lib/router/index.js:280:10)\n" * depth
     shape = normalise(

@@ -166,6 +166,7 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path) -> None:
     kept(path, 50)
 
 
+@pytest.mark.slow
 def test_many_processes_rebuild_and_record_at_once(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     fill(path, 50)

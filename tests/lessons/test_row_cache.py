@@ -53,6 +53,7 @@ def change(store: LessonStore, rng: Random) -> None:
         store.prune(keep=rng.randrange(4, 8), retired=rng.random() < 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_an_open_store_answers_as_one_that_was_opened_just_now(tmp_path: Path, seed: int) -> None:
     path, rng = tmp_path / "lessons.db", Random(seed)
@@ -154,6 +155,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             assert len(asking._shelf._read.known) < 8 + 30
 
 
+@pytest.mark.slow
 def test_threads_ask_while_others_change(tmp_path: Path) -> None:
     path, failures, until = tmp_path / "lessons.db", [], time.monotonic() + 1.5
     with open_store(path) as asking, open_store(path) as changing:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.lessons.clean import MOST_OF_LESSON
 from coherence.lessons.errors import LessonError
@@ -183,7 +184,7 @@ def test_ten_megabytes_are_read_at_their_ends(path: Path) -> None:
         assert found(store, long, tool="Bash") == [id]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text(min_size=1), st.text(max_size=5))
 @example("\ud800", "\udfff", "\0")
 @example("(?P<x>", "\\1 \\g<0>", "%s")

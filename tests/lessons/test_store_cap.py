@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from property_sizes import examples
 
 from coherence.lessons import table
 from coherence.lessons.store import TOUCHED
@@ -219,4 +219,4 @@ class Cap(RuleBasedStateMachine):
 
 
 TestCap = Cap.TestCase
-TestCap.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestCap.settings = examples(25, stateful_step_count=25, deadline=None)

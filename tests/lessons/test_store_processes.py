@@ -54,6 +54,7 @@ def finish(process: subprocess.Popen[str]) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_four_processes_record_100_lessons_each_at_once(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as store:  # open all the time
@@ -128,6 +129,7 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
 """
 
 
+@pytest.mark.slow
 def test_processes_save_one_index_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "lessons.db"
     for process in [run(SAVER, path, f"own{number}") for number in range(3)]:
@@ -177,6 +179,7 @@ def kill_again_and_again(path: Path, kills: int) -> None:
             acknowledged = max(kept)
 
 
+@pytest.mark.slow
 @posix
 def test_five_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "lessons.db", 5)
@@ -268,6 +271,7 @@ def test_a_fork_while_other_threads_hold_the_locks(tmp_path: Path, in_child: InC
         assert near(store) == {1}
 
 
+@pytest.mark.slow
 @posix
 def test_forks_while_threads_work(tmp_path: Path, in_child: InChild) -> None:
     with open_store(tmp_path / "lessons.db") as store:

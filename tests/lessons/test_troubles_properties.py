@@ -3,8 +3,9 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.core.events import ToolCall, ToolResult
 from coherence.lessons.episodes import Solved
@@ -54,7 +55,7 @@ def apply(troubles: Troubles, seq: int, step: tuple[Any, ...]) -> tuple[Solved, 
     return ()
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 40))
 def test_any_life_is_bounded_and_can_be_kept_in_the_middle(steps: list[tuple[Any, ...]], middle: int) -> None:
     plain, kept = Troubles(), Troubles()
@@ -81,7 +82,7 @@ def test_any_life_is_bounded_and_can_be_kept_in_the_middle(steps: list[tuple[Any
         assert all(len(step.text) <= 240 for step in trouble.steps)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary(max_size=80), st.text(max_size=40), st.text(max_size=200))
 def test_bytes_that_are_no_json_and_lone_surrogates_break_nothing(arguments: bytes, tool: str, result: str) -> None:
     troubles = Troubles()

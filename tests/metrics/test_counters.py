@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence import CoherenceSensor
@@ -92,7 +92,6 @@ def test_values_follow_the_counters() -> None:
 known = st.none() | st.integers(0, 10**9)
 
 
-@settings(deadline=None)
 @given(
     counters=st.builds(
         Counters, calls=known, errors=known, tokens_in=known, tokens_out=known, cost_usd=st.none() | st.floats(0, 1e12)

@@ -74,6 +74,7 @@ def test_a_provider_that_is_no_state_of_an_agent_has_none() -> None:
     assert metric.compute() is None and metric.explain() is None and "monitor" in metric.why_unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["agentdojo", "whowhen", "swebench_mini"])
 def test_no_run_of_another_kind_of_agent_gets_a_risk(name: str) -> None:
     for transcript in list(read_transcripts(RUNS / f"{name}.jsonl.gz"))[::7]:

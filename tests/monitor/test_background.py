@@ -149,6 +149,7 @@ def test_a_child_of_multiprocessing_records_and_flushes(tmp_path: Path) -> None:
     assert sorted("child" in text for text in said(tmp_path / "s.db")) == [False, True]
 
 
+@pytest.mark.slow
 def test_a_dropped_monitor_is_written_by_the_background(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         m = monitor(store=store)
@@ -179,6 +180,7 @@ def test_at_the_end_of_the_process_everything_is_written(tmp_path: Path, count: 
     assert len(said(tmp_path / "s.db")) == count
 
 
+@pytest.mark.slow
 def test_a_hundred_monitors_leave_no_threads_and_nothing_alive(tmp_path: Path) -> None:
     with monitor(store=tmp_path / "warm.db", config={"tick": 0.05}) as m:
         m.message("assistant", "hello")

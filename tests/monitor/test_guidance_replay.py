@@ -122,6 +122,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_after_a_kill_firings_and_outcomes_go_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     def seen(path: Path) -> list[Any]:
@@ -247,6 +248,7 @@ with monitor(Path(sys.argv[1]), session=session) as m:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["one session", "a session each"])
 def test_four_processes_write_firings_to_one_store(tmp_path: Path, shared: bool) -> None:
     path = tmp_path / "s.db"
@@ -322,6 +324,7 @@ def test_results_out_of_order_and_without_a_call_replay(tmp_path: Path) -> None:
     check_replay(path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_parent_and_forked_child_fire_firings_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "s.db"

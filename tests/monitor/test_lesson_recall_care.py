@@ -76,6 +76,7 @@ def test_a_lesson_that_cannot_be_kept_keeps_no_other_from_it(tmp_path: Path) -> 
     assert ("pip install pyyaml", 1, 0, 0) in kept(path)
 
 
+@pytest.mark.slow
 def test_what_was_just_learned_is_there_at_the_next_error_and_after_the_end(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, embedder=Slow(64)) as m:

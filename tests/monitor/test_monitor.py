@@ -257,6 +257,7 @@ def test_a_metric_that_returns_nonsense_is_an_entry_in_errors(tmp_path: Path, va
     check_misbehaviour(tmp_path, lambda: value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [RuntimeError("broken"), ValueError("\ud800"), KeyError(), SystemExit(3), KeyboardInterrupt()], ids=repr
 )

@@ -87,6 +87,7 @@ def kill_again_and_again(path: Path, kills: int, durability: str, flush_every: i
             assert any(f'"w{kill} {number}"' in text for text in kept)
 
 
+@pytest.mark.slow
 @posix
 def test_ten_kills_lose_nothing_that_was_acknowledged_with_full_durability(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "s.db", 10, "full", 0)
@@ -116,6 +117,7 @@ def test_with_full_durability_each_method_returns_after_its_event_is_in_the_file
     m.close()
 
 
+@pytest.mark.slow
 def test_what_is_older_than_a_second_has_reached_the_file_without_a_flush(tmp_path: Path) -> None:
     with Monitor(store=tmp_path / "s.db", embedder=HashingEmbedder(32)) as m, Store(tmp_path / "s.db") as store:
         m.tool_call("Bash", {"command": "ls"})
@@ -149,6 +151,7 @@ def write_at_once(path: Path, processes: int, count: int, *, same: bool) -> None
         assert m.decide().seq == before + 2  # the message, and the tick of its step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same", [True, False], ids=["one session", "own agents"])
 def test_four_processes_write_200_events_each(tmp_path: Path, same: bool) -> None:
     write_at_once(tmp_path / "s.db", 4, 200, same=same)

@@ -78,6 +78,7 @@ def test_a_session_replays_bit_for_bit(tmp_path: Path, tick: str) -> None:
     assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
+@pytest.mark.slow
 def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), budget={"tokens": 10**6}) as m:
@@ -98,6 +99,7 @@ def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_
         assert "are equal bit for bit" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     for part in range(4):
@@ -109,6 +111,7 @@ def test_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) ->
     assert report.equal == report.ticks > 100
 
 
+@pytest.mark.slow
 def test_a_session_with_changed_settings_is_replayed_from_the_state_it_began_with(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     for budget in ({"tokens": 10**6}, {"tokens": 2 * 10**6}):
@@ -205,6 +208,7 @@ def test_agents_under_one_budget_replay_with_what_the_others_had_spent(tmp_path:
     assert "block" in kinds  # the shared budget was used up by both
 
 
+@pytest.mark.slow
 def test_every_shipped_run_replays_bit_for_bit(tmp_path: Path) -> None:
     cache = EmbeddingCache(HashingEmbedder())
     with Store(tmp_path / "runs.db") as store:
@@ -233,6 +237,7 @@ m.close()
 """
 
 
+@pytest.mark.slow
 def test_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     writers = [subprocess.Popen([sys.executable, "-c", TOGETHER, path, str(who)]) for who in range(2)]
@@ -279,6 +284,7 @@ def test_another_configuration_shows_what_would_have_been(tmp_path: Path) -> Non
     assert now == ["guide", "warn", "block"]
 
 
+@pytest.mark.slow
 def test_a_session_whose_beginning_was_removed_is_replayed_from_its_snapshot_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:

@@ -81,6 +81,7 @@ def learned(path: Path) -> list[tuple[bool, float]]:
         return [(run.good, run.maxima["odd", "1"]) for run in labelled_runs(store, "main")]
 
 
+@pytest.mark.slow
 def test_tasks_that_interleave_in_one_session_teach_nothing_and_later_ones_do(path: Path) -> None:
     one, other = Teller(path), Teller(path)
     one.tell("goal write the report", "step 0.1")
@@ -107,6 +108,7 @@ def test_tasks_of_one_session_one_after_the_other_teach_whoever_tells_them(path:
     assert learned(path) == [(True, 0.1), (False, 0.9), (True, 0.2)]
 
 
+@pytest.mark.slow
 def test_one_task_may_be_told_by_two_processes(path: Path) -> None:
     one, helper = Teller(path), Teller(path)
     one.tell("goal write the report", "step 0.1")
@@ -128,6 +130,7 @@ def test_an_outcome_that_another_process_has_changed_is_not_changed_back_at_the_
     assert learned(path) == [(False, 0.1)]
 
 
+@pytest.mark.slow
 def test_a_process_that_others_have_left_behind_under_other_settings_does_not_mix_with_them(path: Path) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.1")
@@ -142,6 +145,7 @@ def test_a_process_that_others_have_left_behind_under_other_settings_does_not_mi
     assert learned(path) == [(True, 0.3)]
 
 
+@pytest.mark.slow
 def test_a_session_that_goes_on_under_other_settings_keeps_what_was_measured_before(path: Path) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.7")

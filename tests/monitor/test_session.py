@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence import Budget, Monitor, Store
 from coherence.monitor import stored_session as opening
@@ -123,7 +124,8 @@ def check_replay(path: Path) -> None:
             assert report.ticks == report.equal
 
 
-@settings(max_examples=6)
+@pytest.mark.slow
+@examples(6)
 @given(seed=st.integers(0, 2**32), length=st.integers(2, 40), part=st.floats(0, 1))
 def test_an_agent_goes_on_after_a_close_as_if_nothing_had_been(
     tmp_path_factory: pytest.TempPathFactory, seed: int, length: int, part: float
@@ -162,6 +164,7 @@ def test_an_agent_goes_on_after_a_kill_as_if_nothing_had_been(tmp_path: Path, se
     check_replay(tmp_path / "killed.db")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_an_agent_goes_on_from_a_snapshot_and_the_events_after_it(tmp_path: Path) -> None:
     # Each action is followed by a tick, so a life of 620 actions has more than 1,000 events: one snapshot.
@@ -308,6 +311,7 @@ def test_a_session_that_another_process_begins_with_other_settings_is_not_mixed_
     others[0].close()
 
 
+@pytest.mark.slow
 def test_two_monitors_of_one_session_see_each_others_events_and_can_be_replayed(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     life = actions(random.Random(10), 80)

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence import Monitor
 from coherence.core.config import Budget, MonitorConfig
@@ -66,7 +67,7 @@ def lived(events: list[Event], start: float = 0.0, session: str = "1") -> AgentP
     return made
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(STREAMS)
 def test_export_then_import_is_identity_to_the_order_of_each_table(events: list[Event]) -> None:
     snapshot = lived(events).snapshot()
@@ -76,7 +77,7 @@ def test_export_then_import_is_identity_to_the_order_of_each_table(events: list[
         assert (pack(again), to_text(again)) == (data, text)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(STREAMS, STREAMS)
 def test_a_life_goes_on_from_either_form_as_if_nothing_had_been(before: list[Event], after: list[Event]) -> None:
     whole = lived(before)
@@ -89,13 +90,13 @@ def test_a_life_goes_on_from_either_form_as_if_nothing_had_been(before: list[Eve
     assert pack(packed.snapshot()) == pack(written.snapshot()) == pack(whole.snapshot())
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(STREAMS)
 def test_the_same_events_give_the_same_snapshot(events: list[Event]) -> None:
     assert to_text(lived(events).snapshot()) == to_text(lived(events).snapshot())
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(STREAMS, STREAMS, st.sampled_from([0.0, 0.5, 1e6]))
 def test_merging_is_commutative_lossless_and_changes_neither(one: list[Event], two: list[Event], later: float) -> None:
     a, b = lived(one, session="1").snapshot(), lived(two, later, session="2").snapshot()
@@ -148,6 +149,7 @@ def grown(rounds: int) -> bytes:
             return pack(made.snapshot())
 
 
+@pytest.mark.slow
 def test_a_long_life_has_no_longer_a_snapshot() -> None:
     # by 900 rounds every table is full: of corrections, at most 200 topics; of files, 200; of sentences read, 600; and,
     # by 100 new values a round, both of tokens seen, of 15,000 each, and that of values given, 5,000

@@ -36,6 +36,7 @@ def until(true: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
 def test_eight_threads_lose_nothing_and_keep_their_order(tmp_path: Path, kept: bool) -> None:
     m = monitor(store=tmp_path / "s.db" if kept else None, config={"tick": "manual"})
@@ -212,6 +213,7 @@ def test_while_the_store_is_locked_recording_goes_on_and_everything_is_written_a
     store.close()
 
 
+@pytest.mark.slow
 def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path) -> None:
     m = monitor(store=tmp_path / "s.db", config={"tick": "manual"})
     assert m._worker.recorder is not None
@@ -241,6 +243,7 @@ def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path)
         assert store.count_events() == 500
 
 
+@pytest.mark.slow
 def test_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Path) -> None:
     most = 0
     with monitor(store=tmp_path / "s.db", config={"tick": "manual"}) as m:
@@ -299,6 +302,7 @@ with Store(path) as store:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
 def test_on_a_full_disk_recording_goes_on_and_everything_is_written_afterwards(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "s.db")]

@@ -3,8 +3,9 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.policy.corrections import Corrections, Source
 
@@ -45,7 +46,7 @@ def sources(kept: Corrections) -> set[Source]:
     st.lists(said, max_size=20, unique_by=lambda event: event[2:4]),
     st.lists(st.tuples(st.sampled_from("abx"), st.booleans()), min_size=20, max_size=20),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_merging_does_not_depend_on_the_order_and_counts_once(events: list[Said], who: list[tuple[str, bool]]) -> None:
     # "x" = known to both, the vectors perhaps to one only.
     a = told([event for event, (to, _) in zip(events, who, strict=False) if to in "ax"])
@@ -60,7 +61,7 @@ def test_merging_does_not_depend_on_the_order_and_counts_once(events: list[Said]
 
 
 @given(st.lists(said, max_size=20), st.lists(said, max_size=10), st.lists(st.integers(0, 19), max_size=3))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_saved_state_goes_on_as_if_it_had_never_been_away(
     first: list[Said], then: list[Said], forgotten: list[int]
 ) -> None:

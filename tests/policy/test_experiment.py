@@ -10,8 +10,9 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.baseline.e_process import LARGEST, log_capital, lower_bound
 from coherence.policy.arms import draw_arm, pair_of
@@ -64,7 +65,7 @@ def test_the_capital_is_what_the_bets_win() -> None:
     assert np.exp(log_capital(np.array([-1.0]), 0.5)) == pytest.approx([sum(1 - f for f in shares) / 5])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(DIFFERENCES, st.floats(-0.99, 1), st.floats(-0.99, 1))
 def test_the_capital_falls_as_the_mean_rises(differences: list[float], one: float, other: float) -> None:
     numbers = np.array(differences)
@@ -98,7 +99,7 @@ def test_no_pair_says_nothing() -> None:
     assert (found.e_helps, found.e_harms, found.verdict, found.decided_at) == (1.0, 1.0, "no verdict yet", None)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(DIFFERENCES)
 def test_a_verdict_does_not_depend_on_when_one_looks(differences: list[float]) -> None:
     final = judge(differences, least_pairs=5)
@@ -113,7 +114,7 @@ def test_a_verdict_does_not_depend_on_when_one_looks(differences: list[float]) -
             low, high = look.low, look.high
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(DIFFERENCES)
 def test_interval_evidence_and_verdict_agree(differences: list[float]) -> None:
     found = judge(differences, least_pairs=1)
@@ -130,7 +131,7 @@ def test_interval_evidence_and_verdict_agree(differences: list[float]) -> None:
             assert found.low > -0.05 - 2e-6 and found.high < 0.05 + 2e-6
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(DIFFERENCES)
 def test_the_other_sign_gives_the_other_verdict(differences: list[float]) -> None:
     one, other = judge(differences), judge([-difference for difference in differences])

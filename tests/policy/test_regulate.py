@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence import Monitor, Store
 from coherence.core.config import RuleConfig
@@ -195,7 +196,7 @@ def play(m: Monitor, kind: str, text: str, flag: bool) -> Decision:
     return m.decide()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(ACTS, st.sampled_from(["step", "event", "manual"]), st.sampled_from(["destructive", "all"]))
 def test_whatever_happens_a_decision_keeps_its_form(acts: list[tuple[str, str, bool]], tick: str, block: str) -> None:
     config = {"tick": tick, "block": block, "refusals": 2, "guidance": {"cooldown": 1}, "timeout_s": 60.0}

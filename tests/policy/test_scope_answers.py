@@ -43,12 +43,14 @@ def auroc(found: npt.NDArray[np.float64]) -> float:
     return float(np.mean((swapped[:, None] > right) + (swapped[:, None] == right) / 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("with_input", "least"), [(True, 0.92), (False, 0.78)])
 def test_words_and_embeddings(rows: list[dict[str, str]], with_input: bool, least: float) -> None:
     """The bars are those of the requirement; a rule of shared keywords reaches 0.71 and 0.62 here."""
     assert auroc(scores(rows, with_input, embedded=True)) >= least
 
 
+@pytest.mark.slow
 def test_flags_at_the_shipped_threshold(rows: list[dict[str, str]]) -> None:
     found = scores(rows, True, embedded=True) >= THRESHOLD
     assert found[:, 1:].mean() >= 0.85

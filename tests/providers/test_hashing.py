@@ -8,7 +8,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.providers import HashingEmbedder
@@ -46,7 +46,6 @@ def test_different_texts_have_different_vectors() -> None:
     assert cosine("fix the login", "fix the logout") < 0.99
 
 
-@settings(deadline=None)
 @given(text=st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=300))
 def test_every_text_has_a_finite_vector_of_unit_length(text: str) -> None:
     vector = HashingEmbedder(64).embed(text)

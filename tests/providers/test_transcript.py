@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.protocols import CounterSource, StateProvider
@@ -233,7 +233,6 @@ def shown(state: TranscriptState) -> list[object]:
     ]
 
 
-@settings(deadline=None)
 @given(
     run=st.lists(steps, max_size=12),
     goal=texts,
@@ -254,7 +253,6 @@ def test_after_n_steps_the_state_is_that_of_a_run_of_n_steps(
         assert shown(moving) == shown(at_end(state_of(run[:n])))
 
 
-@settings(deadline=None)
 @given(run=st.lists(steps, max_size=12), window=st.integers(1, 5))
 def test_every_message_of_the_context_is_the_text_of_its_step(run: list[Step], window: int) -> None:
     state = TranscriptState(run, window=window)

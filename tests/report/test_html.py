@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 import coherence.report.html as page_module
 from coherence.providers import HashingEmbedder, Step, Transcript
@@ -120,7 +121,7 @@ def test_hostile_text_is_shown_as_text(evil: str) -> None:
     assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", page) is None
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4), st.text(max_size=30))
 def test_any_text_gives_a_well_formed_page(contents: list[str], name: str) -> None:
     checker = parsed(render_html([scored(*contents, name=name)], title=name))
@@ -157,6 +158,7 @@ def test_little_or_nothing_to_show_is_said(runs: list[ScoredRun]) -> None:
     assert "There is no run to show." in text or "run" in text
 
 
+@pytest.mark.slow
 def test_a_long_run_stays_small_and_legible() -> None:
     run = scored(*(f"word{n % 50} and word{n % 7}" for n in range(1000)), name="long" * 60)
     page = render_html([run])

@@ -152,6 +152,7 @@ def test_a_future_of_another_loop_is_named() -> None:
         assert "another event loop" in reading.errors[0].message
 
 
+@pytest.mark.slow
 def test_the_hosts_own_task_is_not_cancelled() -> None:
     async def main() -> tuple[Reading, str]:
         async def slow() -> float:
@@ -167,6 +168,7 @@ def test_the_hosts_own_task_is_not_cancelled() -> None:
     assert result == "0.5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [raising, waiting], ids=["raises", "hangs"])
 def test_a_fingerprint_may_misbehave(act: Callable[..., Callable[..., Any]], forever: threading.Event) -> None:
     do = act(Fatal()) if act is raising else act(forever)
@@ -220,6 +222,7 @@ def test_a_fault_of_this_package_is_a_reading_too(monkeypatch: pytest.MonkeyPatc
     assert (reading.coverage, reading.errors[0].message) == (0.0, "can't start new thread")
 
 
+@pytest.mark.slow
 def test_many_skipped_calls_do_not_start_a_second_worker() -> None:
     texts = [f"m{n}" for n in range(50_000)]
     sensor = probe(CallableState(goals=lambda: ["g"], memories=lambda: texts), timeout_s=0.05)
@@ -228,6 +231,7 @@ def test_many_skipped_calls_do_not_start_a_second_worker() -> None:
     assert [reading.tick_seq for reading in sensor.history()] == list(range(10, 0, -1))
 
 
+@pytest.mark.slow
 def test_a_turn_that_is_never_given_back_is_taken_away() -> None:
     async def never() -> list[str]:
         await asyncio.Event().wait()
@@ -246,6 +250,7 @@ def test_a_turn_that_is_never_given_back_is_taken_away() -> None:
     loop.close()
 
 
+@pytest.mark.slow
 def test_cancelling_leaves_no_coroutine_behind() -> None:
     code = """
 import asyncio
@@ -272,6 +277,7 @@ asyncio.run(main())
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_blocked_kept_loop_is_replaced_and_ends_when_it_can() -> None:
     def loops() -> int:
         return sum(thread.name == "coherence-loop" for thread in threading.enumerate())

@@ -300,6 +300,7 @@ def test_a_plug_in_that_hung_is_left_out_until_its_call_has_ended(forever: threa
     assert sensor.measure_sync().errors == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("getter", ["goals", "context", "memories"])
 def test_a_hanging_getter_leaves_the_other_sources_measured(getter: str, forever: threading.Event) -> None:
     for make in (hang(forever), async_hang):
@@ -313,6 +314,7 @@ def test_a_hanging_getter_leaves_the_other_sources_measured(getter: str, forever
                 assert reading.metrics["memory_retention"] is not None
 
 
+@pytest.mark.slow
 def test_a_hanging_embedder_costs_at_most_the_timeout(forever: threading.Event) -> None:
     class Hanging(BadEmbedder):
         def embed(self, text: str) -> object:
@@ -323,6 +325,7 @@ def test_a_hanging_embedder_costs_at_most_the_timeout(forever: threading.Event) 
         assert reading.coverage == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda event: hang(event), lambda event: async_hang, lambda event: boom])
 def test_a_bad_callback_is_an_entry_in_the_stored_reading_too(
     make: Callable[[threading.Event], Callable[[], object]], forever: threading.Event
@@ -344,6 +347,7 @@ def test_the_callback_sees_its_reading_already_stored() -> None:
     assert seen == [True]
 
 
+@pytest.mark.slow
 def test_a_slow_embedder_measures_what_it_can_and_goes_on_at_the_next_tick() -> None:
     class Slow(HashingEmbedder):
         def embed(self, text: str) -> np.ndarray:
@@ -472,6 +476,7 @@ def test_the_first_of_two_concurrent_measurements_is_the_older_one_even_if_slowe
     assert asyncio.run(main()) == [2, 1]
 
 
+@pytest.mark.slow
 def test_a_measurement_that_never_gets_its_turn_says_so_in_time(forever: threading.Event) -> None:
     sensor = probe(metrics=[Named(hang(forever))], timeout_s=LIMIT)
     sensor._turnstile.enter(time.monotonic() + 60)  # somebody is in and does not come out

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.core.readings import KINDS, Kind
 from coherence.core.vectors import Half, cosine_table, to_half, to_unit
@@ -28,7 +29,7 @@ def fresh(windows: Windows, kind: Kind, keep_bad: bool) -> np.ndarray:
     return np.array(rows, np.float32).reshape(-1, 32)
 
 
-@settings(max_examples=200)
+@examples(200)
 @example(
     [
         ("context", ["text 0"], False),

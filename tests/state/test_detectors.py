@@ -158,6 +158,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_it_is_bounded_whatever_comes(name: str) -> None:
     text = HOSTILE[name]()

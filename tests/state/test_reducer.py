@@ -169,6 +169,19 @@ def size(m: Monitor) -> int:
         return len(pack(pipeline.snapshot()))
 
 
+def test_each_list_of_a_state_is_bounded() -> None:
+    m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
+    vary(m, random.Random(3), 1_000)
+    assert size(m) < 750_000
+    with m._worker.settled() as pipeline:
+        facts = pipeline.state.facts
+        assert len(facts.memories) <= MAX_MEMORIES
+        assert len(facts.open_calls) <= MAX_OPEN
+        assert len(facts.tools) <= MAX_TOOLS + 1
+        assert (len(facts.actions), len(facts.said), len(facts.context)) == (RECENT, RECENT, 20)
+
+
+@pytest.mark.slow
 def test_a_state_does_not_grow_with_the_length_of_a_life() -> None:
     dice = random.Random(3)
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
@@ -188,6 +201,7 @@ def test_a_state_does_not_grow_with_the_length_of_a_life() -> None:
         assert (len(facts.actions), len(facts.said), len(facts.context)) == (RECENT, RECENT, 20)
 
 
+@pytest.mark.slow
 def test_huge_texts_and_names_fill_a_state_only_so_far() -> None:
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
     for number in range(30):

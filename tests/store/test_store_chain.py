@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.store.hash_chain import NO_HASH, digest
 from coherence.store.store import ChainFault, DecisionRow, EventRow, ReadingRow, Store
@@ -440,7 +441,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
     image.close()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
     changes=st.lists(st.tuples(st.sampled_from(sorted(MUTATIONS)), st.integers(1, 20)), min_size=1, max_size=3),

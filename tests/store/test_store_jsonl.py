@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.store.errors import StoreError
 from coherence.store.jsonl import decode_line, encode_line, export_jsonl, verify_jsonl
@@ -262,7 +263,7 @@ def test_altered_removed_and_reordered_lines_are_named(store: Store, tmp_path: P
     assert found([*lines[:-1], lines[-1][:-9]]) == [(None, "damaged")]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10**9), byte=st.integers(0, 255))
 def test_no_changed_byte_escapes(store: Store, tmp_path: Path, at: int, byte: int) -> None:
     path = tmp_path / "trail" / "audit.jsonl"

@@ -113,6 +113,7 @@ def kill_again_and_again(path: Path, kills: int) -> None:
     assert acknowledged > 0
 
 
+@pytest.mark.slow
 @posix
 def test_ten_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "store.db", 10)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.store.store import DecisionRow, EventRow, ReadingRow, SessionRow, Store
 
@@ -153,7 +154,7 @@ def test_what_is_removed_by_hand_after_retention_is_found(store: Store) -> None:
     assert found >= {(11, "removed"), (15, "removed")}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.one_of(

@@ -228,6 +228,7 @@ def test_a_store_that_cannot_be_written_stops_no_outcome_and_is_told_by_close(tm
             agents.close()
 
 
+@pytest.mark.slow
 def test_agents_come_go_fail_and_decide_on_eight_threads(tmp_path: Path) -> None:
     raised: list[BaseException] = []
     with fleet(tmp_path / "s.db", "hub") as agents:
@@ -291,6 +292,7 @@ def child(path: Path, *args: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", CHILD, str(path), *args], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_processes_that_learn_at_once_lose_nothing_of_each_others_edges(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     running = [child(path, f"sub {number}", "3") for number in range(4)]
@@ -321,6 +323,7 @@ def test_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) -> None
         assert store.verify() == []
 
 
+@pytest.mark.slow
 @posix
 def test_a_child_of_a_fork_goes_on_by_itself_while_others_are_at_work(tmp_path: Path) -> None:
     path = tmp_path / "s.db"

@@ -147,6 +147,7 @@ class Machine(RuleBasedStateMachine):
         assert self.index.missing([*sorted(self.ids)[:3], 10**6]).tolist() == [10**6]
 
 
+@pytest.mark.slow
 def test_whatever_happens_in_any_order_agrees_with_an_oracle(tier: str) -> None:
     steps, examples = (12, 8) if tier == "remote" else (25, 40)
     machine = type("Machine", (Machine,), {"tier": tier})

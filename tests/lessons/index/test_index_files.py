@@ -283,6 +283,7 @@ assert all(index.search(row, 1)[0][0] == 100 + at for at, row in enumerate(rows)
 """
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("rows", ["spilling", "in memory"])
 def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(kept: Path, rows: str) -> None:

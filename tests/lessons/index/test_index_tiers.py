@@ -38,6 +38,7 @@ def overlap(index: LocalIndex, rows: npt.NDArray[np.float32]) -> float:
     return hits / 500
 
 
+@pytest.mark.slow
 def test_the_tier_follows_the_count_and_both_find_the_nearest(vectors: npt.NDArray[np.float32], tmp_path: Path) -> None:
     index = LocalIndex(D, tmp_path)
     index.add(range(1, 50_001), vectors[:50_000])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import flags_of, short
@@ -62,7 +63,7 @@ SHELL_PARTS = st.lists(
 
 
 @given(COMMANDS, st.lists(st.sampled_from(WRAPPERS), max_size=4))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_wrapping_keeps_it_destructive(command: str, wrappers: list[str]) -> None:
     for wrapper in wrappers:
         if "EOF" in command:  # a here-document ends at the first line that says so
@@ -80,7 +81,7 @@ def test_quoting_makes_it_harmless(command: str, text: str) -> None:
 
 
 @given(st.one_of(SHELL_PARTS, st.text()))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_nothing_raises_and_the_answer_is_the_same_again(script: str) -> None:
     found = classify("Bash", {"command": script})
     assert found == classify("Bash", {"command": script})
@@ -107,6 +108,7 @@ def test_quoted_words_are_read_back(words: list[str]) -> None:
     assert command.argv == ("a", *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

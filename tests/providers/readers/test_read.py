@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_sizes import examples
 
 from coherence.core.errors import TranscriptError
 from coherence.providers.readers import FORMATS, read_transcripts, source
@@ -246,6 +247,7 @@ def test_a_file_that_grows_too_large_is_an_error(
     assert failure(path).reason == f"larger than 1000 bytes{which}, the most allowed"
 
 
+@pytest.mark.slow
 def test_many_runs_of_one_id_are_told_apart_quickly(tmp_path: Path) -> None:
     runs = read_transcripts(write(tmp_path, lines(RUN) * 20_000))
     assert runs[-1].id == "r#20000"
@@ -335,7 +337,7 @@ def reads_or_refuses(path: Path, format: str | None) -> None:
         ).encode()
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(values=st.lists(JSON, min_size=1, max_size=3), format=NAMES)
 def test_any_json_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, values: list[Any], format: str | None
@@ -343,7 +345,7 @@ def test_any_json_is_read_or_refused(
     reads_or_refuses(write(tmp_path_factory.getbasetemp(), lines(*values), "any.json"), format)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     content=st.binary()
     | st.binary().map(lambda data: gzip.compress(data, mtime=0))
@@ -359,7 +361,7 @@ def test_any_bytes_are_read_or_refused(
 MESSAGES = st.fixed_dictionaries({"role": WORDS}, optional={"content": JSON, "tool_calls": JSON, "usage": JSON})
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=4), wrap=st.sampled_from(["messages", "steps", "message"]))
 def test_any_messages_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, messages: list[Any], wrap: str

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.errors import TranscriptError
@@ -175,7 +175,6 @@ def to_dict(step: Step) -> dict[str, Any]:
     return plain | said | {"is_error": step.is_error}
 
 
-@settings(deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=5), goal=st.text(), memories=st.lists(st.text(), max_size=3))
 def test_a_run_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step], goal: str, memories: list[str]
