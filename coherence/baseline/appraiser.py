@@ -183,10 +183,10 @@ def mode_of(pressure: float, config: PressureConfig | None = None) -> Mode:
     return Mode.GUIDE if pressure >= config.guide else Mode.OBSERVE
 
 
-MOST_TOKENS = 1e7
+MAX_TOKENS = 1e7
 """Tokens of one model call at which the velocity is 1; logarithmic, because calls differ by orders of magnitude."""
 
-LEAST_COST, MOST_COST = 1e-6, 1e3
+LEAST_COST, MAX_COST = 1e-6, 1e3
 """US dollars of one model call at which the velocity is 0 and 1; logarithmic too."""
 
 FULL_AT, FULL_SPREAD = 0.5, 0.15
@@ -276,11 +276,11 @@ class Appraiser(EventDetector[AppraiserState]):
         failing = facts.error_streak > 0
         if event.input_tokens is not None or event.output_tokens is not None:
             tokens = (event.input_tokens or 0) + (event.output_tokens or 0)
-            self._compare("token_usage", log1p(tokens) / log1p(MOST_TOKENS), failing=failing)
+            self._compare("token_usage", log1p(tokens) / log1p(MAX_TOKENS), failing=failing)
             self._fill("token_usage", state.spent.tokens, self.limits.get("tokens"))
         cost = state.cost_of(event)
         if cost is not None:
-            velocity = log1p(cost / LEAST_COST) / log1p(MOST_COST / LEAST_COST)
+            velocity = log1p(cost / LEAST_COST) / log1p(MAX_COST / LEAST_COST)
             self._compare("cost", velocity, failing=failing)
             self._fill("cost", facts.cost_usd or 0.0, self.limits.get("cost_usd"))
         size = state.config.context_tokens

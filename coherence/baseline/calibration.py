@@ -69,7 +69,7 @@ ALPHA = 0.05
 LIMIT = 3.0 / ALPHA
 """Evidence from which it does not hold: three bets share the probability."""
 
-MOST_RUNS = 500
+MAX_RUNS = 500
 """Good runs that set a threshold, the newest."""
 
 How: TypeAlias = Literal["shipped", "own", "none"]
@@ -182,7 +182,7 @@ class Watch(msgspec.Struct, kw_only=True):
             self.lower.take(2.0 * share - 1.0)
         self.values.append(value)
         insort(self.ordered, value)
-        if len(self.values) > MOST_RUNS:
+        if len(self.values) > MAX_RUNS:
             self.ordered.remove(self.values.pop(0))
         if not self.own and len(self.values) >= needed_runs(self.budget):
             self._begin()

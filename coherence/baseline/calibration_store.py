@@ -35,7 +35,7 @@ from coherence.store.runs import (
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
-MOST_COMBINERS, MOST_WATCHES = 8, 64
+MAX_COMBINERS, MAX_WATCHES = 8, 64
 """Of settings that are not in use, of which is kept what runs that have left the store taught; those in use count."""
 
 
@@ -52,6 +52,9 @@ class Learned(msgspec.Struct):
 
     watches: list[Watch] = []
     combiners: list[Kept] = []
+
+
+_LEARNED = msgspec.msgpack.Decoder(Learned)
 
 
 class Calibrator:
@@ -143,9 +146,9 @@ class Calibrator:
     def learned(self) -> Learned:
         """Return what was learned so far with these and with earlier settings, to be kept."""
         resting = self._resting
-        room = max(MOST_WATCHES - len(self.watches), 0)
+        room = max(MAX_WATCHES - len(self.watches), 0)
         return Learned(
-            [*self.watches, *resting.watches[:room]], combiners=[self._kept, *resting.combiners][:MOST_COMBINERS]
+            [*self.watches, *resting.watches[:room]], combiners=[self._kept, *resting.combiners][:MAX_COMBINERS]
         )
 
 
@@ -172,7 +175,7 @@ def _taken_up(fresh: Watch, kept: Sequence[Watch]) -> Watch:
     return fresh
 
 
-MOST_LABELLED, SPARE = 500, 50
+MAX_LABELLED, SPARE = 500, 50
 """Labelled runs from which everything is computed; when there are ``SPARE`` more, the oldest are learned for good."""
 
 FRESH = 32
@@ -206,7 +209,7 @@ def read_calibrator(
     """
     make: Make = partial(Calibrator, config, versions, weights, metrics)
     count = count_learnable(store, agent) if settle else 0
-    many = count > MOST_LABELLED + SPARE
+    many = count > MAX_LABELLED + SPARE
     if many or (count and make(_decoded(read_learned(store, agent)).learned).new):
         with store.transaction() as transaction:
             _settle(transaction, agent, make, leaving=many)
@@ -238,7 +241,7 @@ def _settle(transaction: Transaction, agent: str, make: Make, *, leaving: bool) 
     begun = _decoded(read_learned(transaction, agent))
     calibrator = _begun_calibrator(make, begun)
     runs = labelled_runs(transaction, agent, begun.through) if leaving else []
-    for run in runs[: max(len(runs) - MOST_LABELLED, 0)]:
+    for run in runs[: max(len(runs) - MAX_LABELLED, 0)]:
         calibrator.take_leaving(agent, run)
     replace_runs(transaction, agent, calibrator.through, msgspec.msgpack.encode(calibrator.learned()))
 
@@ -253,7 +256,7 @@ def _decoded(found: tuple[int, bytes] | None) -> _Begun:
     if found is None:
         return _Begun(0, None)
     with suppress(msgspec.DecodeError, ValueError):
-        return _Begun(found[0], msgspec.msgpack.decode(found[1], type=Learned))
+        return _Begun(found[0], _LEARNED.decode(found[1]))
     return _Begun(found[0], None)  # of another version of this package: its runs are gone
 
 

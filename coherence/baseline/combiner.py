@@ -48,7 +48,7 @@ STEEPNESS = 10.0
 FARTHEST = math.log(20.0)
 """No weight moves farther than by a factor of 20 from its start, so none is lost for good."""
 
-MOST_WAITING = 64
+MAX_WAITING = 64
 """Runs of a block that wait for one of the other kind, the newest."""
 
 Risks = Mapping[str, float]
@@ -144,9 +144,9 @@ class Combiner(msgspec.Struct, kw_only=True):
             return
         self.runs += 1
         if good:
-            self.good = [*self.good, known][-MOST_WAITING:]
+            self.good = [*self.good, known][-MAX_WAITING:]
         else:
-            self.bad = [*self.bad, known][-MOST_WAITING:]
+            self.bad = [*self.bad, known][-MAX_WAITING:]
         if self.good and self.bad:
             self._learn()
             self.good, self.bad = [], []

@@ -29,7 +29,7 @@ STEPS = 20
 """Halvings of [-1, 1] in search of a bound: it is exact to 2e-6, and off to the cautious side."""
 
 
-LARGEST = 1e300
+MAX_EVIDENCE = 1e300
 """Evidence is not counted further than this."""
 
 
@@ -70,7 +70,7 @@ class Wager(msgspec.Struct):
         self.count += 1
         new = 1.0 / (self.count * (self.count + 1) * len(self.stakes))
         self.stakes = [
-            min((stake + new) * (1.0 + share * gain), LARGEST)
+            min((stake + new) * (1.0 + share * gain), MAX_EVIDENCE)
             for stake, share in zip(self.stakes, _SHARES, strict=True)
         ]
         self.highest = max(self.highest, 1.0 / (self.count + 1) + sum(self.stakes))

@@ -18,14 +18,14 @@ from coherence.guard.rolling_files import Summary
 from coherence.guard.sequential_test import Excess
 from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions
-from coherence.guard.verdict import MOST_CALLS, Trial
+from coherence.guard.verdict import MAX_CALLS, Trial
 from coherence.store.store import Store
 
 ALERT_S = 86_400.0
 """For so long after the configuration in force got worse the exit status says so; the words stay."""
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class GuardEvidence(msgspec.Struct, frozen=True):
     """What the patched calls say by one metric."""
 
     metric: str
@@ -56,7 +56,7 @@ class OpenTrial(msgspec.Struct, frozen=True):
     """Of served calls."""
     roll_back_at_row: int | None
     """Failures in a row that end it; None = no number does."""
-    evidence: list[Evidence]
+    evidence: list[GuardEvidence]
     """By metric; none for the classic rules."""
 
 
@@ -75,7 +75,7 @@ class Watched(msgspec.Struct, frozen=True):
     """Share of such calls that is expected at most."""
 
 
-class AgentState(msgspec.Struct, frozen=True):
+class GuardedAgent(msgspec.Struct, frozen=True):
     """How an agent stands."""
 
     agent: str
@@ -113,7 +113,7 @@ def agents(store: Store) -> list[str]:
     return [str(name) for (name,) in store.fetch("SELECT agent FROM guard_agents ORDER BY agent")]
 
 
-def state_of(store: Store, agent: str, now: float) -> AgentState:
+def state_of(store: Store, agent: str, now: float) -> GuardedAgent:
     """Return how an agent stands at a wall time, Unix seconds."""
     account, decisions = read_account(store, agent), read_decisions(store, agent, -1)
     records = ledger(decisions)
@@ -126,7 +126,7 @@ def state_of(store: Store, agent: str, now: float) -> AgentState:
     watching = patching.watching
     told = next((one for one in decisions if watching is not None and one.seq == watching.told), None)
     trouble, failing = _trouble(patching, now_s, now, told)
-    return AgentState(
+    return GuardedAgent(
         agent=agent,
         calls=rolling.calls,
         failures=rolling.failures,
@@ -160,7 +160,7 @@ def _open_trial(account: Account, on_trial: OnTrial) -> OpenTrial:
     return OpenTrial(
         calls=on_trial.calls,
         served=on_trial.after.calls,
-        most_calls=MOST_CALLS if classic else trial.most_calls,
+        most_calls=MAX_CALLS if classic else trial.most_calls,
         slice_left=on_trial.slice - on_trial.calls % on_trial.slice if switched else None,
         failures_in_row=on_trial.after.failures_in_a_row if classic else trial.run,
         roll_back_at_row=None if classic else trial.first_run if begun else trial.later_run,
@@ -168,12 +168,12 @@ def _open_trial(account: Account, on_trial: OnTrial) -> OpenTrial:
     )
 
 
-def _evidence(trial: Trial) -> list[Evidence]:
+def _evidence(trial: Trial) -> list[GuardEvidence]:
     tests: dict[str, Excess | None] = {
         "success": trial.success, "latency": trial.latency, "cost": trial.cost, "index": trial.index
     }  # fmt: skip
     return [
-        Evidence(
+        GuardEvidence(
             metric, test.seen_beyond + test.seen_within, test.seen_beyond, test.harm, test.limit, test.safe,
             1.0 / trial.alpha,
         )

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 
 from coherence.cli.columns import aligned, cut, print_columns, width
-from coherence.cli.guard_state import AgentState, OpenTrial
+from coherence.cli.guard_state import GuardedAgent, OpenTrial
 from coherence.cli.guard_words import changes, decision_in_words, latency, local_time, patch_in_words
 from coherence.core.readings import excerpt, number_of, one_line, span
 from coherence.guard.bounds import merged
@@ -22,7 +22,7 @@ TEXT = 600
 """Characters of a sentence that are shown; ``--json`` gives all of it."""
 
 
-def print_agents(states: Sequence[AgentState]) -> None:
+def print_agents(states: Sequence[GuardedAgent]) -> None:
     """Print an agent a line, no longer than a terminal is wide, and below it what is wrong."""
     numbers = [("calls", "in row", "success", "latency", "index", "phase"), *(_numbers(state) for state in states)]
     room = width() - max(map(len, aligned(numbers)))
@@ -39,7 +39,7 @@ def print_agents(states: Sequence[AgentState]) -> None:
             _print_wrapped("    ! ", state.trouble)
 
 
-def _numbers(state: AgentState) -> tuple[str, ...]:
+def _numbers(state: GuardedAgent) -> tuple[str, ...]:
     newest = state.newest
     return (
         f"{state.calls:,}",
@@ -51,7 +51,7 @@ def _numbers(state: AgentState) -> tuple[str, ...]:
     )
 
 
-def _stage(state: AgentState) -> str:
+def _stage(state: GuardedAgent) -> str:
     """Return the phase; of an agent at rest, what its patch does."""
     if state.phase != "idle" or (state.waiting is None and state.confirmed is None):
         return state.phase
@@ -62,7 +62,7 @@ def _share(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1%}"
 
 
-def _patch(state: AgentState) -> str:
+def _patch(state: GuardedAgent) -> str:
     """Return the patch on trial, else the one that waits, else the confirmed one."""
     record = state.patch or state.waiting or state.confirmed
     return "-" if record is None else _words(record)
@@ -72,7 +72,7 @@ def _words(record: PatchRecord) -> str:
     return patch_in_words(record.patch, record.backup)
 
 
-def print_agent(state: AgentState) -> None:
+def print_agent(state: GuardedAgent) -> None:
     """Print everything about how one agent stands."""
     newest, needed = state.newest, state.thresholds
     rows = [
@@ -118,7 +118,7 @@ def print_agent(state: AgentState) -> None:
         print_columns(table)
 
 
-def _summary(state: AgentState) -> str:
+def _summary(state: GuardedAgent) -> str:
     newest = state.newest
     told = [f"success {_share(newest.success_rate)}", f"latency {latency(newest.latency_mean_s)}"]
     told += [f"index {newest.index_mean:.2f}"] if newest.index_mean is not None else []
@@ -126,7 +126,7 @@ def _summary(state: AgentState) -> str:
     return ", ".join(told)
 
 
-def _phase(state: AgentState) -> str:
+def _phase(state: GuardedAgent) -> str:
     """Return the phase, and what comes next."""
     waited = "" if state.phase_s is None else f", for {span(state.phase_s)}"
     trial = state.trial

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from coherence.guard.verified import Verified
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Faults and remarks that are printed of a trail; --json has 1,000."""
 
 FAILED, UNREADABLE = 1, 2
@@ -141,10 +141,10 @@ def _print(name: str, result: Verified | str) -> None:
         ("wrong", result.faults, result.fault_count),
         ("note", result.remarks, len(result.remarks)),
     ):
-        for remark in told[:MOST_SHOWN]:
+        for remark in told[:MAX_SHOWN]:
             sys.stdout.write(one_line(f"  {title}, entry {remark.seq}: {remark.what}") + "\n")
-        if count_of > MOST_SHOWN:
-            sys.stdout.write(f"  {title}: {count_of - min(MOST_SHOWN, len(told))} more\n")
+        if count_of > MAX_SHOWN:
+            sys.stdout.write(f"  {title}: {count_of - min(MAX_SHOWN, len(told))} more\n")
     for each in result.rollbacks:
         if each.derived == "unknown":
             sys.stdout.write(one_line(f"  unknown, entry {each.seq}: {each.why_not}") + "\n")

@@ -37,7 +37,7 @@ from coherence.guard.patch_events import (
 
 NOT_SET = "not set"
 
-MOST_CHANGES = 200
+MAX_CHANGES = 200
 """Keys that are shown of a patch."""
 
 VALUE = 60
@@ -56,7 +56,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[s
     """
     found: list[tuple[str, str, str]] = []
     _compare("", before, after, found)
-    return found[:MOST_CHANGES]
+    return found[:MAX_CHANGES]
 
 
 def _compare(path: str, before: Mapping[str, Any], after: Mapping[str, Any], found: list[tuple[str, str, str]]) -> None:

@@ -27,7 +27,7 @@ from coherence.cli.target import opened, split_target
 from coherence.core.readings import one_line
 from coherence.lessons.entries import Refusal, read_entries
 from coherence.lessons.errors import EmbedderMismatchError
-from coherence.lessons.exchange import BATCH, MOST_REFUSALS, export_lessons, import_lessons
+from coherence.lessons.exchange import BATCH, MAX_REFUSALS, export_lessons, import_lessons
 from coherence.lessons.intake import make_new
 from coherence.lessons.records import LessonStats
 from coherence.lessons.table import New
@@ -62,7 +62,7 @@ def add_from(source: IO[bytes], store: Path | None, embedder: str, *, as_json: b
     if not ids and not refused:
         raise click.UsageError("no lessons on standard input")
     _print_ids(ids, as_json=as_json)
-    _tell(name_of(source), refused[:MOST_REFUSALS], len(refused))
+    _tell(name_of(source), refused[:MAX_REFUSALS], len(refused))
     return int(bool(refused))
 
 

@@ -11,7 +11,7 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 """Lessons that are printed; all of them are what `export` is for."""
 
 _STORE = click.option(
@@ -103,7 +103,7 @@ def search(text: str, **options: Any) -> None:
 
 
 @lessons.command("list")
-@click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, MAX_ROWS), default=50, show_default=True, help="At most so many.")
 @click.option("--pattern", help="Only lessons of this pattern.")
 @_options(_STORE, _JSON)
 def list_command(**options: Any) -> None:

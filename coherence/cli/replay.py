@@ -14,7 +14,7 @@ from coherence.cli.target import find_sessions, opened, read_config, split_targe
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import as_shown
 from coherence.core.readings import one_line
-from coherence.monitor.replay import Replay, Report, Step
+from coherence.monitor.replay import Replay, ReplayStep, Report
 from coherence.monitor.tick_result import TickResult
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
@@ -73,7 +73,7 @@ def _check(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
     return int(any(report.equal < report.ticks for report in reports))
 
 
-def _line(step: Step, result: TickResult) -> str:
+def _line(step: ReplayStep, result: TickResult) -> str:
     reading = result.reading
     index = f"{reading.coherence_index:.2f} {reading.band:<6}" if reading and reading.coverage else "-    -     "
     mark = "" if step.equal else "  (recorded otherwise)"
@@ -100,7 +100,7 @@ def _list(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
     return 0
 
 
-def _plain(row: SessionRow, step: Step, result: TickResult) -> dict[str, Any]:
+def _plain(row: SessionRow, step: ReplayStep, result: TickResult) -> dict[str, Any]:
     return {
         "agent": row.agent,
         "session": row.session,
@@ -120,7 +120,7 @@ def _show_one(store: Store, row: SessionRow, at: int | None, other: MonitorConfi
     if at is not None and at > last:
         name = one_line(f"{row.agent}/{row.session}")
         raise click.BadParameter(f"the newest event of {name} is {last}", param_hint="--at")
-    shown: Step | None = None
+    shown: ReplayStep | None = None
     result: TickResult | None = None
     for step in replay.steps(until=at):
         if step.computed is not None and step.computed.reading is not None:

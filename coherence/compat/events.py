@@ -9,7 +9,7 @@ import msgspec
 
 from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
 
-MOST_TOKENS = 10**12
+MAX_TOKENS = 10**12
 """Tokens of one model call at most, as everywhere in this package."""
 
 
@@ -70,8 +70,8 @@ class LLMEvent(msgspec.Struct, frozen=True, tag_field="kind"):
     def cost(tokens_in: int, tokens_out: int, wallclock_ms: float = 0, provider: str | None = None) -> Cost:
         """Return: a model call used up tokens (0 to 10**12) and milliseconds (0 or more)."""
         return Cost(
-            check_count("tokens_in", tokens_in, most=MOST_TOKENS),
-            check_count("tokens_out", tokens_out, most=MOST_TOKENS),
+            check_count("tokens_in", tokens_in, most=MAX_TOKENS),
+            check_count("tokens_out", tokens_out, most=MAX_TOKENS),
             check_number("wallclock_ms", wallclock_ms, least=0.0),
             None if provider is None else check_text("provider", provider),
         )
@@ -356,7 +356,7 @@ def _cost(span: dict[str, Any], attributes: dict[str, Any]) -> list[LLMEvent]:
     times = [_whole(span.get(new, span.get(old))) for new, old in _TIMES]
     took = max(times[1] - times[0], 0) / 1e6 if all(times) else 0.0
     provider = attributes.get("gen_ai.provider.name", attributes.get("gen_ai.system"))
-    tokens_in, tokens_out = (min(_whole(count), MOST_TOKENS) for count in used)
+    tokens_in, tokens_out = (min(_whole(count), MAX_TOKENS) for count in used)
     return [LLMEvent.cost(tokens_in, tokens_out, took, provider if isinstance(provider, str) else None)]
 
 

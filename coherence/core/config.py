@@ -300,7 +300,7 @@ class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         check_count("guidance limit", self.limit, least=40, most=10_000)
 
 
-LEAST_BUDGET, MOST_BUDGET = 0.005, 0.5
+LEAST_BUDGET, MAX_BUDGET = 0.005, 0.5
 """Range of a budget. 0.5 % needs 399 good runs of the agent's own; 500 are kept."""
 
 
@@ -321,7 +321,7 @@ class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether a new session takes thresholds and weights that the agent's own labelled runs have set."""
 
     def __post_init__(self) -> None:
-        check_number("alarms budget", self.budget, least=LEAST_BUDGET, most=MOST_BUDGET)
+        check_number("alarms budget", self.budget, least=LEAST_BUDGET, most=MAX_BUDGET)
         if self.block_budget is not None:
             check_number("alarms block_budget", self.block_budget, least=LEAST_BUDGET, most=self.budget)
         check_flag("alarms learn", self.learn)

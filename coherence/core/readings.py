@@ -116,7 +116,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{' / '.join(f'“{text}”' for text in self.texts)} {self.why}" if self.texts else self.why
 
 
-MOST_CLAIMS = 2_000
+MAX_CLAIMS = 2_000
 """Claims of one text that are looked at."""
 
 

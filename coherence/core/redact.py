@@ -148,7 +148,7 @@ def _judge_assignment(found: re.Match[str], text: str, *, strict: bool) -> Span 
         secret = len(value) >= (6 if tight else 8) and _is_random(value) and not re.search(r"\s", value)
     else:
         secret = quoted or (len(value) >= 4 and (tight or not words))
-    if not quoted and end - start >= _LONGEST:
+    if not quoted and end - start >= _MAX_VALUE:
         end = _REST.match(text, end).end()  # type: ignore[union-attr]  # it matches the empty text
     return (start, end) if secret else None
 
@@ -156,27 +156,27 @@ def _judge_assignment(found: re.Match[str], text: str, *, strict: bool) -> Span 
 def _judge_header(found: re.Match[str], text: str) -> Span | None:
     value = found["value"]
     innocent = _is_placeholder(value) or _CODE.match(value) or (len(value) < 24 and not _is_random(value))
-    if len(value) < _LONGEST and innocent:  # a longer one would be read again from every name within it
+    if len(value) < _MAX_VALUE and innocent:  # a longer one would be read again from every name within it
         return None
     return found.span("value") if found["scheme"] is not None or len(value) >= 8 else None
 
 
 def _judge_cookie(found: re.Match[str], text: str) -> Span | None:
     value = found["value"].partition("=")[2].strip()
-    return None if ";" not in value and len(value) < _LONGEST and _is_placeholder(value) else found.span("value")
+    return None if ";" not in value and len(value) < _MAX_VALUE and _is_placeholder(value) else found.span("value")
 
 
 def _judge_argument(found: re.Match[str], text: str) -> Span | None:
     return None if _is_placeholder(found["value"]) else found.span("value")
 
 
-_LONGEST = 256
+_MAX_VALUE = 256
 _END = r"""\d{0,2}(?![\w-]) (?:\\*["'`]\]?)?\*{0,2}"""
 _TYPE = r"""(?:[ \t]*:[ \t]*(?:Optional\[)?&?(?:\w{0,9}str|bytes|string)\]?(?:[ ]?\|[ ]?\w{4,9})?(?=[ \t]*=))?"""
 _QUOTED = r"""[frbu]{0,2}(?P<quote>\\{0,7}["'`])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n]))*+)"""
 # A separator belongs to the value unless the value ends there: "a,b" against "a, b" and "a,user=b".
 _BARE = rf"""(?P<bare>(?:[^\s"'`<>,;&|)\]}}\\]|\\(?![nrt"'\\])
-    |[,;&|)\]}}](?![\s,;&|)\]}}"'`\\<>:.(\[]|\Z|[\w.%-]{{1,40}}=)){{1,{_LONGEST}}}+)"""
+    |[,;&|)\]}}](?![\s,;&|)\]}}"'`\\<>:.(\[]|\Z|[\w.%-]{{1,40}}=)){{1,{_MAX_VALUE}}}+)"""
 _REST = lazy_regex(r"""[^\s"'`<>,;&|)\]}\\]*+""")
 _FLAG = lazy_regex(r"(?:\A|[\s\"'])--[\w-]*\Z")
 _HARMLESS = lazy_regex(

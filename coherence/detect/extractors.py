@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coherence.core.config import GroundingConfig
 from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
-from coherence.core.readings import MOST_CLAIMS, Claim
+from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.detect.values import (
     CURRENCIES,
     FIELD_UNITS,
@@ -294,7 +294,7 @@ _NAME = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]
 
 def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern until as many claims were found as are looked at."""
-    return takewhile(lambda _: len(found) < MOST_CLAIMS, pattern.finditer(text))
+    return takewhile(lambda _: len(found) < MAX_CLAIMS, pattern.finditer(text))
 
 
 def urls(text: str) -> list[Claim]:
@@ -320,7 +320,7 @@ def emails(text: str) -> list[Claim]:
         return []
     return [
         Claim("email", match[0].rstrip("."), match.start(), (f"email:{match[0].rstrip('.').lower()}",))
-        for match in islice(_EMAIL.finditer(text), MOST_CLAIMS)
+        for match in islice(_EMAIL.finditer(text), MAX_CLAIMS)
     ]
 
 
@@ -577,7 +577,7 @@ def names(text: str) -> list[Claim]:
     """Names of two capitalised words, ``Jane Doe`` like ``Doe, Jane``; not used unless asked for."""
     return [
         Claim("name", match[0], match.start(), ("p:" + " ".join(sorted(words(match[0]))),))
-        for match in islice(_NAME.finditer(text), MOST_CLAIMS)
+        for match in islice(_NAME.finditer(text), MAX_CLAIMS)
     ]
 
 
@@ -622,8 +622,8 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
     cut = False
     for find in extractors:
         found = find(text)
-        cut = cut or len(found) >= MOST_CLAIMS
-        for claim in found[:MOST_CLAIMS]:
+        cut = cut or len(found) >= MAX_CLAIMS
+        for claim in found[:MAX_CLAIMS]:
             end = min(claim.start + len(claim.text), len(text))
             if taken[claim.start] or taken[max(end - 1, claim.start)]:
                 continue
@@ -631,4 +631,4 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
                 taken[claim.start : end] = b"\1" * (end - claim.start)
             kept.append(claim)
     kept.sort(key=lambda claim: claim.start)
-    return kept[:MOST_CLAIMS], cut or len(kept) > MOST_CLAIMS
+    return kept[:MAX_CLAIMS], cut or len(kept) > MAX_CLAIMS

@@ -39,10 +39,10 @@ KNOWN_TITLE = 0.5
 LIKE_NAME = 0.8
 """Share of the characters of two names in code from which one may be meant for the other."""
 
-MOST_NAMES = 500
+MAX_NAMES = 500
 """Names in code that are compared, the newest."""
 
-MOST_VERSIONS = 100
+MAX_VERSIONS = 100
 """Versions of an id that are told apart."""
 
 _VERSION = lazy_regex(r"(.*\d)v\d{1,3}\Z", re.S)
@@ -61,7 +61,7 @@ def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
         versioned = _VERSION.fullmatch(form)
         if versioned is None or versioned[1] not in given.values:
             continue
-        known = [form for number in range(1, MOST_VERSIONS) if (form := f"{versioned[1]}v{number}") in given.values]
+        known = [form for number in range(1, MAX_VERSIONS) if (form := f"{versioned[1]}v{number}") in given.values]
         if known:
             newest = max(known, key=lambda form: given.values[form])
             return as_written(given, newest), given.values[newest]
@@ -71,7 +71,7 @@ def other_version(given: Given, claim: Claim) -> tuple[str, int] | None:
 def similar(given: Given, claim: Claim) -> tuple[str, int] | None:
     """Return a value of the same kind that came in and differs in one character, and its event; a name in a few."""
     if claim.kind == "function":
-        names = [key for key in reversed(given.values) if key.startswith("f:")][:MOST_NAMES]
+        names = [key for key in reversed(given.values) if key.startswith("f:")][:MAX_NAMES]
         from difflib import get_close_matches  # needed only where names differ
 
         found = get_close_matches(claim.forms[0], names, n=1, cutoff=LIKE_NAME)
@@ -156,10 +156,10 @@ def untitled(given: Given, text: str, claim: Claim) -> bool:
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
 
-MOST_JUDGED = 300
+MAX_JUDGED = 300
 """Values of one answer that are judged; further ones count as unknown."""
 
-KEPT = 8
+MAX_UNGROUNDED = 8
 """Ungrounded values of one answer that are named."""
 
 WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0}
@@ -272,9 +272,9 @@ def judge_claims(
     plain = [claim for claim in claims if claim.value is not None and lookup(given, claim.forms) is not None]
     distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
-    unknown = max(len(stated) - MOST_JUDGED, 0)
+    unknown = max(len(stated) - MAX_JUDGED, 0)
     reach = Reach(given)
-    for claim in stated[:MOST_JUDGED]:
+    for claim in stated[:MAX_JUDGED]:
         flaw = _flaw(given, text, claim, claims, plain, reach, cited=cited)
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
@@ -290,7 +290,7 @@ def judge_claims(
             lost += share
             flaws.append((share, claim, flaw))
     flaws.sort(key=lambda found: -found[0])
-    named = tuple(_near(given, claim) if flaw.flaw == "absent" else flaw for _, claim, flaw in flaws[:KEPT])
+    named = tuple(_near(given, claim) if flaw.flaw == "absent" else flaw for _, claim, flaw in flaws[:MAX_UNGROUNDED])
     judged = len(distinct) - unknown
     value = 1.0 - lost / total if total and (flaws or judged >= unknown) else None
     return Grounds(value, judged, unknown, named, lost, looked_up, seq)
@@ -388,7 +388,7 @@ def _short(text: str) -> str:
 SHOWN = 60
 """Characters of a value in a sentence."""
 
-MOST_TOLD = 3
+MAX_TOLD = 3
 """Values that a sentence names."""
 
 _QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»＂`', "'"))
@@ -429,8 +429,8 @@ def sentence(grounds: Grounds) -> str:
     '1 of 2 values in the answer is not grounded: “17” - the sources have 19 (event 4)'
     """
     flaws = grounds.flaws
-    parts = [f"“{_plain(flaw.text)}” - {told(flaw)}" for flaw in flaws[:MOST_TOLD]]
-    more = f"; and {len(flaws) - MOST_TOLD} more" if len(flaws) > MOST_TOLD else ""
+    parts = [f"“{_plain(flaw.text)}” - {told(flaw)}" for flaw in flaws[:MAX_TOLD]]
+    more = f"; and {len(flaws) - MAX_TOLD} more" if len(flaws) > MAX_TOLD else ""
     verb = "is" if len(flaws) == 1 else "are"
     blind = "" if grounds.looked_up else "; nothing was looked up in this task"
     checked = number_of(grounds.checked, "value")

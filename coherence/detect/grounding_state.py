@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from coherence.core.protocols import Extractor
-from coherence.core.readings import MOST_CLAIMS, Claim
+from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
@@ -46,7 +46,7 @@ class PendingCall(msgspec.Struct):
     """Its arguments, one a line."""
 
 
-class Account(msgspec.Struct):
+class GroundingAccount(msgspec.Struct):
     """Everything that is remembered of where an agent's statements come from."""
 
     given: Given = msgspec.field(default_factory=Given)
@@ -87,7 +87,7 @@ class Account(msgspec.Struct):
         self.asked_seq = self.open_seq = 0
 
 
-def begin_task(account: Account) -> None:
+def begin_task(account: GroundingAccount) -> None:
     """Begin a task: what was given stays, what was stated and looked up counts anew.
 
     What an earlier task gave and nobody remembers is forgotten too, else one long file would blind the whole life.
@@ -99,7 +99,7 @@ def begin_task(account: Account) -> None:
     account.outputs.newest.clear()
 
 
-def note_given(account: Account, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
+def note_given(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
     """Take in what the agent was told or remembers: a goal, a message of its user or host, a memory."""
     claims = take_source(account.given, seq, text, extractors)
     open_values(account.given, seq, claims)
@@ -107,13 +107,13 @@ def note_given(account: Account, seq: int, text: str, extractors: Sequence[Extra
 
 
 def note_call(
-    account: Account, seq: int, call_id: str, tool: str, arguments: Any, extractors: Sequence[Extractor]
+    account: GroundingAccount, seq: int, call_id: str, tool: str, arguments: Any, extractors: Sequence[Extractor]
 ) -> None:
     """Take in a call: judge its ids and addresses, and keep its arguments until it has succeeded.
 
     Parameters
     ----------
-    account : Account
+    account : GroundingAccount
         Is changed.
     seq : int
         Number of the event.
@@ -136,13 +136,13 @@ def note_call(
 
 
 def note_result(
-    account: Account, seq: int, call_id: str | None, text: str, extractors: Sequence[Extractor], *, error: bool
+    account: GroundingAccount, seq: int, call_id: str | None, text: str, extractors: Sequence[Extractor], *, error: bool
 ) -> None:
     """Take in a tool result; a call that succeeded grounds what it named, and opened it.
 
     Parameters
     ----------
-    account : Account
+    account : GroundingAccount
         Is changed.
     seq : int
         Number of the event.
@@ -165,7 +165,7 @@ def note_result(
     note_output(account.outputs, seq, text)
 
 
-def note_message(account: Account, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
+def note_message(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
     """Take in a message of the agent: judge it. It grounds nothing."""
     if text.strip():
         account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
@@ -191,7 +191,7 @@ def _leaves(value: Any, room: int, name: str = "") -> Iterator[str]:
         room -= 1
 
 
-class GroundingDetector(EventDetector[Account]):
+class GroundingDetector(EventDetector[GroundingAccount]):
     """Keeps the account of an agent; an extractor that fails is named in it and finds nothing.
 
     Parameters
@@ -205,14 +205,14 @@ class GroundingDetector(EventDetector[Account]):
         If nobody offers an extractor of a name.
     """
 
-    name, data_type = "grounding", Account
+    name, data_type = "grounding", GroundingAccount
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self._named = [(name, create_extractor(name)) for name in names]
         self._guard()
 
-    def restore(self, data: Account) -> None:
+    def restore(self, data: GroundingAccount) -> None:
         """Go on with what was remembered elsewhere."""
         super().restore(data)
         self._guard()
@@ -278,7 +278,7 @@ _COPY = msgspec.msgpack.Decoder(list[Claim])
 def _guarded(name: str, extractor: Extractor, failed: dict[str, str]) -> Extractor:
     def find(text: str) -> Sequence[Claim]:
         try:
-            return _checked(list(islice(extractor(text), MOST_CLAIMS)), len(text))
+            return _checked(list(islice(extractor(text), MAX_CLAIMS)), len(text))
         except Exception as error:
             failed[name] = f"{type(error).__name__}: {error}"[:200]
             return ()

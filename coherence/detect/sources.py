@@ -22,7 +22,7 @@ from coherence.detect.values import NARROW, digest, digest_after, fold, number_f
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
 
-MOST_FOLDED = MAX_CHARS + MAX_CHARS // 5
+MAX_FOLDED = MAX_CHARS + MAX_CHARS // 5
 """The same once it is folded: a ligature can become 8 letters."""
 
 MAX_VALUES = 5_000
@@ -35,7 +35,7 @@ MAX_FADED = 25_000
 MAX_FADED_WORDS = 50_000
 """The same of words and pairs of them."""
 MAX_RECORDS = 100
-MOST_NAMED = 2 * MAX_RECORDS
+MAX_NAMED = 2 * MAX_RECORDS
 """Mentions of ids in one source whose records are read, the last ones: earlier records would leave anyhow."""
 
 RECORD_WORDS = 32
@@ -47,7 +47,7 @@ OPENABLE = ("url:", "id:", "path:")
 SMALL = frozenset(map(float, range(13)))
 """Numbers that are mostly counts and places in a list."""
 
-LONGEST = 64
+MAX_FORM = 64
 """Characters of a form that are kept as they are; longer ones become a digest."""
 
 Key = TypeVar("Key", str, int)
@@ -101,7 +101,7 @@ class Given(msgspec.Struct):
 
 def form_key(form: str) -> str:
     """Return a form as it is kept."""
-    if len(form) <= LONGEST:
+    if len(form) <= MAX_FORM:
         return form
     kind = form.partition(":")[0]
     return f"{kind}:~{blake2b(form.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
@@ -122,10 +122,10 @@ def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extracto
         What is looked for.
     """
     folded = fold(ends(text, MAX_CHARS, "\n\n"))
-    if len(text) > MAX_CHARS or len(folded) > MOST_FOLDED:
+    if len(text) > MAX_CHARS or len(folded) > MAX_FOLDED:
         given.lost += 1
         given.lost_words += 1
-    text = ends(folded, MOST_FOLDED, "\n\n")
+    text = ends(folded, MAX_FOLDED, "\n\n")
     claims, cut = extract_some(text, extractors)
     given.lost += cut
     _take_values(given, seq, claims)
@@ -152,7 +152,7 @@ def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
 def _take_written(given: Given, claims: Sequence[Claim]) -> None:
     written = given.written
     for claim in claims[-MAX_WRITTEN:]:
-        text = claim.text if len(claim.text) <= LONGEST else claim.text[: LONGEST - 1] + "…"
+        text = claim.text if len(claim.text) <= MAX_FORM else claim.text[: MAX_FORM - 1] + "…"
         for form in (*claim.forms, *claim.also) if claim.kind != "quote" else ():
             key = form_key(form)
             written.pop(key, None)
@@ -227,7 +227,7 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
 
 def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
     """Remember the words beside each id: of its item of a list, of its object, or of its line."""
-    found = [claim for claim in claims if claim.kind in ("id", "url")][-MOST_NAMED:]
+    found = [claim for claim in claims if claim.kind in ("id", "url")][-MAX_NAMED:]
     if not found:
         return
     newest = set(list(dict.fromkeys(claim.forms for claim in reversed(found)))[:MAX_RECORDS])

@@ -188,7 +188,7 @@ MAX_RESULT_CHARS = 40_000
 MAX_SENTENCES = 300
 """Sentences kept of one result, half from each end."""
 
-SHORTEST, LONGEST = 12, 200
+MIN_SENTENCE, MAX_SENTENCE = 12, 200
 """Characters of a sentence: shorter ones say too little, longer ones are cut into pieces. In a script without spaces a
 character counts double towards the shortest."""
 
@@ -249,10 +249,10 @@ def sentences(text: str) -> list[str]:
     text = _TAG.sub(lambda tag: f"\n\n{tag[1]}\n\n" if _says(tag[1]) else "\n\n", text)
     found: dict[str, None] = {}
     for paragraph in _paragraphs(_SCRAP.sub("", text)):
-        for sentence in _ENDS.split(paragraph) if len(paragraph) >= SHORTEST // 2 else ():
-            for part in _cut(sentence) if len(sentence) >= SHORTEST // 2 else ():
+        for sentence in _ENDS.split(paragraph) if len(paragraph) >= MIN_SENTENCE // 2 else ():
+            for part in _cut(sentence) if len(sentence) >= MIN_SENTENCE // 2 else ():
                 piece, dense = part.strip(" \t\"'"), _dense(part)
-                if len(piece) + dense >= SHORTEST and (dense or len(piece.split(None, 1)) > 1):
+                if len(piece) + dense >= MIN_SENTENCE and (dense or len(piece.split(None, 1)) > 1):
                     found[piece] = None
     kept = list(found)
     return kept if len(kept) <= MAX_SENTENCES else kept[: MAX_SENTENCES // 2] + kept[-(MAX_SENTENCES // 2) :]
@@ -261,8 +261,8 @@ def sentences(text: str) -> list[str]:
 def _cut(sentence: str) -> list[str]:
     """Return a sentence in pieces of at most 200 characters, cut between words where they are no longer than half."""
     pieces, at = [], 0
-    while len(sentence) - at > LONGEST:
-        end = sentence.rfind(" ", at + LONGEST // 2, at + LONGEST) + 1 or at + LONGEST
+    while len(sentence) - at > MAX_SENTENCE:
+        end = sentence.rfind(" ", at + MAX_SENTENCE // 2, at + MAX_SENTENCE) + 1 or at + MAX_SENTENCE
         pieces.append(sentence[at:end])
         at = end
     return [*pieces, sentence[at:]]
@@ -294,7 +294,7 @@ def _says(value: str) -> bool:
 
     Of a script without spaces a pair of characters counts as a word.
     """
-    if len(value) < SHORTEST // 2:
+    if len(value) < MIN_SENTENCE // 2:
         return False
     goes_on = value.endswith(",")
     return goes_on or len(value.split(None, FIELD_WORDS)) + _dense(value) // 2 > FIELD_WORDS or gate(value) > 0.0

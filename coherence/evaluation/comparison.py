@@ -10,7 +10,7 @@ import numpy as np
 
 from coherence.evaluation.bootstrap import DRAWS, Estimate, Figure, Resamples, folds_of
 from coherence.evaluation.errors import EvaluationError
-from coherence.evaluation.judge import QUESTIONS, Case, Measure, Question, answers, cases
+from coherence.evaluation.judge import QUESTIONS, JudgedCase, Measure, Question, answers, cases
 from coherence.evaluation.runs import LabelledRun, Target
 from coherence.evaluation.systems import NAMED, FittedOn, System, check_comparable, in_sample
 
@@ -179,7 +179,7 @@ def judged_runs(runs: Sequence[LabelledRun], target: Target | None = None) -> li
     return [run for run in runs if run.id in used]
 
 
-def choose(runs: Sequence[LabelledRun], target: Target | None) -> list[tuple[Question, list[Case]]]:
+def choose(runs: Sequence[LabelledRun], target: Target | None) -> list[tuple[Question, list[JudgedCase]]]:
     """Return the questions that the labels answer, with their cases.
 
     Without a target each run is used for its most specific label: hijack, then step, then failure.
@@ -189,7 +189,7 @@ def choose(runs: Sequence[LabelledRun], target: Target | None) -> list[tuple[Que
     EvaluationError
         If no label answers any of them; the message says what is missing.
     """
-    found: list[tuple[Question, list[Case]]] = []
+    found: list[tuple[Question, list[JudgedCase]]] = []
     lacking: list[str] = []
     for question in QUESTIONS:
         if target not in (None, question.target):
@@ -211,14 +211,14 @@ def choose(runs: Sequence[LabelledRun], target: Target | None) -> list[tuple[Que
     return found
 
 
-def judge(question: Question, asked: Sequence[Case], systems: Sequence[System], *, draws: int = DRAWS) -> Section:
+def judge(question: Question, asked: Sequence[JudgedCase], systems: Sequence[System], *, draws: int = DRAWS) -> Section:
     """Judge systems by one question; one of them is compared with each other, see :class:`Section`.
 
     Parameters
     ----------
     question : Question
         What is asked.
-    asked : sequence of Case
+    asked : sequence of JudgedCase
         Its cases, see :func:`choose`.
     systems : sequence of System
         What is judged, one or more.
@@ -248,7 +248,7 @@ def judge(question: Question, asked: Sequence[Case], systems: Sequence[System], 
     )
 
 
-def few_tasks(asked: Sequence[Case]) -> bool:
+def few_tasks(asked: Sequence[JudgedCase]) -> bool:
     """Tell whether one of the classes there are, bad or good, comes from fewer than :data:`LEAST_TASKS` tasks."""
     tasks: dict[bool, set[str]] = {}
     for case in asked:
@@ -256,14 +256,16 @@ def few_tasks(asked: Sequence[Case]) -> bool:
     return any(len(groups) < LEAST_TASKS for groups in tasks.values())
 
 
-def _estimates(question: Question, asked: Sequence[Case], system: System, tasks: Resamples) -> dict[str, Estimate]:
+def _estimates(
+    question: Question, asked: Sequence[JudgedCase], system: System, tasks: Resamples
+) -> dict[str, Estimate]:
     given = answers(question, asked, system)
     return {key: tasks.estimate(answer.groups, answer.compute) for key, answer in given.items()}
 
 
 def _row(
     question: Question,
-    asked: Sequence[Case],
+    asked: Sequence[JudgedCase],
     system: System,
     found: Mapping[str, Estimate],
     compared: Mapping[str, Estimate] | None,
@@ -309,7 +311,7 @@ def difference(compared: Estimate, other: Estimate, measure: Measure) -> Differe
     return Difference(figure, "better" if (figure.low > 0) == (measure.better == "higher") else "worse")
 
 
-def _parts(question: Question, asked: Sequence[Case], system: System, draws: int) -> list[Part]:
+def _parts(question: Question, asked: Sequence[JudgedCase], system: System, draws: int) -> list[Part]:
     names = sorted({case.run.part for case in asked})
     if len(names) < 2:
         return []
@@ -323,7 +325,7 @@ def _parts(question: Question, asked: Sequence[Case], system: System, draws: int
     return parts
 
 
-def _folds(question: Question, asked: Sequence[Case], system: System) -> tuple[float, float] | None:
+def _folds(question: Question, asked: Sequence[JudgedCase], system: System) -> tuple[float, float] | None:
     if few_tasks(asked):
         return None
     folds = folds_of([case.run.group for case in asked])

@@ -28,7 +28,7 @@ from coherence.store.errors import StoreError
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.store.store import Store
 
-MOST_HOPS = 16
+MAX_HOPS = 16
 """Agents of a path that are recorded and told: of a longer one as many of both ends."""
 
 
@@ -362,8 +362,8 @@ class _Neighbours:
 
 def _short(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return both ends of a path that is too long to be recorded and told with every tick."""
-    left_out = len(path) - MOST_HOPS
+    left_out = len(path) - MAX_HOPS
     if left_out <= 1:
         return path
-    half = MOST_HOPS // 2
+    half = MAX_HOPS // 2
     return (*path[:half], f"… {left_out} more …", *path[-half:])

@@ -20,7 +20,7 @@ __all__ = ["DAMPING", "ROUNDS", "Edge", "Effective", "Propagation", "TrustGraph"
 LEARNING_RATE = 0.1
 """How far one outcome moves a weight, in (0, 1], where the source was under full pressure; higher forgets sooner."""
 
-LEAST_LEARNED, MOST_LEARNED = 0.05, 0.95
+LEAST_LEARNED, MAX_LEARNED = 0.05, 0.95
 """Between these weights outcomes teach: no source is ever ignored, and none believed blindly, because of them."""
 
 
@@ -258,7 +258,7 @@ class TrustGraph:
             changed = {}
             for source in wiring.direct(target):
                 edge = self._edges[source, target]
-                gap = min(LEAST_LEARNED - edge.weight, 0.0) if success else max(MOST_LEARNED - edge.weight, 0.0)
+                gap = min(LEAST_LEARNED - edge.weight, 0.0) if success else max(MAX_LEARNED - edge.weight, 0.0)
                 weight = edge.weight + LEARNING_RATE * loud[source] * gap
                 if not edge.fixed and weight != edge.weight:
                     changed[source, target] = msgspec.structs.replace(edge, weight=weight)

@@ -23,7 +23,7 @@ DAMPING = 0.9
 ROUNDS = 8
 """Hops that are followed for all agents at once; mostly all there are, and cheaper than one agent after the other."""
 
-MOST_KEPT = 1_000_000
+MAX_KEPT = 1_000_000
 """Names in the lists of sources that are kept, at most: 8 MB."""
 
 UNKNOWN = "{field} {name} is not an agent of this graph: add it with add_agent"
@@ -94,7 +94,7 @@ class Wiring:
                 waiting += new
             found = tuple(self.names[at] for at in sorted(seen - {self.index[name]}))
             self._kept += len(found) + 1
-            if self._kept > MOST_KEPT:
+            if self._kept > MAX_KEPT:
                 self._upstreams, self._kept = {}, len(found) + 1
             self._upstreams[name] = found
         return found

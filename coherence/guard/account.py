@@ -6,7 +6,7 @@ import msgspec
 
 from coherence.guard.baseline import CallOutcome, Recent
 from coherence.guard.monotonic import SteadyClock
-from coherence.guard.patch_events import Call, Decision, Declined, Dropped, NotApplied, Proposed, Restored
+from coherence.guard.patch_events import Decision, Declined, Dropped, GuardedCall, NotApplied, Proposed, Restored
 from coherence.guard.patches import Patching
 from coherence.guard.rolling_files import Rolling
 from coherence.guard.trigger import Trigger
@@ -22,7 +22,7 @@ class Account(msgspec.Struct):
     --------
     >>> account = Account()
     >>> for at, success in enumerate((True, False)):
-    ...     account.take(1000.0 + at, Call(success, duration_s=0.5, epoch=0))
+    ...     account.take(1000.0 + at, GuardedCall(success, duration_s=0.5, epoch=0))
     >>> account.seq, account.rolling.failures, account.clock.now_s, account.patching.phase
     (2, 1, 1001.0, 'idle')
     """
@@ -41,11 +41,11 @@ class Account(msgspec.Struct):
         """Steady time of the newest entry, seconds; 0 before the first."""
         return self.clock.now_s or 0.0
 
-    def take(self, at: float, happening: Call | Decision) -> None:
+    def take(self, at: float, happening: GuardedCall | Decision) -> None:
         """Take in the next entry of the trail; ``at`` is its wall time, Unix seconds."""
         now_s = self.clock.read(at)
         self.seq += 1
-        if isinstance(happening, Call):
+        if isinstance(happening, GuardedCall):
             call = happening
             self.rolling.record(
                 self.seq, now_s, success=call.success, latency_s=call.duration_s, cost=call.cost, index=call.index

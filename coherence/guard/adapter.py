@@ -20,7 +20,7 @@ from coherence.guard.synchronous import NotAwaitedError, not_awaited
 FAILED = "could not be applied: "
 """So begins why a patch ends that its adapter has not applied as it says."""
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Tables and lists within one another that a configuration or a patch may have."""
 
 _MISSING = object()
@@ -127,7 +127,7 @@ def kept_config(config: object) -> dict[str, Any]:
     ------
     ValueError
         If it is not made of dicts with text keys, lists, texts, finite numbers (whole ones below 2**63 in magnitude),
-        True, False and None, or nested deeper than :data:`MOST_DEPTH`.
+        True, False and None, or nested deeper than :data:`MAX_DEPTH`.
     """
     try:
         found = msgspec.json.decode(msgspec.json.encode(config))
@@ -136,8 +136,8 @@ def kept_config(config: object) -> dict[str, Any]:
         raise ValueError(f"the configuration is not plain JSON: {type(error).__name__}") from error
     if not isinstance(found, dict) or found != config:
         raise ValueError("the configuration is not plain JSON: it would not come back as it is")
-    if _is_deep(found, MOST_DEPTH):
-        raise ValueError(f"the configuration is nested more than {MOST_DEPTH} deep")
+    if _is_deep(found, MAX_DEPTH):
+        raise ValueError(f"the configuration is nested more than {MAX_DEPTH} deep")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coherence.guard.account import Account
-from coherence.guard.patch_events import Accepted, Approved, Asked, Call, Confirmed, Decision, Restored
+from coherence.guard.patch_events import Accepted, Approved, Asked, Confirmed, Decision, GuardedCall, Restored
 from coherence.guard.patch_state import Phase
 from coherence.guard.rolling_files import NEWEST
 
@@ -51,7 +51,7 @@ class Basis:
             return self.trial_lost
         return self._standing_lost if phase == "idle" else ""
 
-    def take(self, account: Account, at: float, happening: Call | Decision) -> None:
+    def take(self, account: Account, at: float, happening: GuardedCall | Decision) -> None:
         """Let an account take in the next entry, and note what is known afterwards."""
         recent = account.recent
         had_trial, place = account.patching.trial is not None, (len(recent.newest), recent.at)
@@ -60,7 +60,7 @@ class Basis:
         if self.lost_for_good or self.complete:
             self.trial_lost = "" if self.complete and isinstance(happening, Asked | Approved) else self.trial_lost
             return
-        if isinstance(happening, Call):
+        if isinstance(happening, GuardedCall):
             self._calls += 1
             self._recent_known += (len(recent.newest), recent.at) != place
             if self._recent_known >= recent.window:

@@ -16,7 +16,7 @@ RuleName: TypeAlias = Literal["shape", "size", "key", "kind", "finite", "range",
 another type than the key takes; finite = NaN or infinite; range, step, choice = outside what the bound allows;
 auto_apply = not True or False; same = the configuration holds all of it already."""
 
-MOST_VALUE = 1e300
+MAX_VALUE = 1e300
 """The largest magnitude of a bound, so that differences stay finite."""
 
 ROUNDING = 1e-9
@@ -74,10 +74,10 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return
         if self.least is None or self.most is None:
             raise ValueError("a bound needs least and most, or choices")
-        check_number("least", self.least, least=-MOST_VALUE, most=MOST_VALUE)
-        check_number("most", self.most, least=self.least, most=MOST_VALUE)
+        check_number("least", self.least, least=-MAX_VALUE, most=MAX_VALUE)
+        check_number("most", self.most, least=self.least, most=MAX_VALUE)
         for name, value in (("step", self.step), ("step_ratio", self.step_ratio)):
-            if value is not None and check_number(name, value, least=0, most=MOST_VALUE) == 0:
+            if value is not None and check_number(name, value, least=0, most=MAX_VALUE) == 0:
                 raise ValueError(f"{name} must be more than 0")
 
     def refuses(self, value: Scalar, current: object = None) -> tuple[RuleName, str] | None:
@@ -104,7 +104,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def _refuses_step(self, value: float, current: object) -> tuple[RuleName, str] | None:
         if self.step is None and self.step_ratio is None:
             return None
-        if isinstance(current, bool) or not isinstance(current, int | float) or not abs(current) <= MOST_VALUE:
+        if isinstance(current, bool) or not isinstance(current, int | float) or not abs(current) <= MAX_VALUE:
             return "step", f"has a largest step, and its current value {short_repr(current)} is no number to step from"
         change = abs(value - current)
         if self.step is not None and change > self.step * (1 + ROUNDING):

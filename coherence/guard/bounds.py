@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 
 from coherence.core.validation import check_flag, check_text, shown
-from coherence.guard.bound import MOST_VALUE, Bound, RuleName, plain_scalar, short_repr, short_text
+from coherence.guard.bound import MAX_VALUE, Bound, RuleName, plain_scalar, short_repr, short_text
 
 AUTO_APPLY = ("auto_apply", "auto_apply_enabled")
 """Top-level keys by which a patch or a configuration says whether patches may be applied without a person."""
 
-MOST_KEYS = 200
+MAX_KEYS = 200
 """Keys of a patch, those of inner tables included."""
 
 MAX_DEPTH = 8
 """Names in a path; a patch that is nested deeper holds no listed key."""
 
-MOST_REASONS = 20
+MAX_REASONS = 20
 """Refusals that are reported; a patch with more is refused all the same."""
 
 
@@ -54,7 +54,7 @@ class Judged(msgspec.Struct, frozen=True):
     apply: bool
     """Whether it may be applied now; False for an accepted patch that waits for a person."""
     refusals: tuple[Refusal, ...]
-    """Why it is refused, at most :data:`MOST_REASONS`; empty if it is accepted."""
+    """Why it is refused, at most :data:`MAX_REASONS`; empty if it is accepted."""
     waits: str
     """Why an accepted patch waits, or empty."""
 
@@ -151,7 +151,7 @@ class _Reading:
         self.keys = 0
 
     def refuse(self, path: tuple[str, ...], value: object, rule: RuleName, why: str) -> None:
-        if len(self.refusals) < MOST_REASONS:
+        if len(self.refusals) < MAX_REASONS:
             self.refusals.append(Refusal(short_text(".".join(path)), short_repr(value), rule, why))
 
     def table(self, value: object, path: tuple[str, ...], current: object) -> dict[str, Any]:
@@ -161,8 +161,8 @@ class _Reading:
             return {}
         table: dict[object, object] = value  # type: ignore[assignment]  # the type was tested without the object's help
         self.keys += dict.__len__(table)
-        if self.keys > MOST_KEYS:
-            self.refuse(path, "dict", "size", f"a patch has at most {MOST_KEYS} keys")
+        if self.keys > MAX_KEYS:
+            self.refuse(path, "dict", "size", f"a patch has at most {MAX_KEYS} keys")
             return {}
         if path and not dict.__len__(table):
             self.refuse(path, value, "shape", "changes nothing")
@@ -206,8 +206,8 @@ class _Reading:
         is_plain, plain = plain_scalar(value)
         if not is_plain:
             self.refuse(path, value, "kind", "must be a text, a number, True, False or None")
-        elif isinstance(plain, float) and not abs(plain) <= MOST_VALUE:
-            self.refuse(path, plain, "finite", f"must be finite and at most {MOST_VALUE:g} in magnitude")
+        elif isinstance(plain, float) and not abs(plain) <= MAX_VALUE:
+            self.refuse(path, plain, "finite", f"must be finite and at most {MAX_VALUE:g} in magnitude")
         elif refused := bound.refuses(plain, held):
             self.refuse(path, plain, *refused)
         else:

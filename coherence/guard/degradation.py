@@ -49,7 +49,7 @@ FINEST = 4
 RECOVERY = 3
 """After an alarm the level may rise to so many times the limit: a lucky row of calls is no recovery."""
 
-MOST_STATES = 512
+MAX_STATES = 512
 """Of a chart; only one for a rate above 0.8 comes near."""
 
 _WORDS = {"success": "failed", "latency": "were slower than {:.3g} s", "cost": "cost more than {:.3g}"}
@@ -271,10 +271,10 @@ def calls_to_alarm(rate: float, up: int, down: int, limit: int) -> float:
 
 
 def limit_for(rate: float, up: int, down: int, calls: float) -> int:
-    """Return the lowest limit with a mean of at least ``calls`` to an alarm, or ``MOST_STATES``."""
+    """Return the lowest limit with a mean of at least ``calls`` to an alarm, or ``MAX_STATES``."""
     low, high = 0, up
-    while high < MOST_STATES and calls_to_alarm(rate, up, down, high) < calls:
-        low, high = high, min(2 * high, MOST_STATES)
+    while high < MAX_STATES and calls_to_alarm(rate, up, down, high) < calls:
+        low, high = high, min(2 * high, MAX_STATES)
     while high - low > 1:
         middle = (low + high) // 2
         if calls_to_alarm(rate, up, down, middle) >= calls:

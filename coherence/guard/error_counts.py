@@ -11,7 +11,7 @@ from coherence.core.redact import redact
 from coherence.guard.shorten import shortened
 
 LOG = logging.getLogger("coherence.guard")
-MOST_KINDS = 100
+MAX_KINDS = 100
 
 
 class Troubles:
@@ -46,7 +46,7 @@ class Troubles:
         text = redact(text)
         name = f"{stage}: {kind}"
         with self._lock:
-            if name not in self.counts and len(self.counts) >= MOST_KINDS:
+            if name not in self.counts and len(self.counts) >= MAX_KINDS:
                 name = "others"
             count = self.counts[name] = self.counts.get(name, 0) + 1
             self.newest[stage] = text

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from coherence.core.errors import CoherenceError
 from coherence.core.validation import check_number, shown
-from coherence.guard.patch_events import Accepted, Call, Decision
+from coherence.guard.patch_events import Accepted, Decision, GuardedCall
 from coherence.guard.traces import Past, Trace, newest_seq, read_trail
 from coherence.monitor.arguments import check_name
 from coherence.store.store import Store
@@ -20,7 +20,7 @@ from coherence.store.store import Store
 PAGE = 200
 """Entries read at once; each is less than 500 kB."""
 
-MOST_LINE = 8_000_000
+MAX_LINE = 8_000_000
 """Bytes of a line that is read; a longer one is an error."""
 
 KNOWN_KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(Decision))
@@ -114,7 +114,7 @@ class TrailEntry(msgspec.Struct, frozen=True):
     seq: int
     at: float
     """Wall time, Unix seconds."""
-    happening: Call | Decision | None
+    happening: GuardedCall | Decision | None
     """None = of a kind that this version does not know."""
 
 
@@ -146,7 +146,7 @@ def read_entries(file: IO[bytes]) -> Iterator[TrailEntry]:
     Raises
     ------
     TrailError
-        For a line that is no entry, is torn, longer than :data:`MOST_LINE`, or about another agent.
+        For a line that is no entry, is torn, longer than :data:`MAX_LINE`, or about another agent.
 
     Examples
     --------
@@ -155,10 +155,10 @@ def read_entries(file: IO[bytes]) -> Iterator[TrailEntry]:
     ['serving']
     """
     number, whose = 0, None
-    while text := file.readline(MOST_LINE + 1):
+    while text := file.readline(MAX_LINE + 1):
         number += 1
-        if len(text) > MOST_LINE:
-            raise TrailError(f"line {number} is longer than {MOST_LINE:,} bytes")
+        if len(text) > MAX_LINE:
+            raise TrailError(f"line {number} is longer than {MAX_LINE:,} bytes")
         if text.isspace():
             continue
         try:
@@ -172,9 +172,9 @@ def read_entries(file: IO[bytes]) -> Iterator[TrailEntry]:
         yield TrailEntry(number, head.kind, head.seq, head.at, happening)
 
 
-def _happening(kind: str, text: bytes) -> Call | Decision | None:
+def _happening(kind: str, text: bytes) -> GuardedCall | Decision | None:
     if kind == "call":
-        return Call(*msgspec.structs.astuple(_CALL(text)))
+        return GuardedCall(*msgspec.structs.astuple(_CALL(text)))
     if kind not in KNOWN_KINDS:
         return None
     found: Decision = _DECISION(text)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from coherence.core.validation import MAX_NAME, check_count, check_flag, check_number, check_text
-from coherence.guard.rolling_files import LONGEST_WINDOW_H
+from coherence.guard.rolling_files import MAX_WINDOW_H
 
 Frequency: TypeAlias = Literal["high", "medium", "low"]
 """high = more than 10 calls in 24 hours; medium = 3 to 10, or an agent that was never called; low = fewer than 3."""
@@ -20,18 +20,18 @@ FREQUENCY_H = 24.0
 CRITICAL_WORDS = ("critical", "prod", "production", "monitor")
 """Words that mark an agent as critical when one of them is a word of its name."""
 
-MOST_FAILURES = 1000
-LONGEST_COOLDOWN_H = 8760.0
+MAX_FAILURES = 1000
+MAX_COOLDOWN_H = 8760.0
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _check(failures: int | None, window_h: float | None, cooldown_h: float | None) -> None:
     if failures is not None:
-        check_count("failures", failures, least=1, most=MOST_FAILURES)
+        check_count("failures", failures, least=1, most=MAX_FAILURES)
     if window_h is not None:
-        check_number("window_h", window_h, least=1, most=LONGEST_WINDOW_H)
+        check_number("window_h", window_h, least=1, most=MAX_WINDOW_H)
     if cooldown_h is not None:
-        check_number("cooldown_h", cooldown_h, least=0, most=LONGEST_COOLDOWN_H)
+        check_number("cooldown_h", cooldown_h, least=0, most=MAX_COOLDOWN_H)
 
 
 class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

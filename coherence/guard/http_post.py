@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from coherence.core.validation import shown
 
-LONGEST_RETRY_S = 300.0
+MAX_RETRY_S = 300.0
 """A server that asks for a longer pause gets this one."""
 
 _AGAIN = frozenset({408, 425, 429})
@@ -25,7 +25,7 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS = frozenset({"connection", "content-length", "host", "idempotency-key", "transfer-encoding"})
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came of an attempt."""
 
     why: str
@@ -68,7 +68,7 @@ class Poster:
         """Scheme and host, for messages."""
         return f"{self._url.scheme}://{self._url.hostname}"
 
-    def post(self, body: bytes, key: str) -> Answer:
+    def post(self, body: bytes, key: str) -> HttpAnswer:
         """Post a body; ``key`` is sent as ``Idempotency-Key``."""
         kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout_s)
@@ -83,12 +83,12 @@ class Poster:
             response = connection.getresponse()
             return _meaning(response.status, response.getheader("Retry-After"))
         except ssl.SSLCertVerificationError as error:
-            return Answer(f"the server's certificate is not trusted: {error.verify_message}", False)
+            return HttpAnswer(f"the server's certificate is not trusted: {error.verify_message}", False)
         except (OSError, http.client.HTTPException) as error:
             in_time = not late.is_set() and not isinstance(error, TimeoutError)
-            return Answer(type(error).__name__ if in_time else "no answer in time", True)
+            return HttpAnswer(type(error).__name__ if in_time else "no answer in time", True)
         except Exception as error:  # a thread that died would take all later events with it
-            return Answer(type(error).__name__, False)
+            return HttpAnswer(type(error).__name__, False)
         finally:
             timer.cancel()
             connection.close()
@@ -100,15 +100,15 @@ def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _meaning(status: int, retry_after: str | None) -> Answer:
+def _meaning(status: int, retry_after: str | None) -> HttpAnswer:
     if 200 <= status < 300:
-        return Answer("", False)
+        return HttpAnswer("", False)
     again = status in _AGAIN or status >= 500
-    return Answer(f"HTTP status {status}", again, retry_s(retry_after, time.time()) if again else 0.0)
+    return HttpAnswer(f"HTTP status {status}", again, retry_s(retry_after, time.time()) if again else 0.0)
 
 
 def retry_s(retry_after: str | None, now_s: float) -> float:
-    """Return the seconds that a ``Retry-After`` header (RFC 9110, 10.2.3) asks for, at most :data:`LONGEST_RETRY_S`.
+    """Return the seconds that a ``Retry-After`` header (RFC 9110, 10.2.3) asks for, at most :data:`MAX_RETRY_S`.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def retry_s(retry_after: str | None, now_s: float) -> float:
         seconds = float(text) if text.isascii() and text.isdigit() else parsedate_to_datetime(text).timestamp() - now_s
     except (ValueError, TypeError, OverflowError):
         return 0.0
-    return min(max(seconds, 0.0), LONGEST_RETRY_S)
+    return min(max(seconds, 0.0), MAX_RETRY_S)
 
 
 def _checked_url(url: str) -> SplitResult:

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from coherence.guard.error_counts import Troubles, describe
-from coherence.guard.patch_events import Call
+from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
-from coherence.guard.rolling_files import MOST_AMOUNT
+from coherence.guard.rolling_files import MAX_AMOUNT
 from coherence.guard.shorten import shortened
 from coherence.guard.synchronous import not_awaited
 from coherence.monitor.monitor import Monitor
 
-LONGEST_TASK = 2_000
+MAX_TASK = 2_000
 """Characters of a task that are recorded."""
 
 _PREFIX = os.urandom(8).hex()
@@ -35,7 +35,7 @@ class Started:
 
     def __init__(self, agent: str, task: str, arguments: Any) -> None:
         self.agent = agent
-        self.task = shortened(task, LONGEST_TASK)
+        self.task = shortened(task, MAX_TASK)
         self.arguments = arguments
         self.epoch = -1
         self.patched = False
@@ -67,9 +67,9 @@ class Finished(msgspec.Struct, frozen=True):
     index: float | None = None
     band: str | None = None
 
-    def call(self, started: Started) -> Call:
+    def call(self, started: Started) -> GuardedCall:
         """Return the call as an account takes it in."""
-        return Call(self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched)
+        return GuardedCall(self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched)
 
 
 class Measuring:
@@ -133,7 +133,7 @@ class Measuring:
     def _amount(self, cost: object) -> float | None:
         if cost is None:
             return None
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MOST_AMOUNT:
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_AMOUNT:
             self._troubles.add("cost_of", "not a number in [0, 1e12]")
             return None
         return float(cost)

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-MOST_REMEMBERED = 50
+MAX_REMEMBERED = 50
 """Patches that are remembered, the newest ones."""
 
-FIRST_REST_H, LONGEST_REST_H = 7 * 24.0, 180 * 24.0
+FIRST_REST_H, MAX_REST_H = 7 * 24.0, 180 * 24.0
 """A patch that was given up once is not tried again for the first, twice as long each time, up to the second."""
 
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
@@ -49,7 +49,7 @@ class Memory(msgspec.Struct):
         digest = digest_of(patch)
         times = 1 + sum(known.times for known in self.patches if known.digest == digest)
         others = [known for known in self.patches if known.digest != digest]
-        self.patches = [*others, GivenUp(digest, times, now_s, seq)][-MOST_REMEMBERED:]
+        self.patches = [*others, GivenUp(digest, times, now_s, seq)][-MAX_REMEMBERED:]
 
     def refuses(self, patch: dict[str, Any], now_s: float) -> str:
         """Return why a patch is not to be tried, or an empty text; ``now_s`` is steady time, seconds."""
@@ -57,7 +57,7 @@ class Memory(msgspec.Struct):
         known = next((known for known in self.patches if known.digest == digest), None)
         if known is None:
             return ""
-        rest_h = min(FIRST_REST_H * 2.0 ** min(known.times - 1, 20), LONGEST_REST_H)
+        rest_h = min(FIRST_REST_H * 2.0 ** min(known.times - 1, 20), MAX_REST_H)
         left_h = rest_h - (now_s - known.last_s) / 3600
         if left_h <= 0:
             return ""

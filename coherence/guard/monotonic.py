@@ -9,7 +9,7 @@ from coherence.core.validation import check_number
 TOLERANCE_S = 60.0
 """A step back of up to this many seconds makes steady time stand still until the wall clock has caught up."""
 
-LONGEST_STEP_S = 366 * 86_400.0
+MAX_STEP_S = 366 * 86_400.0
 """What one step ahead counts at most, seconds: longer than every window and cool-down."""
 
 LATEST_S = 1e11
@@ -24,7 +24,7 @@ class SteadyClock(msgspec.Struct):
     * **A little back** (up to the tolerance; a correction by NTP, or two machines whose clocks differ): steady time
       stands still until the wall clock has caught up, so that small differences between writers never add up.
     * **Set ahead**: cannot be told from time in which nobody called, and is taken as time that passed, at most
-      :data:`LONGEST_STEP_S` a step. A cool-down may end early, a window may empty; set back again, nothing freezes.
+      :data:`MAX_STEP_S` a step. A cool-down may end early, a window may empty; set back again, nothing freezes.
       A host that adds the elapsed ``time.monotonic()`` to the wall time at which its process started is not exposed to
       jumps while it runs.
 
@@ -68,7 +68,7 @@ class SteadyClock(msgspec.Struct):
             self.now_s = wall + self.offset_s
             return self.now_s
         shown = wall + self.offset_s
-        now = min(max(shown, before), before + LONGEST_STEP_S)
+        now = min(max(shown, before), before + MAX_STEP_S)
         if shown < before - TOLERANCE_S or shown > now:
             self.offset_s = now - wall
         self.now_s = now

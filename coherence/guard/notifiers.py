@@ -32,13 +32,13 @@ WARNINGS = frozenset({"ending", "not_applied", "restore_failed", "decayed"})
 """Kinds of events that are logged as warnings; all others are for information."""
 
 FIRST_PAUSE_S = 0.5
-MOST_PAUSE_S = 30.0
+MAX_PAUSE_S = 30.0
 """Pauses between two attempts begin at the first and double up to the second, before jitter."""
 
 EXIT_S = 3.0
 """How long the end of the interpreter waits for what all webhooks of the process still have to send."""
 
-LONGEST_LINE = 2_000
+MAX_LINE = 2_000
 """Characters of a text in the log."""
 
 _CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
@@ -70,7 +70,7 @@ class LogNotifier:
 def _line(part: object) -> str:
     """Return a part of a log line: no line break, and nothing that changes how a terminal shows the rest."""
     text = part if isinstance(part, str) else msgspec.json.encode(part).decode()
-    return _CONTROL.sub(" ", clean(text, LONGEST_LINE))
+    return _CONTROL.sub(" ", clean(text, MAX_LINE))
 
 
 class WebhookCounts(msgspec.Struct, frozen=True):
@@ -266,7 +266,7 @@ def _warn(message: str, *parts: object) -> None:
 def pause_s(retry: int, salt: str) -> float:
     """Return the pause before a retry in seconds: exponential, with half of it jitter.
 
-    ``p / 2 + u * p / 2`` with ``p = min(MOST_PAUSE_S, FIRST_PAUSE_S * 2 ** retry)``, u in [0, 1) by the salt.
+    ``p / 2 + u * p / 2`` with ``p = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** retry)``, u in [0, 1) by the salt.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def pause_s(retry: int, salt: str) -> float:
     >>> 0.25 <= pause_s(0, "a") < 0.5, 15 <= pause_s(20, "a") < 30, pause_s(1, "a") == pause_s(1, "a")
     (True, True, True)
     """
-    half = min(MOST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(retry, 32)) / 2
+    half = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(retry, 32)) / 2
     return half + half * random.Random(f"{salt} {retry}").random()  # noqa: S311  # spreads load, hides nothing
 
 

@@ -16,7 +16,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """One entry of a trail."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class GuardedCall(msgspec.Struct, frozen=True):
     """A call of the agent, as an account takes it in; ``None`` = not measured."""
 
     success: bool

@@ -11,11 +11,11 @@ from coherence.guard.baseline import CallOutcome, Recent
 from coherence.guard.canary import HashCanary, SlicedCanary
 from coherence.guard.degradation import Alert, DecayWatch
 from coherence.guard.patch_events import Policy
-from coherence.guard.verdict import MOST_CALLS, Trial, Verdict
+from coherence.guard.verdict import MAX_CALLS, Trial, Verdict
 
 Phase: TypeAlias = Literal["idle", "asking", "reviewing", "applying", "serving", "paused", "restoring"]
 
-MOST_OPEN = 10
+MAX_OPEN = 10
 """A trial is given up after so many times the calls that a verdict needs at most, if they could not be compared."""
 
 FIRST_CALLS = 5
@@ -109,11 +109,11 @@ class OnTrial(msgspec.Struct):
             found = self.trial.verdict
         elif rule := classic.rolled_back(self.before, self.after):
             found = Verdict("roll_back", f"the classic rule on {rule}, after {self.after.calls} calls", rule)
-        elif self.after.calls >= MOST_CALLS:
+        elif self.after.calls >= MAX_CALLS:
             found = Verdict("promote", f"no classic rule in {self.after.calls} calls")
         else:
             found = Verdict("keep_looking")
-        if found.kind == "keep_looking" and self.calls * self.share >= MOST_OPEN * MOST_CALLS:
+        if found.kind == "keep_looking" and self.calls * self.share >= MAX_OPEN * MAX_CALLS:
             return Verdict("roll_back", f"{self.calls} calls could not be compared")
         return found
 

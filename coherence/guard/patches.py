@@ -27,13 +27,13 @@ from coherence.guard.patch_events import (
     ApprovalWanted,
     Approved,
     Asked,
-    Call,
     Confirmed,
     Decayed,
     Decision,
     Declined,
     Dropped,
     Ending,
+    GuardedCall,
     Late,
     NotApplied,
     Proposed,
@@ -63,7 +63,7 @@ from coherence.guard.verdict import Trial
 LEASE_S = 120.0
 """After so many seconds what a process has claimed is taken over; it takes its adapter less."""
 
-BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 3600.0
+BACKOFF_S, MAX_BACKOFF_S = 1.0, 3600.0
 """A restore that failed is tried again after so long, then after twice as long each time, up to an hour."""
 
 
@@ -137,7 +137,7 @@ class Patching(msgspec.Struct):
         """Whether there is nothing to do until the next call."""
         return self.phase == "idle" and not self.requested
 
-    def take_call(self, call: Call, outcome: CallOutcome, recent: Recent) -> None:
+    def take_call(self, call: GuardedCall, outcome: CallOutcome, recent: Recent) -> None:
         """Take in a call; ``recent`` is the account of the configuration in force without a patch on trial."""
         trial = self.trial
         if trial is not None:
@@ -184,7 +184,7 @@ class Patching(msgspec.Struct):
             self._claim("restoring", step.owner, now_s)
             self.epoch += 1
         elif isinstance(step, RestoreFailed):
-            self.retry_s = now_s + min(BACKOFF_S * 2.0 ** min(self.attempts, 20), LONGEST_BACKOFF_S)
+            self.retry_s = now_s + min(BACKOFF_S * 2.0 ** min(self.attempts, 20), MAX_BACKOFF_S)
             self.attempts, self.owner = self.attempts + 1, ""
         elif isinstance(step, Restored) and self.pauses:
             self._rest("paused")

@@ -16,7 +16,7 @@ from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.patch_events import Accepted, Decision, Declined, Policy, Proposed, Withheld
 from coherence.guard.view import View
 
-MOST_PATCH = 65_536
+MAX_PATCH = 65_536
 """Bytes of a patch that can wait for a person, or that a person proposes, as JSON."""
 
 
@@ -116,8 +116,8 @@ def _waiting(proposal: object, why: str) -> Decision:
     patch = {key: value for key, value in patch.items() if key not in AUTO_APPLY}
     if not patch:
         return Declined(why="the strategy proposes nothing")
-    if len(msgspec.json.encode(patch)) > MOST_PATCH:
-        return Declined(why=f"the proposal is larger than {MOST_PATCH:,} bytes")
+    if len(msgspec.json.encode(patch)) > MAX_PATCH:
+        return Declined(why=f"the proposal is larger than {MAX_PATCH:,} bytes")
     return Proposed(patch=patch, why=why)
 
 

@@ -17,11 +17,11 @@ from coherence.guard.patch_events import (
     Accepted,
     Approved,
     Asked,
-    Call,
     Confirmed,
     Decision,
     Dropped,
     Ending,
+    GuardedCall,
     Late,
     NotApplied,
     Proposed,
@@ -38,8 +38,8 @@ from coherence.guard.verdict import (
     FIRST_SHARE,
     LATER_RUN,
     LATER_SHARE,
-    LONGEST_RUN,
-    MOST_CALLS,
+    MAX_CALLS,
+    MAX_RUN,
     UNKNOWN_RUN,
 )
 
@@ -61,7 +61,7 @@ class Counted:
         """Failures before the first success."""
         self.newest: deque[bool] = deque(maxlen=WINDOW)
 
-    def take(self, call: Call) -> None:
+    def take(self, call: GuardedCall) -> None:
         """Count a call that the patch served."""
         if not call.success and self.first_failures == self.calls:
             self.first_failures += 1
@@ -90,10 +90,10 @@ class Counted:
         if evidence is None or limit is None:
             return len(before) < FEW_CALLS and self.first_failures >= UNKNOWN_RUN
         failures, calls = before.count(False), len(before)
-        odds = ((failures + 1 + place) / (calls + 1 + place) for place in range(LONGEST_RUN))
+        odds = ((failures + 1 + place) / (calls + 1 + place) for place in range(MAX_RUN))
         chances = list(accumulate(odds, operator.mul))
-        for least, needed in ((FIRST_RUN, 1 / (FIRST_SHARE * ALPHA)), (LATER_RUN, MOST_CALLS / (LATER_SHARE * ALPHA))):
-            runs = range(least, min(self.longest, LONGEST_RUN) + 1)
+        for least, needed in ((FIRST_RUN, 1 / (FIRST_SHARE * ALPHA)), (LATER_RUN, MAX_CALLS / (LATER_SHARE * ALPHA))):
+            runs = range(least, min(self.longest, MAX_RUN) + 1)
             if math.isclose(limit, needed, rel_tol=1e-9) and any(
                 math.isclose(evidence, 1 / chances[length - 1], rel_tol=1e-6) and evidence >= needed * (1 - 1e-9)
                 for length in runs
@@ -118,9 +118,9 @@ class Recount:
         self._pauses = False
         self._restores = self._undoes = False
 
-    def take(self, happening: Call | Decision) -> None:
+    def take(self, happening: GuardedCall | Decision) -> None:
         """Count one entry."""
-        if isinstance(happening, Call):
+        if isinstance(happening, GuardedCall):
             self._call(happening)
             return
         if isinstance(happening, Asked):
@@ -159,7 +159,7 @@ class Recount:
             self._restores = self._undoes = False
         self._restores |= isinstance(happening, Ending | Retrying) or (self._undoes and self.trial is None)
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: GuardedCall) -> None:
         if call.epoch != self.epoch or self._switching or self._undoes:
             return
         if self.trial is not None and call.patched:

@@ -14,12 +14,12 @@ from coherence.guard.adapter import kept_config
 from coherence.guard.bounds import AUTO_APPLY
 from coherence.guard.patch_events import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
 from coherence.guard.patches import Patching
-from coherence.guard.proposals import MOST_PATCH
+from coherence.guard.proposals import MAX_PATCH
 from coherence.guard.traces import Entry, read_account, write_decision
 from coherence.monitor.arguments import check_name
 from coherence.store.store import Store
 
-MOST_WHY = 1_000
+MAX_WHY = 1_000
 """Characters of a reason that are kept."""
 
 
@@ -177,14 +177,14 @@ def checked_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("patch must be made of plain JSON values with text keys") from error
     if not found:
         raise ValueError("patch must change something, and is empty")
-    if len(msgspec.json.encode(found)) > MOST_PATCH:
-        raise ValueError(f"patch must be at most {MOST_PATCH:,} bytes as JSON")
+    if len(msgspec.json.encode(found)) > MAX_PATCH:
+        raise ValueError(f"patch must be at most {MAX_PATCH:,} bytes as JSON")
     return found
 
 
 def checked_why(why: str) -> str:
     """Return a reason as it is kept."""
-    return clean(check_text("why", why), MOST_WHY)
+    return clean(check_text("why", why), MAX_WHY)
 
 
 def is_approved(patching: Patching, seq: int | None = None) -> bool:

@@ -13,13 +13,13 @@ from coherence.core.validation import check_count, check_flag, check_number
 BUCKET_S = 900
 """Width of a bucket, seconds."""
 
-LONGEST_WINDOW_H = 168.0
+MAX_WINDOW_H = 168.0
 """The longest window in hours; older buckets are dropped, so that at most 673 are kept."""
 
 NEWEST = 100
 """How many of the newest calls are kept in order."""
 
-MOST_AMOUNT = 1e12
+MAX_AMOUNT = 1e12
 """The largest latency (seconds) and cost of one call."""
 
 
@@ -132,7 +132,7 @@ class Rolling(msgspec.Struct):
         success : bool
             Whether it succeeded.
         latency_s, cost, index : float or None
-            Duration in seconds and cost, each 0 to :data:`MOST_AMOUNT`; coherence index in [0, 1].
+            Duration in seconds and cost, each 0 to :data:`MAX_AMOUNT`; coherence index in [0, 1].
 
         Raises
         ------
@@ -142,8 +142,8 @@ class Rolling(msgspec.Struct):
         call = Call(
             check_count("seq", seq),
             check_flag("success", success),
-            None if latency_s is None else check_number("latency_s", latency_s, least=0, most=MOST_AMOUNT),
-            None if cost is None else check_number("cost", cost, least=0, most=MOST_AMOUNT),
+            None if latency_s is None else check_number("latency_s", latency_s, least=0, most=MAX_AMOUNT),
+            None if cost is None else check_number("cost", cost, least=0, most=MAX_AMOUNT),
             None if index is None else check_number("index", index, least=0, most=1),
         )
         at = _steady(at_s)
@@ -156,11 +156,11 @@ class Rolling(msgspec.Struct):
         return True
 
     def failures_within(self, hours: float, *, now_s: float | None = None) -> int:
-        """Return how many calls failed in the last ``hours`` (1 to :data:`LONGEST_WINDOW_H`) before ``now_s``."""
+        """Return how many calls failed in the last ``hours`` (1 to :data:`MAX_WINDOW_H`) before ``now_s``."""
         return sum(bucket.failures for bucket in self._since(hours, now_s))
 
     def calls_within(self, hours: float, *, now_s: float | None = None) -> int:
-        """Return how many calls ended in the last ``hours`` (1 to :data:`LONGEST_WINDOW_H`) before ``now_s``."""
+        """Return how many calls ended in the last ``hours`` (1 to :data:`MAX_WINDOW_H`) before ``now_s``."""
         return sum(bucket.calls for bucket in self._since(hours, now_s))
 
     def over_newest(self, count: int = NEWEST) -> Summary:
@@ -179,7 +179,7 @@ class Rolling(msgspec.Struct):
         )
 
     def over_hours(self, hours: float, *, now_s: float | None = None) -> Summary:
-        """Return the calls of the last ``hours`` (1 to :data:`LONGEST_WINDOW_H`) before ``now_s`` in numbers."""
+        """Return the calls of the last ``hours`` (1 to :data:`MAX_WINDOW_H`) before ``now_s`` in numbers."""
         buckets = list(self._since(hours, now_s))
         calls, failures = sum(b.calls for b in buckets), sum(b.failures for b in buckets)
         return Summary(
@@ -211,13 +211,13 @@ class Rolling(msgspec.Struct):
         number = math.floor(at_s / BUCKET_S)
         if not self.buckets or self.buckets[-1].number < number:
             self.buckets.append(Bucket(number))
-            oldest = math.floor((at_s - LONGEST_WINDOW_H * 3600) / BUCKET_S)
+            oldest = math.floor((at_s - MAX_WINDOW_H * 3600) / BUCKET_S)
             if self.buckets[0].number < oldest:
                 del self.buckets[: bisect_left(self.buckets, oldest, key=lambda one: one.number)]
         return self.buckets[-1]
 
     def _since(self, hours: float, now_s: float | None) -> Iterable[Bucket]:
-        span = check_number("hours", hours, least=1, most=LONGEST_WINDOW_H) * 3600
+        span = check_number("hours", hours, least=1, most=MAX_WINDOW_H) * 3600
         if self.at_s is None:
             return ()
         now = self.at_s if now_s is None else max(_steady(now_s), self.at_s)

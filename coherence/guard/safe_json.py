@@ -20,16 +20,16 @@ import numpy as np
 
 from coherence.guard.shorten import begun, shortened
 
-MOST_ITEMS = 1000
+MAX_ITEMS = 1000
 """Values that are kept of one value, those in containers included; the rest is counted."""
 
 MAX_DEPTH = 20
 """How deep containers are followed."""
 
-MOST_CHARACTERS = 50_000
+MAX_CHARACTERS = 50_000
 """Characters of all texts, keys and tags of one value together."""
 
-LONGEST_TEXT = 8_000
+MAX_TEXT = 8_000
 """Characters of one text; longer ones lose their middle."""
 
 SHORT = 200
@@ -52,7 +52,7 @@ def tagged(value: object) -> Any:
     become U+FFFD.
 
     No code of the value runs: of a foreign object the name of its type is kept and not its ``repr``, which may raise,
-    hang, or be of any length. At most :data:`MOST_ITEMS` values and about :data:`MOST_CHARACTERS` characters are kept,
+    hang, or be of any length. At most :data:`MAX_ITEMS` values and about :data:`MAX_CHARACTERS` characters are kept,
     which is less than 500 kB of JSON, and the work is bounded accordingly. Secrets are removed from texts that are cut,
     before the cut; the rest is left to whoever writes the record.
 
@@ -82,8 +82,8 @@ class _Tagging:
     """One value being copied; types are looked at directly, never through the value's own attributes."""
 
     def __init__(self) -> None:
-        self.items = MOST_ITEMS
-        self.characters = MOST_CHARACTERS
+        self.items = MAX_ITEMS
+        self.characters = MAX_CHARACTERS
         self.above: set[int] = set()
 
     def of(self, value: object, depth: int) -> Any:
@@ -118,7 +118,7 @@ class _Tagging:
 
     def text_of(self, value: Any) -> Any:
         text = str.__str__(value)
-        most = min(LONGEST_TEXT, self.characters)
+        most = min(MAX_TEXT, self.characters)
         if len(text) > most and most < SHORT:
             return self.tag(type(value), f"{len(text):,} characters")
         self.characters -= min(len(text), most)
@@ -155,7 +155,7 @@ class _Tagging:
         count = kind.__len__(value)
         if count < self.items:
             row = self.row(list(kind.__iter__(value)), count, depth)
-            if self.items > 0 and self.characters >= LONGEST_TEXT:
+            if self.items > 0 and self.characters >= MAX_TEXT:
                 return sorted(row, key=_JSON.encode)
         return self.tag(type(value), f"{count:,} items")  # which of them came first differs from process to process
 

@@ -35,7 +35,7 @@ from math import exp, log
 
 import msgspec
 
-from coherence.baseline.e_process import LARGEST
+from coherence.baseline.e_process import MAX_EVIDENCE
 
 WORSE = ((0.12, 0.4), (0.22, 0.45), (0.6, 0.15))
 """What is bet on: that so much of the calls within the cut have moved beyond it, and the share of the stake.
@@ -48,7 +48,7 @@ SAME = ((1.0, 0.7), (0.5, 0.3))
 BETTER = ((0.5, 0.5), (0.15, 0.5))
 """What is bet on to show that a patch cures: times the unpatched calls' share beyond the cut, share of the stake."""
 
-MOST_GAINED = 4.0
+MAX_GAINED = 4.0
 """What one block multiplies that by, at most: the end of an outage that falls between two slices is no cure."""
 
 GIVE_WAY = 10
@@ -57,7 +57,7 @@ GIVE_WAY = 10
 LONELY = 10
 """Patched calls without an unpatched one after which none is expected any more, and the reference counts again."""
 
-MOST_WON = 500.0
+MAX_WON = 500.0
 """Natural logarithm of what a block multiplies a stake by, at most: a block may be long."""
 
 
@@ -168,11 +168,15 @@ class Excess(msgspec.Struct):
         if self.within > 0.0:
             first, second, third = (self._won(rate, usual) for rate in self.worse_rates)
             one, two, three = self.worse
-            self.worse = min(one * first, LARGEST), min(two * second, LARGEST), min(three * third, LARGEST)
+            self.worse = (
+                min(one * first, MAX_EVIDENCE),
+                min(two * second, MAX_EVIDENCE),
+                min(three * third, MAX_EVIDENCE),
+            )
             self.harm = sum(self.worse)
-        first, second = (min(self._won(usual * times, usual), MOST_GAINED) for times, _ in BETTER)
+        first, second = (min(self._won(usual * times, usual), MAX_GAINED) for times, _ in BETTER)
         one, two = self.better
-        self.better = min(one * first, LARGEST), min(two * second, LARGEST)
+        self.better = min(one * first, MAX_EVIDENCE), min(two * second, MAX_EVIDENCE)
         self.gain = sum(self.better)
         self._renew(*self.block[2:])
         self.block = (0, 0, 0, 0)
@@ -184,7 +188,7 @@ class Excess(msgspec.Struct):
         mean = share * rate + (1.0 - share) * usual
         won = beyond * log(rate / mean) + within * log((1.0 - rate) / (1.0 - mean))
         won += other_beyond * log(usual / mean) + other_within * log((1.0 - usual) / (1.0 - mean))
-        return exp(min(won, MOST_WON))
+        return exp(min(won, MAX_WON))
 
     def _renew(self, beyond: int, within: int) -> None:
         """Let calls of the frozen baseline give way to unpatched ones."""
@@ -226,8 +230,8 @@ def _bet3(
         won = (odds[0] + odds[1]) / odds[1]
         one, two, three = 1.0 - one, 1.0 - two, 1.0 - three
     first, second, third = first * one * won, second * two * won, third * three * won
-    if first + second + third > LARGEST:
-        return min(first, LARGEST), min(second, LARGEST), min(third, LARGEST)
+    if first + second + third > MAX_EVIDENCE:
+        return min(first, MAX_EVIDENCE), min(second, MAX_EVIDENCE), min(third, MAX_EVIDENCE)
     return first, second, third
 
 
@@ -242,4 +246,4 @@ def _bet2(
         won = (odds[0] + odds[1]) / odds[1]
         one, two = 1.0 - one, 1.0 - two
     first, second = first * one * won, second * two * won
-    return (first, second) if first + second <= LARGEST else (min(first, LARGEST), min(second, LARGEST))
+    return (first, second) if first + second <= MAX_EVIDENCE else (min(first, MAX_EVIDENCE), min(second, MAX_EVIDENCE))

@@ -12,7 +12,7 @@ import msgspec
 
 from coherence.core.redact import redact, redact_value
 from coherence.guard.account import Account
-from coherence.guard.patch_events import Call, Decision, kind_of
+from coherence.guard.patch_events import Decision, GuardedCall, kind_of
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
     at: float
     """Wall time, Unix seconds."""
-    happening: Call | Decision
+    happening: GuardedCall | Decision
     task: str = ""
     error: str | None = None
     band: str | None = None
@@ -136,7 +136,7 @@ def read_account(source: Store | Transaction, agent: str) -> Account:
     account = Account() if data is None else _DECODE(data)
     for at, kind, success, duration_s, cost, index, epoch, patched, text in fetch(_TAIL, (number, account.seq)):
         if kind == "call":
-            account.take(at, Call(bool(success), duration_s, cost, index, epoch, bool(patched)))
+            account.take(at, GuardedCall(bool(success), duration_s, cost, index, epoch, bool(patched)))
         else:
             account.take(at, _DECODE_DECISION(text))
     return account
@@ -179,7 +179,7 @@ def copied(account: Account) -> Account:
 
 def _row(number: int, seq: int, entry: Entry) -> tuple[object, ...]:
     call = entry.happening
-    if not isinstance(call, Call):
+    if not isinstance(call, GuardedCall):
         return (number, seq, entry.at, kind_of(call), *(None,) * 9, _ENCODE_JSON(call).decode())
     data = None if entry.arguments is None else _ENCODE_JSON(redact_value(entry.arguments)).decode()
     error = None if entry.error is None else redact(entry.error)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from coherence.baseline.e_process import LARGEST
+from coherence.baseline.e_process import MAX_EVIDENCE
 from coherence.core.validation import check_count, check_number
 from coherence.guard.baseline import Baseline, CallOutcome, Spread, usable
 from coherence.guard.sequential_test import Excess
@@ -14,7 +14,7 @@ from coherence.guard.sequential_test import Excess
 ALPHA = 0.05
 """Probability that a harmless patch is ever rolled back, at most; and that one worse by a margin is shown harmless."""
 
-MOST_CALLS = 300
+MAX_CALLS = 300
 """A trial ends there."""
 
 SUCCESS_MARGIN = 0.1
@@ -42,7 +42,7 @@ FIRST_RUN, FIRST_SHARE = 5, 0.4
 LATER_RUN, LATER_SHARE = 3, 0.05
 """The same for failures in a row that begin after a success, all of them together."""
 
-LONGEST_RUN = 40
+MAX_RUN = 40
 """Where more failures in a row than this are needed, the run is no test."""
 
 FEW_CALLS, UNKNOWN_RUN = 10, 10
@@ -119,7 +119,7 @@ class Trial(msgspec.Struct):
     verdict: Verdict = KEEP_LOOKING
 
     @classmethod
-    def begin(cls, baseline: Baseline, *, alpha: float = ALPHA, most_calls: int = MOST_CALLS) -> Trial:
+    def begin(cls, baseline: Baseline, *, alpha: float = ALPHA, most_calls: int = MAX_CALLS) -> Trial:
         """Return a trial of a patch against a baseline.
 
         Parameters
@@ -244,7 +244,7 @@ class Trial(msgspec.Struct):
             return None
         failures = before.calls - before.successes
         limit = 1.0 / (FIRST_SHARE * self.alpha) if begun else self.most_calls / (LATER_SHARE * self.alpha)
-        evidence = min(1.0 / _run_chance(failures, before.calls, self.run), LARGEST)
+        evidence = min(1.0 / _run_chance(failures, before.calls, self.run), MAX_EVIDENCE)
         why = f"{self.run} failures in a row, {before.successes} of {before.calls} calls succeeded before"
         return Verdict("roll_back", why, "failure_run", evidence, limit)
 
@@ -272,7 +272,7 @@ def _run_chance(failures: int, calls: int, length: int | None) -> float:
 
 
 def _run_length(failures: int, calls: int, least: int, most_chance: float) -> int | None:
-    for length in range(least, LONGEST_RUN + 1):
+    for length in range(least, MAX_RUN + 1):
         if _run_chance(failures, calls, length) <= most_chance:
             return length
     return None

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-MOST_TOLD = 1_000
+MAX_TOLD = 1_000
 """Faults, and remarks, that are kept in words; all are counted."""
 
 Derived: TypeAlias = Literal["yes", "no", "unknown", "by hand"]

@@ -35,13 +35,13 @@ from coherence.guard.patch_events import (
     ApprovalWanted,
     Approved,
     Asked,
-    Call,
     Confirmed,
     Decayed,
     Decision,
     Declined,
     Dropped,
     Ending,
+    GuardedCall,
     NotApplied,
     Proposed,
     Refused,
@@ -59,7 +59,7 @@ from coherence.guard.patch_state import Phase
 from coherence.guard.patches import Patching
 from coherence.guard.recount import Recount
 from coherence.guard.requests import refusal, wanted_approval, wanted_rollback, wanted_trial
-from coherence.guard.verified import MOST_TOLD, Derived, Remark, Rollback, Verified
+from coherence.guard.verified import MAX_TOLD, Derived, Remark, Rollback, Verified
 
 _PHASES: dict[type, tuple[Phase, ...]] = {
     Asked: ("idle",),
@@ -145,7 +145,7 @@ class _Check:
             self.basis.lose(f"entry {entry.seq} is of a kind that this version does not know", for_good=True)
             self.account.seq += 1
             return
-        if isinstance(happening, Call):
+        if isinstance(happening, GuardedCall):
             found.calls += 1
             self._call(entry.seq, happening)
         else:
@@ -178,7 +178,7 @@ class _Check:
         found.newest = max(entry.seq, found.newest)
         self.account.seq = entry.seq - 1
 
-    def _call(self, seq: int, call: Call) -> None:
+    def _call(self, seq: int, call: GuardedCall) -> None:
         if self.basis.lost_for_good:
             return
         epoch = self.account.patching.epoch
@@ -313,7 +313,7 @@ class _Check:
         self.restored = None if holder is None else (holder.backup, rollback)
         self.open = rollback if isinstance(step, Ending) else None
 
-    def _after(self, seq: int, happening: Call | Decision) -> None:
+    def _after(self, seq: int, happening: GuardedCall | Decision) -> None:
         """Note what an entry has led to."""
         found, patching = self.found, self.account.patching
         if isinstance(happening, Accepted):
@@ -328,7 +328,7 @@ class _Check:
         trial = patching.trial
         can = {False} if patching.phase != "serving" or trial is None else {True, False} if trial.both else {True}
         self.served.setdefault(patching.epoch, set()).update(can)
-        self.served.pop(patching.epoch - MOST_TOLD, None)
+        self.served.pop(patching.epoch - MAX_TOLD, None)
         if trial is None or patching.phase not in ("serving", "paused"):
             self.due = None if trial is None else self.due
         elif trial.verdict().kind == "roll_back":
@@ -337,7 +337,7 @@ class _Check:
             self.due = None
         if patching.phase not in ("asking", "reviewing"):
             self.asked = []
-        elif len(self.asked) < MOST_TOLD:
+        elif len(self.asked) < MAX_TOLD:
             newest = self.account.rolling.over_newest()
             self.asked.append((newest.success_rate or 0.0, newest.latency_mean_s or 0.0))
 
@@ -351,11 +351,11 @@ class _Check:
 
     def _fault(self, seq: int, what: str) -> None:
         self.found.fault_count += 1
-        if len(self.found.faults) < MOST_TOLD:
+        if len(self.found.faults) < MAX_TOLD:
             self.found.faults.append(Remark(seq, what))
 
     def _remark(self, seq: int, what: str) -> None:
-        if len(self.found.remarks) < MOST_TOLD:
+        if len(self.found.remarks) < MAX_TOLD:
             self.found.remarks.append(Remark(seq, what))
 
 

@@ -27,7 +27,7 @@ from coherence.store.transaction import Transaction
 
 D = TypeVar("D", bound=Decision)
 
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Entries that wait for a store that cannot be written; more are counted as lost."""
 
 _UNKNOWN = -1
@@ -81,7 +81,7 @@ class View:
     @property
     def full(self) -> bool:
         """Whether the next entry would be lost."""
-        return len(self._waiting) >= MOST_WAITING
+        return len(self._waiting) >= MAX_WAITING
 
     @property
     def busy(self) -> bool:
@@ -101,7 +101,7 @@ class View:
                 raise
             finally:
                 self._changing = False
-        if len(self._waiting) < MOST_WAITING:
+        if len(self._waiting) < MAX_WAITING:
             self._waiting.append(entry)
         else:
             self.lost, self._stored = self.lost + 1, _UNKNOWN

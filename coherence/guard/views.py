@@ -13,13 +13,13 @@ from coherence.guard.view import View
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
 
-MOST_HELD = 1000
+MAX_HELD = 1000
 """Accounts that are held at once, of 2 to 70 kB each; those with a patch open or something to write come on top."""
 
-MOST_KNOWN = 100_000
+MAX_KNOWN = 100_000
 """Names of agents that are remembered, the newest ones, so that what is asked for is done although they were let go."""
 
-MOST_MARKED = 10_000
+MAX_MARKED = 10_000
 """Agents that wait to be written; whoever adds one more writes some first, or gives up the oldest if that fails."""
 
 LOOKED_AT = 8
@@ -63,12 +63,12 @@ class Views:
         view = View(agent, self._store)
         with self._lock:
             self._known[agent] = None
-            if len(self._known) > MOST_KNOWN:
+            if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
             view = self._held.setdefault(agent, view)
             self._held.move_to_end(agent)
             self._let_go(LOOKED_AT)
-        if len(self._marked) >= MOST_MARKED:
+        if len(self._marked) >= MAX_MARKED:
             self._relieve()
         return view
 
@@ -146,7 +146,7 @@ class Views:
     def _let_go(self, most: int) -> None:
         """Let go what is too much, after a look at ``most`` views at most; never the newest one."""
         for _ in range(min(most, len(self._held) - 1)):
-            if len(self._held) <= MOST_HELD:
+            if len(self._held) <= MAX_HELD:
                 return
             agent, view = next(iter(self._held.items()))
             if view.busy:

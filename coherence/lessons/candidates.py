@@ -42,7 +42,7 @@ OF_ONE_PATTERN = 3
 UNKNOWN = 0.4
 """What stands for the cosine of a lesson that is not among the nearest."""
 
-MOST = 20
+MAX_COMPARED = 20
 """Candidates that are compared word by word."""
 
 
@@ -138,7 +138,7 @@ def _hits(
         for (id, each), both in zip(listed.items(), shared, strict=True)
     ]
     ranked.sort()
-    chosen = _varied(ranked, listed) if asked.prose else {id: both for _, id, both in ranked[:MOST]}
+    chosen = _varied(ranked, listed) if asked.prose else {id: both for _, id, both in ranked[:MAX_COMPARED]}
     if vector is not None:
         others = [id for id in chosen if id not in cosines]
         cosines.update(_cosines(shelf.store, vector, others) if others else {})
@@ -167,7 +167,7 @@ def _varied(ranked: Sequence[tuple[float, int, Shared]], listed: Mapping[int, Li
         counts[pattern] += bool(pattern) and both.named < LITTLE
         if counts[pattern] <= OF_ONE_PATTERN:
             chosen[id] = both
-        if len(chosen) == MOST:
+        if len(chosen) == MAX_COMPARED:
             break
     return chosen
 

@@ -12,13 +12,13 @@ from coherence.lessons.error_words import EXTENSIONS
 HEAD, TAIL = 8_000, 24_000
 """Characters from a text's two ends that are looked at: Java, Node and Go say first what went wrong, Python last."""
 
-MOST_OF_LESSON = 4_000
+MAX_LESSON = 4_000
 """Characters of an error that a lesson keeps; of longer ones the ends and the lines that say what went wrong."""
 
-MOST_LINES = 400
+MAX_LINES = 400
 """Lines from the two ends that are looked at; a quarter of them from the beginning."""
 
-MOST_COLUMNS = 600
+MAX_COLUMNS = 600
 """Characters of a line that are looked at."""
 
 
@@ -53,9 +53,9 @@ def clean_lines(text: str) -> list[str]:
         text = _FOLDED_LINE.sub(_unfolded, text)
     if "\n" not in text and text.count("\\n") > 1:  # a log that was put into JSON
         text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-    lines = [line[:MOST_COLUMNS].rstrip() for line in text.split("\n") if line and not line.isspace()]
-    if len(lines) > MOST_LINES:
-        lines = lines[: MOST_LINES // 4] + lines[-MOST_LINES * 3 // 4 :]
+    lines = [line[:MAX_COLUMNS].rstrip() for line in text.split("\n") if line and not line.isspace()]
+    if len(lines) > MAX_LINES:
+        lines = lines[: MAX_LINES // 4] + lines[-MAX_LINES * 3 // 4 :]
     return lines
 
 

@@ -26,7 +26,7 @@ from coherence.lessons.programs import (
     changes_tables,
     writes_files,
 )
-from coherence.lessons.shell import Command, Group, parse_line
+from coherence.lessons.shell import Group, ShellCommand, parse_line
 
 DOCUMENT = "<<…"
 """Stands for a here-document where a command is shown."""
@@ -190,7 +190,7 @@ def _inner(words: list[str]) -> str:
     return words[at + 2] if found else ""
 
 
-def _read(command: Command) -> _Read:
+def _read(command: ShellCommand) -> _Read:
     words = command.words
     at = _unwrapped(words)
     if at >= len(words):  # nothing but variables, or an empty redirection
@@ -259,7 +259,7 @@ def _intent(name: str, nouns: list[str], code: str) -> str:
     return " ".join([name, *objects[: 3 if name in NESTED else 2]])[:160]
 
 
-def _changes(name: str, nouns: list[str], rest: list[str], command: Command, code: str) -> bool:
+def _changes(name: str, nouns: list[str], rest: list[str], command: ShellCommand, code: str) -> bool:
     if any(word in ("--help", "--version", "--dry-run", "--check", "-V") for word in rest):
         return False
     if code:

@@ -26,7 +26,7 @@ from coherence.lessons.table import New
 MAX_BYTES = 64_000_000
 """Size of one line, and of a file that is one JSON array: these are held in memory."""
 
-MOST = 10**12
+MAX_COUNT = 10**12
 """The largest number of records, successes or failures that is believed."""
 
 MAX_SHAPE = 20_000
@@ -163,9 +163,9 @@ def _entry(value: object) -> Entry:
         ts=seen if created is None else created,
     )
     counts = {
-        "count": check_count("count", value.get("count", 1), least=1, most=MOST),
-        "helped": check_count("helped", value.get("helped", 0), most=MOST),
-        "failed": check_count("failed", value.get("failed", 0), most=MOST),
+        "count": check_count("count", value.get("count", 1), least=1, most=MAX_COUNT),
+        "helped": check_count("helped", value.get("helped", 0), most=MAX_COUNT),
+        "failed": check_count("failed", value.get("failed", 0), most=MAX_COUNT),
     }
     shape = _shape(value.get("shape"), new.shape) if value.get("form", normal.FORM) == normal.FORM else new.shape
     return Entry(msgspec.structs.replace(new, shape=shape, **counts), seen)

@@ -18,7 +18,7 @@ CUT = "[…]"
 BATCH = 256
 """Lessons that are kept in one transaction."""
 
-MOST_REFUSALS = 50
+MAX_REFUSALS = 50
 """Refused lines that are told one by one."""
 
 
@@ -110,7 +110,7 @@ def import_lessons(
     for found in read_entries(source):
         if isinstance(found, Refusal):
             report.refused += 1
-            if len(report.refusals) < MOST_REFUSALS:
+            if len(report.refusals) < MAX_REFUSALS:
                 report.refusals.append(found)
             continue
         batch.append(found)

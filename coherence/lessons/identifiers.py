@@ -21,7 +21,7 @@ from coherence.lessons.normal import ErrorShape, Slot
 from coherence.lessons.rarity import COUNTS
 from coherence.lessons.slots import key_of
 
-KEPT = 32
+MAX_KEPT_NAMES = 32
 """Names that are kept of a lesson."""
 
 ASKED = 160
@@ -127,7 +127,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
     """
     found = dict.fromkeys(_slot_names(shape), HEADLINE)
     lines = _lines(shape, text)
-    for name in _marked(lines, KEPT):
+    for name in _marked(lines, MAX_KEPT_NAMES):
         found.setdefault(name, ELSEWHERE)
     said = set(_names([fix[:400]], _NAME, ASKED))
     for name in _names((shape.text, *lines), _NAME, ASKED):
@@ -138,7 +138,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
         if case >= HEADLINE:
             for part in _parts(name):
                 found.setdefault(part, PART)
-    ordered = sorted(found.items(), key=lambda each: -each[1])[:KEPT]
+    ordered = sorted(found.items(), key=lambda each: -each[1])[:MAX_KEPT_NAMES]
     return array("I", [_number(name) | case for name, case in ordered]).tobytes()
 
 
@@ -152,7 +152,7 @@ def asked_names(shape: ErrorShape, text: str) -> Names:
     marked = _marked(lines, ASKED)
     for name in _names([shape.text], _NAME, ASKED):
         found.setdefault(name, 0.3 if name in _WORDS else 0.8)
-    beside = not found.keys() >= set(marked[:KEPT])
+    beside = not found.keys() >= set(marked[:MAX_KEPT_NAMES])
     for name in marked:
         found.setdefault(name, 0.6)
     for name in _names(lines, _NAME, ASKED):
@@ -259,7 +259,7 @@ def _split(kept: bytes) -> dict[int, int]:
 def _slot_names(shape: ErrorShape) -> list[str]:
     told = [_told(slot) for slot in shape.slots]
     letters = (each.strip().lower() for each in told)
-    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, KEPT), *_dotted(told)]
+    found = [*(each for each in letters if len(each) == 1), *_names(told, _NAME, MAX_KEPT_NAMES), *_dotted(told)]
     return list(dict.fromkeys(found))
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from coherence.core.protocols import Embedder
 from coherence.core.redact import redact
 from coherence.core.validation import check_count, check_number, check_text, clean, shown
-from coherence.lessons.clean import HEAD, MOST_OF_LESSON, TAIL
+from coherence.lessons.clean import HEAD, MAX_LESSON, TAIL
 from coherence.lessons.identifiers import anchor_of, kept_names
 from coherence.lessons.normal import ErrorShape, normalise
 from coherence.lessons.records import Origin
@@ -25,7 +25,7 @@ MARGIN = 4_000
 AROUND = 2
 """Lines before and after the one that says what went wrong, that are kept of a long error."""
 
-KEPT_TEXTS = 1_000
+MAX_TEXTS = 1_000
 """Vectors of questions that are remembered."""
 
 
@@ -52,15 +52,15 @@ def make_new(
 
 def shortened(error: str, shape: ErrorShape) -> str:
     """Return an error of limited length: of a longer one both ends, and the lines that say what went wrong."""
-    if len(error) <= MOST_OF_LESSON:
+    if len(error) <= MAX_LESSON:
         return error
     anchor = anchor_of(shape)
     lines = error.splitlines()
     at = next((at for at, line in enumerate(lines) if anchor and anchor in line), None)
     if at is None:
-        return short(error, MOST_OF_LESSON)
-    told = short("\n".join(lines[max(at - AROUND, 0) : at + AROUND + 1]), MOST_OF_LESSON // 4)
-    third = MOST_OF_LESSON * 3 // 8 - 10
+        return short(error, MAX_LESSON)
+    told = short("\n".join(lines[max(at - AROUND, 0) : at + AROUND + 1]), MAX_LESSON // 4)
+    third = MAX_LESSON * 3 // 8 - 10
     return f"{error[:third]}\n[…]\n{told}\n[…]\n{error[-third:]}"
 
 
@@ -89,7 +89,7 @@ def own_cache(embedder: Embedder | EmbeddingCache | Literal[False] | None) -> Em
         return None
     if isinstance(embedder, EmbeddingCache):
         embedder = embedder.embedder
-    cache = EmbeddingCache(default_embedder() if embedder is None else embedder, KEPT_TEXTS)
+    cache = EmbeddingCache(default_embedder() if embedder is None else embedder, MAX_TEXTS)
     if not isinstance(getattr(cache.embedder, "fingerprint", None), str):
         raise ValueError(
             f"embedder: {type(cache.embedder).__name__} has no fingerprint, so its vectors cannot be kept; give it a "

@@ -6,7 +6,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.lessons.clean import strip_prefixes
 from coherence.lessons.error_words import TELLING, VAGUE, word_set
 
-MOST_WORDS = 80
+MAX_WORDS = 80
 """Words of a text that are weighed; longer texts and such of more than three lines are no human's sentence."""
 
 
@@ -26,7 +26,7 @@ def is_prose(lines: list[str]) -> bool:
         return False
     text = text.replace("\n", " ")
     words = _WORD.findall(text[:800].lower().replace("’", "'"))
-    if not 3 <= len(words) <= MOST_WORDS or _MACHINE.search(text):
+    if not 3 <= len(words) <= MAX_WORDS or _MACHINE.search(text):
         return False
     human = sum(2 for word in words if word in _PERSONAL) + sum(1 for word in words if word in _EVERYDAY)
     small = sum(1 for word in words if word in _SMALL)

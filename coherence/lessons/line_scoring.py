@@ -10,10 +10,10 @@ from coherence.lessons.clean import Line, strip_prefixes
 from coherence.lessons.error_words import CODE_PARTS, TELLING, VAGUE, WRAPPERS
 from coherence.lessons.slot_kinds import CAMEL
 
-MOST_SCORED = 120
+MAX_SCORED = 120
 """Lines that are weighed; of more, those that hold a telling word come first."""
 
-MOST_RATED, MOST_TOLD = 12, 2
+MAX_RATED, MAX_TOLD = 12, 2
 """Lines that hold a telling word, from both ends, that are compared as second to the headline, and that are taken."""
 
 FAR = 80
@@ -35,14 +35,14 @@ def telling_lines(lines: list[str], headline: str) -> list[str]:
     """
     near = range(len(lines)) if len(lines) <= FAR else [*range(FAR // 2), *range(len(lines) - FAR // 2, len(lines))]
     found = [at for at in near if _holds_sign(lines[at])]
-    found = found if len(found) <= MOST_RATED else found[: MOST_RATED // 2] + found[-MOST_RATED // 2 :]
+    found = found if len(found) <= MAX_RATED else found[: MAX_RATED // 2] + found[-MAX_RATED // 2 :]
     told: list[tuple[int, str]] = []
     for at in found:
         line, strength = rated(lines[at])
         if strength >= VAGUELY and line.text not in headline and headline not in line.text:
             told.append((-strength, line.text))
     told.sort(key=lambda each: each[0])
-    return list(dict.fromkeys(text for _, text in told))[:MOST_TOLD]
+    return list(dict.fromkeys(text for _, text in told))[:MAX_TOLD]
 
 
 @lru_cache(512)
@@ -54,10 +54,10 @@ def rated(written: str) -> tuple[Line, int]:
 
 def weighed(lines: list[str]) -> list[int]:
     """Return which lines are weighed: all, or those that hold a telling word."""
-    if len(lines) <= MOST_SCORED:
+    if len(lines) <= MAX_SCORED:
         return list(range(len(lines)))
     found = [at for at, line in enumerate(lines) if _holds_sign(line) or any(map(line.lower().__contains__, TELLING))]
-    half = MOST_SCORED // 2
+    half = MAX_SCORED // 2
     return found[:half] + found[half:][-half:] or [0]
 
 

@@ -19,8 +19,8 @@ from coherence.lessons.slot_kinds import (
     kind_of,
 )
 
-MOST_SLOTS = 16
-MOST_VALUE = 200
+MAX_SLOTS = 16
+MAX_VALUE = 200
 
 
 class Masked(NamedTuple):
@@ -287,12 +287,12 @@ class _Masking:
             kind = "path"
         generated = _GENERATED.fullmatch(value) if kind == "name" else None
         if generated:
-            self._slots.append(("id", value[:MOST_VALUE]))
+            self._slots.append(("id", value[:MAX_VALUE]))
             value = generated[1]
         self._template.append(f"<{kind}>")
         self._text.append(_readable(kind, value))
-        if len(self._slots) < MOST_SLOTS:
-            self._slots.append((kind, value[:MOST_VALUE]))
+        if len(self._slots) < MAX_SLOTS:
+            self._slots.append((kind, value[:MAX_VALUE]))
 
     def result(self) -> Masked:
         template = "".join(self._template)
@@ -305,7 +305,7 @@ class _Masking:
         text = " ".join(text.split())
         if any(map(text.__contains__, _SPACED_STOPS)):
             text = _BEFORE_STOP.sub(r"\1", text)
-        return Masked(template, text.strip(" ,;:"), tuple(self._slots[:MOST_SLOTS]))
+        return Masked(template, text.strip(" ,;:"), tuple(self._slots[:MAX_SLOTS]))
 
 
 def _readable(kind: str, value: str) -> str:

@@ -15,24 +15,24 @@ from coherence.lessons.error_words import CODE_PARTS, word_set
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
 from coherence.lessons.line_scoring import telling_lines
-from coherence.lessons.masks import MOST_SLOTS, Masked, mask
+from coherence.lessons.masks import MAX_SLOTS, Masked, mask
 from coherence.lessons.stack import own_frames
 from coherence.lessons.stems import stems_of
 
 FORM = 1
 """Number of the normal form, kept with every lesson: to be raised whenever equal errors get another one."""
 
-MOST_TEMPLATE = 300
-MOST_EMBEDDED = 400
-MOST_HEADLINE = 360
+MAX_TEMPLATE = 300
+MAX_EMBEDDED = 400
+MAX_HEADLINE = 360
 """Characters of a headline that are masked."""
 
-MOST_SECOND = 140
+MAX_SECOND = 140
 
-MOST_SECONDARY = 160
+MAX_SECONDARY = 160
 """Characters of a telling line beside the headline."""
 
-MOST_WORDS = 64
+MAX_WORDS = 64
 
 KEYS = frozenset({"name", "path", "url", "address"})
 """Kinds of slots that tell an error from its siblings; numbers, ids, times and versions change by themselves. A
@@ -102,7 +102,7 @@ def normalise(text: str) -> ErrorShape:
         return _shape("", "", "", (), (), prose=False)
     if is_prose(lines):
         said = " ".join(line.strip() for line in lines)
-        masked = mask(said[:MOST_EMBEDDED])
+        masked = mask(said[:MAX_EMBEDDED])
         return _shape("", masked.template, said, masked.slots, (), prose=True)
     head = find_headline(lines)
     exception, masked, template = _masked(head.message)
@@ -110,8 +110,8 @@ def normalise(text: str) -> ErrorShape:
         head = head._replace(message=head.reported, second=head.message)
         exception, masked, template = _masked(head.message)
     readable = masked.text if not exception or exception in masked.text else f"{exception}: {masked.text}".rstrip(": ")
-    second = mask(": ".join(filter(None, reword(head.second[:MOST_SECOND])))).text if head.second else ""
-    embedded = f"{readable[: MOST_EMBEDDED - MOST_SECOND]}. {second}" if second else readable
+    second = mask(": ".join(filter(None, reword(head.second[:MAX_SECOND])))).text if head.second else ""
+    embedded = f"{readable[: MAX_EMBEDDED - MAX_SECOND]}. {second}" if second else readable
     slots = masked.slots
     if not any(kind in KEYS and not _ENCODING.fullmatch(value) for kind, value in slots):
         slots += _named_in((head.literals,), KEYS) if head.literals else ()
@@ -121,7 +121,7 @@ def normalise(text: str) -> ErrorShape:
         exception,
         template,
         embedded,
-        slots[:MOST_SLOTS],
+        slots[:MAX_SLOTS],
         own_frames(lines, head.place),
         _others(lines, head.message),
         prose=False,
@@ -130,7 +130,7 @@ def normalise(text: str) -> ErrorShape:
 
 def _masked(headline: str) -> tuple[str, Masked, str]:
     """Return a headline's exception, the rest of it masked, and its template."""
-    exception, message = reword(headline[:MOST_HEADLINE])
+    exception, message = reword(headline[:MAX_HEADLINE])
     masked = mask(message)
     template = "<name>" if masked.template == "<path>" else masked.template
     if exception and not template.startswith(exception) and exception not in template:
@@ -140,7 +140,7 @@ def _masked(headline: str) -> tuple[str, Masked, str]:
 
 def _others(lines: list[str], headline: str) -> str:
     """Return the most telling lines beside the headline, masked."""
-    told = (reword(line[:MOST_SECONDARY]) for line in telling_lines(lines, headline))
+    told = (reword(line[:MAX_SECONDARY]) for line in telling_lines(lines, headline))
     return " ".join(f"{exception} {mask(message).template}" for exception, message in told)
 
 
@@ -154,7 +154,7 @@ def _values(message: str) -> tuple[str, ...]:
 def _named_in(details: tuple[str, ...], kinds: frozenset[str]) -> tuple[tuple[str, str], ...]:
     """Return what the first of some lines that names something names."""
     for line in details:
-        found = tuple(slot for slot in mask(line[:MOST_HEADLINE]).slots if slot[0] in kinds)
+        found = tuple(slot for slot in mask(line[:MAX_HEADLINE]).slots if slot[0] in kinds)
         if found:
             return found[:3]
     return ()
@@ -170,18 +170,18 @@ def _shape(
     *,
     prose: bool,
 ) -> ErrorShape:
-    template = clean(template[:MOST_TEMPLATE])
+    template = clean(template[:MAX_TEMPLATE])
     told = f"{exception}\0{template}".casefold().encode("utf-8", "replace")
     return ErrorShape(
         exception=exception,
         template=template,
-        text=text[:MOST_EMBEDDED].strip(),
+        text=text[:MAX_EMBEDDED].strip(),
         slots=tuple(Slot(kind, value) for kind, value in slots),
         frames=frames,
         signature=blake2b(told, digest_size=8).digest(),
         prose=prose,
         weak=not prose and _says_little(exception, template, slots),
-        words=() if prose else tuple(sorted(stems_of(f"{exception} {template} {others}"))[:MOST_WORDS]),
+        words=() if prose else tuple(sorted(stems_of(f"{exception} {template} {others}"))[:MAX_WORDS]),
     )
 
 

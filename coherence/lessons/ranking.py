@@ -54,7 +54,7 @@ SURE: tuple[float, ...] = (-0.65, 0.0, 0.0, 1.82, 0.55, 0.36, 0.0, -0.69, 1.1, 0
 TEMPER = 0.4
 """Share of the log odds between two lessons that counts in their similarities: wordings are not to be outweighed."""
 
-MOST_AHEAD = 3.0
+MAX_AHEAD = 3.0
 """Log odds beyond which being further ahead says no more."""
 
 OF_ONE_PATTERN = 1
@@ -206,11 +206,11 @@ def _beside_each_other(made: Sequence[Scored]) -> list[Scored]:
 def sure_features(best: Scored, rivals: Iterable[Scored]) -> Features:
     """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
     others = [each.odds for each in rivals if each.fix != best.fix]
-    ahead = best.odds - max(others) if others else MOST_AHEAD
+    ahead = best.odds - max(others) if others else MAX_AHEAD
     keyed = bool(keys_of(best.hit.known.shape))
     # Alone with other names proves little.
     shared = min(max(best.hit.named, LITTLE), 1.0) if keyed and not best.refilled else 1.0
-    return (*best.given, min(ahead, MOST_AHEAD * shared))
+    return (*best.given, min(ahead, MAX_AHEAD * shared))
 
 
 def _is_same(asked: ErrorShape, hit: Hit) -> bool:

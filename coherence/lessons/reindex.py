@@ -88,5 +88,5 @@ def _merge(transaction: Transaction, kept: int, gone: int) -> None:
         "created = min(created, ?), seen = max(seen, ?), used = max(used, ?) WHERE id = ?",
         (*numbers[0], kept),
     )
-    transaction.execute(table.FORGET.format("lesson_origins"), {"id": kept, "most": table.MOST_ORIGINS})
-    transaction.execute(table.FORGET.format("lesson_outcomes"), {"id": kept, "most": table.MOST_OUTCOMES})
+    transaction.execute(table.FORGET.format("lesson_origins"), {"id": kept, "most": table.MAX_ORIGINS})
+    transaction.execute(table.FORGET.format("lesson_outcomes"), {"id": kept, "most": table.MAX_OUTCOMES})

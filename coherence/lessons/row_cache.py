@@ -10,10 +10,10 @@ from coherence.lessons.records import Known
 from coherence.lessons.table import State, parts, read_lessons
 from coherence.store.store import Store
 
-MOST = 4_000
+MAX_ROWS = 4_000
 """Lessons that are kept in memory; then it begins anew."""
 
-MOST_CHANGES = 500
+MAX_CHANGES = 500
 """Changes of lessons that are followed one by one; after more of them the memory begins anew. The table of changes
 keeps some more than so many."""
 
@@ -56,7 +56,7 @@ class Shelf:
         token, changed, removed = read.mark
         further = (state.changes - changed, state.removal - removed)
         gone: list[tuple[int]] = []
-        if token == state.token and min(further) >= 0 and max(further) <= MOST_CHANGES:
+        if token == state.token and min(further) >= 0 and max(further) <= MAX_CHANGES:
             gone = self.store.fetch(
                 "SELECT lesson_id FROM lesson_changes WHERE number > ? "
                 "UNION ALL SELECT lesson_id FROM lesson_removals WHERE number > ?",
@@ -93,6 +93,6 @@ class Shelf:
 
     def _roomy(self) -> _Read:
         read = self._read
-        if max(len(read.listed), len(read.known)) >= MOST:
+        if max(len(read.listed), len(read.known)) >= MAX_ROWS:
             read = self._read = _Read(read.mark, {}, {})
         return read

@@ -27,7 +27,7 @@ MAX_COMMANDS = 16
 """Commands of one pipeline."""
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """One command with its redirections."""
 
     words: list[str]
@@ -40,7 +40,7 @@ class Command(NamedTuple):
     """The here-document that it is given, if any."""
 
 
-Group: TypeAlias = list[Command]
+Group: TypeAlias = list[ShellCommand]
 """A pipeline."""
 
 _DOCUMENT = lazy_regex(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w{0,40})\1")
@@ -71,7 +71,7 @@ def parse_line(line: str) -> tuple[list[Group], list[str]]:
     groups: list[Group] = []
     joints: list[str] = []
     group: Group = []
-    command = Command([], [], [], [])
+    command = ShellCommand([], [], [], [])
     into = ""
     for token in _TOKEN.finditer(f"{text}\n"):
         kind, word = token.lastgroup, token[0]
@@ -91,7 +91,7 @@ def parse_line(line: str) -> tuple[list[Group], list[str]]:
         elif kind == "joint":
             if (command.words or command.written) and len(group) < MAX_COMMANDS:
                 group.append(command)
-                command = Command([], [], [], [])
+                command = ShellCommand([], [], [], [])
             if group and word not in ("|", "|&"):
                 groups.append(group)
                 joints.append(word)

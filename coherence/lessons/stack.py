@@ -6,8 +6,8 @@ import re
 
 from coherence.core.lazy import lazy_regex
 
-MOST_FRAMES = 3
-MOST_LOOKED_AT = 200
+MAX_FRAMES = 3
+MAX_SCANNED = 200
 """Lines with a frame that are looked at."""
 
 
@@ -38,12 +38,12 @@ def own_frames(lines: list[str], place: str) -> tuple[str, ...]:
         if found and found[0] != seen:  # a recursion repeats its frame
             seen = found[0]
             _add(nearest, found[1], found[2] or "")
-        if len(nearest) == MOST_FRAMES:
+        if len(nearest) == MAX_FRAMES:
             break
     root = max((at for at, line in enumerate(lines) if "Caused by: " in line), default=0)
     for start in (root, 0) if not nearest else ():
-        for at in range(start, min(start + MOST_LOOKED_AT, len(lines))):
-            if len(nearest) < MOST_FRAMES and any(sign in lines[at] for sign in _SIGNS):
+        for at in range(start, min(start + MAX_SCANNED, len(lines))):
+            if len(nearest) < MAX_FRAMES and any(sign in lines[at] for sign in _SIGNS):
                 _add_frame(nearest, lines[at], lines[at - 1] if at else "")
     if not nearest and place and not _FOREIGN.search(place):
         nearest = [_base(place)]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.error_words import word_set
 
-MOST_STEM = 7
+MAX_STEM = 7
 """Letters of a stem."""
 
 
@@ -29,8 +29,8 @@ def _stem(word: str) -> str:
         return ""
     for ending in ("ing", "ed", "es", "s", "ly", "e"):
         if low.endswith(ending) and len(low) - len(ending) > 2:
-            return low[: -len(ending)][:MOST_STEM]
-    return low[:MOST_STEM]
+            return low[: -len(ending)][:MAX_STEM]
+    return low[:MAX_STEM]
 
 
 _PLACEHOLDER = lazy_regex(r"<\w+>")

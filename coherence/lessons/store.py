@@ -42,7 +42,7 @@ OUTDATED = (
 TOUCHED = 64
 """Uses after which they are written, if nobody else is writing at that moment; till then they are noted in memory."""
 
-MOST_TOUCHED = 1_024
+MAX_TOUCHED = 1_024
 """Uses that are noted at most; then those before are forgotten."""
 
 
@@ -377,7 +377,7 @@ class LessonStore:
             for id in ids:
                 self._touched.pop(id, None)
                 self._touched[id] = None
-            if len(self._touched) > MOST_TOUCHED:
+            if len(self._touched) > MAX_TOUCHED:
                 del self._touched[next(iter(self._touched))]
             self._uses += len(ids)
             if not ids or self._uses % TOUCHED:

@@ -24,7 +24,7 @@ MARKS = ", ".join("?" * PART)
 
 PAGE = 500
 
-MOST_ORIGINS, MOST_OUTCOMES = 32, 128
+MAX_ORIGINS, MAX_OUTCOMES = 32, 128
 """Origins and outcomes of one lesson that are kept, the newest; its counts go on."""
 
 FORGET = (
@@ -32,10 +32,10 @@ FORGET = (
     "(SELECT rowid FROM {0} WHERE lesson_id = :id ORDER BY rowid DESC LIMIT :most)"
 )
 
-MOST_REMOVALS = 100_000
+MAX_REMOVALS = 100_000
 """Removals that are remembered for indexes that follow the tables."""
 
-MOST_REJECTED = 100_000
+MAX_REJECTED = 100_000
 """Origins of lessons that somebody removed, that are remembered, the newest."""
 
 RETIRE_AFTER = 4
@@ -155,7 +155,7 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
             "INSERT INTO lesson_origins (agent, session, seq, lesson_id, seqs) VALUES (?, ?, ?, ?, ?)",
             (origin.agent, origin.session, origin.seqs[-1], id, _ENCODER.encode(origin.seqs).decode()),
         )
-        transaction.execute(FORGET.format("lesson_origins"), {"id": id, "most": MOST_ORIGINS})
+        transaction.execute(FORGET.format("lesson_origins"), {"id": id, "most": MAX_ORIGINS})
     return id
 
 
@@ -248,7 +248,7 @@ def drop_oldest(transaction: Transaction, number: int) -> int:
 def forget_removals(transaction: Transaction) -> None:
     """Keep the newest removals only; an index that is further behind is made anew."""
     transaction.execute(
-        "DELETE FROM lesson_removals WHERE number <= (SELECT max(number) FROM lesson_removals) - ?", (MOST_REMOVALS,)
+        "DELETE FROM lesson_removals WHERE number <= (SELECT max(number) FROM lesson_removals) - ?", (MAX_REMOVALS,)
     )
 
 
@@ -278,7 +278,7 @@ def _reject(transaction: Transaction, which: str, values: tuple[int, ...]) -> in
         values,
     )
     transaction.execute(
-        "DELETE FROM lesson_rejected WHERE number <= (SELECT max(number) FROM lesson_rejected) - ?", (MOST_REJECTED,)
+        "DELETE FROM lesson_rejected WHERE number <= (SELECT max(number) FROM lesson_rejected) - ?", (MAX_REJECTED,)
     )
     transaction.execute(f"DELETE FROM lessons WHERE {which}", values)  # noqa: S608 - a constant
     gone = _changes(transaction)
@@ -301,7 +301,7 @@ def add_outcome(transaction: Transaction, id: int, *, helped: bool, ts: float, o
     )
     if not _changes(transaction):
         return True
-    transaction.execute(FORGET.format("lesson_outcomes"), {"id": id, "most": MOST_OUTCOMES})
+    transaction.execute(FORGET.format("lesson_outcomes"), {"id": id, "most": MAX_OUTCOMES})
     column = "helped" if helped else "failed"
     transaction.execute(f"UPDATE lessons SET {column} = {column} + 1 WHERE id = ?", (id,))  # noqa: S608 - a constant
     _judge(transaction, id)

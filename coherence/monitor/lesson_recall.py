@@ -20,13 +20,13 @@ from coherence.state.data import Action
 
 LOG = logging.getLogger("coherence")
 
-MOST_TOLD = 2
+MAX_TOLD = 2
 """Lessons that are told of one error."""
 
 MAX_FIX = 400
 """Characters of a fix that are recorded with a tick."""
 
-MOST_WAITING = 256
+MAX_WAITING = 256
 
 NEWEST_WAIT_S = 0.5
 """Seconds that a look-up waits at most for a lesson that is being written."""
@@ -49,7 +49,7 @@ class LessonRecall:
         self.lessons = lessons
         self.name = name
         self.learns = learns
-        self._waiting: deque[tuple[float, Solved | Judged]] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[tuple[float, Solved | Judged]] = deque(maxlen=MAX_WAITING)
         self._writing = Lock()
         self._down = False
 
@@ -63,7 +63,7 @@ class LessonRecall:
         for action in actions:
             try:
                 text = _text(pipeline, action)
-                known = self.lessons.query(text, tool=action.tool, k=MOST_TOLD, least=LEAST, use=self.learns)
+                known = self.lessons.query(text, tool=action.tool, k=MAX_TOLD, least=LEAST, use=self.learns)
             except Exception as error:  # what is known must never stand in the way of what is done
                 self._say(error)
                 break

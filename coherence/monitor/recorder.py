@@ -19,7 +19,7 @@ from coherence.monitor.codec import encode_record
 from coherence.monitor.session_header import CONTINUED, began_as
 from coherence.monitor.tick_result import Record
 from coherence.store.rows import RunRow, SessionRow
-from coherence.store.runs import MOST_RUNS, write_label, write_runs
+from coherence.store.runs import MAX_RUNS, write_label, write_runs
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
@@ -167,7 +167,7 @@ BATCH = 50
 WAIT_S = 0.5
 """Seconds that an event waits at most to be written, if there are fewer."""
 
-MOST_STUCK = 10_000
+MAX_STUCK = 10_000
 """Events that wait while the store cannot be written; beyond them the oldest are lost and counted."""
 
 
@@ -236,7 +236,7 @@ class Recorder:
             if not self._pending:
                 self._since = time.monotonic()
             self._pending.append(record.moved(self.moved, self._fork) if self.moved else record)
-            if len(self._pending) > MOST_STUCK:
+            if len(self._pending) > MAX_STUCK:
                 self._pending.popleft()
                 self.lost += 1
 
@@ -251,7 +251,7 @@ class Recorder:
         if self.session.source not in UNCOUNTED:
             with self._queue:
                 self._runs.extend(row for row in rows if row.maxima or row.success is not None)
-                del self._runs[:-MOST_RUNS]
+                del self._runs[:-MAX_RUNS]
 
     def label_run(self, run: int, good: bool | None) -> None:
         """Write whether a run was good; ``None`` takes a label back.

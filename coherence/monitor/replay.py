@@ -32,7 +32,7 @@ class ReplayError(CoherenceError):
     """A session cannot be replayed: its beginning was removed, or another version recorded it."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class ReplayStep(msgspec.Struct, frozen=True):
     """One event of a replay, and what came of it."""
 
     row: EventRow
@@ -54,7 +54,7 @@ class Step(msgspec.Struct, frozen=True):
         return decode_result(self.row)
 
 
-class Difference(msgspec.Struct, frozen=True):
+class ReplayDifference(msgspec.Struct, frozen=True):
     """A tick at which a replay does not give what was recorded."""
 
     seq: int
@@ -73,7 +73,7 @@ class Report(msgspec.Struct, kw_only=True):
     equal: int = 0
     kept: int = 0
     """Ticks taken as recorded, of those that are equal."""
-    differences: list[Difference] = []
+    differences: list[ReplayDifference] = []
     """The first twenty."""
 
 
@@ -151,7 +151,7 @@ class Replay:
         self.pipeline.restore(unpack(found[1]))
         return found[0]
 
-    def steps(self, until: int | None = None) -> Iterator[Step]:
+    def steps(self, until: int | None = None) -> Iterator[ReplayStep]:
         """Yield the events with what was recorded and what is computed."""
         for row in self._store.events(self.row.id, after=self._after, until=until):
             try:
@@ -164,11 +164,11 @@ class Replay:
                 ) from error
             if type(event) is not Ticked:
                 self._fold(row, event)
-                yield Step(row, event)
+                yield ReplayStep(row, event)
                 continue
             yield self._tick(row, event, kept=kept)
 
-    def _tick(self, row: EventRow, event: Ticked, *, kept: bool) -> Step:
+    def _tick(self, row: EventRow, event: Ticked, *, kept: bool) -> ReplayStep:
         reading: Reading | None = None
         found: list[Finding] | None = None
         if kept or self._recorded_only or self._foreign or self._rules:
@@ -176,14 +176,14 @@ class Replay:
             if kept:
                 with suppress(Exception):  # it failed when it was recorded, too, and the agent went on
                     self.pipeline.apply(row.seq, row.ts, event, recorded)
-                return Step(row, event, recorded, kept=True)
+                return ReplayStep(row, event, recorded, kept=True)
             self._shown.reading = recorded.reading if recorded is not None else None
             reading = self._shown.reading if self._recorded_only else None
             if self._rules and recorded is not None:
                 found = [each for each in recorded.decision.findings if each.rule.partition(".")[0] in self._rules]
         computed = self._fold(row, event, reading, found)
         made = (None, None) if computed is None else encode_result(computed)
-        return Step(row, event, computed, made == (row.reading, row.decision))
+        return ReplayStep(row, event, computed, made == (row.reading, row.decision))
 
     def _fold(
         self, row: EventRow, event: Event, reading: Reading | None = None, found: list[Finding] | None = None
@@ -208,13 +208,15 @@ class Replay:
         return report
 
 
-def difference(step: Step) -> Difference:
+def difference(step: ReplayStep) -> ReplayDifference:
     """Say where a tick's recorded and computed verdicts first differ."""
     recorded, computed = msgspec.to_builtins(step.recorded), msgspec.to_builtins(step.computed)
     path, left, right = _first_difference("", recorded, computed)
     if left == right:
-        return Difference(step.seq, "columns of its row", "other than the recorded reading and decision", "the same")
-    return Difference(step.seq, path.lstrip("."), left, right)
+        return ReplayDifference(
+            step.seq, "columns of its row", "other than the recorded reading and decision", "the same"
+        )
+    return ReplayDifference(step.seq, path.lstrip("."), left, right)
 
 
 def _first_difference(path: str, left: Any, right: Any) -> tuple[str, Any, Any]:

@@ -12,7 +12,7 @@ from coherence.detect.detector import EventDetector, Observed
 from coherence.policy.correction_words import is_implicit
 from coherence.policy.corrections import Corrections
 from coherence.policy.regulator import RegulatorMemory
-from coherence.policy.scope import Drift, nearest_drift, procedural_finding, scope_finding
+from coherence.policy.scope import ScopeDrift, nearest_drift, procedural_finding, scope_finding
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
 from coherence.state.data import Answer
 from coherence.state.reducer import AgentState
@@ -46,7 +46,7 @@ class SemanticChecks(EventDetector[Corrections]):
         self.eager = False
         """Whether texts are embedded when they are needed here; else the sensor has done so at this tick."""
         self.session = session
-        self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], Drift] | None = None
+        self._drift: tuple[Answer, tuple[str, ...], tuple[str, ...], ScopeDrift] | None = None
 
     def restore(self, data: Corrections) -> None:
         """Go on with what was remembered elsewhere."""
@@ -120,7 +120,7 @@ class SemanticChecks(EventDetector[Corrections]):
             if vectors:
                 kept.settle(vectors)
 
-    def drift(self) -> Drift | None:
+    def drift(self) -> ScopeDrift | None:
         """Return how far the newest answer is from what was asked, ``None`` if there is none to judge."""
         facts = self.state.facts
         answer = facts.answer

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any
 
 import msgspec
+from msgspec.json import Decoder as JsonDecoder
+from msgspec.msgpack import Decoder as MsgpackDecoder
 
 from coherence.baseline.appraiser import AppraiserState, Baseline
 from coherence.core.readings import frozen_hook
@@ -47,6 +50,14 @@ class CarryOver(msgspec.Struct):
     """Of the agent's life so far."""
 
 
+_CARRY_OVER = MsgpackDecoder(CarryOver)
+
+
+def read_carry_over(data: bytes) -> CarryOver:
+    """Return what an agent's sessions carry over, as the store holds it."""
+    return _CARRY_OVER.decode(data)
+
+
 _PACKER = msgspec.msgpack.Encoder()
 _WRITER = msgspec.json.Encoder()  # in the order of folding, which says what is newest
 
@@ -64,7 +75,7 @@ def unpack(data: bytes) -> Snapshot:
     ValueError
         If it is no snapshot of this version.
     """
-    return _read(msgspec.msgpack.decode, data)
+    return _read(msgspec.msgpack.Decoder, data)
 
 
 def to_text(snapshot: Snapshot) -> str:
@@ -84,7 +95,7 @@ def from_text(text: str) -> Snapshot:
         data = text.encode()
     except UnicodeError as error:
         raise ValueError(f"not a snapshot: {error}") from error
-    return _read(msgspec.json.decode, data)
+    return _read(msgspec.json.Decoder, data)
 
 
 def from_json(plain: Snapshot) -> Snapshot:
@@ -98,16 +109,28 @@ def from_json(plain: Snapshot) -> Snapshot:
     return from_text(_WRITER.encode(plain).decode())
 
 
-def _read(decode: Callable[..., Any], data: bytes) -> Snapshot:
+def _read(form: type[JsonDecoder[Any]] | type[MsgpackDecoder[Any]], data: bytes) -> Snapshot:
     try:
-        packed: _Packed = decode(data, type=_Packed, dec_hook=frozen_hook)
+        packed: _Packed = _decoder(form, _Packed).decode(data)
         if packed.version != VERSION:
             raise ValueError(f"a snapshot of version {packed.version}, expected {VERSION}")
-        kinds = {name: DATA_TYPES.get(name, Any) for name in packed.parts}
-        parts = {name: decode(raw, type=kinds[name], dec_hook=frozen_hook) for name, raw in packed.parts.items()}
+        parts = {name: _decoder(form, DATA_TYPES.get(name, Any)).decode(raw) for name, raw in packed.parts.items()}
     except (msgspec.DecodeError, UnicodeError) as error:
         raise ValueError(f"not a snapshot: {error}") from error
     return Snapshot(parts, packed.measured)
+
+
+_decoders: dict[tuple[Any, Any], JsonDecoder[Any] | MsgpackDecoder[Any]] = {}
+_making = Lock()
+
+
+def _decoder(
+    form: type[JsonDecoder[Any]] | type[MsgpackDecoder[Any]], kind: Any
+) -> JsonDecoder[Any] | MsgpackDecoder[Any]:
+    with _making:  # msgspec ends the process where two threads look into one class for the first time
+        if (form, kind) not in _decoders:
+            _decoders[form, kind] = form(kind, dec_hook=frozen_hook)
+        return _decoders[form, kind]
 
 
 def merge(one: Snapshot, other: Snapshot) -> Snapshot:

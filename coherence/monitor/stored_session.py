@@ -34,7 +34,7 @@ from coherence.monitor.session_header import (
     make_beginning,
     read_beginning,
 )
-from coherence.monitor.snapshots import CarryOver, pack, unpack
+from coherence.monitor.snapshots import pack, read_carry_over, unpack
 from coherence.policy.experiment import policies as pattern_policies
 from coherence.providers.minilm import default_embedder
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -156,7 +156,7 @@ def load(pipeline: AgentPipeline, store: Store, row: SessionRow, until: int | No
 def _inherit_baselines(pipeline: AgentPipeline, store: Store, agent: str) -> None:
     data = store.baselines(agent)
     if data is not None:
-        pipeline.inherit(msgspec.msgpack.decode(data, type=CarryOver))
+        pipeline.inherit(read_carry_over(data))
 
 
 def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) -> Calibration:

@@ -21,7 +21,7 @@ from coherence.core.ring import Ring
 from coherence.monitor.background import BACKGROUND
 from coherence.monitor.pipeline import ENDING, AgentPipeline
 from coherence.monitor.session import OpenSession
-from coherence.monitor.snapshots import CarryOver, pack
+from coherence.monitor.snapshots import pack, read_carry_over
 from coherence.monitor.tick_result import Record, TickResult
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
@@ -36,8 +36,8 @@ LOG = logging.getLogger("coherence")
 MAX_PENDING = 100
 """Events that may wait; whoever records the next one writes them first."""
 
-KEPT_EVENTS = 10_000
-KEPT_READINGS = 256
+MAX_EVENTS = 10_000
+MAX_READINGS = 256
 SNAPSHOT_EVERY = 1_000
 FORK_WAIT_S = 3.0
 """Seconds that a fork waits at most for a measurement under way."""
@@ -91,8 +91,8 @@ class Worker:
         lesson_recall: LessonRecall | None = None,
     ) -> None:
         self.pipeline: AgentPipeline = opened.pipeline
-        self.readings = Ring[Reading](KEPT_READINGS)
-        self.events: deque[Record] = deque(maxlen=KEPT_EVENTS)
+        self.readings = Ring[Reading](MAX_READINGS)
+        self.events: deque[Record] = deque(maxlen=MAX_EVENTS)
         self.recorder: Recorder | None = opened.recorder
         self.closed = False
         self._reopen = opened.reopen
@@ -309,7 +309,7 @@ class Worker:
         kept = recorder.store.baselines(recorder.session.agent)
         if kept is not None:
             with suppress(msgspec.DecodeError, ValueError):  # of another version, or of another embedder
-                legacy.corrections = legacy.corrections.merge(msgspec.msgpack.decode(kept, type=CarryOver).corrections)
+                legacy.corrections = legacy.corrections.merge(read_carry_over(kept).corrections)
         return msgspec.msgpack.encode(legacy)
 
     def _rejoin(self, recorder: Recorder) -> None:

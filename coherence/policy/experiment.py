@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from coherence.baseline.e_process import LARGEST, Floats, first_crossing, log_capital, lower_bound
+from coherence.baseline.e_process import MAX_EVIDENCE, Floats, first_crossing, log_capital, lower_bound
 from coherence.core.decisions import Policy
 from coherence.store.firings import Pairs, read_pairs
 from coherence.store.rows import Measure
@@ -163,7 +163,7 @@ def _first_verdict(numbers: Floats, limit: float, least: int, margin: float) -> 
 
 def _evidence(numbers: Floats) -> float:
     highest = max(0.0, float(log_capital(numbers, 0.0).max(initial=0.0)))
-    return float(np.exp(min(highest, np.log(LARGEST))))
+    return float(np.exp(min(highest, np.log(MAX_EVIDENCE))))
 
 
 def _within(differences: Sequence[float] | Floats) -> Floats:

@@ -16,7 +16,7 @@ from coherence.core.protocols import Detector, Rule
 from coherence.core.readings import Failure, Reading, one_line
 from coherence.core.validation import check_count, check_text
 from coherence.detect.detector import Observed
-from coherence.sensor.calls import Breaker, Call
+from coherence.sensor.calls import Breaker, PluginCall
 from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
 from coherence.state.reducer import AgentState
 
@@ -62,7 +62,7 @@ class PluginDetector:
 
     def snapshot(self) -> Any:
         """Return what the detector remembers; ``None`` if it fails."""
-        call = Call(f"detector {self.name}", self._kept, self.breaker)
+        call = PluginCall(f"detector {self.name}", self._kept, self.breaker)
         _run([call], SNAPSHOT_S)
         return call.value if call.failure is None else None
 
@@ -113,12 +113,14 @@ class PluginRules:
         """
         shown = (state, reading, appraisal)
         calls = [
-            Call(f"rule {rule.name}", partial(_asked, rule, shown), breaker, partial(_as_findings, rule.name))
+            PluginCall(f"rule {rule.name}", partial(_asked, rule, shown), breaker, partial(_as_findings, rule.name))
             for rule, breaker in self._rules
         ]
         if made:
             calls += [
-                Call(f"detector {each.name}", partial(each.ask, *shown), each.breaker, partial(_as_findings, each.name))
+                PluginCall(
+                    f"detector {each.name}", partial(each.ask, *shown), each.breaker, partial(_as_findings, each.name)
+                )
                 for each in self.detectors
             ]
         _run(calls, self._timeout_s)
@@ -131,7 +133,7 @@ def _asked(rule: Rule, shown: tuple[AgentState, Reading | None, Appraisal]) -> S
     return () if found is None else (found,)
 
 
-def _run(calls: Sequence[Call], timeout_s: float) -> None:
+def _run(calls: Sequence[PluginCall], timeout_s: float) -> None:
     def stages() -> Stages[None]:
         yield Group(calls, time.monotonic() + timeout_s)
 

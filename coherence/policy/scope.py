@@ -52,7 +52,7 @@ _bag = lru_cache(maxsize=8)(bag)
 """A goal is compared with many answers, an answer with more than one task."""
 
 
-class Drift(msgspec.Struct, frozen=True):
+class ScopeDrift(msgspec.Struct, frozen=True):
     """How far an answer is from its task."""
 
     score: float
@@ -72,7 +72,7 @@ class Drift(msgspec.Struct, frozen=True):
         return self.score >= self.threshold
 
 
-def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> Drift:
+def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> ScopeDrift:
     """Return how far an answer is from its task.
 
     The score is logistic in three things: the root of the larger share of n-grams that one text has from the other,
@@ -118,7 +118,7 @@ def drift_words(task: str, answer: str) -> tuple[str, ...]:
     return unshared_words(_bag(answer), _bag(task))
 
 
-def drift_of(task: str, answer: str, cosine: float | None) -> Drift:
+def drift_of(task: str, answer: str, cosine: float | None) -> ScopeDrift:
     """Do what :func:`scope_drift` does, without its words and without a look at the arguments."""
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
@@ -132,7 +132,7 @@ def drift_of(task: str, answer: str, cosine: float | None) -> Drift:
         score = THRESHOLD + (1 - THRESHOLD) * score
     elif not judged and score > CAUTIOUS:
         score = CAUTIOUS + (score - CAUTIOUS) * 0.99 * (THRESHOLD - CAUTIOUS) / (1 - CAUTIOUS)
-    return Drift(score, THRESHOLD, (), done, judged)
+    return ScopeDrift(score, THRESHOLD, (), done, judged)
 
 
 def features(asked: Bag, given: Bag) -> tuple[float, float]:
@@ -192,7 +192,7 @@ def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Findi
     )
 
 
-def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> Drift:
+def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> ScopeDrift:
     """Return how far an answer is from the nearest of some tasks that can be judged.
 
     Where something that one of them forbids was done, that one counts.
@@ -206,7 +206,7 @@ def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> Dr
     cosine : float, optional
         The largest cosine of the answer with any of them.
     """
-    drifts: list[tuple[Drift, str]] = []
+    drifts: list[tuple[ScopeDrift, str]] = []
     for task in tasks:
         near = drifts and drifts[0][0].judged and not drifts[0][0].drifted
         if not near or forbidden(task):
@@ -217,12 +217,12 @@ def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> Dr
     return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
 
 
-def scope_finding(drift: Drift, seq: int) -> Finding:
+def scope_finding(drift: ScopeDrift, seq: int) -> Finding:
     """Return the finding ``scope_drift_warn``: the newest answer has little to do with what was asked.
 
     Parameters
     ----------
-    drift : Drift
+    drift : ScopeDrift
         How far it is from the nearest task.
     seq : int
         The answer's event.
@@ -247,5 +247,5 @@ def scope_finding(drift: Drift, seq: int) -> Finding:
     )
 
 
-def _score(judged: tuple[Drift, str]) -> float:
+def _score(judged: tuple[ScopeDrift, str]) -> float:
     return judged[0].score

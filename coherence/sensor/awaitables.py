@@ -12,7 +12,7 @@ from functools import partial
 from threading import Lock, Thread
 from typing import Any
 
-from coherence.sensor.calls import GRACE, Breaker, Call, Outcome, discard, failed
+from coherence.sensor.calls import GRACE, Breaker, Outcome, PluginCall, discard, failed
 
 
 class _KeptLoop:
@@ -65,7 +65,7 @@ def run_on_kept_loop(work: Coroutine[Any, Any, bool], seconds: float) -> bool:
 class Awaiting:
     """Awaitables that calls returned, awaited together."""
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    def __init__(self, calls: Sequence[PluginCall]) -> None:
         self._calls = calls
 
     def block(self, seconds: float) -> bool:
@@ -90,7 +90,7 @@ class Awaiting:
         return not late
 
 
-async def _awaited(call: Call) -> Outcome:
+async def _awaited(call: PluginCall) -> Outcome:
     """Await what a call returned; nothing but a cancellation comes out as an exception, or it would end the loop."""
     value = call.value
     try:

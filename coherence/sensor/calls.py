@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
     message: str = ""
 
 
-class Call:
+class PluginCall:
     """One call of a plug-in and what came of it.
 
     Parameters

@@ -20,7 +20,7 @@ from coherence.core.readings import Failure, excerpt
 from coherence.core.vectors import Half, to_half
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.minilm import MiniLMEmbedder
-from coherence.sensor.calls import Breaker, Call, failed
+from coherence.sensor.calls import Breaker, PluginCall, failed
 from coherence.sensor.plugin_calls import Group, Stages, drive_sync, run_stages
 
 MAX_TEXTS = 20_000
@@ -389,11 +389,11 @@ def embed_now(
             if made is not None:
                 found[text] = made
         else:
-            call = Call("embedder", partial(cache.make, [text], until, []), breaker)
+            call = PluginCall("embedder", partial(cache.make, [text], until, []), breaker)
             drive_sync(run_stages(_alone(call, until)))
             cache.find([text], found)
     return {text: vector for text, vector in found.items() if not isinstance(vector, str)}
 
 
-def _alone(call: Call, until: float) -> Stages[None]:
+def _alone(call: PluginCall, until: float) -> Stages[None]:
     yield Group([call], until)

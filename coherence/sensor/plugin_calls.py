@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from coherence.sensor.calls import Call, discard
+from coherence.sensor.calls import PluginCall, discard
 
 R = TypeVar("R")
 
@@ -250,7 +250,7 @@ IN_PLACE_STEP = 0.05
 class Group(NamedTuple):
     """Calls to make one after the other, then awaitables they returned to await together, until a time (monotonic)."""
 
-    calls: Sequence[Call]
+    calls: Sequence[PluginCall]
     until: float
     in_place: bool = False
     """Whether this is code on little data that has declared that it never blocks: it runs on the caller's thread."""
@@ -269,7 +269,7 @@ class _Job(Generic[R]):
 
     def __init__(self, stages: Stages[R], group: Group, at: int = 0) -> None:
         self.group = group
-        self.pending: list[Call] = []
+        self.pending: list[PluginCall] = []
         self.ended: StopIteration | Exception | None = None
         """How the stages ended, if they did."""
         self._stages = stages

@@ -15,7 +15,7 @@ from coherence.core.readings import Reading, Tick
 from coherence.core.registry import check_metric, create_metric, is_scalar
 from coherence.core.ring import Poll, Ring
 from coherence.providers.minilm import default_embedder
-from coherence.sensor.calls import Breaker, Call, failed
+from coherence.sensor.calls import Breaker, PluginCall, failed
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import DEFAULT_WEIGHTS, Missing, Thresholds, check_thresholds, check_weights, is_number
 from coherence.sensor.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
@@ -197,7 +197,7 @@ class CoherenceSensor:
         callback = self._on_reading
         if callback is None:
             return reading
-        call = Call("on_reading", lambda: callback(reading), self._callback_breaker)
+        call = PluginCall("on_reading", lambda: callback(reading), self._callback_breaker)
         yield Group([call], deadline)
         if call.failure is None:
             return reading

@@ -24,7 +24,7 @@ from coherence.core.readings import (
     freeze,
 )
 from coherence.core.vectors import Half
-from coherence.sensor.calls import Breaker, Call, failed, runs_in_place
+from coherence.sensor.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
 from coherence.sensor.index import Missing, Thresholds, band_of, score
 from coherence.sensor.plugin_calls import Group, Stages
@@ -292,8 +292,8 @@ class Measurement:
         return now + (self.deadline - now) * share
 
     def _read(self) -> Stages[dict[Kind, list[str]]]:
-        calls: dict[Kind, Call] = {
-            kind: Call(
+        calls: dict[Kind, PluginCall] = {
+            kind: PluginCall(
                 f"provider.{GETTERS[kind]}",
                 getter,
                 self.plan.source_breakers[kind],
@@ -313,7 +313,7 @@ class Measurement:
 
     def _embed(self, lists: Mapping[Kind, list[str]]) -> Stages[None]:
         plan = self.plan
-        look_up = Call("embedder", lambda: self._look_up(lists), plan.embedder_breaker)
+        look_up = PluginCall("embedder", lambda: self._look_up(lists), plan.embedder_breaker)
         rows = sum(map(len, lists.values()))
         yield Group([look_up], self._until(0.9), in_place=plan.embedder_in_place and rows <= LIGHT_ROWS)
         if look_up.failure is not None:
@@ -323,7 +323,7 @@ class Measurement:
             return
         report: list[Failure] = []
         until = self._until(0.9)
-        make = Call("embedder", lambda: plan.cache.make(self.wanted, until, report), plan.embedder_breaker)
+        make = PluginCall("embedder", lambda: plan.cache.make(self.wanted, until, report), plan.embedder_breaker)
         # Pacing inside make() ends in time; only a single text that hangs is cut off, a little later.
         yield Group([make], self._until(0.95))
         self.errors += report
@@ -375,12 +375,12 @@ class Measurement:
         if light and plan.state_in_place:
             return self._finish(lists)
         data: list[MetricInput] = []
-        prepare = Call("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
-        calls: dict[str, Call] = {}
+        prepare = PluginCall("sensor", lambda: data.append(self._prepare(lists)), plan.prepare_breaker)
+        calls: dict[str, PluginCall] = {}
         functions: list[Callable[[], Any]] = [partial(compute_from, metric, data) for metric in plan.metrics]
         functions += [partial(compute_from, scalar, None) for scalar in plan.scalars]
         for name, function in zip(plan.names, functions, strict=True):
-            calls[name] = Call(f"metric {name}", function, plan.metric_breakers[name], as_value)
+            calls[name] = PluginCall(f"metric {name}", function, plan.metric_breakers[name], as_value)
         first = [prepare] if plan.metrics else []
         yield Group([*first, *calls.values()], self._until(0.9), in_place=light)
         if prepare.failure is not None:
@@ -409,12 +409,12 @@ class Measurement:
         plan = self.plan
         asked: list[tuple[MetricFn | ScalarMetricFn, Given]] = [(metric, data) for metric in plan.metrics]
         asked += [(scalar, None) for scalar in plan.scalars]
-        calls: dict[str, Call] = {}
+        calls: dict[str, PluginCall] = {}
         for metric, given in asked:
             name = metric.name
             if name in plan.explain_breakers and values[name] is not None:
                 ask = partial(explain_from, metric, given)
-                calls[name] = Call(f"metric {name}", ask, plan.explain_breakers[name])
+                calls[name] = PluginCall(f"metric {name}", ask, plan.explain_breakers[name])
         if calls:
             yield Group(list(calls.values()), self._until(0.9), in_place=light)
         self.errors += [unexplained(call.failure) for call in calls.values() if call.failure is not None]

@@ -30,7 +30,7 @@ REASONS = {
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened (no permission, or its folder is read-only or missing)",
     sqlite3.SQLITE_CONSTRAINT: "the store refuses this",
 }
-LONGEST_PAUSE_S = 0.02
+MAX_PAUSE_S = 0.02
 WAL_LIMIT_BYTES = 16 * 2**20
 
 
@@ -67,7 +67,7 @@ def patiently(path: Path, timeout_s: float, action: Callable[[], T]) -> T:
                     path, f"another process kept the file locked for {timeout_s:.1f} s ({error})"
                 ) from error
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - so that waiting processes do not move in step
-        pause = min(2 * pause, LONGEST_PAUSE_S)
+        pause = min(2 * pause, MAX_PAUSE_S)
 
 
 @contextmanager

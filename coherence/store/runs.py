@@ -16,7 +16,7 @@ from coherence.store.rows import RunRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
-MOST_RUNS = 1_000
+MAX_RUNS = 1_000
 """Runs of one agent that are kept, the newest: so many that can be learned from, and so many others."""
 
 _ENSURE = "INSERT OR IGNORE INTO runs (agent, session, run) VALUES (?, ?, ?)"
@@ -46,7 +46,7 @@ _COUNTED = (
     "AND coalesce(label, outcome) IS NOT NULL"
 )
 
-MOST_CACHES = 4
+MAX_CACHES = 4
 """Settings of an agent for which what was learned is kept, the newest."""
 
 
@@ -63,7 +63,7 @@ class LabelledRun(msgspec.Struct, frozen=True):
     """(metric, version) -> highest risk."""
 
 
-class Counted(NamedTuple):
+class RunCounts(NamedTuple):
     """How many runs of an agent are kept."""
 
     good: int
@@ -83,7 +83,7 @@ def write_runs(transaction: Transaction, agent: str, session: str, rows: Iterabl
         if row.mixed:
             transaction.execute("UPDATE runs SET mixed = 1 WHERE id = ?", (number,))
         transaction.execute(_PLACE, {"agent": agent, "id": number})
-    transaction.execute(_FORGET, {"agent": agent, "most": MOST_RUNS})
+    transaction.execute(_FORGET, {"agent": agent, "most": MAX_RUNS})
 
 
 def write_label(transaction: Transaction, agent: str, session: str, run: int, good: bool | None) -> None:
@@ -141,13 +141,13 @@ def newest_run(store: Store, agent: str, session: str) -> int | None:
     return None if rows[0][0] is None else int(rows[0][0])
 
 
-def count_runs(store: Store, agent: str) -> Counted:
+def count_runs(store: Store, agent: str) -> RunCounts:
     """Return how many runs of an agent are kept."""
     sql = (
         "SELECT CASE WHEN mixed THEN 2 ELSE coalesce(label, outcome) END, count(*) FROM runs WHERE agent = ? GROUP BY 1"
     )
     found = dict(store.fetch(sql, (agent,)))
-    return Counted(found.get(1, 0), found.get(0, 0), found.get(None, 0), found.get(2, 0))
+    return RunCounts(found.get(1, 0), found.get(0, 0), found.get(None, 0), found.get(2, 0))
 
 
 def run_agents(store: Store) -> list[str]:
@@ -182,7 +182,7 @@ def write_cache(transaction: Transaction, agent: str, key: str, through: int, da
     transaction.execute(
         "DELETE FROM calibration_caches WHERE agent = :agent AND id NOT IN "
         "(SELECT id FROM calibration_caches WHERE agent = :agent ORDER BY id DESC LIMIT :most)",
-        {"agent": agent, "most": MOST_CACHES},
+        {"agent": agent, "most": MAX_CACHES},
     )
 
 

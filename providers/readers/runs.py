@@ -24,7 +24,7 @@ ALIKE = 0.8
 """From which likeness on the name of a label that is not read is taken for a slip, 1 = the same."""
 
 
-MOST_LABELS = 100
+MAX_LABELS = 100
 """Labels of a run whose names are looked at."""
 
 
@@ -77,7 +77,7 @@ class _Run(msgspec.Struct):
         if not isinstance(self.labels.get("success"), bool | None):
             given = excerpt(repr(self.labels["success"]), 40)
             found.append(f"labels.success is {given}, neither true nor false; not read")
-        for name in islice(self.labels, MOST_LABELS):
+        for name in islice(self.labels, MAX_LABELS):
             alike = [] if name in LABELS else get_close_matches(name[:40].lower(), LABELS, 1, ALIKE)
             if alike:
                 found.append(f"labels.{excerpt(name, 40)} is not read; {alike[0]} is")

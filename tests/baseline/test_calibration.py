@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from coherence.baseline.calibration import ALPHA, LIMIT, MOST_RUNS, SHIPPED, Watch, watch
+from coherence.baseline.calibration import ALPHA, LIMIT, MAX_RUNS, SHIPPED, Watch, watch
 from coherence.detect.hijack import ALARM_1, FAR, HijackFacts, judge_call
 
 
@@ -113,9 +113,9 @@ def test_a_shipped_threshold_within_its_budget_is_rarely_found_not_to_hold() -> 
 
 
 def test_it_is_bounded_and_goes_on_from_its_bytes_bit_for_bit() -> None:
-    values = np.random.default_rng(3).random(MOST_RUNS + 120).tolist()
+    values = np.random.default_rng(3).random(MAX_RUNS + 120).tolist()
     whole = fed(values)
-    assert len(whole.values) == len(whole.ordered) <= MOST_RUNS
+    assert len(whole.values) == len(whole.ordered) <= MAX_RUNS
     half = fed(values[:300])
     half = msgspec.msgpack.decode(msgspec.msgpack.encode(half), type=Watch)
     coins = np.random.default_rng(0).random(len(values))

@@ -81,7 +81,7 @@ def test_runs_that_leave_are_learned_for_good_and_nothing_changes(
 ) -> None:
     fill(store, 140)
     before = read(store)
-    monkeypatch.setattr(kept, "MOST_LABELLED", 60)
+    monkeypatch.setattr(kept, "MAX_LABELLED", 60)
     monkeypatch.setattr(kept, "SPARE", 10)
     after = read(store)
     assert count_runs(store, "a").good + count_runs(store, "a").bad == 60 and read_learned(store, "a") is not None
@@ -95,7 +95,7 @@ def test_runs_that_leave_are_learned_for_good_and_nothing_changes(
 
 def test_other_budgets_learn_the_runs_that_have_left_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store, 140)
-    monkeypatch.setattr(kept, "MOST_LABELLED", 20)
+    monkeypatch.setattr(kept, "MAX_LABELLED", 20)
     now = read(store).calibration().threshold("m")
     other = read(store, AlarmConfig(budget=0.2)).calibration().threshold("m", 0.2)
     assert other.how == "own" and other.runs == now.runs

@@ -186,7 +186,7 @@ def test_what_left_under_other_weights_is_found_again_with_the_first_ones(
     """Runs leave three times: under the first weights, under others, and under weights with another embedder."""
     fill(store, 140)
     before = anew(store)
-    monkeypatch.setattr(kept, "MOST_LABELLED", 60)
+    monkeypatch.setattr(kept, "MAX_LABELLED", 60)
     monkeypatch.setattr(kept, "SPARE", 10)
     assert read(store).calibration() == before.calibration()
     assert read(store, UNEVEN).calibration().combination.runs == 60, "what left had not been learned with these"
@@ -206,7 +206,7 @@ def test_weights_that_were_in_use_before_anything_left_are_taught_what_leaves_un
 ) -> None:
     fill(store, 30)
     expected = read(store).combiner
-    monkeypatch.setattr(kept, "MOST_LABELLED", 20)
+    monkeypatch.setattr(kept, "MAX_LABELLED", 20)
     monkeypatch.setattr(kept, "SPARE", 0)
     assert read(store, UNEVEN).combiner.runs == 30
     assert len(labelled_runs(store, "a")) == 20 and read(store).combiner == expected

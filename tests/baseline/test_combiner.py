@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coherence.baseline.combiner import (
     ALPHA,
     BOUND,
-    MOST_WAITING,
+    MAX_WAITING,
     Combination,
     Combiner,
     learn,
@@ -139,7 +139,7 @@ def test_it_is_bounded_and_goes_on_from_its_bytes() -> None:
         half.take(risks, good=good)
     assert half == whole
     waiting = learn(START, [({"a": 0.5}, True)] * 500)
-    assert len(waiting.good) == MOST_WAITING and waiting.blocks == 0
+    assert len(waiting.good) == MAX_WAITING and waiting.blocks == 0
 
 
 def test_the_risk_of_a_reading_is_one_minus_the_index_until_there_is_proof() -> None:

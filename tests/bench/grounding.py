@@ -22,7 +22,7 @@ from coherence.core.readings import Claim
 from coherence.detect.arithmetic import rounded
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import judge, without_thinking
-from coherence.detect.grounding_state import Account, note_call, note_given, note_message, note_result
+from coherence.detect.grounding_state import GroundingAccount, note_call, note_given, note_message, note_result
 from coherence.detect.sources import lookup
 from coherence.detect.values import fold
 
@@ -41,9 +41,9 @@ def load(name: str) -> list[Run]:
         return [json.loads(line) for line in lines]
 
 
-def answers(run: Run, spent: list[float]) -> Iterator[tuple[Account, str, bool]]:
+def answers(run: Run, spent: list[float]) -> Iterator[tuple[GroundingAccount, str, bool]]:
     """Yield the account before each message without a call, the message, and whether it is the last one."""
-    account = Account()
+    account = GroundingAccount()
     for text in (run.get("system"), run["goal"]):
         note_given(account, 0, text or "", CHOSEN)
     steps = run["steps"]
@@ -90,7 +90,7 @@ def changed(claim: Claim, rng: random.Random) -> str | None:
     return f"{claim.text[:at]}{rng.choice(others)}{claim.text[at + 1 :]}"
 
 
-def is_given(account: Account, text: str, claim: Claim) -> bool:
+def is_given(account: GroundingAccount, text: str, claim: Claim) -> bool:
     """Tell whether a changed value happens to be another given one: nobody could see that."""
     return lookup(account.given, claim.forms) is not None or rounded(account.given, text, claim)
 

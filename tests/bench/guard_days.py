@@ -23,7 +23,7 @@ from showing import say
 LIVES = 200
 EVERY_S = {"5 minutes": 300.0, "10 s": 10.0, "6 hours": 21_600.0}
 DAY_S = 86_400.0
-LONGEST_WAIT = 20_000
+MAX_WAIT = 20_000
 """Calls after which an agent that has not asked for a patch is given up."""
 
 Kind = Literal["harmless", "-15 points", "total failure", "cure"]
@@ -69,7 +69,7 @@ class Weather:
 
 def live(life: Life, weather: Weather, kind: Kind, every_s: float) -> Day | None:
     """Live until the first patch has ended; None = none was called for."""
-    host, outage, waits = life.host, weather.outage, LONGEST_WAIT
+    host, outage, waits = life.host, weather.outage, MAX_WAIT
 
     def call() -> bool:
         host.wall_s += every_s - 1.0  # a call moves the clock on by the rest

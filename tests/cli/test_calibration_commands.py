@@ -113,7 +113,7 @@ def test_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
 
 
 def test_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST_LABELLED", 1)
+    monkeypatch.setattr(kept, "MAX_LABELLED", 1)
     monkeypatch.setattr(kept, "SPARE", 0)
     before = labels(path)
     assert run("calibration", path).exit_code == 0

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from coherence.core.config import GroundingConfig, MonitorConfig
 from coherence.core.events import Event, Goal, Message, Outcome, ToolResult
-from coherence.core.readings import MOST_CLAIMS, Claim
+from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import register, unregister
 from coherence.core.validation import to_json
 from coherence.detect.arithmetic import Reach, derived
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
-from coherence.detect.grounding import MOST_JUDGED, judge, other_version, without_thinking
-from coherence.detect.grounding_state import Account, note_call
-from coherence.detect.sources import MAX_CHARS, MAX_PAIRS, MOST_FOLDED, Given, SeenNumber, take_source
+from coherence.detect.grounding import MAX_JUDGED, judge, other_version, without_thinking
+from coherence.detect.grounding_state import GroundingAccount, note_call
+from coherence.detect.sources import MAX_CHARS, MAX_FOLDED, MAX_PAIRS, Given, SeenNumber, take_source
 from coherence.state.reducer import AgentState
 
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 
 
-@pytest.mark.parametrize(("count", "flaws", "unknown"), [(1_000, 1, 0), (MOST_CLAIMS + 500, 0, 1)])
+@pytest.mark.parametrize(("count", "flaws", "unknown"), [(1_000, 1, 0), (MAX_CLAIMS + 500, 0, 1)])
 def test_a_value_that_may_stand_among_those_not_looked_at_is_unknown(count: int, flaws: int, unknown: int) -> None:
     known = Given()
     text = " ".join(f"{at * 7 + 100_001}" for at in range(count))
@@ -37,20 +37,20 @@ def test_a_value_that_may_stand_among_those_not_looked_at_is_unknown(count: int,
 def test_values_of_an_answer_beyond_the_most_are_unknown() -> None:
     known = Given()
     take_source(known, 1, "nothing", CHOSEN)
-    found = judge(known, " ".join(f"AB-{at}" for at in range(100, 100 + MOST_JUDGED + 7)), CHOSEN)
-    assert (found.checked, found.unknown) == (MOST_JUDGED, 7)
+    found = judge(known, " ".join(f"AB-{at}" for at in range(100, 100 + MAX_JUDGED + 7)), CHOSEN)
+    assert (found.checked, found.unknown) == (MAX_JUDGED, 7)
 
 
 def test_a_text_that_grows_when_it_is_folded_is_cut_again() -> None:
     known = Given()
     take_source(known, 1, "\ufdfb" * 20_000, CHOSEN)  # one character that stands for 8
     assert (known.lost, known.lost_words) == (1, 1)
-    take_source(known := Given(), 1, "\ufdfb" * (MOST_FOLDED // 8), CHOSEN)
+    take_source(known := Given(), 1, "\ufdfb" * (MAX_FOLDED // 8), CHOSEN)
     assert (known.lost, known.lost_words) == (0, 0)
 
 
 def test_calls_alone_do_not_fill_the_memory_with_names() -> None:
-    account = Account()
+    account = GroundingAccount()
     for seq in range(MAX_PAIRS // 50):
         note_call(account, seq, "c", " ".join(f"t{seq}x{at}" for at in range(60)), {}, CHOSEN)
     assert len(account.given.pairs) <= MAX_PAIRS
@@ -121,4 +121,4 @@ def test_a_stranger_s_broken_claim_is_told_and_harms_nobody(broken: Claim) -> No
 
 
 def test_most_claims_are_the_most() -> None:
-    assert len(extract("AB-123 " * (MOST_CLAIMS + 5), CHOSEN)) == MOST_CLAIMS
+    assert len(extract("AB-123 " * (MAX_CLAIMS + 5), CHOSEN)) == MAX_CLAIMS

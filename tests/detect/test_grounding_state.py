@@ -11,7 +11,14 @@ from property_sizes import examples
 from coherence.detect import sources
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import judge
-from coherence.detect.grounding_state import Account, begin_task, note_call, note_given, note_message, note_result
+from coherence.detect.grounding_state import (
+    GroundingAccount,
+    begin_task,
+    note_call,
+    note_given,
+    note_message,
+    note_result,
+)
 from coherence.detect.sources import Given, take_source, unused_share
 from coherence.detect.values import fold
 from coherence.testing.contract import HOSTILE_TEXTS
@@ -20,22 +27,22 @@ CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 LISTING = "1. Oslo in winter https://example.org/oslo\n2. Bergen in rain https://example.org/bergen"
 
 
-def call(account: Account, seq: int, tool: str, **arguments: object) -> None:
+def call(account: GroundingAccount, seq: int, tool: str, **arguments: object) -> None:
     note_call(account, seq, f"c{seq}", tool, arguments, CHOSEN)
 
 
-def result(account: Account, seq: int, text: str, *, error: bool = False) -> None:
+def result(account: GroundingAccount, seq: int, text: str, *, error: bool = False) -> None:
     note_result(account, seq, None, text, CHOSEN, error=error)
 
 
-def flaws(account: Account, seq: int, text: str) -> list[tuple[str, str]]:
+def flaws(account: GroundingAccount, seq: int, text: str) -> list[tuple[str, str]]:
     note_message(account, seq, text, CHOSEN)
     assert account.answer is not None
     return [(flaw.flaw, flaw.text) for flaw in account.answer.flaws]
 
 
 def test_listed_is_not_opened() -> None:
-    account = Account()
+    account = GroundingAccount()
     call(account, 1, "search", query="Norway")
     result(account, 2, LISTING)
     assert flaws(account, 3, "See https://example.org/oslo") == [("unopened", "https://example.org/oslo")]
@@ -48,13 +55,13 @@ def test_listed_is_not_opened() -> None:
 
 
 def test_what_the_user_named_need_not_be_opened() -> None:
-    account = Account()
+    account = GroundingAccount()
     note_given(account, 1, "Is https://example.org/oslo up?", CHOSEN)
     assert flaws(account, 2, "https://example.org/oslo is up") == []
 
 
 def test_what_the_agent_made_by_a_call_that_succeeded_is_known() -> None:
-    account = Account()
+    account = GroundingAccount()
     call(account, 1, "write_file", path="out/report-7b.csv", text="total,4711")
     assert flaws(account, 2, "I wrote out/report-7b.csv.") == [("absent", "out/report-7b.csv")]  # not yet
     result(account, 3, "permission denied", error=True)
@@ -65,14 +72,14 @@ def test_what_the_agent_made_by_a_call_that_succeeded_is_known() -> None:
 
 
 def test_the_agent_s_own_words_ground_nothing() -> None:
-    account = Account()
+    account = GroundingAccount()
     note_given(account, 1, "How high is it?", CHOSEN)
     assert flaws(account, 2, "It is 2,469 m high.") == [("absent", "2,469 m")]
     assert flaws(account, 3, "As I said, 2,469 m.") == [("absent", "2,469 m")]
 
 
 def test_of_a_call_only_ids_and_addresses_are_judged() -> None:
-    account = Account()
+    account = GroundingAccount()
     note_given(account, 1, "Pay the bill 59XX6W.", CHOSEN)
     call(account, 2, "pay", bill="59XX6W", amount=1300, date="2024-05-02", note="bills/59.txt")
     assert account.call is not None
@@ -83,7 +90,7 @@ def test_of_a_call_only_ids_and_addresses_are_judged() -> None:
 
 
 def test_results_of_which_nothing_comes_back_are_unused() -> None:
-    account = Account()
+    account = GroundingAccount()
     note_given(account, 1, "When does the museum in Bergen open?", CHOSEN)
     result(account, 2, "Museum Bergen: open 10:30-18:15, tel. 555-0199")
     result(account, 3, "Weather: heavy showers, umbrella advised")
@@ -96,7 +103,7 @@ def test_results_of_which_nothing_comes_back_are_unused() -> None:
 
 
 def test_what_only_repeats_the_question_is_not_used() -> None:
-    account = Account()
+    account = GroundingAccount()
     note_given(account, 1, "Where is order 59XX6W?", CHOSEN)
     result(account, 2, "order 59XX6W: warehouse Drammen, shelf B17")
     note_message(account, 3, "I do not know where order 59XX6W is.", CHOSEN)
@@ -132,19 +139,19 @@ def test_a_number_may_be_rounded_from_one_that_left() -> None:
 
 
 def test_an_account_of_an_older_release_is_taken_up() -> None:
-    one = Account()
+    one = GroundingAccount()
     note_given(one, 1, "Pay 59XX6W: $1,200", CHOSEN)
     plain = msgspec.to_builtins(one)
     for name in ("written", "faded", "faded_words", "lost_numbers"):
         del plain["given"][name]
-    old = msgspec.convert(plain, Account)
+    old = msgspec.convert(plain, GroundingAccount)
     note_message(old, 2, "59XX6V for $1,300", CHOSEN)
     assert old.answer is not None
     assert [flaw.near for flaw in old.answer.flaws] == ["59xx6w", "1200usd"]  # how it was written is not known
 
 
 def test_one_long_source_does_not_blind_the_tasks_after_it() -> None:
-    account = Account()
+    account = GroundingAccount()
     call(account, 1, "read")
     result(account, 2, f"order A-1001 {'filler ' * 10_000} order A-1002")
     assert flaws(account, 3, "The order is A-1777.") == []  # it may stand in the middle, which was not read
@@ -170,14 +177,14 @@ def test_of_a_huge_source_both_ends_are_read() -> None:
     ],
 )
 def test_hostile_texts_are_only_texts(text: str) -> None:
-    account = Account()
+    account = GroundingAccount()
     note_given(account, 1, text, CHOSEN)
     call(account, 2, text[:100] or "t", text=text, deep=[[[text]]])
     result(account, 3, text)
     note_message(account, 4, text, CHOSEN)
     assert account.answer is None or account.answer.value in (None, 1.0)  # it says what it was given
     packed = msgspec.msgpack.encode(account)
-    assert msgspec.msgpack.encode(msgspec.msgpack.decode(packed, type=Account)) == packed
+    assert msgspec.msgpack.encode(msgspec.msgpack.decode(packed, type=GroundingAccount)) == packed
 
 
 @examples(150)
@@ -192,10 +199,10 @@ def test_every_text_is_grounded_in_itself(text: str) -> None:
 
 
 def test_an_account_taken_up_again_goes_on_alike() -> None:
-    one = Account()
+    one = GroundingAccount()
     note_given(one, 1, "Pay 59XX6W by May 1, 2024", CHOSEN)
     call(one, 2, "read", path="bill.txt")
-    other = msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=Account)
+    other = msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=GroundingAccount)
     for account in (one, other):
         result(account, 3, "59XX6W: 1200 USD")
         note_message(account, 4, "59XX6W is 1300 USD", CHOSEN)

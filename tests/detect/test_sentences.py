@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.text_analysis import LONGEST, MAX_RESULT_CHARS, MAX_SENTENCES, sentences
+from coherence.detect.text_analysis import MAX_RESULT_CHARS, MAX_SENTENCE, MAX_SENTENCES, sentences
 
 NOTICE = "The rent rises by 100 in May, as agreed."
 
@@ -74,7 +74,7 @@ def test_of_a_huge_result_both_ends_are_read() -> None:
 def test_any_text_gives_short_pieces_of_itself(text: str) -> None:
     found = sentences(text)
     assert found == sentences(text)
-    assert len(found) == len(set(found)) and all(0 < len(piece) <= LONGEST for piece in found)
+    assert len(found) == len(set(found)) and all(0 < len(piece) <= MAX_SENTENCE for piece in found)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_the_lists_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     names = [f"{at:03}" for at in range(200)]
     edges = sorted((names[at], names[at + 1], rng.random()) for at in range(199))
     made = Wiring(names, edges)
-    monkeypatch.setattr(wiring, "MOST_KEPT", 1_000)
+    monkeypatch.setattr(wiring, "MAX_KEPT", 1_000)
     for name in names:
         assert made.upstream(name) == tuple(names[: int(name)])  # everybody before it in the chain
         assert made.upstream(name) is made.upstream(name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.adapter import MOST_DEPTH, apply, difference, kept_config, restore, unpatched
+from coherence.guard.adapter import MAX_DEPTH, apply, difference, kept_config, restore, unpatched
 from coherence.guard.baseline import Baseline
 from coherence.guard.bounds import merged
 from coherence.guard.classic import Metrics
@@ -98,9 +98,9 @@ def test_what_is_nested_too_deeply_is_not_kept() -> None:
             found = {"a": found}
         return found
 
-    assert kept_config(nested(MOST_DEPTH - 1))
+    assert kept_config(nested(MAX_DEPTH - 1))
     with pytest.raises(ValueError, match="nested more than 100 deep"):
-        kept_config(nested(MOST_DEPTH))
+        kept_config(nested(MAX_DEPTH))
 
 
 class Replaces(Memory):

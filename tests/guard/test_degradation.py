@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
-from coherence.guard.degradation import ENOUGH, MOST_STATES, Alert, Chart, DecayWatch, calls_to_alarm, limit_for, steps
+from coherence.guard.degradation import ENOUGH, MAX_STATES, Alert, Chart, DecayWatch, calls_to_alarm, limit_for, steps
 
 GOOD, BAD = CallOutcome(True, 1.0, 1.0, 0.9), CallOutcome(False, 1.0, 1.0, 0.9)
 
@@ -133,7 +133,7 @@ def test_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -> None:
     assert rate * up < (1 - rate) * down  # it falls while nothing has changed
     assert (1 + rate) / 2 * up > (1 - rate) / 2 * down  # and rises when success is halved
     limit = limit_for(rate, up, down, 20_000)
-    assert limit < MOST_STATES
+    assert limit < MAX_STATES
     assert calls_to_alarm(rate, up, down, limit) >= 20_000 > calls_to_alarm(rate, up, down, limit - 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from coherence.core.validation import clean
 from coherence.guard import Guard
-from coherence.guard.export import MOST_LINE, TrailError, export_trail, read_entries
+from coherence.guard.export import MAX_LINE, TrailError, export_trail, read_entries
 from coherence.guard.patch_events import Decision
 from coherence.guard.traces import read_account
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing
@@ -85,7 +85,7 @@ def test_an_unknown_kind_is_told_apart_and_unknown_fields_are_left_out() -> None
         (b'{"kind":"proposed","seq":2,"at":1,"why":"","patch":' + b'{"a":' * 5000 + b"1" + b"}" * 5001, "line 2 is no"),
         (b'{"kind":"ending","owner":"o","why":"w","evidence":1e999,"seq":2,"at":1.0}', "line 2 is no entry"),
         (json.dumps(CALL | {"agent": "b"}).encode(), "line 2 is about 'b'"),
-        (b"x" * (MOST_LINE + 1), "line 2 is longer than"),
+        (b"x" * (MAX_LINE + 1), "line 2 is longer than"),
     ],
     ids=lambda value: clean(str(value), 30),
 )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.bound import ROUNDING, Bound
-from coherence.guard.bounds import MAX_DEPTH, MOST_KEYS, MOST_REASONS, Bounds, merged
+from coherence.guard.bounds import MAX_DEPTH, MAX_KEYS, MAX_REASONS, Bounds, merged
 
 BOUNDS = Bounds(
     {
@@ -189,7 +189,7 @@ def test_depth_and_size() -> None:
     for name in reversed(path.split(".")):
         patch = {name: patch}
     assert accepted(patch, {}, deepest) == patch
-    many = {f"k{n}": 1 for n in range(MOST_KEYS + 1)}
+    many = {f"k{n}": 1 for n in range(MAX_KEYS + 1)}
     all_listed = Bounds({key: Bound(least=0, most=1) for key in many})
     assert refused(many, {}, all_listed) == [("", "size")]
     inner = {f"t{table}": {f"k{n}": 1 for n in range(90)} for table in range(3)}  # 273 keys in all
@@ -198,7 +198,7 @@ def test_depth_and_size() -> None:
 
     del many["k0"]
     assert accepted(many, {}, all_listed) == many
-    assert len(BOUNDS.judge(many, CURRENT).refusals) == MOST_REASONS
+    assert len(BOUNDS.judge(many, CURRENT).refusals) == MAX_REASONS
 
 
 def test_another_type_of_the_same_number_is_a_change() -> None:

@@ -22,7 +22,7 @@ from coherence.guard.collaborators import Notice
 from coherence.guard.error_counts import Troubles
 from coherence.guard.executor import Actor
 from coherence.guard.frequency import AdaptiveThresholds
-from coherence.guard.patch_events import Asked, Call, Decision, Declined
+from coherence.guard.patch_events import Asked, Decision, Declined, GuardedCall
 from coherence.guard.patches import LEASE_S
 from coherence.guard.proposals import Plan
 from coherence.guard.requests import request_approval, request_rollback
@@ -209,7 +209,7 @@ def test_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST_HELD", 1)
+    monkeypatch.setattr(views, "MAX_HELD", 1)
     memory = Memory()
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, thresholds=THRESHOLDS,
@@ -255,15 +255,15 @@ def test_an_entry_that_cannot_be_taken_in_leaves_no_trace_in_the_account(path: P
     with Store(path) as store:
         view = View("a", store)
 
-        def take(call: Call) -> None:
+        def take(call: GuardedCall) -> None:
             with view.lock:
                 view.take(Entry(1.0, call))
 
-        take(Call(True, 1.0))
+        take(GuardedCall(True, 1.0))
         with pytest.raises(ValueError, match="latency_s"):
-            take(Call(True, -1.0))
+            take(GuardedCall(True, -1.0))
         for _ in range(250):
-            take(Call(True, 1.0))
+            take(GuardedCall(True, 1.0))
         view.write()
         view.refresh()
         assert view.account.seq == view.account.rolling.calls == 251
@@ -274,11 +274,11 @@ def test_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
     """A handler of a signal may run one there, on the same thread."""
     with Store(path) as store:
         view = View("a", store)
-        view.take(Entry(1.0, Call(True, 1.0)))
+        view.take(Entry(1.0, GuardedCall(True, 1.0)))
 
         def choose(_: Any) -> tuple[float, Declined]:
             with view.lock:
-                view.take(Entry(1.5, Call(False, 2.0)))
+                view.take(Entry(1.5, GuardedCall(False, 2.0)))
             return 2.0, Declined(why="no")
 
         assert view.decide(choose) == Declined(why="no")
@@ -347,7 +347,7 @@ def test_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves
 
 
 def test_calls_that_come_faster_than_they_are_written_are_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 10)
+    monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 10)
     monkeypatch.setattr(flushing, "FLUSH_S", 60.0)
     with Guard(store=path) as guard:
         for _ in range(35):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.patch_events import Call, Decision, Declined
+from coherence.guard.patch_events import Decision, Declined, GuardedCall
 from coherence.guard.temporary import TemporaryStore
 from coherence.guard.traces import Entry, encode_account, read_account, write_entries
 from coherence.guard.view import View
@@ -149,18 +149,18 @@ def test_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any, harm
 def test_what_is_lost_while_others_are_written_is_not_counted_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 150)
+    monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 150)
     with Store(tmp_path / "guard.db") as store:
         view = View("a", store)
 
         def take(count: int) -> None:
             with view.lock:
                 for _ in range(count):
-                    view.take(Entry(1.0, Call(True, duration_s=1.0, epoch=0)))
+                    view.take(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
 
         def more_comes(*given: Any) -> Any:
             monkeypatch.undo()
-            monkeypatch.setattr("coherence.guard.view.MOST_WAITING", 150)
+            monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 150)
             take(70)  # 20 of which find room
             return write_entries(*given)
 
@@ -201,7 +201,7 @@ def test_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> Non
         while store._owner != writer.ident:  # it is about to wait for the other one
             pass
         assert view.lock.acquire(timeout=30)
-        view.take(Entry(1.0, Call(True, duration_s=1.0, epoch=0)))
+        view.take(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
         view.lock.release()
         assert decided == []
         other.execute("ROLLBACK")

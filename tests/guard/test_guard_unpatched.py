@@ -19,12 +19,12 @@ from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.patch_events import (
     Accepted,
     Asked,
-    Call,
     Confirmed,
     Decayed,
     Decision,
     Dropped,
     Ending,
+    GuardedCall,
     Restored,
     Serving,
 )
@@ -134,7 +134,7 @@ def account(calls: int = 2 * UNPATCHED_CALLS) -> Account:
 
 def take(account: Account, calls: int, succeeds: Callable[[int], bool]) -> None:
     for call in range(calls):
-        account.take(0.0, Call(succeeds(call), 1.0, epoch=account.patching.epoch))
+        account.take(0.0, GuardedCall(succeeds(call), 1.0, epoch=account.patching.epoch))
 
 
 def steps(account: Account, *decisions: Decision) -> None:
@@ -183,7 +183,7 @@ def test_a_confirmed_patch_has_a_watch_of_its_own_and_what_comes_back_is_learned
     found = account()
     steps(found, Asked(owner="me", failures=0), ACCEPTED)
     for _ in range(60):
-        found.take(0.0, Call(True, 1.0, epoch=found.patching.epoch, patched=True))
+        found.take(0.0, GuardedCall(True, 1.0, epoch=found.patching.epoch, patched=True))
     steps(found, Confirmed(why="x"))
     assert found.patching.unpatched is None
     assert found.patching.watching is found.patching.standing
@@ -197,7 +197,7 @@ def test_calls_of_the_patch_on_trial_are_not_watched() -> None:
     found = account()
     steps(found, Asked(owner="me", failures=0), ACCEPTED, Serving())
     for _ in range(50):
-        found.take(0.0, Call(False, 1.0, epoch=found.patching.epoch, patched=True))
+        found.take(0.0, GuardedCall(False, 1.0, epoch=found.patching.epoch, patched=True))
     assert found.patching.unpatched is not None
     assert found.patching.unpatched.watch.worse == ()
 

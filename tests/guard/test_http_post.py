@@ -20,7 +20,7 @@ import pytest
 from coherence.guard import Notice
 from coherence.guard import http_post as posting
 from coherence.guard import notifiers as notifying
-from coherence.guard.http_post import Answer, Poster, retry_s
+from coherence.guard.http_post import HttpAnswer, Poster, retry_s
 from coherence.guard.notifiers import WebhookCounts, WebhookNotifier
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -100,7 +100,7 @@ def resets(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def post(server: Server, timeout_s: float = 20.0, **headers: str) -> Answer:
+def post(server: Server, timeout_s: float = 20.0, **headers: str) -> HttpAnswer:
     return Poster(server.url, headers, timeout_s).post(b"{}", "key-1")
 
 
@@ -125,12 +125,12 @@ def post(server: Server, timeout_s: float = 20.0, **headers: str) -> Answer:
     ],
 )
 def test_what_a_server_does(serve: Any, act: Callable[[socket.socket], None], why: str, again: bool) -> None:
-    assert post(serve(act)) == Answer(why, again, 0.0)
+    assert post(serve(act)) == HttpAnswer(why, again, 0.0)
 
 
 @pytest.mark.parametrize("act", [drips, lambda _: time.sleep(30)], ids=["drips", "dead"])
 def test_an_attempt_ends_in_time(serve: Any, act: Callable[[socket.socket], None]) -> None:
-    assert post(serve(act), 0.3) == Answer("no answer in time", True)
+    assert post(serve(act), 0.3) == HttpAnswer("no answer in time", True)
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -254,7 +254,7 @@ def test_proxies_of_the_environment_are_not_used(serve: Any, monkeypatch: pytest
     proxy, server = serve(says(b"HTTP/1.1 502 proxy\r\n\r\n")), serve(says(OK))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-    assert post(server) == Answer("", False)
+    assert post(server) == HttpAnswer("", False)
     assert proxy.got == []
 
 
@@ -272,4 +272,4 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(serve: Any, tmp_path: 
 
 
 def test_the_pause_a_server_asks_for_is_bounded() -> None:
-    assert retry_s("1000000", 0.0) == posting.LONGEST_RETRY_S
+    assert retry_s("1000000", 0.0) == posting.MAX_RETRY_S

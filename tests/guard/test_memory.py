@@ -9,7 +9,7 @@ import pytest
 from coherence.guard import Guard
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.memory import MOST_REMEMBERED, Memory, digest_of
+from coherence.guard.memory import MAX_REMEMBERED, Memory, digest_of
 from coherence.guard.patch_events import Declined
 from guard.helpers import BOUNDS, Boom, Clock, Proposes, kinds
 from guard.helpers import Memory as Config
@@ -30,12 +30,12 @@ def test_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
 
 def test_only_the_newest_patches_are_remembered() -> None:
     memory = Memory()
-    for level in range(MOST_REMEMBERED + 1):
+    for level in range(MAX_REMEMBERED + 1):
         memory.add({"level": level}, 0.0, level)
     memory.add({"level": 1}, 0.0, 99)  # the oldest that is left becomes the newest
     memory.add({"level": -1}, 0.0, 100)
     assert [bool(memory.refuses({"level": level}, 1.0)) for level in (0, 1, 2, 3)] == [False, True, False, True]
-    assert len(memory.patches) == MOST_REMEMBERED
+    assert len(memory.patches) == MAX_REMEMBERED
 
 
 def test_the_order_of_keys_makes_no_other_patch() -> None:

@@ -7,11 +7,11 @@ from coherence.guard.classic import Metrics
 from coherence.guard.patch_events import (
     Accepted,
     Asked,
-    Call,
     Confirmed,
     Decayed,
     Declined,
     Ending,
+    GuardedCall,
     Restored,
     RestoreFailed,
     Retrying,
@@ -23,7 +23,7 @@ from coherence.guard.patches import LEASE_S
 def serving(both: bool = False) -> Account:
     account = Account()
     for _ in range(20):
-        account.take(0.0, Call(True, 1.0, epoch=0))
+        account.take(0.0, GuardedCall(True, 1.0, epoch=0))
     account.take(0.0, Asked(owner="me", failures=0))
     account.take(
         0.0,
@@ -40,9 +40,9 @@ def test_a_call_that_began_before_the_configuration_changed_is_counted_but_not_j
     account = serving()
     trial = account.patching.trial
     assert trial is not None
-    account.take(0.0, Call(False, 1.0, epoch=account.patching.epoch - 1))
+    account.take(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch - 1))
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (1, 0, 1)
-    account.take(0.0, Call(False, 1.0, epoch=account.patching.epoch, patched=True))
+    account.take(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch, patched=True))
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (2, 1, 2)
 
 
@@ -70,7 +70,7 @@ def test_restores_that_fail_wait_twice_as_long_each_time() -> None:
 def test_after_a_return_from_a_decayed_configuration_its_calls_are_no_baseline(returns: bool) -> None:
     account = serving()
     for _ in range(30):
-        account.take(0.0, Call(True, 1.0, epoch=account.patching.epoch, patched=True))
+        account.take(0.0, GuardedCall(True, 1.0, epoch=account.patching.epoch, patched=True))
     account.take(0.0, Confirmed(why="x"))
     assert len(account.recent.newest) == 30  # those of the patch, in place of the 20 before it
     account.take(0.0, Decayed(metric="success", why="x", returns=returns))

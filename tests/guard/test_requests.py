@@ -12,7 +12,7 @@ from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.patch_events import Ending, Withheld
-from coherence.guard.requests import MOST_WHY, request_approval, request_decline, request_rollback
+from coherence.guard.requests import MAX_WHY, request_approval, request_decline, request_rollback
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
 
@@ -363,4 +363,4 @@ def test_any_text_is_a_reason(path: Path) -> None:
         assert guard.errors == {}
         ending = first(guard.history("a"), "ending")
         assert isinstance(ending, Ending)
-        assert len(ending.why) < MOST_WHY + 200
+        assert len(ending.why) < MAX_WHY + 200

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.guard.monotonic import SteadyClock
-from coherence.guard.rolling_files import BUCKET_S, LONGEST_WINDOW_H, MOST_AMOUNT, NEWEST, Rolling, Summary
+from coherence.guard.rolling_files import BUCKET_S, MAX_AMOUNT, MAX_WINDOW_H, NEWEST, Rolling, Summary
 
 HOUR = 3600.0
 
@@ -98,8 +98,8 @@ def test_memory_is_bounded_however_long_an_agent_lives() -> None:
     for seq in range(20_000):
         rolling.record(seq, seq * 300.0, success=seq % 3 > 0)
     assert len(rolling.newest) == NEWEST
-    assert len(rolling.buckets) <= LONGEST_WINDOW_H * 3600 / BUCKET_S + 1
-    assert rolling.calls_within(LONGEST_WINDOW_H) >= 168 * 12  # one call each five minutes
+    assert len(rolling.buckets) <= MAX_WINDOW_H * 3600 / BUCKET_S + 1
+    assert rolling.calls_within(MAX_WINDOW_H) >= 168 * 12  # one call each five minutes
     assert rolling.calls == 20_000
 
 
@@ -180,7 +180,7 @@ def test_it_goes_on_bit_for_bit_after_being_stored(calls: Any, at: Any) -> None:
         ({"success": "false"}, TypeError),
         ({"latency_s": -0.1}, ValueError),
         ({"latency_s": math.nan}, ValueError),
-        ({"cost": 2 * MOST_AMOUNT}, ValueError),
+        ({"cost": 2 * MAX_AMOUNT}, ValueError),
         ({"index": 1.01}, ValueError),
     ],
 )
@@ -193,7 +193,7 @@ def test_wrong_arguments_are_named_and_nothing_is_counted(change: Any, error: ty
     assert msgspec.json.encode(rolling) == before
 
 
-@pytest.mark.parametrize("hours", [0, 0.5, LONGEST_WINDOW_H + 1, math.nan])
+@pytest.mark.parametrize("hours", [0, 0.5, MAX_WINDOW_H + 1, math.nan])
 def test_windows_have_bounds(hours: Any) -> None:
     with pytest.raises(ValueError, match="hours"):
         Rolling().failures_within(hours)
@@ -202,9 +202,9 @@ def test_windows_have_bounds(hours: Any) -> None:
 def test_amounts_never_overflow() -> None:
     rolling = Rolling()
     for seq in range(300):
-        rolling.record(seq, 0.0, success=True, latency_s=MOST_AMOUNT, cost=MOST_AMOUNT)
-    assert rolling.over_hours(1).latency_mean_s == MOST_AMOUNT
-    assert rolling.over_newest().cost == NEWEST * MOST_AMOUNT
+        rolling.record(seq, 0.0, success=True, latency_s=MAX_AMOUNT, cost=MAX_AMOUNT)
+    assert rolling.over_hours(1).latency_mean_s == MAX_AMOUNT
+    assert rolling.over_newest().cost == NEWEST * MAX_AMOUNT
 
 
 def test_what_was_never_measured_is_not_known() -> None:

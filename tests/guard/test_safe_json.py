@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.safe_json import LONGEST_TEXT, MAX_DEPTH, MOST_ITEMS, SHORT, tagged
+from coherence.guard.safe_json import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, SHORT, tagged
 
 JSON_LIKE = st.recursive(
     st.none()
@@ -200,10 +200,10 @@ def test_keys() -> None:
 
 
 def test_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
-    found = tagged({"prompt": "a" * 10**7, "temperature": 0.5, "short": "b" * LONGEST_TEXT})
+    found = tagged({"prompt": "a" * 10**7, "temperature": 0.5, "short": "b" * MAX_TEXT})
     assert 8000 <= len(found["prompt"]) < 8200
     assert found["temperature"] == 0.5
-    assert found["short"] == "b" * LONGEST_TEXT
+    assert found["short"] == "b" * MAX_TEXT
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,10 @@ def test_size_is_bounded(value: Any) -> None:
 
 
 def test_the_rest_is_counted() -> None:
-    found = tagged([0] * (MOST_ITEMS + 5))
-    assert len(found) == MOST_ITEMS + 1
+    found = tagged([0] * (MAX_ITEMS + 5))
+    assert len(found) == MAX_ITEMS + 1
     assert found[-1] == {"unserialisable": "items", "repr": "5 more"}
-    assert tagged([0] * MOST_ITEMS) == [0] * MOST_ITEMS
+    assert tagged([0] * MAX_ITEMS) == [0] * MAX_ITEMS
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.safe_json import LONGEST_TEXT, SHORT, tagged
+from coherence.guard.safe_json import MAX_TEXT, SHORT, tagged
 from coherence.guard.shorten import begun, shortened
 
 TOKEN = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
@@ -21,7 +21,7 @@ def pieces(secret: str) -> list[str]:
 
 
 @pytest.mark.parametrize("secret", [TOKEN, PEM, f"password={'hunter22' * 8}"], ids=["token", "pem", "password"])
-@pytest.mark.parametrize("most", [200, 2_000, LONGEST_TEXT])
+@pytest.mark.parametrize("most", [200, 2_000, MAX_TEXT])
 def test_no_half_of_a_secret_stays_wherever_the_cut_falls(secret: str, most: int) -> None:
     value = secret.removeprefix("password=")
     for share in range(11):

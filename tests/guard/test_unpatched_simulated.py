@@ -12,7 +12,7 @@ import pytest
 
 from coherence.guard.account import Account
 from coherence.guard.degradation import CALLS_TO_FALSE_ALARM
-from coherence.guard.patch_events import Call, Decayed
+from coherence.guard.patch_events import Decayed, GuardedCall
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ class Unpatched:
         account, found = self.account, []
         for _ in range(calls):
             one = world.call(self.chance)
-            account.take(0.0, Call(one.success, one.latency_s, one.cost, one.index, epoch=0))
+            account.take(0.0, GuardedCall(one.success, one.latency_s, one.cost, one.index, epoch=0))
             while isinstance(step := account.patching.due("me", 0.0, returns=True), Decayed):
                 account.take(0.0, step)
                 found.append(step.metric)

@@ -25,10 +25,10 @@ from coherence.guard.patch_events import (
     Accepted,
     Approved,
     Asked,
-    Call,
     Decision,
     Declined,
     Ending,
+    GuardedCall,
     Late,
     NotApplied,
     Proposed,
@@ -60,10 +60,10 @@ class Machine:
         self.now_s = 1e9
         self.started: list[tuple[int, bool]] = []
 
-    def write(self, happening: Call | Decision) -> None:
+    def write(self, happening: GuardedCall | Decision) -> None:
         self.account.take(self.now_s, happening)
         seq = self.account.seq
-        if isinstance(happening, Call):
+        if isinstance(happening, GuardedCall):
             told = (happening.success, happening.duration_s, happening.cost, happening.index, None)
             entry: Trace | Past = Trace(seq, self.now_s, *told, happening.epoch, happening.patched, "", None, None)
         else:
@@ -86,7 +86,7 @@ class Machine:
             success = drawn.random() < self.rates[patched]
             cost = drawn.choice((None, drawn.random()))
             self.write(
-                Call(success, drawn.expovariate(1.0), cost, drawn.choice((None, drawn.random())), epoch, patched)
+                GuardedCall(success, drawn.expovariate(1.0), cost, drawn.choice((None, drawn.random())), epoch, patched)
             )
 
     def step(self) -> None:

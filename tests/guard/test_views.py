@@ -12,7 +12,7 @@ import pytest
 
 from coherence.guard import Guard, views
 from coherence.guard.error_counts import Troubles
-from coherence.guard.patch_events import Call
+from coherence.guard.patch_events import GuardedCall
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.views import Views, write_together
 from coherence.store.errors import StoreError
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def entry(at: float = 1.0) -> Entry:
-    return Entry(at, Call(True, 0.5))
+    return Entry(at, GuardedCall(True, 0.5))
 
 
 def take(held: Views, agent: str) -> None:
@@ -37,7 +37,7 @@ def take(held: Views, agent: str) -> None:
 
 
 def test_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST_HELD", 3)
+    monkeypatch.setattr(views, "MAX_HELD", 3)
     with Guard(store=tmp_path / "guard.db") as guard:
         assert guard._runner._views is not None
         for _ in range(4):
@@ -51,7 +51,7 @@ def test_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST_HELD", 2)
+    monkeypatch.setattr(views, "MAX_HELD", 2)
 
     def fail() -> None:
         raise Boom("no")
@@ -76,7 +76,7 @@ def test_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "MOST_HELD", 1)
+    monkeypatch.setattr(views, "MAX_HELD", 1)
     held = Views(store, Troubles())
     old = held.of("a")
     held.of("b")
@@ -99,7 +99,7 @@ def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
 def test_threads_with_more_agents_than_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
 ) -> None:
-    monkeypatch.setattr(views, "MOST_HELD", 2)
+    monkeypatch.setattr(views, "MAX_HELD", 2)
     monkeypatch.setattr("coherence.guard.flush.FLUSH_S", 0.001)
     agents, threads, calls = 6, 4, 150
     with Guard(store=tmp_path / "guard.db", durability=durability) as guard:  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def test_threads_with_more_agents_than_are_held(
 def test_who_comes_too_fast_for_the_thread_that_writes_writes_some(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "MOST_MARKED", 5)
+    monkeypatch.setattr(views, "MAX_MARKED", 5)
     troubles = Troubles()
     held = Views(store, troubles)
     for number in range(30):
@@ -142,7 +142,7 @@ def test_who_comes_too_fast_for_the_thread_that_writes_writes_some(
 def test_while_the_store_cannot_be_written_a_bounded_number_waits(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "MOST_MARKED", 20)
+    monkeypatch.setattr(views, "MAX_MARKED", 20)
     troubles = Troubles()
     held = Views(store, troubles)
     with sqlite3.connect(store.path) as other:
@@ -163,7 +163,7 @@ def test_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> Non
     for agent in ("bad", "b", "c"):
         take(held, agent)
     with (bad := held.of("bad")).lock:
-        bad.take(Entry(1.0, Call(True, 0.5, epoch=-2)))  # no store keeps that
+        bad.take(Entry(1.0, GuardedCall(True, 0.5, epoch=-2)))  # no store keeps that
     for _ in range(2):
         with pytest.raises(StoreError):
             held.write()

@@ -224,7 +224,7 @@ def test_what_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_so_many_refusals_are_kept(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as store:
         report = load_bytes(store, b"?\n" * 500)
-    assert report.refused == 500 and len(report.refusals) == exchange.MOST_REFUSALS
+    assert report.refused == 500 and len(report.refusals) == exchange.MAX_REFUSALS
 
 
 def test_many_lessons_go_in_pieces(tmp_path: Path) -> None:

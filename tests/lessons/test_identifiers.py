@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.lessons.identifiers import (
-    KEPT,
     LITTLE,
+    MAX_KEPT_NAMES,
     Shared,
     Told,
     asked_names,
@@ -120,7 +120,7 @@ def test_no_lessons_share_nothing() -> None:
 def test_no_text_breaks_names(text: str, fix: str, question: str, equal: bool) -> None:
     names = kept(text, fix)
     assert len(names) % 4 == 0
-    assert len(names) // 4 <= KEPT
+    assert len(names) // 4 <= MAX_KEPT_NAMES
     asked = asked_names(normalise(question), question)
     (found,) = shared_names(asked, [told_names(names)], ["a"], [equal])
     assert 0.0 <= found.named <= 1.25

@@ -7,10 +7,10 @@ import pytest
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_words import TELLING
 from coherence.lessons.headlines import find_headline
-from coherence.lessons.line_scoring import MOST_SCORED, MOST_TOLD, telling_lines, weighed
+from coherence.lessons.line_scoring import MAX_SCORED, MAX_TOLD, telling_lines, weighed
 from coherence.lessons.normal import normalise
 
-WORK = [f"reading part {at} of the input" for at in range(3 * MOST_SCORED)]
+WORK = [f"reading part {at} of the input" for at in range(3 * MAX_SCORED)]
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_a_telling_line_is_found_wherever_it_stands_in_a_long_output(told: str, 
 
 @pytest.mark.parametrize("word", TELLING)
 def test_no_telling_word_is_passed_over_in_a_long_output(word: str) -> None:
-    lines = [*WORK[:MOST_SCORED], f"it {word} x", *WORK]
-    assert MOST_SCORED in weighed(lines)
-    assert len(weighed(lines)) <= MOST_SCORED
+    lines = [*WORK[:MAX_SCORED], f"it {word} x", *WORK]
+    assert MAX_SCORED in weighed(lines)
+    assert len(weighed(lines)) <= MAX_SCORED
 
 
 def test_what_says_only_that_something_failed_gives_way_to_the_line_before() -> None:
@@ -44,6 +44,6 @@ def test_what_says_only_that_something_failed_gives_way_to_the_line_before() -> 
 def test_telling_lines_are_few_and_never_the_headline() -> None:
     lines = clean_lines("\n".join(["error: one is not valid", *(f"error: {at} is missing" for at in range(9))]))
     told = telling_lines(lines, "one is not valid")
-    assert len(told) == MOST_TOLD
+    assert len(told) == MAX_TOLD
     assert "one is not valid" not in told
     assert telling_lines(["all is well"], "") == []

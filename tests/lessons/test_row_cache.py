@@ -126,7 +126,7 @@ def test_after_more_changes_than_are_followed_all_is_read_again(tmp_path: Path) 
                 connection.execute("UPDATE lessons SET helped = helped + 1")
         ((rows,),) = connection.execute("SELECT count(*) FROM lesson_changes").fetchall()
         connection.close()
-        assert shelf.MOST_CHANGES < rows <= 1_000
+        assert shelf.MAX_CHANGES < rows <= 1_000
         assert asking.query(missing("yaml"))[0].helped == 2_500 // len(NAMES)
         check(asking)
 
@@ -143,7 +143,7 @@ def test_tables_that_are_others_by_their_token_are_read_anew(tmp_path: Path) -> 
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "MOST", 8)
+    monkeypatch.setattr(shelf, "MAX_ROWS", 8)
     path = tmp_path / "lessons.db"
     with open_store(path) as asking:
         for number in range(30):

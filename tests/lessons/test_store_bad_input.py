@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.lessons.clean import MOST_OF_LESSON
+from coherence.lessons.clean import MAX_LESSON
 from coherence.lessons.errors import LessonError
 from coherence.lessons.intake import MAX_FIX
 from coherence.lessons.records import Origin
@@ -165,7 +165,7 @@ def test_hostile_text_is_kept_bounded_and_found_again(path: Path, text: str) -> 
         id = learn(store, "", text, error_text=text, pattern=text, tool=text)
         kept = store.get(id)
         assert kept is not None
-        assert 0 < len(kept.error_text) <= MOST_OF_LESSON
+        assert 0 < len(kept.error_text) <= MAX_LESSON
         assert 0 < len(kept.fix_text) <= MAX_FIX
         assert len(kept.pattern) <= 200 >= len(kept.tool)
         for each in (kept.error_text, kept.fix_text, kept.pattern, kept.tool):

@@ -106,7 +106,7 @@ def test_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_vector(tmp_p
 
 
 def test_an_index_that_is_far_behind_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST_REMOVALS", 5)
+    monkeypatch.setattr(table, "MAX_REMOVALS", 5)
     path = tmp_path / "lessons.db"
     with open_store(path, cap=4) as store, open_store(path, cap=4) as behind:
         ids = [learn(store, f"mod{number}") for number in range(4)]

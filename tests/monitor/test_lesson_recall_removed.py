@@ -59,7 +59,7 @@ def test_a_session_that_is_told_again_does_not_bring_it_back(tmp_path: Path) -> 
 
 
 def test_only_the_same_events_are_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST_REJECTED", 3)
+    monkeypatch.setattr(table, "MAX_REJECTED", 3)
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
         first = learn(store, "yaml", origin=Origin("a", "s", (3, 6, 9)))

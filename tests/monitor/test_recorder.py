@@ -191,7 +191,7 @@ def test_records_move_up_behind_what_another_process_wrote(tmp_path: Path) -> No
 
 
 def test_what_waits_too_long_is_lost_oldest_first_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STUCK", 3)
+    monkeypatch.setattr(module, "MAX_STUCK", 3)
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
         recorder = Recorder(store, session, StoreBook(store), 0)
@@ -209,7 +209,7 @@ def test_what_waits_too_long_is_lost_oldest_first_and_counted(tmp_path: Path, mo
 def test_what_is_lost_while_a_save_is_under_way_is_not_taken_from_the_newer_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_STUCK", 3)
+    monkeypatch.setattr(module, "MAX_STUCK", 3)
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
         recorder = Recorder(store, session, StoreBook(store), 0)
@@ -232,7 +232,7 @@ def test_what_is_lost_while_a_save_is_under_way_is_not_taken_from_the_newer_ones
 
 
 def test_a_state_that_knows_of_lost_events_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STUCK", 3)
+    monkeypatch.setattr(module, "MAX_STUCK", 3)
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
         recorder = Recorder(store, session, StoreBook(store), 0)

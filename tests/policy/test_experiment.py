@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.baseline.e_process import LARGEST, log_capital, lower_bound
+from coherence.baseline.e_process import MAX_EVIDENCE, log_capital, lower_bound
 from coherence.policy.arms import draw_arm, pair_of
 from coherence.policy.experiment import judge, policy_of
 
@@ -119,7 +119,7 @@ def test_a_verdict_does_not_depend_on_when_one_looks(differences: list[float]) -
 def test_interval_evidence_and_verdict_agree(differences: list[float]) -> None:
     found = judge(differences, least_pairs=1)
     assert -1 <= found.low <= found.high <= 1
-    assert 1 <= found.e_helps <= LARGEST and 1 <= found.e_harms <= LARGEST
+    assert 1 <= found.e_helps <= MAX_EVIDENCE and 1 <= found.e_harms <= MAX_EVIDENCE
     if found.steady:
         assert (found.low >= 0) == (found.e_helps >= 40 * (1 - 1e-12))
         assert (found.high <= 0) == (found.e_harms >= 40 * (1 - 1e-12))
@@ -149,7 +149,7 @@ def test_a_verdict_stays_when_the_effect_turns_and_says_so() -> None:
 
 def test_five_thousand_pairs_are_exact_and_finite() -> None:
     found = judge([1.0] * 5000)
-    assert found.e_helps == pytest.approx(LARGEST) and found.low > 0.99 and found.high == 1.0
+    assert found.e_helps == pytest.approx(MAX_EVIDENCE) and found.low > 0.99 and found.high == 1.0
     plain = msgspec.json.encode(found)
     assert json.loads(plain)["verdict"] == "helps"
     assert msgspec.json.decode(plain, type=type(found)) == pickle.loads(pickle.dumps(found)) == found

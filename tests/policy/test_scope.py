@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.policy.scope import CAUTIOUS, Drift, drift_score, scope_drift
+from coherence.policy.scope import CAUTIOUS, ScopeDrift, drift_score, scope_drift
 from coherence.providers.minilm import default_embedder
 
 ASYNC = "How do I make this function asynchronous?"
 
 
-def measured(task: str, answer: str) -> Drift:
+def measured(task: str, answer: str) -> ScopeDrift:
     """Return the drift with the cosine of the shipped model."""
     embed = default_embedder().embed
     return scope_drift(task, answer, cosine=float(embed(task) @ embed(answer)))
@@ -153,7 +153,7 @@ def test_laws(task: str, answer: str, cosine: float | None) -> None:
     assert drift == scope_drift(task, answer, cosine=cosine)
     assert drift.judged or not drift.drifted
     assert not scope_drift(task, task, cosine=None if cosine is None else 1.0).drifted
-    assert msgspec.json.decode(msgspec.json.encode(drift), type=Drift) == drift
+    assert msgspec.json.decode(msgspec.json.encode(drift), type=ScopeDrift) == drift
 
 
 @given(

@@ -12,8 +12,8 @@ from coherence.store import runs as table
 from coherence.store.errors import StoreError
 from coherence.store.rows import RunRow
 from coherence.store.runs import (
-    Counted,
     LabelledRun,
+    RunCounts,
     count_runs,
     forget_runs,
     labelled_runs,
@@ -49,13 +49,13 @@ def test_maxima_only_rise_and_writing_again_changes_nothing(store: Store) -> Non
     expected = LabelledRun(1, "s", 1, True, {("m", "1"): 0.4, ("m", "2"): 0.1, ("n", "1"): 1.0})
     assert labelled_runs(store, "a") == [expected]
     write(store, row)
-    assert labelled_runs(store, "a") == [expected] and count_runs(store, "a") == Counted(1, 0, 0)
+    assert labelled_runs(store, "a") == [expected] and count_runs(store, "a") == RunCounts(1, 0, 0)
 
 
 def test_a_run_counts_when_both_its_label_and_its_maxima_are_known_in_that_order(store: Store) -> None:
     write(store, RunRow(1, (("m", "1", 0.1),)), RunRow(2, (("m", "1", 0.2),)), RunRow(3, (), True))
     put_label(store, 4, False)
-    assert labelled_runs(store, "a") == [] and count_runs(store, "a") == Counted(1, 1, 2)
+    assert labelled_runs(store, "a") == [] and count_runs(store, "a") == RunCounts(1, 1, 2)
     put_label(store, 2, True)
     write(store, RunRow(4, (("m", "1", 0.4),)))
     put_label(store, 1, True)
@@ -95,7 +95,7 @@ def test_agents_and_sessions_are_apart_and_can_be_forgotten(store: Store) -> Non
 
 
 def test_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST_RUNS", 5)
+    monkeypatch.setattr(table, "MAX_RUNS", 5)
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 9)))
     write(store, RunRow(1, (("m", "1", 0.1),), True), agent="b")
     assert [run.run for run in labelled_runs(store, "a")] == [4, 5, 6, 7, 8]
@@ -103,11 +103,11 @@ def test_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyP
 
 
 def test_many_runs_without_a_label_push_no_labelled_one_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST_RUNS", 5)
+    monkeypatch.setattr(table, "MAX_RUNS", 5)
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in (1, 2)))
     write(store, *(RunRow(number, (("m", "1", 0.1),)) for number in range(3, 13)))
     assert [run.run for run in labelled_runs(store, "a")] == [1, 2]
-    assert count_runs(store, "a") == Counted(2, 0, 5), "of the others the newest five"
+    assert count_runs(store, "a") == RunCounts(2, 0, 5), "of the others the newest five"
 
 
 def test_places_go_on_although_no_run_is_left(store: Store) -> None:
@@ -132,7 +132,7 @@ def test_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -
 def test_the_database_refuses_what_is_no_risk(store: Store, risk: float) -> None:
     with pytest.raises(StoreError):
         write(store, RunRow(1, (("m", "1", risk),)))
-    assert count_runs(store, "a") == Counted(0, 0, 0)
+    assert count_runs(store, "a") == RunCounts(0, 0, 0)
 
 
 WRITER = """
@@ -158,6 +158,6 @@ def test_processes_that_write_at_once_lose_nothing_and_agree_on_one_order(tmp_pa
     assert [writer.wait(120) for writer in writers] == [0, 0, 0]
     with Store(path) as store:
         found = labelled_runs(store, "a")
-        assert count_runs(store, "a") == Counted(40 + 3 * 20, 3 * 20, 0)
+        assert count_runs(store, "a") == RunCounts(40 + 3 * 20, 3 * 20, 0)
     assert [run.known for run in found] == list(range(1, 161)), "each place once"
     assert all(run.maxima == {("m", "1"): run.run / 100} for run in found if run.session == "shared")

@@ -16,7 +16,7 @@ from coherence.lessons.index.scan import View
 FEW_ROWS = 2_000
 """Up to so many rows, numpy on float32 is as fast as faiss and spares its import."""
 
-MOST_FLAT = 50_000
+MAX_FLAT = 50_000
 """Above so many vectors, codes are scanned first."""
 
 LEAST_BINARY = 40_000
@@ -146,7 +146,7 @@ class Table:
         elif self._wide is not None:
             for _, rows in chunks(self.rows.parts(), self._wide.count):
                 self._wide.append(rows)
-        if self._codes is None and self.live > MOST_FLAT:
+        if self._codes is None and self.live > MAX_FLAT:
             self._codes = Growing(np.uint8, code_bytes(self.dimensions))
             if codes is not None:
                 self._codes.append(codes)

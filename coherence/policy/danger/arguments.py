@@ -10,7 +10,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
 
 _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -77,7 +77,7 @@ _LOOKS_LIKE_CODE = lazy_regex(
 )
 
 
-class Reading(NamedTuple):
+class ReadArguments(NamedTuple):
     """Shell texts, word lists and named texts of one call."""
 
     words: tuple[str, ...]
@@ -117,12 +117,12 @@ def decode(arguments: bytes | object) -> object:
         return bytes(arguments).decode("utf-8", "replace")
 
 
-def read_call(tool: str, arguments: bytes | object) -> Reading:
+def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     """Find the shell texts of a call, and everything else that rows look at."""
     value = decode(arguments)
     words = words_of(tool)
     shell = is_shell(words)
-    found = Reading(words, [], [], [])
+    found = ReadArguments(words, [], [], [])
     if isinstance(value, str):
         (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
         return found
@@ -131,7 +131,7 @@ def read_call(tool: str, arguments: bytes | object) -> Reading:
     language = ""
     stack: list[object] = [value]
     seen = 0
-    while stack and seen < MOST_VALUES:
+    while stack and seen < MAX_VALUES:
         item = stack.pop()
         if isinstance(item, Mapping):
             language = next(
@@ -144,14 +144,14 @@ def read_call(tool: str, arguments: bytes | object) -> Reading:
                     stack.append(inner)
         elif isinstance(item, list | tuple):
             seen += len(item)
-            stack.extend(inner for inner in item[:MOST_VALUES] if isinstance(inner, Mapping | list | tuple))
+            stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
     if shell and not found.scripts and not found.argvs:
         found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
     return found
 
 
 def _read_one(
-    found: Reading, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
+    found: ReadArguments, key: str, value: object, beside: Mapping[object, object], shell: bool, language: str
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
@@ -162,7 +162,7 @@ def _read_one(
             else:
                 found.scripts.append(value)
     elif isinstance(value, list | tuple):
-        texts = tuple(item for item in value[:MOST_VALUES] if isinstance(item, str))
+        texts = tuple(item for item in value[:MAX_VALUES] if isinstance(item, str))
         found.pairs.extend((key, text) for text in texts)
         if key in _SHELL_KEYS and texts:
             if key.endswith("s") or len(texts) == 1:
@@ -171,7 +171,7 @@ def _read_one(
                 found.argvs.append(texts)
 
 
-def _is_shell_text(found: Reading, text: str, shell: bool, language: str) -> bool:
+def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:
     if language:
         return not _SHELL_TOOL.isdisjoint(language.split())
     if shell:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from coherence.core.validation import check_text
-from coherence.policy.danger.arguments import Reading, read_call
+from coherence.policy.danger.arguments import ReadArguments, read_call
 from coherence.policy.danger.code import scripts_in
-from coherence.policy.danger.danger import Call, Command, Danger, DangerousCall, DangerousCommand, Match, short
+from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unwrap import Unwrapper
@@ -103,8 +103,8 @@ class _Index:
             self._of[program] = [row for row in self._rows if row.about(program)]
         return self._of[program]
 
-    def of_call(self, tool: str, reading: Reading) -> Match | None:
-        call = Call(words=reading.words, pairs=tuple(reading.pairs))
+    def of_call(self, tool: str, reading: ReadArguments) -> Match | None:
+        call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
         for row in self._calls:
             if row.test(call):
                 return Match(name=row.name, kind=row.kind, what=f"{short(tool, 80)} {row.says}", part=short(tool))
@@ -116,7 +116,7 @@ def _index_of(table: _Table) -> _Index:
     return _Index(table.rows)
 
 
-def _commands(call: Reading) -> Iterator[Command]:
+def _commands(call: ReadArguments) -> Iterator[Command]:
     scripts = [
         *call.scripts,
         *(script for key, code in call.pairs if key in ("code", "script") for script in _texts(code)),

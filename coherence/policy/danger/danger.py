@@ -54,7 +54,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     """One tool call that is not shell text, as a row sees it.
 
     Attributes
@@ -130,7 +130,7 @@ class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: str
     says: str
-    test: Callable[[Call], bool]
+    test: Callable[[ToolUse], bool]
 
 
 Danger = DangerousCommand | DangerousCall

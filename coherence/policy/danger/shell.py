@@ -30,7 +30,7 @@ _SEARCHED = 500  # bytes of a pipeline's stage in which its program is looked fo
 _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
 # The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
 _COSTLY = lazy_regex(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
-_MOST_COSTLY = 2_000
+_MAX_COSTLY = 2_000
 # The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
 # letters of words; so are these bytes, and all places in the text stay where they are.
 _PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
@@ -74,7 +74,7 @@ def simple_commands(script: str) -> Iterator[Simple]:
     from tree_sitter import Parser
 
     script = script.replace("\0", "").replace("\r\n", "\n")
-    if len(_COSTLY.findall(script)) > _MOST_COSTLY:
+    if len(_COSTLY.findall(script)) > _MAX_COSTLY:
         yield from _roughly(script)
         return
     source = script.encode("utf-8", "replace")

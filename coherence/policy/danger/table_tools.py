@@ -6,7 +6,7 @@ import re
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import destroys
-from coherence.policy.danger.danger import Call, DangerousCall
+from coherence.policy.danger.danger import DangerousCall, ToolUse
 from coherence.policy.danger.paths import is_guarded
 from coherence.policy.danger.sql import destroys_data
 
@@ -163,7 +163,7 @@ _SEPARATORS = lazy_regex(r"[_.-]")
 _CODE = ("code", "script", "source", "python", "javascript", "js")
 
 
-def _verb(call: Call) -> str:
+def _verb(call: ToolUse) -> str:
     """Return the destroying word of the tool's name, unless a word before it says that it only looks."""
     for word in call.words:
         if word in _LOOKS:
@@ -173,21 +173,21 @@ def _verb(call: Call) -> str:
     return ""
 
 
-def _named(call: Call) -> bool:
+def _named(call: ToolUse) -> bool:
     verb = _verb(call)
     if verb in _DROPS:
         return (call.words == (verb,) and verb != "reset") or not _DROPPED.isdisjoint(call.words)
     return bool(verb) and _NOT_FILES.isdisjoint(call.words)
 
 
-def _acts(call: Call) -> bool:
+def _acts(call: ToolUse) -> bool:
     return any(
         _NAME.fullmatch(value) is not None and not _DESTROYS.isdisjoint(_SEPARATORS.split(value.lower())[:1])
         for value in call.values(_ACTIONS)
     )
 
 
-def _overwrites_secret(call: Call) -> bool:
+def _overwrites_secret(call: ToolUse) -> bool:
     if _WRITES.isdisjoint(call.words) or any(
         value in ("view", "read", "list", "get") for value in call.values(_ACTIONS)
     ):
@@ -195,7 +195,7 @@ def _overwrites_secret(call: Call) -> bool:
     return any(is_guarded(value) for value in call.values(_PATHS))
 
 
-def _patches(call: Call) -> bool:
+def _patches(call: ToolUse) -> bool:
     return any(
         found["verb"] == "Delete" or (found["verb"] == "Update" and is_guarded(found["path"]))
         for _, value in call.pairs
@@ -204,11 +204,11 @@ def _patches(call: Call) -> bool:
     )
 
 
-def _queries(call: Call) -> bool:
+def _queries(call: ToolUse) -> bool:
     return any(destroys_data(value) for value in call.values(("query", "sql", "statement", "statements", "queries")))
 
 
-def _codes(call: Call) -> bool:
+def _codes(call: ToolUse) -> bool:
     return any(destroys(value) for value in call.values(_CODE))
 
 

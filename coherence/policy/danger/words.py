@@ -34,7 +34,7 @@ _AT_RUN_TIME = frozenset(
 )
 
 
-MOST = 2_000
+MAX_SUBSTITUTION = 2_000
 """Bytes of a substitution that stay in the word: nested ones would take quadratic time, and are read by themselves."""
 
 
@@ -55,7 +55,7 @@ def word(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool
         parts = [word(child, source, known) for child in node.children]
         return "".join(part for part, _ in parts), any(dynamic for _, dynamic in parts)
     if kind in _AT_RUN_TIME:
-        text = text_of(node, source, MOST)
+        text = text_of(node, source, MAX_SUBSTITUTION)
         found = _EXPANSION.fullmatch(text)
         value = known.get(found[1]) if found else None
         return (text, True) if value is None else (SPLIT.join(re.split(r"\s", value)), False)

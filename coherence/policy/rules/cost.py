@@ -31,7 +31,7 @@ STEADINESS = 0.6
 """Least share of the growth (of the logarithm) in the window's first half that its second half must show. Exponential
 growth keeps its rate (share 1); linear growth from near zero, or after one leap, loses it."""
 
-LARGEST = 700.0
+MAX_EXPONENT = 700.0
 """Exponents above it are cut, so that a float can hold the result."""
 
 
@@ -96,8 +96,8 @@ def forecast(values: Sequence[float], ahead: int) -> Forecast | None:
     margin = T_95 * sqrt(rest / (WINDOW - 2) * (1.0 + 1.0 / WINDOW + distance * distance / spread))
     return Forecast(
         usual=usual_level(before, WINDOW + ahead),
-        lower=exp(min(middle - margin, LARGEST)),
-        upper=exp(min(middle + margin, LARGEST)),
+        lower=exp(min(middle - margin, MAX_EXPONENT)),
+        upper=exp(min(middle + margin, MAX_EXPONENT)),
         growth=exp(slope),
     )
 
@@ -248,7 +248,7 @@ NEAR_CALLS = 10
 """Model calls from whose growth it is told when the context will be full."""
 
 
-class ContextExhaustion:
+class ContextExhaustionRule:
     """The context window is nearly full.
 
     The score is the share of ``config.context_tokens`` that the newest model call took, input and output, at most 1.
@@ -269,7 +269,7 @@ class ContextExhaustion:
     >>> state, calm = AgentState(MonitorConfig(context_tokens=100_000)), Appraisal(seq=0, pressure=0, mode=Mode.OBSERVE)
     >>> for seq, tokens in enumerate((76_000, 80_000, 84_000), 1):
     ...     state.fold(seq, 0.0, Usage(input_tokens=tokens))
-    >>> print(ContextExhaustion()(state, None, calm))
+    >>> print(ContextExhaustionRule()(state, None, calm))
     context_exhaustion: 84,000 of 100,000 tokens of context are used (84%); at 4,000 more a call it is full in 4 calls
     """
 

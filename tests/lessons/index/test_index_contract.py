@@ -32,7 +32,7 @@ def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     name: str = request.param
     if name != "few":
         monkeypatch.setattr(table, "FEW_ROWS", 12 if name == "auto" else 0)
-        monkeypatch.setattr(table, "MOST_FLAT", {"binary": 0, "auto": 40}.get(name, 10**6))
+        monkeypatch.setattr(table, "MAX_FLAT", {"binary": 0, "auto": 40}.get(name, 10**6))
         monkeypatch.setattr(table, "LEAST_BINARY", {"binary": 0, "auto": 30}.get(name, 0))
     monkeypatch.setattr(table, "DEAD_ROWS", 10)
     monkeypatch.setattr(scan, "CANDIDATES", 8)

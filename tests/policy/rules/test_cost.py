@@ -9,7 +9,7 @@ import pytest
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Appraisal, Finding, Mode
 from coherence.core.events import Compaction, Usage
-from coherence.policy.rules.cost import ContextExhaustion, CostSpiral, forecast, usual_level
+from coherence.policy.rules.cost import ContextExhaustionRule, CostSpiral, forecast, usual_level
 from coherence.state.reducer import AgentState
 
 CALM = Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
@@ -157,7 +157,7 @@ def test_what_is_usual_follows_even_growth_but_not_a_single_peak() -> None:
 
 
 def full(tokens: Sequence[float], size: int | None = 100_000) -> Finding | None:
-    return ContextExhaustion()(spent(tokens, MonitorConfig(context_tokens=size)), None, CALM)
+    return ContextExhaustionRule()(spent(tokens, MonitorConfig(context_tokens=size)), None, CALM)
 
 
 def test_a_context_that_is_nearly_full_says_when_it_will_be() -> None:
@@ -187,4 +187,4 @@ def test_a_small_context_is_quiet_and_an_unknown_one_does_not_apply() -> None:
     assert full([90_000], None) is None and full([]) is None
     state = spent([90_000], MonitorConfig(context_tokens=100_000))
     state.fold(2, 2.0, Compaction("short"))
-    assert ContextExhaustion()(state, None, CALM) is None
+    assert ContextExhaustionRule()(state, None, CALM) is None
