@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coherence.fleet.fleet import Fleet
     from coherence.monitor.monitor import Monitor
     from coherence.sensor.embedding_cache import EmbeddingCache
-    from coherence.sensor.index import Thresholds, classify_band, compute_coherence_index
+    from coherence.sensor.index import BandEdges, classify_band, compute_coherence_index
     from coherence.sensor.sensor import CoherenceSensor
     from coherence.state.reducer import AgentState
     from coherence.store.store import Store
@@ -58,7 +58,7 @@ _HOME = {
     "ScalarMetricFn": "coherence.core.protocols",
     "StateProvider": "coherence.core.protocols",
     "Store": "coherence.store.store",
-    "Thresholds": "coherence.sensor.index",
+    "BandEdges": "coherence.sensor.index",
     "Tick": "coherence.core.readings",
     "blame": "coherence.evaluation.blame",
     "classify_band": "coherence.sensor.index",
@@ -71,6 +71,7 @@ __all__ = [
     "AgentState",
     "Appraisal",
     "Band",
+    "BandEdges",
     "Blame",
     "Budget",
     "CoherenceError",
@@ -99,7 +100,6 @@ __all__ = [
     "ScalarMetricFn",
     "StateProvider",
     "Store",
-    "Thresholds",
     "Tick",
     "blame",
     "classify_band",

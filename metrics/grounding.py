@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coherence.core.readings import Evidence, excerpt
 from coherence.detect.extractors import BUILT_IN, DEFAULT
-from coherence.detect.grounding import Grounds, judge, told
+from coherence.detect.grounding import Grounds, describe_flaw, judge
 from coherence.detect.sources import Given, open_values, take_source
 from coherence.state.reducer import AgentState
 
@@ -65,7 +65,7 @@ class Grounding:
             return None
         flaw = newest.flaws[0]
         items = tuple(at for at, item in enumerate(self.state.context) if item.seq == flaw.seq > 0)
-        return Evidence(told(flaw), "context", items, (excerpt(flaw.text),))
+        return Evidence(describe_flaw(flaw), "context", items, (excerpt(flaw.text),))
 
     def _newest(self) -> Grounds | None:
         return self.state.grounding.data.newest if isinstance(self.state, AgentState) else None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from coherence.providers.openai_compatible import OpenAICompatibleEmbedder
     from coherence.providers.sentence_transformer import SentenceTransformerEmbedder
     from coherence.providers.static import StaticState
-    from coherence.providers.transcript import Step, ToolCall, Transcript, TranscriptState
+    from coherence.providers.transcript import Step, Transcript, TranscriptCall, TranscriptState
 
 _HOME = {
     "CallableState": "coherence.providers.callables",
@@ -21,7 +21,7 @@ _HOME = {
     "SentenceTransformerEmbedder": "coherence.providers.sentence_transformer",
     "StaticState": "coherence.providers.static",
     "Step": "coherence.providers.transcript",
-    "ToolCall": "coherence.providers.transcript",
+    "TranscriptCall": "coherence.providers.transcript",
     "Transcript": "coherence.providers.transcript",
     "TranscriptState": "coherence.providers.transcript",
 }
@@ -34,8 +34,8 @@ __all__ = [
     "SentenceTransformerEmbedder",
     "StaticState",
     "Step",
-    "ToolCall",
     "Transcript",
+    "TranscriptCall",
     "TranscriptState",
 ]
 

@@ -15,7 +15,7 @@ Role: TypeAlias = Literal["user", "assistant", "tool"]
 """Who speaks: the one who asks, the agent, or a tool with its result."""
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class TranscriptCall(msgspec.Struct, frozen=True):
     """One call the agent makes."""
 
     name: str
@@ -35,7 +35,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     content: str = ""
     """What was said; for a tool, its result."""
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[TranscriptCall, ...] = ()
     tool_name: str | None = None
     is_error: bool = False
     """For a tool: whether the call failed."""

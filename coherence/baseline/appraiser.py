@@ -19,7 +19,7 @@ from coherence.metrics import RecentErrorRate, Repetition
 from coherence.state.reducer import AgentState, sound
 
 
-class Baseline(msgspec.Struct):
+class SignalBaseline(msgspec.Struct):
     r"""The usual level and spread of one signal.
 
     .. math:: \mu \leftarrow \alpha x + (1 - \alpha) \mu, \quad v \leftarrow \alpha (x - \mu_{old})^2 + (1 - \alpha) v
@@ -33,7 +33,7 @@ class Baseline(msgspec.Struct):
 
     Examples
     --------
-    >>> baseline = Baseline()
+    >>> baseline = SignalBaseline()
     >>> for sample in (0.5, 0.5, 0.1):
     ...     baseline.learn(sample, alpha=0.08)
     >>> round(baseline.usual(blend=5, cold_mean=0.05), 4), round(baseline.std, 4)
@@ -212,7 +212,7 @@ class Measured(Scored, Protocol):
 class AppraiserState(msgspec.Struct):
     """Everything an appraisal remembers; plain data, so that it can be kept and taken up again."""
 
-    baselines: dict[str, Baseline] = {}
+    baselines: dict[str, SignalBaseline] = {}
     signals: dict[str, Signal] = {}
     pressure: float = 0.0
     floor: str = ""
@@ -330,7 +330,7 @@ class Appraiser(EventDetector[AppraiserState]):
         value = min(max(value, 0.0), 1.0)
         baseline = mood.baselines.get(name)
         if baseline is None:
-            baseline = mood.baselines[name] = Baseline()
+            baseline = mood.baselines[name] = SignalBaseline()
         cold_mean = config.cold_mean.get(name)
         z = 0.0
         usual: float | None = None

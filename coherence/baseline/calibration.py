@@ -111,13 +111,13 @@ class Watch(msgspec.Struct, kw_only=True):
     --------
     >>> watch = Watch(metric="m", version="1", budget=0.05, shipped=0.055)
     >>> for run in range(1, 13):
-    ...     watch.take(0.005 * run, coin=0.5)
+    ...     watch.observe(0.005 * run, coin=0.5)
     >>> print(watch.threshold().words.replace("; ", ";\n"))
     threshold 0.055: at most 5 % of good runs, shipped;
     of 12 own good runs 1 alarmed (0.21 to 38 %);
     own runs set it from 39 on
     >>> for run in range(1, 28):
-    ...     watch.take(0.002 * run, coin=0.5)
+    ...     watch.observe(0.002 * run, coin=0.5)
     >>> watch.threshold().words
     'threshold 0.055: at most 5 % of good runs, from 39 own runs'
     """
@@ -160,7 +160,7 @@ class Watch(msgspec.Struct, kw_only=True):
             return "too loud"
         return "too quiet" if self.lower.evidence >= LIMIT else "holds"
 
-    def take(self, value: float, coin: float) -> None:
+    def observe(self, value: float, coin: float) -> None:
         """Judge a good run by what is known before it, then learn it.
 
         Parameters
@@ -175,11 +175,11 @@ class Watch(msgspec.Struct, kw_only=True):
             alarm = value > threshold
             self.judged += 1
             self.alarmed += alarm
-            self.alarms.take(alarm / self.budget - 1.0)
+            self.alarms.observe(alarm / self.budget - 1.0)
         if self.own:
             share = p_value(value, self.ordered, coin)
-            self.higher.take(1.0 - 2.0 * share)
-            self.lower.take(2.0 * share - 1.0)
+            self.higher.observe(1.0 - 2.0 * share)
+            self.lower.observe(2.0 * share - 1.0)
         self.values.append(value)
         insort(self.ordered, value)
         if len(self.values) > MAX_RUNS:

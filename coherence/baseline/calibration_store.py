@@ -22,7 +22,7 @@ from coherence.core.readings import FrozenDict
 from coherence.core.registry import installed
 from coherence.store.errors import StoreError
 from coherence.store.runs import (
-    LabelledRun,
+    StoredRun,
     count_learnable,
     labelled_runs,
     left_through,
@@ -120,12 +120,12 @@ class Calibrator:
         """What labelled runs have taught about the weights."""
         return self._kept.combiner
 
-    def take(self, agent: str, run: LabelledRun) -> None:
+    def observe(self, agent: str, run: StoredRun) -> None:
         """Learn a run."""
         _learn(agent, run, self.watches, [self._kept])
         self.through = run.known
 
-    def take_leaving(self, agent: str, run: LabelledRun) -> None:
+    def take_leaving(self, agent: str, run: StoredRun) -> None:
         """Learn a run that leaves for good: also what other settings, if they come back, would have learned of it."""
         _learn(agent, run, [*self.watches, *self._resting.watches], [self._kept, *self._resting.combiners])
         self.through = run.known
@@ -152,15 +152,15 @@ class Calibrator:
         )
 
 
-def _learn(agent: str, run: LabelledRun, watches: Iterable[Watch], combiners: Iterable[Kept]) -> None:
+def _learn(agent: str, run: StoredRun, watches: Iterable[Watch], combiners: Iterable[Kept]) -> None:
     for each in watches:
         risk = run.maxima.get((each.metric, each.version))
         if run.good and risk is not None:
-            each.take(risk, draw_coin(agent, run.session, str(run.run), each.metric))
+            each.observe(risk, draw_coin(agent, run.session, str(run.run), each.metric))
     for kept in combiners:
         versions = kept.versions
         risks = {metric: risk for (metric, version), risk in run.maxima.items() if versions.get(metric) == version}
-        kept.combiner.take(risks, good=run.good)
+        kept.combiner.observe(risks, good=run.good)
 
 
 def _taken_up(fresh: Watch, kept: Sequence[Watch]) -> Watch:
@@ -171,7 +171,7 @@ def _taken_up(fresh: Watch, kept: Sequence[Watch]) -> Watch:
             each.shipped, each.source = fresh.shipped, fresh.source
             return each
     for value in same[0].values if same else ():  # of another budget, or another threshold is shipped now
-        fresh.take(value, 0.5)
+        fresh.observe(value, 0.5)
     return fresh
 
 
@@ -224,12 +224,12 @@ def read_calibrator(
     calibrator.relabels = relabels
     old, new = runs[:-FRESH], runs[-FRESH:]
     for run in old:
-        calibrator.take(agent, run)
+        calibrator.observe(agent, run)
     if settle and len(old) > FRESH:
         with suppress(StoreError):  # then it is learned again
             _keep(store, agent, key, begun, old, calibrator.in_use())
     for run in new:
-        calibrator.take(agent, run)
+        calibrator.observe(agent, run)
     return calibrator
 
 
@@ -266,7 +266,7 @@ def _begun_calibrator(make: Make, begun: _Begun) -> Calibrator:
     return calibrator
 
 
-def _keep(store: Store, agent: str, key: str, begun: _Begun, runs: Sequence[LabelledRun], learned: Learned) -> None:
+def _keep(store: Store, agent: str, key: str, begun: _Begun, runs: Sequence[StoredRun], learned: Learned) -> None:
     """Keep what runs taught, unless one of them has changed since they were read."""
     through = runs[-1].known
     data = msgspec.msgpack.encode(learned)

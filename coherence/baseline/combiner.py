@@ -106,8 +106,8 @@ class Combiner(msgspec.Struct, kw_only=True):
     >>> combiner = Combiner(start={"tells": 0.1, "noise": 0.9})
     >>> for run in range(30):
     ...     noise = run * 37 % 30 / 30
-    ...     combiner.take({"tells": 0.2, "noise": noise}, good=True)
-    ...     combiner.take({"tells": 0.6, "noise": 1 - noise}, good=False)
+    ...     combiner.observe({"tells": 0.2, "noise": noise}, good=True)
+    ...     combiner.observe({"tells": 0.6, "noise": 1 - noise}, good=False)
     >>> combiner.proven, combiner.combination().learned["tells"] > 0.5
     (True, True)
     """
@@ -128,7 +128,7 @@ class Combiner(msgspec.Struct, kw_only=True):
     learned_loss: float = 0.0
     """The same of the weights that were learned before each block."""
 
-    def take(self, risks: Risks, *, good: bool) -> None:
+    def observe(self, risks: Risks, *, good: bool) -> None:
         """Learn a labelled run.
 
         Parameters
@@ -158,7 +158,7 @@ class Combiner(msgspec.Struct, kw_only=True):
         self.fixed_loss += fixed_loss
         self.learned_loss += new_loss
         self.blocks += 1
-        self.wager.take((fixed_loss - new_loss) * (-1.0 if self.proven else 1.0))
+        self.wager.observe((fixed_loss - new_loss) * (-1.0 if self.proven else 1.0))
         if self.wager.evidence >= LIMIT:
             self.proven = not self.proven
             self.changed += 1
@@ -273,5 +273,5 @@ def learn(start: Mapping[str, float], runs: Sequence[tuple[Risks, bool]]) -> Com
     """Return a combiner that begins with the fixed sum and has learned runs in order: (risks, whether it was good)."""
     combiner = Combiner(start=dict(start))
     for risks, good in runs:
-        combiner.take(risks, good=good)
+        combiner.observe(risks, good=good)
     return combiner

@@ -51,7 +51,7 @@ class Wager(msgspec.Struct):
 
     >>> wager = Wager()
     >>> for _ in range(10):
-    ...     wager.take(1.0 / 0.5 - 1.0)
+    ...     wager.observe(1.0 / 0.5 - 1.0)
     >>> wager.count, round(wager.evidence, 1)
     (10, 115.7)
     """
@@ -62,7 +62,7 @@ class Wager(msgspec.Struct):
     highest: float = 1.0
     """The highest capital so far."""
 
-    def take(self, gain: float) -> None:
+    def observe(self, gain: float) -> None:
         """Take in what a stake of 1 gains at the next number: -1 or more, on average 0 or less if there is nothing.
 
         For a number x in [0, 1] against a mean of ``m`` the gain is ``x / m - 1``.

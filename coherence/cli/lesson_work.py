@@ -25,7 +25,7 @@ from coherence.cli.lesson_tables import plain, print_found, print_lesson, print_
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import opened, split_target
 from coherence.core.readings import one_line
-from coherence.lessons.entries import Refusal, read_entries
+from coherence.lessons.entries import RefusedEntry, read_entries
 from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.exchange import BATCH, MAX_REFUSALS, export_lessons, import_lessons
 from coherence.lessons.intake import make_new
@@ -48,10 +48,10 @@ def add_from(source: IO[bytes], store: Path | None, embedder: str, *, as_json: b
     """Record lessons that are given as JSON, print their ids, and return the exit status."""
     ids: list[int] = []
     batch: list[New] = []
-    refused: list[Refusal] = []
+    refused: list[RefusedEntry] = []
     with opened_lessons(store, embedder, make=True) as lessons:
         for found in read_entries(source):
-            if isinstance(found, Refusal):
+            if isinstance(found, RefusedEntry):
                 refused.append(found)
                 continue
             batch.append(found.new)
@@ -135,7 +135,7 @@ def import_from(file: IO[bytes], *, store: Path | None, embedder: str, as_json: 
     return int(report.refused > 0)
 
 
-def _tell(name: str, refusals: Sequence[Refusal], count: int) -> None:
+def _tell(name: str, refusals: Sequence[RefusedEntry], count: int) -> None:
     """Say on standard error which lines were refused, and why."""
     for refusal in refusals:
         click.echo(one_line(f"error: {name}:{refusal.line}: {refusal.why}"), err=True)

@@ -28,7 +28,7 @@ class Tokens(msgspec.Struct):
     ...     tokens.add(logprob)
     >>> tokens.confidence, tokens.coverage
     (0.8333333333333333, 0.8)
-    >>> tokens.take().spans
+    >>> tokens.pop().spans
     (Span(first=1, count=2, mean=-3.5),)
     """
 
@@ -92,7 +92,7 @@ class Tokens(msgspec.Struct):
         if len(self.spans) > MAX_SPANS:
             self.spans.remove(max(self.spans, key=lambda span: (span.mean * span.count, span.first)))
 
-    def take(self) -> Logprobs | None:
+    def pop(self) -> Logprobs | None:
         """End the answer: return what is kept of its tokens, ``None`` if none is known."""
         self._end_run(self.place)
         found = None

@@ -338,7 +338,7 @@ class Regulator:
         saved = self._saved
         tokens = saved.turn.tokens
         tokens.text_confidence = text_confidence(event.full_response)
-        message = Message("assistant", event.full_response, logprobs=tokens.take())
+        message = Message("assistant", event.full_response, logprobs=tokens.pop())
         self._fold(prepare(message, hide_secrets=CONFIG.redact))
         self._fold(Outcome())  # unknown, but there is one: the message is the turn's answer
         saved.answered = self._pipeline.state.facts.request[: 4 * MAX_CHARS]

@@ -394,14 +394,14 @@ MAX_TOLD = 3
 _QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»＂`', "'"))
 
 
-def told(flaw: Flaw) -> str:
+def describe_flaw(flaw: Flaw) -> str:
     """Return what is wrong with a value, as the end of a sentence about it.
 
     Examples
     --------
-    >>> told(Flaw("id", "2310.06825v3", "version", "2310.06825v2", 12))
+    >>> describe_flaw(Flaw("id", "2310.06825v3", "version", "2310.06825v2", 12))
     'the sources have 2310.06825v2 (event 12)'
-    >>> told(Flaw("id", "4711", "absent"))
+    >>> describe_flaw(Flaw("id", "4711", "absent"))
     'occurs in nothing that the agent was given'
     """
     where = f" (event {flaw.seq})" if flaw.seq > 0 else ""
@@ -429,7 +429,7 @@ def sentence(grounds: Grounds) -> str:
     '1 of 2 values in the answer is not grounded: “17” - the sources have 19 (event 4)'
     """
     flaws = grounds.flaws
-    parts = [f"“{_plain(flaw.text)}” - {told(flaw)}" for flaw in flaws[:MAX_TOLD]]
+    parts = [f"“{_plain(flaw.text)}” - {describe_flaw(flaw)}" for flaw in flaws[:MAX_TOLD]]
     more = f"; and {len(flaws) - MAX_TOLD} more" if len(flaws) > MAX_TOLD else ""
     verb = "is" if len(flaws) == 1 else "are"
     blind = "" if grounds.looked_up else "; nothing was looked up in this task"

@@ -32,7 +32,7 @@ anything else."""
 FEW_TASKS = "too few tasks for an interval, and for folds"
 
 
-class Difference(msgspec.Struct, frozen=True):
+class FigureDifference(msgspec.Struct, frozen=True):
     """The compared system's figure minus another's, on the same draws of tasks."""
 
     figure: Figure
@@ -40,7 +40,7 @@ class Difference(msgspec.Struct, frozen=True):
     """On the compared system."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class SourceFigure(msgspec.Struct, frozen=True):
     """The headline figure on the runs of one source or suite."""
 
     name: str
@@ -59,10 +59,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     folds: tuple[float, float] | None
     """Lowest and highest headline figure of five folds of tasks; ``None`` with fewer than :data:`LEAST_TASKS` tasks in
     a class, or where a fold has no figure: a range over the others would look too narrow."""
-    parts: list[Part]
+    parts: list[SourceFigure]
     """One a source or suite, where there is more than one."""
-    worst: Part | None
-    differences: dict[str, Difference]
+    worst: SourceFigure | None
+    differences: dict[str, FigureDifference]
     """Measure -> the compared system's figure minus this one's; empty for that system itself."""
 
 
@@ -83,7 +83,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class SystemResult(msgspec.Struct, frozen=True, kw_only=True):
     """One of the systems that were judged."""
 
     name: str
@@ -102,7 +102,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     steps: int
     tasks: int
-    systems: list[Judged]
+    systems: list[SystemResult]
     sections: list[Section]
     unused: int
     """Runs whose labels answer no question."""
@@ -157,7 +157,7 @@ def evaluate(
         steps=sum(run.length for run in judged),
         tasks=len({run.group for run in judged}),
         systems=[
-            Judged(
+            SystemResult(
                 name=system.name,
                 fitted_on=system.fitted_on,
                 in_sample=in_sample(system.fitted_on, judged),
@@ -293,7 +293,7 @@ def _row(
     )
 
 
-def difference(compared: Estimate, other: Estimate, measure: Measure) -> Difference:
+def difference(compared: Estimate, other: Estimate, measure: Measure) -> FigureDifference:
     """Return the paired difference of two estimates, and what it says of the first of them.
 
     Examples
@@ -305,13 +305,13 @@ def difference(compared: Estimate, other: Estimate, measure: Measure) -> Differe
     """
     figure = compared.minus(other).figure()
     if figure.low is None or figure.high is None:
-        return Difference(figure, "not known")
+        return FigureDifference(figure, "not known")
     if figure.low <= 0.0 <= figure.high:
-        return Difference(figure, "inside the noise")
-    return Difference(figure, "better" if (figure.low > 0) == (measure.better == "higher") else "worse")
+        return FigureDifference(figure, "inside the noise")
+    return FigureDifference(figure, "better" if (figure.low > 0) == (measure.better == "higher") else "worse")
 
 
-def _parts(question: Question, asked: Sequence[JudgedCase], system: System, draws: int) -> list[Part]:
+def _parts(question: Question, asked: Sequence[JudgedCase], system: System, draws: int) -> list[SourceFigure]:
     names = sorted({case.run.part for case in asked})
     if len(names) < 2:
         return []
@@ -321,7 +321,7 @@ def _parts(question: Question, asked: Sequence[JudgedCase], system: System, draw
         answer = answers(question, own, system).get(question.headline)
         tasks = Resamples([case.run.group for case in own], draws=0 if few_tasks(own) else draws)
         figure = tasks.estimate(answer.groups, answer.compute).figure() if answer is not None else Figure(None)
-        parts.append(Part(name, figure))
+        parts.append(SourceFigure(name, figure))
     return parts
 
 

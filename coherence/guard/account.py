@@ -22,7 +22,7 @@ class Account(msgspec.Struct):
     --------
     >>> account = Account()
     >>> for at, success in enumerate((True, False)):
-    ...     account.take(1000.0 + at, GuardedCall(success, duration_s=0.5, epoch=0))
+    ...     account.observe(1000.0 + at, GuardedCall(success, duration_s=0.5, epoch=0))
     >>> account.seq, account.rolling.failures, account.clock.now_s, account.patching.phase
     (2, 1, 1001.0, 'idle')
     """
@@ -41,7 +41,7 @@ class Account(msgspec.Struct):
         """Steady time of the newest entry, seconds; 0 before the first."""
         return self.clock.now_s or 0.0
 
-    def take(self, at: float, happening: GuardedCall | Decision) -> None:
+    def observe(self, at: float, happening: GuardedCall | Decision) -> None:
         """Take in the next entry of the trail; ``at`` is its wall time, Unix seconds."""
         now_s = self.clock.read(at)
         self.seq += 1
@@ -55,7 +55,7 @@ class Account(msgspec.Struct):
             self.patching.take_call(call, outcome, self.recent)
             return
         was_applied = self._applied()
-        self.patching.take(happening, now_s, self.recent, self.seq)
+        self.patching.observe(happening, now_s, self.recent, self.seq)
         if self._applied() and not was_applied:
             self.trigger.improved(self.rolling, now_s)
         elif isinstance(happening, Declined | Proposed):

@@ -47,7 +47,7 @@ class Baseline(msgspec.Struct, frozen=True):
     --------
     >>> calls = Recent()
     >>> for second in (1.0, 2.0, 4.0):
-    ...     calls.take(CallOutcome(True, latency_s=second))
+    ...     calls.observe(CallOutcome(True, latency_s=second))
     >>> baseline = calls.freeze()
     >>> baseline.calls, baseline.successes, baseline.latency.cut, baseline.cost
     (3, 3, 4.0, None)
@@ -70,7 +70,7 @@ class Recent(msgspec.Struct):
 
     >>> calls = Recent()
     >>> for success in [True, True, False, True] * 5 + [False, False]:
-    ...     calls.take(CallOutcome(success))
+    ...     calls.observe(CallOutcome(success))
     >>> whole, without = calls.freeze(), calls.freeze(failures=2)
     >>> (whole.successes, whole.calls), (without.successes, without.calls)
     ((15, 22), (14, 19))
@@ -85,7 +85,7 @@ class Recent(msgspec.Struct):
     def __post_init__(self) -> None:
         check_count("window", self.window, least=1)
 
-    def take(self, outcome: CallOutcome) -> None:
+    def observe(self, outcome: CallOutcome) -> None:
         """Take in one call; the oldest one goes where the window is full."""
         if len(self.newest) < self.window:
             self.newest.append(outcome)

@@ -51,12 +51,12 @@ class Basis:
             return self.trial_lost
         return self._standing_lost if phase == "idle" else ""
 
-    def take(self, account: Account, at: float, happening: GuardedCall | Decision) -> None:
+    def observe(self, account: Account, at: float, happening: GuardedCall | Decision) -> None:
         """Let an account take in the next entry, and note what is known afterwards."""
         recent = account.recent
         had_trial, place = account.patching.trial is not None, (len(recent.newest), recent.at)
         undoes = account.patching.undo is not None
-        account.take(at, happening)
+        account.observe(at, happening)
         if self.lost_for_good or self.complete:
             self.trial_lost = "" if self.complete and isinstance(happening, Asked | Approved) else self.trial_lost
             return

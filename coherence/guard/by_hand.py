@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from coherence.guard.account import Account
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.notices import notice_of
 from coherence.guard.patch_events import Decision, TrialWanted
@@ -32,7 +32,7 @@ class ByHand:
 
     _actor: Actor | None
     _runner: Runner
-    _troubles: Troubles
+    _troubles: ErrorCounts
     _wait_s: float
     _clock: Callable[[], float]
 

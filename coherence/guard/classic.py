@@ -32,8 +32,8 @@ class Tally(msgspec.Struct):
     --------
     >>> before, after = Tally(), Tally()
     >>> for _ in range(10):
-    ...     before.take(CallOutcome(True, 1.0))
-    ...     after.take(CallOutcome(True, 1.3))
+    ...     before.observe(CallOutcome(True, 1.0))
+    ...     after.observe(CallOutcome(True, 1.3))
     >>> rolled_back(before.metrics, after)
     'latency'
     """
@@ -44,7 +44,7 @@ class Tally(msgspec.Struct):
     latency_s: float = 0.0
     failures_in_a_row: int = 0
 
-    def take(self, outcome: CallOutcome) -> None:
+    def observe(self, outcome: CallOutcome) -> None:
         """Take in one call; an unknown latency is left out of the mean."""
         self.calls += 1
         self.successes += outcome.success

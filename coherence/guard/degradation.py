@@ -124,7 +124,7 @@ class Chart(msgspec.Struct):
         chart._design()
         return chart
 
-    def take(self, is_beyond: bool) -> tuple[int, int, float] | None:
+    def observe(self, is_beyond: bool) -> tuple[int, int, float] | None:
         """Take in one call; return the calls since a change, how many were beyond, and the share that was expected."""
         self.since += 1
         self.since_beyond += is_beyond
@@ -132,7 +132,7 @@ class Chart(msgspec.Struct):
             self.level = self.level + self.up if is_beyond else max(self.level - self.down, 0)
             if self.further is not None:
                 self.level = min(self.level, RECOVERY * self.limit)
-                found = self.further.take(is_beyond)
+                found = self.further.observe(is_beyond)
                 if self.level == 0:
                     self.further = None
                     self._restart()
@@ -177,7 +177,7 @@ class DecayWatch(msgspec.Struct):
     --------
     >>> watch = DecayWatch.begin(Baseline(calls=400, successes=360))
     >>> for call in range(20):
-    ...     alerts = watch.take(CallOutcome(success=call % 2 == 0))
+    ...     alerts = watch.observe(CallOutcome(success=call % 2 == 0))
     ...     if alerts:
     ...         break
     >>> call + 1, alerts[0].metric, alerts[0].calls, alerts[0].beyond
@@ -205,10 +205,10 @@ class DecayWatch(msgspec.Struct):
         success = Chart.of(baseline.calls - baseline.successes, baseline.calls, share / SUCCESS_WEIGHT)
         return cls(baseline, success, *(_chart(spread, share) for spread in spreads))
 
-    def take(self, outcome: CallOutcome) -> tuple[Alert, ...]:
+    def observe(self, outcome: CallOutcome) -> tuple[Alert, ...]:
         """Take in one call; return what has got worse, once, and again if it gets worse still or after a recovery."""
         found: list[Alert] = []
-        if seen := self.success.take(not outcome.success):
+        if seen := self.success.observe(not outcome.success):
             found.append(Alert("success", *seen))
         before = self.baseline
         if self.latency is not None and before.latency is not None:
@@ -228,7 +228,7 @@ class DecayWatch(msgspec.Struct):
 
 def _take(metric: str, chart: Chart, cut: float, value: float | None, found: list[Alert]) -> None:
     known = usable(value)
-    if known is not None and (seen := chart.take(known < cut if metric == "index" else known > cut)):
+    if known is not None and (seen := chart.observe(known < cut if metric == "index" else known > cut)):
         found.append(Alert(metric, *seen, cut))
 
 

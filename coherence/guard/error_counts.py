@@ -14,12 +14,12 @@ LOG = logging.getLogger("coherence.guard")
 MAX_KINDS = 100
 
 
-class Troubles:
+class ErrorCounts:
     """Failures by stage and type.
 
     Examples
     --------
-    >>> troubles = Troubles()
+    >>> troubles = ErrorCounts()
     >>> troubles.add("notifier", ValueError("no route"))
     >>> troubles.counts, troubles.newest
     ({'notifier: ValueError': 1}, {'notifier': 'ValueError: no route'})

@@ -16,7 +16,7 @@ import msgspec
 from coherence.guard import adapter as adapting
 from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.notices import notice_of
 from coherence.guard.patch_events import (
     Accepted,
@@ -63,7 +63,7 @@ class Taken(NamedTuple):
 class Actor:
     """Takes steps for agents, one at a time for each agent in this process, and one at a time in all of them."""
 
-    def __init__(self, plan: Plan, store: Store, troubles: Troubles, clock: Callable[[], float]) -> None:
+    def __init__(self, plan: Plan, store: Store, troubles: ErrorCounts, clock: Callable[[], float]) -> None:
         self.plan = plan
         self._store = store
         self._troubles = troubles

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.threads import GuardThread
 from coherence.guard.view import View
@@ -32,13 +32,13 @@ class Flusher:
         The agents' accounts.
     actor : Actor
         Takes steps.
-    troubles : Troubles
+    troubles : ErrorCounts
         Where failures are counted.
     take_left : callable
         Records calls that ended where nothing could be recorded.
     """
 
-    def __init__(self, views: Views, actor: Actor, troubles: Troubles, take_left: Callable[[], None]) -> None:
+    def __init__(self, views: Views, actor: Actor, troubles: ErrorCounts, take_left: Callable[[], None]) -> None:
         self._views = views
         self._actor = actor
         self._troubles = troubles

@@ -14,7 +14,7 @@ from coherence.core.validation import check_count, check_flag, check_number, sho
 from coherence.guard.bounds import Bounds
 from coherence.guard.by_hand import ByHand
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.export import export_trail
 from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
@@ -161,7 +161,7 @@ class Guard(ByHand):
         files = as_plain_files(plain_files)
         self.durability = durability
         self._clock = clock
-        self._troubles = Troubles()
+        self._troubles = ErrorCounts()
         owns_store = not isinstance(store, Store)
         self.store: Store | None = None if disabled() else open_store(store)
         """The store; pass it on to share the file. None = the package is switched off, and calls just run."""

@@ -128,7 +128,7 @@ def ledger(decisions: Iterable[Past]) -> list[PatchRecord]:
     """
     reading = _Reading()
     for past in decisions:
-        reading.take(past, past.decision)
+        reading.observe(past, past.decision)
     return reading.records
 
 
@@ -179,7 +179,7 @@ class _Reading:
         self.pauses = False
         """Whether the restore that goes on is one between slices."""
 
-    def take(self, past: Past, step: Decision) -> None:
+    def observe(self, past: Past, step: Decision) -> None:
         """Take in the next decision."""
         if isinstance(step, Asked):
             self.asked = past, step

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from coherence.guard.error_counts import Troubles, describe
+from coherence.guard.error_counts import ErrorCounts, describe
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.rolling_files import MAX_AMOUNT
@@ -83,7 +83,7 @@ class Measuring:
         What the host makes of a result.
     control_flow : tuple of exception types
         What is raised without a call having failed.
-    troubles : Troubles
+    troubles : ErrorCounts
         Where failures are counted.
     """
 
@@ -93,7 +93,7 @@ class Measuring:
         is_success: Callable[[Any], object] | None,
         cost_of: Callable[[Any], float | None] | None,
         control_flow: tuple[type[BaseException], ...],
-        troubles: Troubles,
+        troubles: ErrorCounts,
     ) -> None:
         self.monitor = monitor
         self._is_success = is_success

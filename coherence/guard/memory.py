@@ -28,12 +28,12 @@ class GivenUp(msgspec.Struct):
     """The entry of the trail that ended it then."""
 
 
-class Memory(msgspec.Struct):
+class PatchMemory(msgspec.Struct):
     """The patches that were rolled back, could not be applied, or were declined by a person.
 
     Examples
     --------
-    >>> memory = Memory()
+    >>> memory = PatchMemory()
     >>> memory.add({"retries": 3, "wait_s": 1}, now_s=0.0, seq=17)
     >>> memory.refuses({"wait_s": 1, "retries": 3}, now_s=3600.0)
     'the same patch was given up once at entry 17: not tried again for 167 h'

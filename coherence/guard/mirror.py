@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from coherence.core.redact import redact_value
 from coherence.core.validation import shown
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.export import PAGE, exported_rows
-from coherence.guard.plain_files import PlainTraces, Turn
+from coherence.guard.plain_files import FileTurn, PlainTraces
 from coherence.guard.threads import GuardThread
 from coherence.store.store import Store
 
@@ -56,11 +56,11 @@ class Mirror:
         Where the trails are.
     traces : PlainTraces
         The files.
-    troubles : Troubles
+    troubles : ErrorCounts
         Where failures are counted.
     """
 
-    def __init__(self, store: Store, traces: PlainTraces, troubles: Troubles) -> None:
+    def __init__(self, store: Store, traces: PlainTraces, troubles: ErrorCounts) -> None:
         self._store = store
         self._traces = traces
         self._troubles = troubles
@@ -134,7 +134,7 @@ class Mirror:
             with self._store.transaction() as transaction:
                 transaction.execute_many(_KEEP, [(self._file, agent.id, seq) for agent, seq in reached])
 
-    def _there(self, turn: Turn, behind: dict[str, _Agent]) -> dict[str, int]:
+    def _there(self, turn: FileTurn, behind: dict[str, _Agent]) -> dict[str, int]:
         """Return agent -> its newest entry in the files, where that is newer than the store says."""
         found: dict[str, int] = {}
         for row in turn.backwards():

@@ -78,7 +78,7 @@ class OnTrial(msgspec.Struct):
             return False
         return not self.both or self.calls < FIRST_CALLS or HashCanary(self.share, self.salt).patched(call_id)
 
-    def take(self, outcome: CallOutcome, patched: bool) -> None:
+    def observe(self, outcome: CallOutcome, patched: bool) -> None:
         """Take in a call of which it is known which configuration served it."""
         self.placed += 1
         if not patched:
@@ -86,9 +86,9 @@ class OnTrial(msgspec.Struct):
             if self.vouchers is not None:
                 self._vouch(*self.vouchers, outcome.success)
             return
-        self.served.take(outcome)
-        self.trial.take(outcome)
-        self.after.take(outcome)
+        self.served.observe(outcome)
+        self.trial.observe(outcome)
+        self.after.observe(outcome)
 
     def _vouch(self, calls: int, good: int, success: bool) -> None:
         """Count an unpatched call; if they are not as before, what was found by the baseline alone is void."""
@@ -131,9 +131,9 @@ class Watching(msgspec.Struct):
     told: int = 0
     """The entry that told of it the newest time; 0 = none has."""
 
-    def take(self, outcome: CallOutcome) -> None:
+    def observe(self, outcome: CallOutcome) -> None:
         """Take in a call that it served."""
-        found = self.watch.take(outcome)
+        found = self.watch.observe(outcome)
         if found:
             waiting = {alert.metric for alert in self.alerts}
             self.alerts += tuple(alert for alert in found if alert.metric not in waiting)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
 from coherence.guard.degradation import DecayWatch
-from coherence.guard.memory import Memory, digest_of
+from coherence.guard.memory import PatchMemory, digest_of
 from coherence.guard.patch_events import (
     Accepted,
     ApprovalWanted,
@@ -99,7 +99,7 @@ class Patching(msgspec.Struct):
     wish: Wish | None = None
     undo: dict[str, Any] | None = None
     """The configuration to restore, because one was changed by a process whose claim had been taken over."""
-    memory: Memory = msgspec.field(default_factory=Memory)
+    memory: PatchMemory = msgspec.field(default_factory=PatchMemory)
 
     @property
     def holder(self) -> OnTrial | Standing | None:
@@ -145,21 +145,21 @@ class Patching(msgspec.Struct):
         if call.epoch != self.epoch or self.undo is not None:
             return
         if self.phase in ("serving", "paused") and trial is not None:
-            trial.take(outcome, call.patched)
+            trial.observe(outcome, call.patched)
             if call.patched:
                 return
         elif self.phase not in ("idle", "asking", "reviewing"):
             return
-        recent.take(outcome)
+        recent.observe(outcome)
         if self.standing is not None:
             if self.phase == "idle":
-                self.standing.take(outcome)
+                self.standing.observe(outcome)
         elif self.unpatched is not None:
-            self.unpatched.take(outcome)
+            self.unpatched.observe(outcome)
         elif len(recent.newest) >= UNPATCHED_CALLS:
             self.unpatched = Watching(DecayWatch.begin(recent.freeze(UNPATCHED_BURST)))
 
-    def take(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
+    def observe(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
         """Take in one entry of the trail that is no call; ``seq`` is its number."""
         if isinstance(step, Asked):
             self._claim("asking", step.owner, now_s)

@@ -42,7 +42,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 _DECODE = msgspec.json.Decoder(_Line).decode
 
 
-class Reading(msgspec.Struct, frozen=True):
+class PlainContent(msgspec.Struct, frozen=True):
     """What plain files hold, and what they do not."""
 
     rows: list[Any]
@@ -95,7 +95,7 @@ class PlainTraces:
     ...     traces = PlainTraces(f"{folder}/traces.jsonl")
     ...     numbers = [traces.append({"success": True}), traces.append({"success": False})]
     ...     traces.read()
-    Reading(rows=[{'success': True}, {'success': False}], removed=0, missing=0, unreadable=0)
+    PlainContent(rows=[{'success': True}, {'success': False}], removed=0, missing=0, unreadable=0)
     >>> numbers
     [1, 2]
     """
@@ -132,7 +132,7 @@ class PlainTraces:
             return turn.extend(plain)
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self) -> Iterator[FileTurn]:
         """Keep everybody else from appending, reading and compacting, so that what comes next follows what is there.
 
         Raises
@@ -141,9 +141,9 @@ class PlainTraces:
             As :meth:`append`.
         """
         with self._turn():
-            yield Turn(self)
+            yield FileTurn(self)
 
-    def read(self, newest: int | None = None) -> Reading:
+    def read(self, newest: int | None = None) -> PlainContent:
         """Return the rows of all files in order, or the ``newest`` ones; nobody waits meanwhile.
 
         Raises
@@ -159,7 +159,7 @@ class PlainTraces:
                 size = self.path.stat().st_size if self.path.exists() else 0
             found = _Found(newest)
             for handle in handles:
-                found.take(handle, size if handle.name == str(self.path) else None)
+                found.observe(handle, size if handle.name == str(self.path) else None)
         return found.reading()
 
     def compact(self, newest: int) -> Compacted:
@@ -178,7 +178,7 @@ class PlainTraces:
             found = _Found(newest)
             for path in self.files():
                 with _open_to_read(path) as handle:
-                    found.take(handle, None)
+                    found.observe(handle, None)
             if not found.kept:
                 return Compacted(0, 0, 0)
             _write_whole(self.path, BytesIO(b"".join(line for _, line in found.kept)), packed=False)
@@ -251,7 +251,7 @@ class PlainTraces:
             path.unlink()
 
 
-class Turn:
+class FileTurn:
     """What may be done with plain files while everybody else waits; see :meth:`PlainTraces.turn`."""
 
     def __init__(self, traces: PlainTraces) -> None:
@@ -286,7 +286,7 @@ class _Found:
         self.kept: deque[_Kept] = deque(maxlen=newest)
         self.count = self.first = self.last = self.missing = self.unreadable = 0
 
-    def take(self, file: IO[bytes], size: int | None) -> None:
+    def observe(self, file: IO[bytes], size: int | None) -> None:
         """Read a file, up to ``size`` bytes of it; a line without an end is still being written, or was cut off."""
         lines = gzip.GzipFile(fileobj=file) if file.name.endswith(".gz") else file
         at = 0
@@ -310,9 +310,9 @@ class _Found:
             self.count += 1
             self.kept.append(_Kept(row.n, line))
 
-    def reading(self) -> Reading:
+    def reading(self) -> PlainContent:
         rows = [_DECODE(line).trace for _, line in self.kept]
-        return Reading(rows, max(self.first - 1, 0), self.missing, self.unreadable)
+        return PlainContent(rows, max(self.first - 1, 0), self.missing, self.unreadable)
 
 
 def _row(line: bytes) -> _Line | None:

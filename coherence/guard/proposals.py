@@ -11,7 +11,7 @@ from coherence.guard.adapter import kept_config, read_config
 from coherence.guard.bounds import AUTO_APPLY, Bounds, Judged, merged
 from coherence.guard.classic import Metrics
 from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.patch_events import Accepted, Decision, Declined, Policy, Proposed, Withheld
 from coherence.guard.view import View
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     measures: Callable[[], Mapping[str, float | None]] | None
 
 
-def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: Troubles) -> Decision:
+def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: ErrorCounts) -> Decision:
     """Return what becomes of what a strategy proposes; ``owner`` has asked it."""
     if proposal is None or proposal == {}:
         return Declined(why="the strategy proposes nothing")
@@ -61,7 +61,7 @@ def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: T
     return _accepted(judged.patch, backup, owner, plan, view)
 
 
-def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: Troubles) -> Decision:
+def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: ErrorCounts) -> Decision:
     """Return what becomes of the patch that a person has approved; ``owner`` has taken it up."""
     waiting = view.account.patching.waiting
     patch = {} if waiting is None else waiting.patch
@@ -87,13 +87,13 @@ def _reasons(judged: Judged) -> str:
     return "; ".join(str(refusal) for refusal in judged.refusals[:5])
 
 
-def _refused(why: str, troubles: Troubles) -> Declined:
+def _refused(why: str, troubles: ErrorCounts) -> Declined:
     """Decline a proposal that its strategy should not have made, and say so."""
     troubles.add("strategy", why, kind="a proposal was refused")
     return Declined(why=why)
 
 
-def refuses(patch: dict[str, Any], agent: str, plan: Plan, troubles: Troubles) -> str:
+def refuses(patch: dict[str, Any], agent: str, plan: Plan, troubles: ErrorCounts) -> str:
     """Return why a person's patch would not go on trial as far as can be known here, or an empty text."""
     current: dict[str, Any] | None = None
     if plan.adapter is not None:

@@ -61,7 +61,7 @@ class Counted:
         """Failures before the first success."""
         self.newest: deque[bool] = deque(maxlen=WINDOW)
 
-    def take(self, call: GuardedCall) -> None:
+    def observe(self, call: GuardedCall) -> None:
         """Count a call that the patch served."""
         if not call.success and self.first_failures == self.calls:
             self.first_failures += 1
@@ -118,7 +118,7 @@ class Recount:
         self._pauses = False
         self._restores = self._undoes = False
 
-    def take(self, happening: GuardedCall | Decision) -> None:
+    def observe(self, happening: GuardedCall | Decision) -> None:
         """Count one entry."""
         if isinstance(happening, GuardedCall):
             self._call(happening)
@@ -163,13 +163,13 @@ class Recount:
         if call.epoch != self.epoch or self._switching or self._undoes:
             return
         if self.trial is not None and call.patched:
-            self.trial.take(call)
+            self.trial.observe(call)
             return
         self._recent.append(call.success)
         if self.trial is not None and not call.success:
             self.trial.run = 0
         elif self.trial is None and self.standing is not None:
-            self.standing.take(call)
+            self.standing.observe(call)
 
 
 def _without_burst(calls: list[bool], failures: int) -> list[bool]:

@@ -210,6 +210,6 @@ def _request(
         if step is None:
             return stands(account.patching)
         entry = Entry(time.time(), step)
-        account.take(entry.at, step)
+        account.observe(entry.at, step)
         write_decision(transaction, agent, entry, account)
     return True

@@ -23,7 +23,7 @@ MAX_AMOUNT = 1e12
 """The largest latency (seconds) and cost of one call."""
 
 
-class Call(msgspec.Struct, frozen=True, array_like=True):
+class WindowCall(msgspec.Struct, frozen=True, array_like=True):
     """One call as the window of the newest calls keeps it; None where something was not measured."""
 
     seq: int
@@ -46,7 +46,7 @@ class Bucket(msgspec.Struct, array_like=True):
     index: float = 0.0
     indexes: int = 0
 
-    def add(self, call: Call) -> None:
+    def add(self, call: WindowCall) -> None:
         """Add one call."""
         self.calls += 1
         self.failures += not call.success
@@ -105,7 +105,7 @@ class Rolling(msgspec.Struct):
     """Sequence number of the newest success, -1 before the first."""
     at_s: float | None = None
     """Steady time of the latest call, seconds."""
-    newest: list[Call] = msgspec.field(default_factory=list)
+    newest: list[WindowCall] = msgspec.field(default_factory=list)
     """Up to :data:`NEWEST` calls with the highest sequence numbers, in their order."""
     buckets: list[Bucket] = msgspec.field(default_factory=list)
     """Buckets with calls, oldest first."""
@@ -139,7 +139,7 @@ class Rolling(msgspec.Struct):
         TypeError, ValueError
             For an argument of another type or outside its range; nothing is counted then.
         """
-        call = Call(
+        call = WindowCall(
             check_count("seq", seq),
             check_flag("success", success),
             None if latency_s is None else check_number("latency_s", latency_s, least=0, most=MAX_AMOUNT),
@@ -191,7 +191,7 @@ class Rolling(msgspec.Struct):
             _ratio(math.fsum(b.index for b in buckets), sum(b.indexes for b in buckets)),
         )
 
-    def _order(self, call: Call) -> bool:
+    def _order(self, call: WindowCall) -> bool:
         """Put a call where its number belongs; return False if the number is there."""
         kept = self.newest
         at = len(kept) if not kept or call.seq > kept[-1].seq else bisect_left(kept, call.seq, key=lambda one: one.seq)

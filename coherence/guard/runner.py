@@ -19,7 +19,7 @@ import msgspec
 
 from coherence.core.validation import check_text, shown
 from coherence.guard.context import serving
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor, Taken
 from coherence.guard.flush import Flusher
 from coherence.guard.measure import Finished, Measuring, Started
@@ -78,7 +78,7 @@ class Runner:
         Takes the steps that follow; None without a store.
     measuring : Measuring
         Measures calls.
-    troubles : Troubles
+    troubles : ErrorCounts
         Where failures are counted.
     durability : {"batched", "full"}
         When traces are written.
@@ -93,7 +93,7 @@ class Runner:
         store: Store | None,
         actor: Actor | None,
         measuring: Measuring,
-        troubles: Troubles,
+        troubles: ErrorCounts,
         durability: Durability,
         clock: Callable[[], float],
         wait_s: float,
@@ -247,7 +247,7 @@ class Runner:
                     view.write(self._longest_write_s)
             with view.lock:
                 lost = view.lost
-                account = view.take(entry)
+                account = view.observe(entry)
                 if not self._full:
                     self._views.mark(view)
                 if not view.acting and self._actor.due(started.agent, account, "", entry.at, failed=not call.success):

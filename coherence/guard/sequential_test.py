@@ -72,7 +72,7 @@ class Excess(msgspec.Struct):
 
     >>> excess = Excess.against(beyond=50, within=450, margin=0.1, limit=40.0)
     >>> for call in range(20):
-    ...     excess.take(call % 2 == 0)
+    ...     excess.observe(call % 2 == 0)
     >>> round(excess.harm), round(excess.safe, 3)
     (2008, 0.002)
     """
@@ -120,7 +120,7 @@ class Excess(msgspec.Struct):
         excess._set_odds()
         return excess
 
-    def take(self, is_beyond: bool) -> None:
+    def observe(self, is_beyond: bool) -> None:
         """Take in one patched call."""
         if self.same_time:
             self._pair(is_beyond, patched=True)

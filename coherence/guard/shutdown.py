@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack, suppress
 
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.mirror import Mirror
 from coherence.guard.runner import Runner
 from coherence.guard.threads import in_guard_thread
@@ -22,7 +22,7 @@ def end(runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
         runner.close()
 
 
-def end_quietly(troubles: Troubles, runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
+def end_quietly(troubles: ErrorCounts, runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
     """End a guard that is dropped, or open when the process ends."""
 
     def quietly() -> None:

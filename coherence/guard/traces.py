@@ -136,9 +136,9 @@ def read_account(source: Store | Transaction, agent: str) -> Account:
     account = Account() if data is None else _DECODE(data)
     for at, kind, success, duration_s, cost, index, epoch, patched, text in fetch(_TAIL, (number, account.seq)):
         if kind == "call":
-            account.take(at, GuardedCall(bool(success), duration_s, cost, index, epoch, bool(patched)))
+            account.observe(at, GuardedCall(bool(success), duration_s, cost, index, epoch, bool(patched)))
         else:
-            account.take(at, _DECODE_DECISION(text))
+            account.observe(at, _DECODE_DECISION(text))
     return account
 
 

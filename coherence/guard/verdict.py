@@ -95,7 +95,7 @@ class Trial(msgspec.Struct):
     --------
     >>> trial = Trial.begin(Baseline(calls=500, successes=450))
     >>> for _ in range(3):
-    ...     verdict = trial.take(CallOutcome(success=False))
+    ...     verdict = trial.observe(CallOutcome(success=False))
     >>> verdict.kind, verdict.metric, verdict.why
     ('roll_back', 'success', 'success fell: 0 of 3 patched calls, 450 of 500 before')
     """
@@ -151,7 +151,7 @@ class Trial(msgspec.Struct):
             index=_third(baseline.index, limit),
         )
 
-    def take(self, outcome: CallOutcome) -> Verdict:
+    def observe(self, outcome: CallOutcome) -> Verdict:
         """Take in one patched call and return what is to be done; a decided trial stays as it is."""
         if self.verdict.kind != "keep_looking":
             return self.verdict
@@ -159,13 +159,13 @@ class Trial(msgspec.Struct):
         self.run = 0 if outcome.success else self.run + 1
         self.vouched = self.vouched and not outcome.success
         self.fails_from_first = self.fails_from_first and not outcome.success
-        self.success.take(not outcome.success)
+        self.success.observe(not outcome.success)
         if self.latency is not None and (value := usable(outcome.latency_s)) is not None:
-            self.latency.take(_rose(value, self.baseline.latency))
+            self.latency.observe(_rose(value, self.baseline.latency))
         if self.cost is not None and (value := usable(outcome.cost)) is not None:
-            self.cost.take(_rose(value, self.baseline.cost))
+            self.cost.observe(_rose(value, self.baseline.cost))
         if self.index is not None and (value := usable(outcome.index)) is not None:
-            self.index.take(_sank(value, self.baseline.index))
+            self.index.observe(_sank(value, self.baseline.index))
         self.verdict = self._decide()
         return self.verdict
 

@@ -113,7 +113,7 @@ def verify_trail(entries: Iterable[TrailEntry]) -> Verified:
     check = _Check()
     for entry in entries:
         try:
-            check.take(entry)
+            check.observe(entry)
         except TrailError:
             raise
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -136,7 +136,7 @@ class _Check:
         self.asked: list[tuple[float, float]] = []
         """What the means of the newest calls were since a patch was asked for."""
 
-    def take(self, entry: TrailEntry) -> None:
+    def observe(self, entry: TrailEntry) -> None:
         found, happening = self.found, entry.happening
         self._number(entry)
         found.entries += 1
@@ -150,8 +150,8 @@ class _Check:
             self._call(entry.seq, happening)
         else:
             self._decision(entry, happening)
-        self.recount.take(happening)
-        self.basis.take(self.account, entry.at, happening)
+        self.recount.observe(happening)
+        self.basis.observe(self.account, entry.at, happening)
         self._after(entry.seq, happening)
 
     def end(self) -> Verified:

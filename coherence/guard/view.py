@@ -88,14 +88,14 @@ class View:
         """Whether there is something to write, a step is being taken, or a patch is open."""
         return bool(self._waiting) or self.acting or not self.account.patching.rests
 
-    def take(self, entry: Entry) -> Account:
+    def observe(self, entry: Entry) -> Account:
         """Take in one entry now, and write it later; the caller holds :attr:`lock`."""
         if self._changing:  # a signal handler, in the middle of a change by this thread
             self._stored = _UNKNOWN
         else:
             self._changing = True
             try:
-                self.account.take(entry.at, entry.happening)
+                self.account.observe(entry.at, entry.happening)
             except BaseException:
                 self._stored = _UNKNOWN
                 raise
@@ -179,7 +179,7 @@ class View:
                 found = choose(self.account)
                 if found is not None:
                     account = copied(self.account)
-                    account.take(*found)
+                    account.observe(*found)
                     write_decision(transaction, self.agent, Entry(*found), account)
             self.inserted(batch)
             if found is None:
@@ -223,7 +223,7 @@ class View:
         """Go on from what the store has; what waits comes after it."""
         self._stored = account.seq
         for entry in self._waiting:
-            account.take(entry.at, entry.happening)
+            account.observe(entry.at, entry.happening)
         self.account = account
 
     def _check(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.view import View
 from coherence.store.errors import StoreError
 from coherence.store.store import Store
@@ -39,11 +39,11 @@ class Views:
     ----------
     store : Store
         Where the trails are.
-    troubles : Troubles
+    troubles : ErrorCounts
         Where failures are counted.
     """
 
-    def __init__(self, store: Store, troubles: Troubles) -> None:
+    def __init__(self, store: Store, troubles: ErrorCounts) -> None:
         self._store = store
         self._troubles = troubles
         self._lock = threading.RLock()

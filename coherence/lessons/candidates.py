@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coherence.core.vectors import Half, cosine
-from coherence.lessons.identifiers import LITTLE, Names, Shared, shared_names
+from coherence.lessons.identifiers import LITTLE, ErrorNames, Shared, shared_names
 from coherence.lessons.normal import ErrorShape
 from coherence.lessons.records import Hit
 from coherence.lessons.row_cache import Listed, Shelf
 from coherence.lessons.search import Searching
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import State, parts
+from coherence.lessons.table import LessonState, parts
 from coherence.store.store import Store
 
 SAME = 48
@@ -55,7 +55,7 @@ BY_NAME_AND_SIGNATURE = " UNION ALL ".join(
 )
 
 
-def equal_hits(shelf: Shelf, asked: ErrorShape, names: Names) -> list[Hit]:
+def equal_hits(shelf: Shelf, asked: ErrorShape, names: ErrorNames) -> list[Hit]:
     """Return lessons of equal signature and equal names, without embedding anything; none if there are no such.
 
     Lessons of the same signature that share a name come after them.
@@ -74,7 +74,7 @@ def equal_hits(shelf: Shelf, asked: ErrorShape, names: Names) -> list[Hit]:
 
 
 def all_hits(
-    shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: Names, state: State | None = None
+    shelf: Shelf, searching: Searching | None, asked: ErrorShape, names: ErrorNames, state: LessonState | None = None
 ) -> list[Hit]:
     """Return the lessons that are most likely to answer, at most 20."""
     signature = number(asked.signature)
@@ -92,7 +92,7 @@ def all_hits(
     return _hits(shelf, asked, names, list(found), vector, cosines)
 
 
-def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
+def _named(store: Store, asked: ErrorShape, names: ErrorNames) -> list[int]:
     """Return lessons that name in headline or fix what the question names, those with the most and the rarest first."""
     values = {digest([key]): 1.0 for key in keys_of(asked)[:8]}
     values.update(sorted(names.weights.items(), key=lambda each: -each[1])[: LOOKED_UP - len(values)])
@@ -118,7 +118,7 @@ def _named(store: Store, asked: ErrorShape, names: Names) -> list[int]:
 def _hits(
     shelf: Shelf,
     asked: ErrorShape,
-    names: Names,
+    names: ErrorNames,
     ids: Sequence[int],
     vector: Half | None = None,
     cosines: dict[int, float] | None = None,

@@ -22,7 +22,7 @@ MAX_COLUMNS = 600
 """Characters of a line that are looked at."""
 
 
-class Line(NamedTuple):
+class ErrorLine(NamedTuple):
     """One line without its prefixes."""
 
     text: str
@@ -71,15 +71,15 @@ def _unfolded(found: re.Match[str]) -> str:
 
 
 @lru_cache(512)
-def strip_prefixes(line: str) -> Line:
+def strip_prefixes(line: str) -> ErrorLine:
     """Take from a line what loggers, test runners and compilers write before the message.
 
     Examples
     --------
     >>> strip_prefixes("2026-01-02 10:00:00,123 - ERROR - disk full")
-    Line(text='disk full', error=True, warning=False, place='')
+    ErrorLine(text='disk full', error=True, warning=False, place='')
     >>> strip_prefixes("src/app.c:3:5: error: expected ';'")
-    Line(text="expected ';'", error=True, warning=False, place='src/app.c')
+    ErrorLine(text="expected ';'", error=True, warning=False, place='src/app.c')
     """
     text, error, warning, place = line.strip(), False, False, ""
     for _ in range(8):
@@ -94,9 +94,9 @@ def strip_prefixes(line: str) -> Line:
         elif found.lastgroup == "warning":
             warning = True
         if found.end() >= len(text):
-            return Line("", False, False, "")
+            return ErrorLine("", False, False, "")
         text = text[found.end() :].lstrip()
-    return Line(text, error, warning, place)
+    return ErrorLine(text, error, warning, place)
 
 
 def _is_source(path: str) -> bool:

@@ -35,7 +35,7 @@ MAX_TEXT = 230
 """Characters of a command that are shown."""
 
 
-class Line(NamedTuple):
+class ShellLine(NamedTuple):
     """What is kept of a shell line."""
 
     intent: str = ""
@@ -63,7 +63,7 @@ class _Read(NamedTuple):
     changes: bool
 
 
-def read_line(line: str) -> Line:
+def read_line(line: str) -> ShellLine:
     """Reduce a shell line to what is kept of it.
 
     Parameters
@@ -82,7 +82,7 @@ def read_line(line: str) -> Line:
     return _read_line(line, 0)
 
 
-def _read_line(line: str, depth: int) -> Line:
+def _read_line(line: str, depth: int) -> ShellLine:
     groups, joints = parse_line(line)
     where, read = "", []
     for group in groups:
@@ -94,14 +94,14 @@ def _read_line(line: str, depth: int) -> Line:
     parts = [_part(*pair) if any(each.changes for each in pair[1]) else "" for pair in zip(groups, read, strict=True)]
     if main is None:
         made = tuple(filter(None, parts)) or ((f"ran `cd {where}`",) if where else ())
-        return Line(where=where, changed=_joined(made), made=_joined(made))
+        return ShellLine(where=where, changed=_joined(made), made=_joined(made))
     group, found = groups[main], read[main]
     at = next(i for i, each in enumerate(found) if each.intent)
     inner = _inner(group[at].words) if depth == 0 and found[at].name in _SHELLS else ""
     if inner:
         return _read_line(inner, 1)
     seen, joint = _unviewed(group, found), joints[main]
-    return Line(
+    return ShellLine(
         intent=found[at].intent,
         doing=_doing(found[at].name, seen),
         text=_short(_shown(seen)),

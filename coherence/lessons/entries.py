@@ -40,7 +40,7 @@ _BETWEEN = lazy_regex(r"[\s,\[\]]*")
 _DECODER = json.JSONDecoder()
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LessonEntry(msgspec.Struct, frozen=True):
     """A lesson that was read."""
 
     new: New
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, frozen=True):
     """When it was last recorded, Unix seconds; ``None`` if nothing says so."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusedEntry(msgspec.Struct, frozen=True):
     """What could not be read as a lesson."""
 
     line: int
@@ -57,21 +57,22 @@ class Refusal(msgspec.Struct, frozen=True):
     why: str
 
 
-def read_entries(source: IO[bytes]) -> Iterator[Entry | Refusal]:
+def read_entries(source: IO[bytes]) -> Iterator[LessonEntry | RefusedEntry]:
     r"""Yield the lessons of a file, and what in it is none.
 
     Examples
     --------
     >>> import io
     >>> lines = b'{"pattern": "p", "error": "boom", "fix": "calm down", "ts": 5}\n{"pattern": "p"}\nwhat?\n'
-    >>> [found.why if isinstance(found, Refusal) else found.new.fix_text for found in read_entries(io.BytesIO(lines))]
+    >>> found = list(read_entries(io.BytesIO(lines)))
+    >>> [each.why if isinstance(each, RefusedEntry) else each.new.fix_text for each in found]
     ['calm down', 'error_text is missing', 'not JSON: Expecting value']
     """
     lines = _lines(source)
     first = True
     for number, line in lines:
         if line is None:
-            yield Refusal(number, f"longer than {MAX_BYTES:,} bytes")
+            yield RefusedEntry(number, f"longer than {MAX_BYTES:,} bytes")
         elif line.strip():
             if first and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
                 yield from _read_whole(number, line, lines)
@@ -95,26 +96,30 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         yield number, None
 
 
-def _read_line(number: int, line: bytes) -> Entry | Refusal:
+def _read_line(number: int, line: bytes) -> LessonEntry | RefusedEntry:
     try:
         return _read(number, json.loads(line.decode("utf-8")))
     except (ValueError, RecursionError) as error:
-        return Refusal(number, _no_json(error))
+        return RefusedEntry(number, _no_json(error))
 
 
-def _read_whole(number: int, first: bytes, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Entry | Refusal]:
+def _read_whole(
+    number: int, first: bytes, lines: Iterator[tuple[int, bytes | None]]
+) -> Iterator[LessonEntry | RefusedEntry]:
     """Yield the objects of a JSON array, or of objects that take several lines each."""
     parts, size = [first], len(first)
     for _, line in lines:
         size += MAX_BYTES if line is None else len(line)
         if line is None or size > MAX_BYTES:
-            yield Refusal(number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead")
+            yield RefusedEntry(
+                number, f"one JSON value of more than {MAX_BYTES:,} bytes; write one lesson a line instead"
+            )
             return
         parts.append(line)
     try:
         text = b"".join(parts).decode("utf-8").strip()
     except UnicodeDecodeError as error:
-        yield Refusal(number, _no_json(error))
+        yield RefusedEntry(number, _no_json(error))
         return
     at = counted = 0
     while True:
@@ -126,11 +131,11 @@ def _read_whole(number: int, first: bytes, lines: Iterator[tuple[int, bytes | No
         try:
             value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            yield Refusal(number, f"{_no_json(error)}; nothing after it was read")
+            yield RefusedEntry(number, f"{_no_json(error)}; nothing after it was read")
             return
         yield _read(number, value)
     if text.startswith("[") and not text.endswith("]"):
-        yield Refusal(number, "the array does not end: the file may have been cut off")
+        yield RefusedEntry(number, "the array does not end: the file may have been cut off")
 
 
 def _no_json(error: Exception) -> str:
@@ -141,14 +146,14 @@ def _no_json(error: Exception) -> str:
     return f"not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
 
 
-def _read(number: int, value: object) -> Entry | Refusal:
+def _read(number: int, value: object) -> LessonEntry | RefusedEntry:
     try:
         return _entry(value)
     except (TypeError, ValueError) as error:
-        return Refusal(number, str(error))
+        return RefusedEntry(number, str(error))
 
 
-def _entry(value: object) -> Entry:
+def _entry(value: object) -> LessonEntry:
     if not isinstance(value, dict):
         raise TypeError(f"a lesson must be a JSON object, not {shown(value)}")
     seen = _time(value, "seen", "ts")
@@ -168,7 +173,7 @@ def _entry(value: object) -> Entry:
         "failed": check_count("failed", value.get("failed", 0), most=MAX_COUNT),
     }
     shape = _shape(value.get("shape"), new.shape) if value.get("form", normal.FORM) == normal.FORM else new.shape
-    return Entry(msgspec.structs.replace(new, shape=shape, **counts), seen)
+    return LessonEntry(msgspec.structs.replace(new, shape=shape, **counts), seen)
 
 
 def _shape(value: object, default: ErrorShape) -> ErrorShape:

@@ -32,7 +32,7 @@ class Made(msgspec.Struct):
     """Whether a shell line can succeed although its command failed."""
 
 
-class Step(msgspec.Struct):
+class FixStep(msgspec.Struct):
     """One change: a command that ran, an edit that was made."""
 
     seq: int
@@ -67,7 +67,7 @@ class Trouble(msgspec.Struct):
     """The folder in which it was made, if the call told it."""
     count: int = 1
     """How often it came."""
-    steps: list[Step] = []
+    steps: list[FixStep] = []
     """What was changed since, the last five."""
     more: int = 0
     """Changes before these."""

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import msgspec
 
-from coherence.lessons.entries import Entry, Refusal, read_entries
+from coherence.lessons.entries import LessonEntry, RefusedEntry, read_entries
 from coherence.lessons.records import Known
 from coherence.lessons.store import LessonStore
 from coherence.lessons.table import PAGE, New, find_identity, read_lessons
@@ -33,7 +33,7 @@ class ImportReport(msgspec.Struct, kw_only=True):
     """Known ones of which nothing new was said."""
     refused: int = 0
     """Lines that could not be read."""
-    refusals: list[Refusal] = []
+    refusals: list[RefusedEntry] = []
     """The first 50 of these."""
 
 
@@ -105,10 +105,10 @@ def import_lessons(
         The file of the store cannot be written; what was kept before stays.
     """
     report = ImportReport()
-    batch: list[Entry] = []
+    batch: list[LessonEntry] = []
     count = 0
     for found in read_entries(source):
-        if isinstance(found, Refusal):
+        if isinstance(found, RefusedEntry):
             report.refused += 1
             if len(report.refusals) < MAX_REFUSALS:
                 report.refusals.append(found)
@@ -124,8 +124,8 @@ def import_lessons(
     return report
 
 
-def _keep(store: LessonStore, entries: Sequence[Entry], report: ImportReport) -> None:
-    merged: dict[bytes, Entry] = {}
+def _keep(store: LessonStore, entries: Sequence[LessonEntry], report: ImportReport) -> None:
+    merged: dict[bytes, LessonEntry] = {}
     for entry in entries:
         identity = entry.new.identity
         merged[identity] = _larger(merged[identity], entry) if identity in merged else entry
@@ -143,7 +143,7 @@ def _keep(store: LessonStore, entries: Sequence[Entry], report: ImportReport) ->
         store.add(news)
 
 
-def _larger(one: Entry, other: Entry) -> Entry:
+def _larger(one: LessonEntry, other: LessonEntry) -> LessonEntry:
     """Return one lesson for two that are the same."""
     first, second = one.new, other.new
     new = msgspec.structs.replace(
@@ -153,17 +153,17 @@ def _larger(one: Entry, other: Entry) -> Entry:
         failed=max(first.failed, second.failed),
         ts=min(first.ts, second.ts),
     )
-    return Entry(new, max((seen for seen in (one.seen, other.seen) if seen is not None), default=None))
+    return LessonEntry(new, max((seen for seen in (one.seen, other.seen) if seen is not None), default=None))
 
 
-def _added(entry: Entry) -> list[New]:
+def _added(entry: LessonEntry) -> list[New]:
     """Return what makes an unknown lesson: a second record that counts nothing brings when it was last seen."""
     new, seen = entry.new, entry.seen
     later = seen is not None and seen > new.ts
     return [new, *([_counting(new, 0, 0, 0, seen)] if later and seen is not None else [])]
 
 
-def _changed(entry: Entry, known: Known) -> list[New]:
+def _changed(entry: LessonEntry, known: Known) -> list[New]:
     """Return what a known lesson lacks."""
     new, seen = entry.new, known.seen if entry.seen is None else max(entry.seen, known.seen)
     count = max(new.count - known.count, 0)

@@ -7,7 +7,7 @@ from posixpath import basename
 
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.commands import DOCUMENT
-from coherence.lessons.episodes import Made, Solved, Step, Trouble
+from coherence.lessons.episodes import FixStep, Made, Solved, Trouble
 from coherence.lessons.steps import MAX_STEP
 
 MAX_STEPS = 5
@@ -35,7 +35,7 @@ def add_steps(trouble: Trouble, seq: int, made: Made) -> None:
         if at is not None:  # only the last time counts
             trouble.fresh -= at >= len(trouble.steps) - trouble.fresh
             del trouble.steps[at]
-        trouble.steps.append(Step(seq, text))
+        trouble.steps.append(FixStep(seq, text))
         trouble.fresh += 1
         if len(trouble.steps) > MAX_STEPS:
             del trouble.steps[0]
@@ -55,7 +55,7 @@ def solve(trouble: Trouble, newest: bool, seq: int, made: Made) -> Solved | None
     seq, made : int, Made
         The successful call and the event that told its success.
     """
-    own = [] if trouble.settled else [Step(seq, text) for text in _own_steps(trouble, made)]
+    own = [] if trouble.settled else [FixStep(seq, text) for text in _own_steps(trouble, made)]
     since = trouble.steps[len(trouble.steps) - trouble.fresh :]
     if trouble.settled or not newest:
         steps = [*trouble.steps, *own]
@@ -82,7 +82,7 @@ _BY_NUMBER = lazy_regex(r"ran `sed -i\S* ['\"]?[0-9,$]+d['\"]? \S+`")
 _OPAQUE = lazy_regex(r"wrote (.+) \([0-9]+ lines\)")
 
 
-def _telling(steps: list[Step], trouble: Trouble) -> list[Step]:
+def _telling(steps: list[FixStep], trouble: Trouble) -> list[FixStep]:
     """Return the steps that tell somebody else what to do.
 
     That a long file was written tells nothing, unless the error asks for just this file; no more does it to run it,

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
-from coherence.lessons.clean import Line, strip_prefixes
+from coherence.lessons.clean import ErrorLine, strip_prefixes
 from coherence.lessons.line_scoring import (
     EXCEPTION,
     FRAME,
@@ -168,7 +168,7 @@ def _quoting(lines: list[str], at: int) -> str:
 
 def _most_telling(lines: list[str]) -> Headline:
     best = FRAME - 1
-    chosen, at = Line(lines[0].strip() if lines else "", False, False, ""), 0
+    chosen, at = ErrorLine(lines[0].strip() if lines else "", False, False, ""), 0
     for number in weighed(lines):
         line, strength = rated(lines[number])
         if strength > best:

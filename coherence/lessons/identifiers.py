@@ -75,7 +75,7 @@ _FRAME = lazy_regex(r"""\s*(?:File\ "|at\ |\d+:\s+0x|goroutine\ |\.\.\.\ |from\ 
 _CALLER = lazy_regex(r'\s*File "')
 
 
-class Names(NamedTuple):
+class ErrorNames(NamedTuple):
     """The names in a question."""
 
     weights: dict[int, float]
@@ -142,7 +142,7 @@ def kept_names(shape: ErrorShape, text: str, fix: str = "") -> bytes:
     return array("I", [_number(name) | case for name, case in ordered]).tobytes()
 
 
-def asked_names(shape: ErrorShape, text: str) -> Names:
+def asked_names(shape: ErrorShape, text: str) -> ErrorNames:
     """Return every word of a question that a lesson may name."""
     lines = _lines(shape, text)
     found: dict[str, float] = {}
@@ -163,7 +163,7 @@ def asked_names(shape: ErrorShape, text: str) -> Names:
         if "-" in name:
             for part in _parts(name):
                 found.setdefault(part, 0.5 * weight)
-    return Names({_number(name): weight for name, weight in found.items()}, beside)
+    return ErrorNames({_number(name): weight for name, weight in found.items()}, beside)
 
 
 def told_names(kept: bytes) -> Told:
@@ -175,13 +175,13 @@ def told_names(kept: bytes) -> Told:
 
 
 def shared_names(
-    asked: Names, others: Sequence[Told], kinds: Sequence[Hashable], equal: Sequence[bool]
+    asked: ErrorNames, others: Sequence[Told], kinds: Sequence[Hashable], equal: Sequence[bool]
 ) -> list[Shared]:
     """Return, for each of some lessons, what it names of the question.
 
     Parameters
     ----------
-    asked : Names
+    asked : ErrorNames
         Of the question.
     others : sequence of Told
         The names of the lessons.
@@ -232,7 +232,7 @@ def shared_names(
 
 
 def _weights(
-    asked: Names, others: Sequence[Told], shared: Sequence[Set[int]], equal: Sequence[bool]
+    asked: ErrorNames, others: Sequence[Told], shared: Sequence[Set[int]], equal: Sequence[bool]
 ) -> dict[int, float]:
     """Return what the names of a question weigh, little what belongs to the wording."""
     same = [(names, other) for names, other, is_equal in zip(shared, others, equal, strict=True) if is_equal]

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
-from coherence.lessons.clean import Line, strip_prefixes
+from coherence.lessons.clean import ErrorLine, strip_prefixes
 from coherence.lessons.error_words import CODE_PARTS, TELLING, VAGUE, WRAPPERS
 from coherence.lessons.slot_kinds import CAMEL
 
@@ -46,7 +46,7 @@ def telling_lines(lines: list[str], headline: str) -> list[str]:
 
 
 @lru_cache(512)
-def rated(written: str) -> tuple[Line, int]:
+def rated(written: str) -> tuple[ErrorLine, int]:
     """Return a line without its prefixes, and how much it says, from `FRAME` to `NAMED`."""
     line = strip_prefixes(written)
     return line, _strength(written, line)
@@ -65,7 +65,7 @@ def _holds_sign(line: str) -> bool:
     return any(map(line.__contains__, _SIGNS))
 
 
-def _strength(written: str, line: Line) -> int:
+def _strength(written: str, line: ErrorLine) -> int:
     text = line.text
     if STACK_FRAME.match(text) or SOURCE.match(written) or _ECHOED.match(text):
         return FRAME
@@ -105,7 +105,7 @@ def _may_be_calm(low: str) -> bool:
     return low.endswith(_CALM_ENDS) or any(map(low.__contains__, _CALM_PARTS))
 
 
-def _quiet(written: str, line: Line) -> int:
+def _quiet(written: str, line: ErrorLine) -> int:
     """Return how much a line without any telling word says: one that a log has at a low level least."""
     return USUAL if line.warning and not _WARNED.match(written) else NOTHING
 

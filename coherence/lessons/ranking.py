@@ -85,7 +85,7 @@ class Most(NamedTuple):
     met: float
 
 
-class Scored(msgspec.Struct, frozen=True):
+class RankedCandidate(msgspec.Struct, frozen=True):
     """A candidate, its fix for the question, and its chances."""
 
     hit: Hit
@@ -162,7 +162,9 @@ def _varied(found: Iterable[Lesson], hits: Sequence[Hit]) -> list[Lesson]:
     return kept
 
 
-def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit], least: float) -> list[Scored]:
+def judge(
+    asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit], least: float
+) -> list[RankedCandidate]:
     """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
     kinds = kind_chances(asked, tool, hits)
     kinds = kinds if asked.prose else _pooled(kinds, hits)
@@ -175,21 +177,21 @@ def judge(asked: ErrorShape, question: str, tool: str | None, hits: Sequence[Hit
         if fix is None:
             continue
         if asked.prose:
-            made.append(Scored(hit, fix, kind, (), chance=kind))
+            made.append(RankedCandidate(hit, fix, kind, (), chance=kind))
         elif not _is_of_another(hit, fix):
             rival = rivals[bisect_right(falling, -RIVAL * kind)]
             given = name_features(asked, hit, rival, fix)
             same = _is_same(asked, hit) and rival.named - hit.named < LITTLE
-            made.append(Scored(hit, fix, kind, given, same, weighed(ORDER, given)))
+            made.append(RankedCandidate(hit, fix, kind, given, same, weighed(ORDER, given)))
     return made if asked.prose else _beside_each_other(made)
 
 
-def _beside_each_other(made: Sequence[Scored]) -> list[Scored]:
+def _beside_each_other(made: Sequence[RankedCandidate]) -> list[RankedCandidate]:
     """Return candidates with their chances: of their kind, and of the best names there, less what their own fall short.
 
     What is sure is so beside the others only: a lesson that shares a word is likely right where no other shares more.
     """
-    best_of: dict[int, tuple[Scored, float]] = {}  # by the number of rivals: of two sets, one holds the other
+    best_of: dict[int, tuple[RankedCandidate, float]] = {}  # by the number of rivals: of two sets, one holds the other
     found = []
     for judged in made:
         rivals = [each for each in made if each.kind >= RIVAL * judged.kind]
@@ -203,7 +205,7 @@ def _beside_each_other(made: Sequence[Scored]) -> list[Scored]:
     return found
 
 
-def sure_features(best: Scored, rivals: Iterable[Scored]) -> Features:
+def sure_features(best: RankedCandidate, rivals: Iterable[RankedCandidate]) -> Features:
     """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
     others = [each.odds for each in rivals if each.fix != best.fix]
     ahead = best.odds - max(others) if others else MAX_AHEAD

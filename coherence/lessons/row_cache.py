@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coherence.lessons.identifiers import Told, told_names
 from coherence.lessons.records import Known
-from coherence.lessons.table import State, parts, read_lessons
+from coherence.lessons.table import LessonState, parts, read_lessons
 from coherence.store.store import Store
 
 MAX_ROWS = 4_000
@@ -48,7 +48,7 @@ class Shelf:
         self.store = store
         self._read = _Read(("", 0, 0), {}, {})
 
-    def follow(self, state: State) -> None:
+    def follow(self, state: LessonState) -> None:
         """Forget what any process has changed or removed before the tables stood here."""
         mark, read = (state.token, state.changes, state.removal), self._read
         if mark == read.mark:

@@ -17,7 +17,7 @@ from coherence.lessons.errors import EmbedderMismatchError
 from coherence.lessons.index import files
 from coherence.lessons.index.base import HalfRows, Ids, IndexMismatch, IndexStats, Mark, VectorIndex
 from coherence.lessons.index.local import LocalIndex
-from coherence.lessons.table import New, State, add_vector, count_records, find_vector, read_state
+from coherence.lessons.table import LessonState, New, add_vector, count_records, find_vector, read_state
 from coherence.sensor.calls import Breaker
 from coherence.sensor.embedding_cache import EmbeddingCache, embed_now
 from coherence.store.store import Store
@@ -96,7 +96,7 @@ class Searching:
         """Of the embedder."""
         return self.cache.fingerprint
 
-    def check(self, state: State) -> None:
+    def check(self, state: LessonState) -> None:
         """Raise :class:`EmbedderMismatchError` if the kept vectors are of another model."""
         given = self.cache.embedder.dimensions
         if not self._is_ours(state.fingerprint, state.dimensions, given):
@@ -117,7 +117,7 @@ class Searching:
             names = (f"{kept} ({length} dimensions)", f"{kept} ({given} dimensions)")
         return EmbedderMismatchError(str(self.store.path), *names)
 
-    def serves(self, state: State) -> bool:
+    def serves(self, state: LessonState) -> bool:
         """Tell whether the kept vectors are still of this model; if another process has changed that, say so once."""
         ours = self._is_ours(state.fingerprint, state.dimensions, self.cache.embedder.dimensions)
         if not ours and not self._told:
@@ -163,7 +163,7 @@ class Searching:
             ids, cosines = self.index.search(vector.astype(np.float32), k)
         return list(zip(ids.tolist(), cosines.tolist(), strict=True))
 
-    def follow(self, state: State | None = None) -> int:
+    def follow(self, state: LessonState | None = None) -> int:
         """Take in what any process has added to and removed from the tables; return how many lessons there are.
 
         0 if their vectors are of another model now: then nothing can be found by meaning. With the ``state`` of a
@@ -188,20 +188,20 @@ class Searching:
                 self.save()
             return state.count
 
-    def _name(self, state: State) -> str:
+    def _name(self, state: LessonState) -> str:
         """Return what an index of these vectors is marked with."""
         return f"{self.fingerprint} {state.token}"
 
-    def _mark_of(self, state: State) -> Mark:
+    def _mark_of(self, state: LessonState) -> Mark:
         """Return what an index that has taken in all is marked with."""
         return Mark(self._name(state), self.cache.embedder.dimensions, state.newest, state.removal)
 
-    def _fits(self, mark: Mark, state: State) -> bool:
+    def _fits(self, mark: Mark, state: LessonState) -> bool:
         """Tell whether an index can go on from where it is."""
         known = mark.lesson <= state.newest and state.forgotten <= mark.removal <= state.removal
         return known and mark.fingerprint == self._name(state)
 
-    def _load(self, state: State) -> Mark:
+    def _load(self, state: LessonState) -> Mark:
         mark = None
         self.index = self._empty()
         if state.count >= SAVE_FROM or self._own is not None:
@@ -214,7 +214,7 @@ class Searching:
         self._saved = mark.lesson if mark is not None else 0
         return mark or Mark(self._name(state), self.index.dimensions, 0, state.removal)
 
-    def _add(self, mark: Mark, state: State) -> Mark:
+    def _add(self, mark: Mark, state: LessonState) -> Mark:
         number, damaged = mark.lesson, 0
         while True:
             rows = self._page(number)
@@ -236,7 +236,7 @@ class Searching:
             (number, PAGE),
         )
 
-    def _remove(self, mark: Mark, state: State) -> Mark:
+    def _remove(self, mark: Mark, state: LessonState) -> Mark:
         rows = self.store.fetch(
             "SELECT lesson_id FROM lesson_removals WHERE number > ? AND number <= ?", (mark.removal, state.removal)
         )

@@ -76,7 +76,7 @@ class New(msgspec.Struct, frozen=True):
         return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class State(msgspec.Struct, frozen=True):
+class LessonState(msgspec.Struct, frozen=True):
     """Where the tables stand."""
 
     count: int
@@ -94,7 +94,7 @@ class State(msgspec.Struct, frozen=True):
     """Number of the newest change of a lesson."""
 
 
-def read_state(store: Store) -> State:
+def read_state(store: Store) -> LessonState:
     """Return where the tables stand."""
     rows = store.fetch(
         "SELECT count, token, fingerprint, dimensions, "
@@ -103,7 +103,7 @@ def read_state(store: Store) -> State:
         "(SELECT coalesce(min(number) - 1, 0) FROM lesson_removals), "
         "(SELECT coalesce(max(number), 0) FROM lesson_changes) FROM lesson_state"
     )
-    return State(*rows[0])
+    return LessonState(*rows[0])
 
 
 def find_identity(store: Store, identity: bytes) -> int | None:

@@ -15,7 +15,7 @@ from coherence.lessons.records import Lesson, Origin
 from coherence.lessons.store import LessonStore
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.danger.classify import classify
-from coherence.policy.known_errors import LEAST, Judged
+from coherence.policy.known_errors import LEAST, LessonOutcome
 from coherence.state.data import Action
 
 LOG = logging.getLogger("coherence")
@@ -49,7 +49,7 @@ class LessonRecall:
         self.lessons = lessons
         self.name = name
         self.learns = learns
-        self._waiting: deque[tuple[float, Solved | Judged]] = deque(maxlen=MAX_WAITING)
+        self._waiting: deque[tuple[float, Solved | LessonOutcome]] = deque(maxlen=MAX_WAITING)
         self._writing = Lock()
         self._down = False
 
@@ -114,8 +114,8 @@ class LessonRecall:
         self._waiting.clear()
         self._writing, self._down = Lock(), False
 
-    def _write(self, ts: float, taught: Solved | Judged) -> None:
-        if isinstance(taught, Judged):
+    def _write(self, ts: float, taught: Solved | LessonOutcome) -> None:
+        if isinstance(taught, LessonOutcome):
             origin = "\0".join((*self.name, taught.firing))
             try:
                 self.lessons.outcome(taught.lesson, helped=taught.helped, origin=origin)

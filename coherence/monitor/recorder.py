@@ -56,7 +56,7 @@ class StoreBook:
         with self._lock:
             self._new.setdefault(fingerprint, {})[digest] = vector
 
-    def take(self) -> dict[str, dict[bytes, bytes]]:
+    def unwritten(self) -> dict[str, dict[bytes, bytes]]:
         """Return what is new; :meth:`written` forgets it once it is safe."""
         with self._lock:
             return {fingerprint: dict(vectors) for fingerprint, vectors in self._new.items()}
@@ -297,7 +297,7 @@ class Recorder:
         with self._queue:
             records, snapshots, runs = list(self._pending), list(self._snapshots), list(self._runs)
             run = self.run
-        vectors = self.book.take()
+        vectors = self.book.unwritten()
         if not records and not baselines and not snapshots and not runs:
             return
         with self.store.transaction() as transaction:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.json import Decoder as JsonDecoder
 from msgspec.msgpack import Decoder as MsgpackDecoder
 
-from coherence.baseline.appraiser import AppraiserState, Baseline
+from coherence.baseline.appraiser import AppraiserState, SignalBaseline
 from coherence.core.readings import frozen_hook
 from coherence.detect.detector import DATA_TYPES
 from coherence.monitor.tick_result import TickResult
@@ -44,7 +44,7 @@ class _Packed(msgspec.Struct):
 class CarryOver(msgspec.Struct):
     """State that the next session of an agent inherits."""
 
-    baselines: dict[str, Baseline] = {}
+    baselines: dict[str, SignalBaseline] = {}
     corrections: Corrections = msgspec.field(default_factory=Corrections)
     steps: int = 0
     """Of the agent's life so far."""
@@ -249,15 +249,15 @@ def _counted(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
-def _together(one: Baseline | None, other: Baseline | None) -> Baseline:
+def _together(one: SignalBaseline | None, other: SignalBaseline | None) -> SignalBaseline:
     """Return the mean and variance of both samples together."""
     if one is None or other is None or not one.count or not other.count:
-        found = one if one is not None and one.count else other or one or Baseline()
-        return Baseline(found.mean, found.variance, found.count, found.refused)
+        found = one if one is not None and one.count else other or one or SignalBaseline()
+        return SignalBaseline(found.mean, found.variance, found.count, found.refused)
     count = one.count + other.count
     mean = (one.mean * one.count + other.mean * other.count) / count
     spread = sum(each.count * (each.variance + (each.mean - mean) ** 2) for each in (one, other)) / count
-    return Baseline(mean, spread, count, one.refused)
+    return SignalBaseline(mean, spread, count, one.refused)
 
 
 def _both(one: Transition | None, other: Transition | None) -> Transition:

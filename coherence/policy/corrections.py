@@ -33,7 +33,7 @@ Kind: TypeAlias = Literal["topic", "saying"]
 """What a group is of."""
 
 
-class Source(msgspec.Struct, frozen=True, array_like=True, order=True):
+class CorrectionSource(msgspec.Struct, frozen=True, array_like=True, order=True):
     """When and where a correction was said."""
 
     step: int
@@ -49,7 +49,7 @@ class Note(msgspec.Struct):
     text: str
     request: str
     """What it was given on, the newest time."""
-    sources: list[Source]
+    sources: list[CorrectionSource]
     """Oldest first."""
     topic: str
     saying: str
@@ -120,18 +120,18 @@ def labels_of(note: Note) -> list[tuple[Kind, str]]:
     return [topic, ("saying", note.saying)] if note.saying else [topic]
 
 
-def key_of(source: Source) -> str:
+def key_of(source: CorrectionSource) -> str:
     """Return what names a source, short and free of its session's text."""
     return blake2b(f"{source.seq} {source.session}".encode(), digest_size=8).hexdigest()
 
 
-def joined(a: list[Source], b: list[Source]) -> list[Source]:
+def joined(a: list[CorrectionSource], b: list[CorrectionSource]) -> list[CorrectionSource]:
     """Return the newest sources of both, oldest first; of one event told with two steps, the earlier."""
     known = {key_of(source): source for source in sorted([*a, *b], reverse=True)}
     return sorted(known.values())[-MAX_NOTES:]
 
 
-def mass(sources: list[Source]) -> float:
+def mass(sources: list[CorrectionSource]) -> float:
     """Return log2 of a weight as it were at step 0; comparing two of them compares the weights at any step."""
     newest = sources[-1].step
     return math.log2(math.fsum(2.0 ** ((source.step - newest) / HALF_LIFE) for source in sources)) + newest / HALF_LIFE
@@ -528,7 +528,9 @@ class Corrections(msgspec.Struct, dict=True):
             For a vector that is zero, not finite, or of another length than those before.
         """
         text, request = _kept(check_text("text", text)), _kept(check_text("request", request))
-        source = Source(check_count("step", step), check_count("seq", seq), clean(check_text("session", session), 200))
+        source = CorrectionSource(
+            check_count("step", step), check_count("seq", seq), clean(check_text("session", session), 200)
+        )
         key = key_of(source)
         if not text or self._is_forgotten(key):
             return ""
@@ -698,7 +700,7 @@ class Corrections(msgspec.Struct, dict=True):
                     self._admit(note)
         return placed.id
 
-    def _move(self, source: Source, kind: Kind, group: str) -> None:
+    def _move(self, source: CorrectionSource, kind: Kind, group: str) -> None:
         """Take one source of a correction over to another group."""
         note = self.notes[self._seen.owners[key_of(source)]]
         if getattr(note, kind) == group:

@@ -10,7 +10,7 @@ from coherence.core.decisions import KINDS, Arm, Decision, Finding, FiringOutcom
 from coherence.core.readings import one_line
 from coherence.policy.arms import draw_arm, pair_of
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.hijack_findings import told
+from coherence.policy.hijack_findings import describe_calls
 from coherence.policy.known_errors import RULE, solved
 from coherence.policy.regulator import HORIZONS, THEN, Pending, RegulatorState
 from coherence.state.data import Facts
@@ -151,7 +151,7 @@ def firing_id(pattern: str, agent: str, session: str, count: int, ts: float) -> 
 def advice(finding: Finding, standing: RegulatorState, state: AgentState, limit: int) -> str:
     """Return what is told: facts, never orders, on one line of limited length."""
     pattern = pattern_of(finding)
-    said = told(state) if pattern == HIJACK else finding.why
+    said = describe_calls(state) if pattern == HIJACK else finding.why
     why = one_line(said).strip().rstrip(". ") or f"{one_line(finding.rule)} has been noticed"
     why = f"{why[:1].upper()}{why[1:]}"
     hint = ONLY_THE_USER if pattern == HIJACK else _healing(pattern, standing, state.facts)

@@ -183,7 +183,7 @@ def _follows(call: JudgedCall, state: AgentState) -> str:
     return f"follows text inside {place}"
 
 
-def told(state: AgentState) -> str:
+def describe_calls(state: AgentState) -> str:
     """Return what the agent is told of the call that stands out: facts, and nothing of the text it may have obeyed."""
     worst = _standing(state)
     if worst is None:

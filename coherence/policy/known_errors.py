@@ -53,7 +53,7 @@ class Tip(msgspec.Struct):
     delivered: bool = False
 
 
-class Judged(msgspec.Struct, frozen=True):
+class LessonOutcome(msgspec.Struct, frozen=True):
     """What became of a lesson that an agent was told."""
 
     lesson: int
@@ -73,7 +73,7 @@ class Recollection(msgspec.Struct):
     """Those of these errors of which a firing has told."""
     tips: list[Tip] = []
 
-    def add_result(self, seq: int, result: ToolResult, called: int) -> list[Solved | Judged]:
+    def add_result(self, seq: int, result: ToolResult, called: int) -> list[Solved | LessonOutcome]:
         """Take in a result, with the number of its call; return what it teaches.
 
         A lesson that reached the agent is judged by what the agent did: it has helped if the error is solved by what
@@ -135,8 +135,8 @@ class Recollection(msgspec.Struct):
         )
         self.tips = [*self.tips, tip][-MAX_TIPS:]
 
-    def _judge(self, solved: tuple[Solved, ...]) -> list[Judged]:
-        judged: list[Judged] = []
+    def _judge(self, solved: tuple[Solved, ...]) -> list[LessonOutcome]:
+        judged: list[LessonOutcome] = []
         left: list[Tip] = []
         for tip in self.tips:
             about = (tip.intent, tip.signature, tip.slots)
@@ -144,10 +144,10 @@ class Recollection(msgspec.Struct):
             trouble = next(same, None)
             if trouble is None:
                 if tip.delivered and any(did(tip.fix, lesson.fix_text) for lesson in solved):
-                    judged.append(Judged(tip.lesson, helped=True, firing=tip.firing))
+                    judged.append(LessonOutcome(tip.lesson, helped=True, firing=tip.firing))
             elif trouble.count > tip.count and any(did(tip.fix, step.text) for step in trouble.steps):
                 if tip.delivered and not tip.guess:
-                    judged.append(Judged(tip.lesson, helped=False, firing=tip.firing))
+                    judged.append(LessonOutcome(tip.lesson, helped=False, firing=tip.firing))
             elif self.troubles.results - tip.results < PATIENCE:
                 left.append(tip)
         self.tips = left

@@ -28,7 +28,7 @@ from coherence.detect.detector import EventDetector, Observed
 from coherence.lessons.episodes import Solved
 from coherence.policy.budgets import is_budget
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.known_errors import Judged, Recollection, known_error
+from coherence.policy.known_errors import LessonOutcome, Recollection, known_error
 from coherence.policy.rules.finding_builders import shown_error
 from coherence.state.data import Action, Facts
 from coherence.state.reducer import AgentState, renew
@@ -240,7 +240,7 @@ class Transition(msgspec.Struct):
     """Mean fall of the pressure."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusedCall(msgspec.Struct, frozen=True):
     """A call that was refused."""
 
     seq: int
@@ -262,7 +262,7 @@ class RegulatorState(msgspec.Struct):
     """Rules whose block was ended before they calmed down."""
     refusals: int = 0
     """Calls refused in this block."""
-    refused_calls: list[Refusal] = []
+    refused_calls: list[RefusedCall] = []
     """The newest refusals since the newest goal."""
     allowed: list[bytes] = []
     """Such calls that somebody has let through since, until there is another goal; the newest."""
@@ -305,12 +305,12 @@ class RegulatorState(msgspec.Struct):
 
     def unblock(self, seq: int | None) -> None:
         """Answer a refusal, ``None``: the newest; then whatever blocks ends, though it may have refused no call yet."""
-        answered = next((each for each in reversed(self.refused_calls) if seq in (None, each.seq)), Refusal(0))
+        answered = next((each for each in reversed(self.refused_calls) if seq in (None, each.seq)), RefusedCall(0))
         if seq is None or answered.blocked:
             self._lift(self.blocking)
         if answered.call:
             self.allowed = [*self.allowed, answered.call][-MAX_ALLOWED:]
-            known = Refusal(answered.seq, blocked=answered.blocked)
+            known = RefusedCall(answered.seq, blocked=answered.blocked)
             self.refused_calls = [known if each is answered else each for each in self.refused_calls]
 
     def renumber(self) -> None:
@@ -333,7 +333,7 @@ class RegulatorState(msgspec.Struct):
             return
         blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
         others = [rule for rule in blocking if rule != HIJACK]
-        refusal = Refusal(decision.seq, key if HIJACK in blocking else b"", blocked=bool(others))
+        refusal = RefusedCall(decision.seq, key if HIJACK in blocking else b"", blocked=bool(others))
         self.refused_calls = [*self.refused_calls, refusal][-MAX_REFUSED:]
         if not others:
             return
@@ -404,7 +404,7 @@ class RegulatorMemory(EventDetector[RegulatorState]):
     def __init__(self, state: AgentState) -> None:
         super().__init__()
         self._state = state
-        self.lessons: deque[Solved | Judged] = deque(maxlen=MAX_LESSONS)
+        self.lessons: deque[Solved | LessonOutcome] = deque(maxlen=MAX_LESSONS)
         """What events have taught, until somebody takes it; not part of the data."""
 
     def on_goal(self, observed: Observed) -> None:

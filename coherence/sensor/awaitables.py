@@ -12,7 +12,7 @@ from functools import partial
 from threading import Lock, Thread
 from typing import Any
 
-from coherence.sensor.calls import GRACE, Breaker, Outcome, PluginCall, discard, failed
+from coherence.sensor.calls import GRACE, Breaker, PluginCall, PluginOutcome, discard, failed
 
 
 class _KeptLoop:
@@ -84,13 +84,13 @@ class Awaiting:
             _cancel(task, tasks[task].breaker)
         for task in done:
             cancelled = failed(asyncio.CancelledError("the plug-in cancelled itself"))
-            tasks[task].take(cancelled if task.cancelled() else task.result())
+            tasks[task].settle(cancelled if task.cancelled() else task.result())
         if late:
             await asyncio.wait(late, timeout=GRACE)  # let them take their cancellation while the loop runs
         return not late
 
 
-async def _awaited(call: PluginCall) -> Outcome:
+async def _awaited(call: PluginCall) -> PluginOutcome:
     """Await what a call returned; nothing but a cancellation comes out as an exception, or it would end the loop."""
     value = call.value
     try:

@@ -71,7 +71,7 @@ class Breaker:
         self.strikes = 0
 
 
-class Outcome(NamedTuple):
+class PluginOutcome(NamedTuple):
     """What came of a call: a value, an awaitable, or an exception."""
 
     value: Any = None
@@ -119,17 +119,17 @@ class PluginCall:
         if refusal is not None:
             self.skip("disabled", refusal)
 
-    def attempt(self, function: Callable[[], Any]) -> Outcome:
+    def attempt(self, function: Callable[[], Any]) -> PluginOutcome:
         """Call, look at, and convert; whatever the plug-in's own objects do, they do in here."""
         try:
             value = function()
             if type(value) not in PLAIN and inspect.isawaitable(value):
-                return Outcome(value, pending=True)
-            return Outcome(value if self.convert is None else self.convert(value))
+                return PluginOutcome(value, pending=True)
+            return PluginOutcome(value if self.convert is None else self.convert(value))
         except BaseException as error:  # SystemExit of a plug-in must not reach the host either
             return failed(error)
 
-    def take(self, outcome: Outcome) -> None:
+    def settle(self, outcome: PluginOutcome) -> None:
         """Take what came of it."""
         self.value, self.pending, self.error = outcome.value, outcome.pending, outcome.error
         if outcome.error is not None:
@@ -148,13 +148,13 @@ class PluginCall:
         self.failure = Failure(self.source, kind, message)
 
 
-def failed(error: BaseException) -> Outcome:
+def failed(error: BaseException) -> PluginOutcome:
     """Return the outcome of an exception, whatever its text does."""
     try:
         message = one_line(str(error)[:500]) or "no message"
     except BaseException:
         message = "its message cannot be shown"
-    return Outcome(error=error, message=message)
+    return PluginOutcome(error=error, message=message)
 
 
 GRACE = 0.05

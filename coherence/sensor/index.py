@@ -37,7 +37,7 @@ MAX_WEIGHT = 1e9
 DEFAULT_INVERTED = frozenset({"goal_drift", "contradiction_pressure", "semantic_diffusion"})
 
 
-class Thresholds(NamedTuple):
+class BandEdges(NamedTuple):
     """Lowest index of each band; below ``orange`` it is red."""
 
     green: float = 0.8
@@ -115,7 +115,7 @@ def compute_coherence_index(
     return score(metrics, weights, inverted, missing).index
 
 
-def classify_band(index: float, thresholds: Thresholds | Iterable[float] | Mapping[str, float] | None = None) -> Band:
+def classify_band(index: float, thresholds: BandEdges | Iterable[float] | Mapping[str, float] | None = None) -> Band:
     """Return the band of an index; each threshold belongs to the better band.
 
     Raises
@@ -134,7 +134,7 @@ def classify_band(index: float, thresholds: Thresholds | Iterable[float] | Mappi
     return band_of(index, limits)
 
 
-def band_of(index: float, limits: Thresholds) -> Band:
+def band_of(index: float, limits: BandEdges) -> Band:
     """Return the band of an index by thresholds that were checked before."""
     if index >= limits.green:
         return Band.GREEN
@@ -148,24 +148,24 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_thresholds(thresholds: Thresholds | Iterable[float] | Mapping[str, float] | None) -> Thresholds:
+def check_thresholds(thresholds: BandEdges | Iterable[float] | Mapping[str, float] | None) -> BandEdges:
     """Return thresholds from a mapping (missing ones keep their default) or three numbers; ValueError if unusable."""
-    if isinstance(thresholds, Thresholds):
+    if isinstance(thresholds, BandEdges):
         limits = thresholds
     elif thresholds is None:
-        limits = Thresholds()
+        limits = BandEdges()
     elif isinstance(thresholds, Mapping):
-        strange = [name for name in thresholds if name not in Thresholds._fields]
+        strange = [name for name in thresholds if name not in BandEdges._fields]
         if strange:
             raise ValueError(f"thresholds: unknown band {strange[0]!r}; known: green, yellow, orange")
-        limits = Thresholds(**{str(name): limit for name, limit in thresholds.items()})
+        limits = BandEdges(**{str(name): limit for name, limit in thresholds.items()})
     else:
         if not isinstance(thresholds, Iterable):
             raise TypeError(f"thresholds must be three numbers or a mapping, not {thresholds!r}")
         values = tuple(thresholds)
         if len(values) != 3:
             raise ValueError(f"thresholds must be three numbers (green, yellow, orange), not {values}")
-        limits = Thresholds(*values)
+        limits = BandEdges(*values)
     for name, value in zip(limits._fields, limits, strict=True):
         if not is_number(value):
             raise TypeError(f"thresholds: {name} must be a number, not {value!r}")

@@ -188,7 +188,7 @@ class Gate:
             self._wake = None
 
 
-class Turn:
+class WorkerTurn:
     """One measurement's place in the queue."""
 
     __slots__ = ("gate", "until")
@@ -209,12 +209,12 @@ class Turnstile:
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._lock = threading.Lock()
-        self._inside: Turn | None = None
-        self._queue: deque[Turn] = deque()
+        self._inside: WorkerTurn | None = None
+        self._queue: deque[WorkerTurn] = deque()
 
-    def enter(self, until: float) -> Turn:
+    def enter(self, until: float) -> WorkerTurn:
         """Get a turn; its gate is open if it may go in at once."""
-        turn = Turn(until)
+        turn = WorkerTurn(until)
         with self._lock:
             if self._inside is not None:
                 self._queue.append(turn)
@@ -223,11 +223,11 @@ class Turnstile:
                 turn.gate.open()
         return turn
 
-    def is_in(self, turn: Turn) -> bool:
+    def is_in(self, turn: WorkerTurn) -> bool:
         """Tell whether it is this one's turn."""
         return self._inside is turn
 
-    def leave(self, turn: Turn, now: float) -> None:
+    def leave(self, turn: WorkerTurn, now: float) -> None:
         """Let the next one in, or stop waiting."""
         with self._lock:
             if self._inside is turn:
@@ -315,7 +315,7 @@ class _Job(Generic[R]):
                     discard(outcome.value)
                     return False
                 self._began = None
-                call.take(outcome)
+                call.settle(outcome)
         with self._lock:
             return not self._abandoned
 
@@ -380,7 +380,7 @@ def run_stages(stages: Stages[R]) -> Steps[R]:
             if group.in_place:
                 for call in group.calls:
                     if call.failure is None:
-                        call.take(call.attempt(call.function))
+                        call.settle(call.attempt(call.function))
                 group = _next_group(stages)
                 continue
             job = yield from _run_on_worker(_Job(stages, group))

@@ -17,9 +17,9 @@ from coherence.core.ring import Poll, Ring
 from coherence.providers.minilm import default_embedder
 from coherence.sensor.calls import Breaker, PluginCall, failed
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.index import DEFAULT_WEIGHTS, Missing, Thresholds, check_thresholds, check_weights, is_number
+from coherence.sensor.index import DEFAULT_WEIGHTS, BandEdges, Missing, check_thresholds, check_weights, is_number
 from coherence.sensor.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
-from coherence.sensor.tick import GETTERS, Measurement, Plan
+from coherence.sensor.tick import GETTERS, Measurement, MeasurePlan
 from coherence.sensor.windows import Windows
 
 
@@ -44,7 +44,7 @@ class CoherenceSensor:
     weights : mapping, optional
         Name -> weight; replaces the defaults, and a metric it does not name is reported only. Without it every metric
         passed weighs 0.25.
-    thresholds : Thresholds or mapping or three numbers, optional
+    thresholds : BandEdges or mapping or three numbers, optional
         Lowest index of green, yellow and orange; default 0.8, 0.6, 0.4.
     missing : {"unknown", "zero"}
         ``unknown``: what is not known leaves the index and lowers ``coverage``. ``zero``: it counts as 0.
@@ -78,7 +78,7 @@ class CoherenceSensor:
         metrics: Sequence[MetricFn | str] | None = None,
         scalar_metrics: Sequence[ScalarMetricFn | str] = (),
         weights: Mapping[str, float] | None = None,
-        thresholds: Thresholds | Iterable[float] | Mapping[str, float] | None = None,
+        thresholds: BandEdges | Iterable[float] | Mapping[str, float] | None = None,
         missing: Missing = "unknown",
         history_size: int = 100,
         on_reading: OnReading | None = None,
@@ -108,7 +108,7 @@ class CoherenceSensor:
         cache = embedder if isinstance(embedder, EmbeddingCache) else EmbeddingCache(embedder)
         self.provider = provider
         self.timeout_s = float(timeout_s)
-        self._plan = Plan(
+        self._plan = MeasurePlan(
             provider,
             cache,
             vector_metrics,

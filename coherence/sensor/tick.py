@@ -26,7 +26,7 @@ from coherence.core.readings import (
 from coherence.core.vectors import Half
 from coherence.sensor.calls import Breaker, PluginCall, failed, runs_in_place
 from coherence.sensor.embedding_cache import REPORT_AT_MOST, EmbeddingCache
-from coherence.sensor.index import Missing, Thresholds, band_of, score
+from coherence.sensor.index import BandEdges, Missing, band_of, score
 from coherence.sensor.plugin_calls import Group, Stages
 from coherence.sensor.windows import Windows
 
@@ -149,7 +149,7 @@ LIGHT, LIGHT_ROWS = 32, 600
 """New texts, and texts in all, up to which plug-ins that may run in place do so."""
 
 
-class Plan:
+class MeasurePlan:
     """What one sensor measures; fixed for its life, except the breakers."""
 
     def __init__(
@@ -159,7 +159,7 @@ class Plan:
         metrics: Sequence[MetricFn],
         scalars: Sequence[ScalarMetricFn],
         weights: Mapping[str, float],
-        thresholds: Thresholds,
+        thresholds: BandEdges,
         missing: Missing,
     ) -> None:
         self.cache = cache
@@ -229,7 +229,7 @@ class Plan:
 class Measurement:
     """The steps of one tick, and what they have found so far."""
 
-    def __init__(self, plan: Plan, windows: Windows, seq: int, tick: Tick, deadline: float) -> None:
+    def __init__(self, plan: MeasurePlan, windows: Windows, seq: int, tick: Tick, deadline: float) -> None:
         self.plan = plan
         self.windows = windows
         self.tick = Tick(seq, tick.ts if tick.ts is not None else time.time(), tick.reason)

@@ -65,7 +65,7 @@ class Spending(msgspec.Struct):
     cost_usd: float | None
 
 
-class Failure(msgspec.Struct):
+class FailureKind(msgspec.Struct):
     """One way in which calls fail: a tool and the shape of its error."""
 
     tool: str
@@ -136,7 +136,7 @@ class Facts(msgspec.Struct):
     """User messages so far."""
     qualities: list[Rated] = []
     spending: list[Spending] = []
-    failures: dict[str, Failure] = {}
+    failures: dict[str, FailureKind] = {}
     """Tool and shape of error -> what is known of it; the newest last."""
     files: dict[str, int] = {}
     """Files that were read or made -> event; the newest last."""

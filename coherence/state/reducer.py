@@ -37,7 +37,7 @@ from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
 from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
-from coherence.state.data import Action, Answer, Facts, Failure, Item, OpenCall, Rated, Said, Spending
+from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
 from coherence.state.detectors import DetectorTable
 
 CONTEXT_CHARS = 20_000
@@ -465,7 +465,7 @@ def renew(items: dict[str, Any], key: str, item: Any, most: int) -> None:
 def note_failure(facts: Facts, action: Action) -> None:
     """Count a failed action with others of its kind."""
     key = f"{action.tool[:64]} {action.came.masked.hex()}"
-    failure = facts.failures.get(key) or Failure(action.tool, action.came.first_line)
+    failure = facts.failures.get(key) or FailureKind(action.tool, action.came.first_line)
     failure.count += 1
     failure.first_line = action.came.first_line
     if action.turn not in failure.turns[-1:]:

@@ -50,7 +50,7 @@ MAX_CACHES = 4
 """Settings of an agent for which what was learned is kept, the newest."""
 
 
-class LabelledRun(msgspec.Struct, frozen=True):
+class StoredRun(msgspec.Struct, frozen=True):
     """A run that can be learned from."""
 
     known: int
@@ -98,13 +98,13 @@ def _ensure(transaction: Transaction, agent: str, session: str, run: int) -> int
     return int(transaction.execute(_ID, (agent, session, run))[0][0])
 
 
-def labelled_runs(source: Store | Transaction, agent: str, after: int = 0) -> list[LabelledRun]:
+def labelled_runs(source: Store | Transaction, agent: str, after: int = 0) -> list[StoredRun]:
     """Return an agent's runs with a label or an outcome that became known after one, in the order in which they did."""
-    found: dict[int, LabelledRun] = {}
+    found: dict[int, StoredRun] = {}
     for known, session, run, good, metric, version, risk in _fetch(source, _LABELLED, (agent, after)):
         labelled = found.get(known)
         if labelled is None:
-            labelled = found[known] = LabelledRun(known, session, run, bool(good), {})
+            labelled = found[known] = StoredRun(known, session, run, bool(good), {})
         labelled.maxima[metric, version] = risk
     return list(found.values())
 

@@ -96,7 +96,7 @@ def _check_chain(connection: sqlite3.Connection) -> list[ChainFault]:
 
     sessions = "SELECT s.id, s.session, s.agent, h.last_seq FROM sessions AS s JOIN heads AS h ON h.session_id = s.id"
     for number, session, agent, last_seq in connection.execute(sessions):
-        walk.missing.ended(number, Names(session, agent), last_seq)
+        walk.missing.ended(number, SessionNames(session, agent), last_seq)
     return walk.faults(find, *(chain[:2] if chain else ())) + faults
 
 
@@ -344,7 +344,7 @@ MAX_NAMED = 1000
 END = 2**63
 
 
-class Names(NamedTuple):
+class SessionNames(NamedTuple):
     """A session, for people."""
 
     session: str | None
@@ -373,7 +373,7 @@ class Missing:
         self._from_start = from_start
         self._last: dict[int | str, tuple[int, int]] = {}
         self._absent: dict[tuple[int | str, int], _Absent] = {}
-        self._names: dict[int | str, Names] = {}
+        self._names: dict[int | str, SessionNames] = {}
         self._slots: list[tuple[int, int]] = []
         self.count = 0
         """Positions without an event."""
@@ -381,7 +381,7 @@ class Missing:
     def seen(self, key: int | str, row: AuditRow, genuine: bool) -> None:
         """Note an event, in the order of positions; ``genuine``: its hash vouches for its number."""
         seq = row.event.seq
-        self._names.setdefault(key, Names(row.session, row.agent))
+        self._names.setdefault(key, SessionNames(row.session, row.agent))
         before = self._last.get(key, (0, 0) if self._from_start else None)
         if before is None or seq == before[0] + 1:
             self._last[key] = (seq, row.id)
@@ -391,7 +391,7 @@ class Missing:
                 self._expect(key, before[0] + 1, seq, before[1], row.id)
                 self._last[key] = (seq, row.id)
 
-    def ended(self, key: int | str, names: Names, last_seq: int) -> None:
+    def ended(self, key: int | str, names: SessionNames, last_seq: int) -> None:
         """Note how far a session got."""
         if key not in self._last and not self._from_start:
             return

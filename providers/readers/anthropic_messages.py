@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from coherence.core.readings import Counters
-from coherence.providers.readers.chat import Part, read_chats, text_of
+from coherence.providers.readers.chat import ContentPart, read_chats, text_of
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth
-from coherence.providers.transcript import Step, ToolCall, Transcript
+from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "Anthropic messages {role, content: text or blocks}: a list, an object with messages, or one a line"
 
@@ -19,7 +19,7 @@ _ROLES = ("user", "assistant", "system")
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 
 
-class Block(Part):
+class Block(ContentPart):
     """A block of a message's content, of any type."""
 
     name: str | None = None
@@ -36,7 +36,7 @@ class Block(Part):
             check_depth(self.input)
         elif self.type == "tool_result":
             try:
-                self.content = text_of(msgspec.convert(self.content, str | list[Part] | None))
+                self.content = text_of(msgspec.convert(self.content, str | list[ContentPart] | None))
             except msgspec.ValidationError as error:
                 raise ValueError(f"content of a tool_result block: {error}") from error
 
@@ -45,7 +45,7 @@ class Block(Part):
         return self.type.endswith("tool_use")
 
 
-class Usage(msgspec.Struct):
+class AnthropicUsage(msgspec.Struct):
     """The tokens of one message; the parts of the input that went through the cache are counted apart."""
 
     input_tokens: _Tokens | None = None
@@ -60,12 +60,12 @@ class Usage(msgspec.Struct):
         return Counters(tokens_in=sum(known) if known else None, tokens_out=self.output_tokens)
 
 
-class Message(msgspec.Struct):
+class AnthropicMessage(msgspec.Struct):
     """One message."""
 
     role: str
     content: str | list[Block] | None = None
-    usage: Usage | None = None
+    usage: AnthropicUsage | None = None
     id: str | None = None
 
     def __post_init__(self) -> None:
@@ -79,18 +79,20 @@ class Message(msgspec.Struct):
 
 def read_anthropic(source: Source) -> Iterator[Transcript]:
     """Yield each conversation."""
-    for line, chat in read_chats(source, Message, EXPECTED):
+    for line, chat in read_chats(source, AnthropicMessage, EXPECTED):
         yield source.transcript(message_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
 
 
-def message_steps(messages: Iterable[Message]) -> Iterator[Step]:
+def message_steps(messages: Iterable[AnthropicMessage]) -> Iterator[Step]:
     """Yield the steps of one conversation: each tool result is a step of its own, before the user's text beside it."""
     names: dict[str | None, str] = {}
     for message in messages:
         usage = None if message.usage is None else message.usage.to_counters()
         blocks = message.blocks()
         if message.role == "assistant":
-            calls = tuple(ToolCall(block.name or "", block.input, block.id) for block in blocks if block.is_call())
+            calls = tuple(
+                TranscriptCall(block.name or "", block.input, block.id) for block in blocks if block.is_call()
+            )
             names.update((call.id, call.name) for call in calls if call.id is not None)
             content = text_of([block for block in blocks if not block.is_call()])
             yield Step(role="assistant", content=content, tool_calls=calls, usage=usage)

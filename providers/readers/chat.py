@@ -12,7 +12,7 @@ from coherence.providers.readers.source import Document, Source
 M = TypeVar("M")
 
 
-class Part(msgspec.Struct):
+class ContentPart(msgspec.Struct):
     """A piece of a message's content."""
 
     type: str = "text"
@@ -40,7 +40,7 @@ def read_chats(source: Source, message: type[M], expected: str) -> Iterator[tupl
         yield document.line, source.convert(Document(value, document.line), kind, expected)
 
 
-def text_of(content: str | Sequence[Part] | None) -> str:
+def text_of(content: str | Sequence[ContentPart] | None) -> str:
     """Return a content as text: thinking is left out, and what is not text is a marker such as ``[image]``."""
     if content is None or isinstance(content, str):
         return content or ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from coherence.core.errors import TranscriptError
-from coherence.providers.readers.anthropic_messages import Message, message_steps
+from coherence.providers.readers.anthropic_messages import AnthropicMessage, message_steps
 from coherence.providers.readers.chat import text_of
 from coherence.providers.readers.source import Source
 from coherence.providers.transcript import Transcript
@@ -16,7 +16,7 @@ EXPECTED = "lines of a Claude Code session {type, message, sessionId, ...}"
 
 
 class _Line(msgspec.Struct):
-    message: Message
+    message: AnthropicMessage
 
 
 def read_claude_code(source: Source) -> Iterator[Transcript]:
@@ -26,8 +26,8 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
     """
     alone = all(_is_sidechain(document.value) for document in source.documents)
     session: str | None = None
-    messages: list[Message] = []
-    streamed: dict[str, Message] = {}
+    messages: list[AnthropicMessage] = []
+    streamed: dict[str, AnthropicMessage] = {}
     memories: list[tuple[int, str]] = []
     sidechain = 0
     for document in source.documents:
@@ -65,7 +65,7 @@ def _is_sidechain(event: object) -> bool:
     return isinstance(event, dict) and event.get("isSidechain") is True
 
 
-def _extend(message: Message, part: Message) -> None:
+def _extend(message: AnthropicMessage, part: AnthropicMessage) -> None:
     """Add one more streamed part; each part repeats the usage, and the last one knows it best."""
     blocks = message.blocks()
     blocks += part.blocks()
@@ -73,7 +73,7 @@ def _extend(message: Message, part: Message) -> None:
     message.usage = part.usage or message.usage
 
 
-def _keep_typed(message: Message) -> bool:
+def _keep_typed(message: AnthropicMessage) -> bool:
     """Reduce a slash command to ``/name arguments``; ``False`` for one without arguments, and for a command's output.
 
     Both are recorded as the user's words, and the first words of the user are the goal of the session.

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from coherence.providers.readers.chat import Part, read_chats, text_of
+from coherence.providers.readers.chat import ContentPart, read_chats, text_of
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth, loads
-from coherence.providers.transcript import Step, ToolCall, Transcript
+from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "OpenAI messages {role, content, tool_calls?}: a list, an object with messages, or one a line"
 
@@ -39,18 +39,18 @@ class _Call(msgspec.Struct):
         if self.function is None and self.custom is None:
             raise ValueError("a tool call without function")
 
-    def to_call(self) -> ToolCall:
+    def to_call(self) -> TranscriptCall:
         if self.function is not None:
-            return ToolCall(self.function.name, self.function.arguments, self.id)
+            return TranscriptCall(self.function.name, self.function.arguments, self.id)
         assert self.custom is not None
-        return ToolCall(self.custom.name, self.custom.input, self.id)
+        return TranscriptCall(self.custom.name, self.custom.input, self.id)
 
 
-class Message(msgspec.Struct):
+class OpenAIMessage(msgspec.Struct):
     """One message, of any role."""
 
     role: str
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     refusal: str | None = None
     name: str | None = None
     tool_calls: list[_Call] | None = None
@@ -64,11 +64,11 @@ class Message(msgspec.Struct):
 
 def read_openai(source: Source) -> Iterator[Transcript]:
     """Yield each conversation; system and developer messages are not part of a run."""
-    for line, chat in read_chats(source, Message, EXPECTED):
+    for line, chat in read_chats(source, OpenAIMessage, EXPECTED):
         yield source.transcript(_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
 
 
-def _steps(messages: Iterable[Message]) -> Iterator[Step]:
+def _steps(messages: Iterable[OpenAIMessage]) -> Iterator[Step]:
     names: dict[str | None, str] = {}
     for message in messages:
         content = text_of(message.content) or message.refusal or ""
@@ -77,7 +77,7 @@ def _steps(messages: Iterable[Message]) -> Iterator[Step]:
         elif message.role == "assistant":
             calls = [call.to_call() for call in message.tool_calls or ()]
             if message.function_call is not None:
-                calls.append(ToolCall(message.function_call.name, message.function_call.arguments))
+                calls.append(TranscriptCall(message.function_call.name, message.function_call.arguments))
             names.update((call.id, call.name) for call in calls if call.id is not None)
             yield Step(role="assistant", content=content, tool_calls=tuple(calls), agent=message.name)
         elif message.role in ("tool", "function"):

@@ -12,7 +12,7 @@ import msgspec
 from coherence.core.readings import excerpt
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth
-from coherence.providers.transcript import Role, Step, ToolCall, Transcript
+from coherence.providers.transcript import Role, Step, Transcript, TranscriptCall
 
 EXPECTED = "runs {id, goal, steps: [{role: user, assistant or tool, content, tool_calls?, tool_result?}]}, one a line"
 
@@ -51,7 +51,7 @@ class _Step(msgspec.Struct):
         return Step(
             role=self.role,
             content=(self.content or "") if result is None else result,
-            tool_calls=tuple(ToolCall(call.name, call.arguments, call.id) for call in self.tool_calls or ()),
+            tool_calls=tuple(TranscriptCall(call.name, call.arguments, call.id) for call in self.tool_calls or ()),
             tool_name=self.tool_name,
             is_error=bool(self.is_error),
             agent=self.agent,

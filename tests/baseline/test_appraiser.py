@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.baseline.appraiser import Appraiser, AppraiserState, Baseline
+from coherence.baseline.appraiser import Appraiser, AppraiserState, SignalBaseline
 from coherence.core.config import Budget, MonitorConfig, PressureConfig
 from coherence.core.decisions import Appraisal, Mode
 from coherence.core.events import Event, Message, ToolResult, Usage
@@ -134,7 +134,7 @@ def test_a_rate_of_errors_never_becomes_usual_however_long_it_lasts() -> None:
 
 def test_a_rate_of_errors_presses_even_where_it_is_usual() -> None:
     agent = Agent()
-    agent.mood.baselines["error_rate"] = Baseline(mean=0.6, count=50)
+    agent.mood.baselines["error_rate"] = SignalBaseline(mean=0.6, count=50)
     for _ in range(5):
         agent.bad()
         agent.good()

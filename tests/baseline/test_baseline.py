@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.baseline.appraiser import Baseline
+from coherence.baseline.appraiser import SignalBaseline
 
 
 def test_mean_and_variance_follow_the_written_recursion() -> None:
-    baseline = Baseline()
+    baseline = SignalBaseline()
     baseline.learn(0.2, alpha=0.5)
     assert (baseline.mean, baseline.variance, baseline.count) == (0.2, 0.0, 1)
     baseline.learn(0.6, alpha=0.5)
@@ -22,7 +22,7 @@ def test_mean_and_variance_follow_the_written_recursion() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_one_impossible_sample_does_not_poison_what_is_usual(bad: float) -> None:
-    baseline = Baseline()
+    baseline = SignalBaseline()
     baseline.learn(bad, alpha=0.08)
     assert baseline.count == 0
     baseline.learn(0.3, alpha=0.08)
@@ -34,7 +34,7 @@ def test_one_impossible_sample_does_not_poison_what_is_usual(bad: float) -> None
 def test_the_mean_stays_between_the_samples_and_the_variance_within_their_range(
     samples: list[float], alpha: float
 ) -> None:
-    baseline = Baseline()
+    baseline = SignalBaseline()
     for sample in samples:
         baseline.learn(sample, alpha)
     assert min(samples) - 1e-12 <= baseline.mean <= max(samples) + 1e-12
@@ -42,7 +42,7 @@ def test_the_mean_stays_between_the_samples_and_the_variance_within_their_range(
 
 
 def test_without_an_expectation_the_mean_is_trusted_at_once() -> None:
-    baseline = Baseline()
+    baseline = SignalBaseline()
     baseline.learn(0.7, alpha=0.08)
     assert baseline.usual(5, None) == 0.7
     assert baseline.usual(5, 0.2) == pytest.approx(0.3)  # 1/5 of 0.7 and 4/5 of 0.2

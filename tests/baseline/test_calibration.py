@@ -14,7 +14,7 @@ def fed(values: list[float], *, shipped: float | None = 0.5, budget: float = 0.0
     found = Watch(metric="m", version="1", budget=budget, shipped=shipped)
     coins = np.random.default_rng(seed).random(len(values))
     for value, coin in zip(values, coins, strict=True):
-        found.take(value, float(coin))
+        found.observe(value, float(coin))
     return found
 
 
@@ -62,7 +62,7 @@ def test_runs_that_rise_are_found_and_the_newest_39_set_the_threshold() -> None:
     assert before.drift == "holds" and before.renewed == 0
     after = 0
     while found.renewed == 0:
-        found.take(worse[after], 0.5)
+        found.observe(worse[after], 0.5)
         after += 1
     assert after <= 30
     assert found.values == [*calm, *worse[:after]][-39:] and found.ordered == sorted(found.values)
@@ -75,7 +75,7 @@ def test_runs_that_rise_without_an_alarm_are_found_too() -> None:
     found = fed([0.1, 0.5] * 40)
     assert found.renewed == 0 and found.value == 0.5
     for coin in np.random.default_rng(6).random(150):
-        found.take(0.5, float(coin))
+        found.observe(0.5, float(coin))
     assert found.renewed == 1 and found.alarms.evidence < LIMIT
     assert "the risk of good runs had risen" in found.threshold().words
 
@@ -84,7 +84,7 @@ def test_runs_that_fall_are_found_too() -> None:
     rng = np.random.default_rng(2)
     found = fed(rng.beta(4, 12, 60).tolist())
     for value in rng.beta(1, 30, 60).tolist():
-        found.take(value, 0.5)
+        found.observe(value, 0.5)
         if found.renewed:
             break
     assert found.renewed == 1
@@ -120,7 +120,7 @@ def test_it_is_bounded_and_goes_on_from_its_bytes_bit_for_bit() -> None:
     half = msgspec.msgpack.decode(msgspec.msgpack.encode(half), type=Watch)
     coins = np.random.default_rng(0).random(len(values))
     for value, coin in zip(values[300:], coins[300:], strict=True):
-        half.take(value, float(coin))
+        half.observe(value, float(coin))
     assert half == whole
 
 
@@ -128,7 +128,7 @@ def test_runs_that_are_all_alike_set_no_threshold_that_the_first_other_call_exce
     def after(values: list[float], budget: float = 0.05) -> Watch:
         found = watch("goal_hijack", SHIPPED["goal_hijack"].version, budget)
         for value in values:
-            found.take(value, 0.5)
+            found.observe(value, 0.5)
         return found
 
     found = after([0.095] * 60)

@@ -52,7 +52,7 @@ def anew(store: Store, weights: dict[str, float] | None = None) -> Calibrator:
     """Learn every run that is here from nothing."""
     calibrator = Calibrator(AlarmConfig(), VERSIONS, weights or EVEN, ["m"])
     for run in labelled_runs(store, "a"):
-        calibrator.take("a", run)
+        calibrator.observe("a", run)
     calibrator.relabels = newest_relabel(store)
     return calibrator
 
@@ -65,14 +65,14 @@ def cached(store: Store) -> int | None:
 def learned_by(monkeypatch: pytest.MonkeyPatch, store: Store) -> tuple[Calibrator, int]:
     """Return what is read, and how many runs were learned for it."""
     taken: list[int] = []
-    take = Calibrator.take
+    take = Calibrator.observe
 
     def counting(self: Calibrator, agent: str, run: object) -> None:
         taken.append(1)
         take(self, agent, run)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(Calibrator, "take", counting)
+        patch.setattr(Calibrator, "observe", counting)
         found = read(store)
     return found, len(taken)
 

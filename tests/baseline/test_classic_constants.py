@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from coherence.baseline.appraiser import Baseline, aggregate, mode_of, sigmoid, signal_pressure
+from coherence.baseline.appraiser import SignalBaseline, aggregate, mode_of, sigmoid, signal_pressure
 from coherence.core.config import PressureConfig
 from coherence.core.decisions import Mode
 
@@ -74,7 +74,7 @@ def test_case_4_modes(pressure: float, expected: str) -> None:
 
 
 def test_case_5_baseline() -> None:
-    baseline = Baseline()
+    baseline = SignalBaseline()
     usual, std = [], []
     for sample in (0.5, 0.5, 0.1, 0.9, 0.3, 0.3):
         baseline.learn(sample, CLASSIC.alpha)
@@ -90,8 +90,8 @@ def test_case_5_baseline() -> None:
         0.1668888572913123,
         0.16852893009309475,
     ]
-    assert Baseline().usual(CLASSIC.blend, CLASSIC.cold_mean["uncertainty"]) == 0.05
-    assert Baseline().std == 0.1
+    assert SignalBaseline().usual(CLASSIC.blend, CLASSIC.cold_mean["uncertainty"]) == 0.05
+    assert SignalBaseline().std == 0.1
 
 
 def test_the_classic_constants_are_told_apart_from_the_defaults() -> None:

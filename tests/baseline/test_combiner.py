@@ -97,8 +97,8 @@ def test_it_goes_back_when_the_fixed_sum_turns_out_to_be_better() -> None:
     assert combiner.changed == 1
     for block in range(100):
         right, wrong = ("a", "c") if block // 4 % 2 == 0 else ("c", "a")
-        combiner.take({right: 0.2, wrong: 0.8}, good=True)
-        combiner.take({right: 0.9, wrong: 0.2}, good=False)
+        combiner.observe({right: 0.2, wrong: 0.8}, good=True)
+        combiner.observe({right: 0.9, wrong: 0.2}, good=False)
         if combiner.changed == 2:
             break
     assert not combiner.proven
@@ -116,8 +116,8 @@ def test_labels_that_are_swapped_all_the_time_prove_nothing() -> None:
 def test_runs_are_judged_before_they_are_learned() -> None:
     """The first block can show no difference: nothing had been learned before it."""
     combiner = Combiner(start=START)
-    combiner.take({"a": 0.1, "b": 0.9}, good=True)
-    combiner.take({"a": 0.9, "b": 0.2}, good=False)
+    combiner.observe({"a": 0.1, "b": 0.9}, good=True)
+    combiner.observe({"a": 0.9, "b": 0.2}, good=False)
     assert combiner.blocks == 1 and combiner.fixed_loss == combiner.learned_loss == 0.0
     assert combiner.weights()["a"] > START["a"] > combiner.weights()["b"]
 
@@ -125,8 +125,8 @@ def test_runs_are_judged_before_they_are_learned() -> None:
 def test_what_it_cannot_use_teaches_nothing() -> None:
     combiner = Combiner(start=START)
     for _ in range(5):
-        combiner.take({"unknown": 1.0}, good=False)
-        combiner.take({}, good=True)
+        combiner.observe({"unknown": 1.0}, good=False)
+        combiner.observe({}, good=True)
     assert combiner == Combiner(start=START)
     assert Combiner(start={}).combination().risk({"a": 1.0}) is None
 
@@ -136,7 +136,7 @@ def test_it_is_bounded_and_goes_on_from_its_bytes() -> None:
     whole, half = learn(START, runs), learn(START, runs[:150])
     half = msgspec.msgpack.decode(msgspec.msgpack.encode(half), type=Combiner)
     for risks, good in runs[150:]:
-        half.take(risks, good=good)
+        half.observe(risks, good=good)
     assert half == whole
     waiting = learn(START, [({"a": 0.5}, True)] * 500)
     assert len(waiting.good) == MAX_WAITING and waiting.blocks == 0

@@ -74,7 +74,7 @@ def own_runs(data: list[Run], scores: Scores) -> None:
                 own, rest = [good[at] for at in order[:count]], [good[at] for at in order[count:]]
                 kept = watch("goal_hijack", SHIPPED["goal_hijack"].version, BUDGET)
                 for value in own:
-                    kept.take(value, 0.5)
+                    kept.observe(value, 0.5)
                 value = kept.value if kept.value is not None else 1.0
                 alone = conformal_threshold(sorted(own), BUDGET)
                 alone = 1.0 if alone is None else alone
@@ -98,7 +98,7 @@ def simulated_thresholds() -> None:
             if at in covered:
                 assert agent.value is not None
                 covered[at].append(float((rng.beta(*shape, 200) > agent.value).mean()))
-            agent.take(value, float(rng.random()))
+            agent.observe(value, float(rng.random()))
         found += agent.renewed > 0
     tell(f"\nsimulated agents ({AGENTS}; beta-distributed risks of their own shape)")
     for count, rates in covered.items():
@@ -117,10 +117,10 @@ def _delay(seed: int, shape: tuple[float, float]) -> int | None:
     rng = np.random.default_rng(seed)
     agent = Watch(metric="m", version="1", budget=BUDGET)
     for value in rng.beta(1.0, 12.0, 80).tolist():
-        agent.take(value, float(rng.random()))
+        agent.observe(value, float(rng.random()))
     before = agent.renewed
     for at in range(1, 301):
-        agent.take(float(rng.beta(*shape)), float(rng.random()))
+        agent.observe(float(rng.beta(*shape)), float(rng.random()))
         if agent.renewed > before:
             return at
     return None
@@ -152,7 +152,7 @@ def _combine(seed: int, what: str, by: float, bad: float) -> tuple[int | None, f
     switched = None
     for at in range(1, 501):
         good = bool(rng.random() >= bad)
-        combiner.take(run(good), good=good)
+        combiner.observe(run(good), good=good)
         switched = at if switched is None and combiner.proven else switched
     fresh = [run(False) for _ in range(40)], [run(True) for _ in range(40)]
     now = combiner.combination()

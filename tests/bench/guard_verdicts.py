@@ -51,9 +51,9 @@ def before(world: World, calls: int, chance: random.Random) -> Baseline:
     """Return the baseline of so many calls, behind which a burst of failures is left out."""
     recent = Recent()
     for _ in range(calls):
-        recent.take(world.call(chance))
+        recent.observe(world.call(chance))
     for _ in range(BURST):
-        recent.take(CallOutcome(False, 1.0))
+        recent.observe(CallOutcome(False, 1.0))
     return recent.freeze(failures=BURST)
 
 
@@ -68,7 +68,7 @@ def trial(baseline: Baseline, patched: World, chance: random.Random) -> Ended:
     """Try a patch until there is a verdict."""
     state = Trial.begin(baseline)
     while True:
-        verdict = state.take(patched.call(chance))
+        verdict = state.observe(patched.call(chance))
         if verdict.kind != "keep_looking":
             return Ended(verdict, state.calls)
 
@@ -106,7 +106,7 @@ def canaries(
             now = good._replace(success=max(success - fallen, 0.0))
             for _ in range(4):
                 state.compare(now.call(chance))
-            verdict = state.take(patched(now).call(chance))
+            verdict = state.observe(patched(now).call(chance))
             if verdict.kind != "keep_looking":
                 yield Ended(verdict, state.calls)
                 break
@@ -120,9 +120,9 @@ def classic(seed: int, success: float, count: int = TRIALS) -> float:
         world = World(success, chance.uniform(0.3, 1.0))
         was, now = Tally(), Tally()
         for _ in range(200):
-            was.take(world.call(chance))
+            was.observe(world.call(chance))
         for _ in range(CLASSIC_CALLS):
-            now.take(world.call(chance))
+            now.observe(world.call(chance))
             if rolled_back(was.metrics, now):
                 found += 1
                 break
@@ -139,12 +139,12 @@ def decay(
         world = World(good, all_metrics=all_metrics)
         recent = Recent()
         for _ in range(confirmed):
-            recent.take(world.call(chance))
+            recent.observe(world.call(chance))
         watch = DecayWatch.begin(recent.freeze())
-        early += sum(bool(watch.take(world.call(chance))) for _ in range(400 - confirmed))
+        early += sum(bool(watch.observe(world.call(chance))) for _ in range(400 - confirmed))
         world = world._replace(success=bad)
         calls = 1
-        while not watch.take(world.call(chance)):
+        while not watch.observe(world.call(chance)):
             calls += 1
         delays.append(calls)
     return delays, early
@@ -160,9 +160,9 @@ def calls_to_false_alert(
         world = World(success, all_metrics=all_metrics)
         recent = Recent()
         for _ in range(100):
-            recent.take(world.call(chance))
+            recent.observe(world.call(chance))
         watch = DecayWatch.begin(recent.freeze())
-        alerts += sum(bool(watch.take(world.call(chance))) for _ in range(calls))
+        alerts += sum(bool(watch.observe(world.call(chance))) for _ in range(calls))
     return watches * calls / max(alerts, 1)
 
 
@@ -190,7 +190,7 @@ def cost_us(all_metrics: bool) -> tuple[float, float, float]:
     known = before(world, 500, chance)  # so that nothing is learned
     best = [9e9] * 3
     for _ in range(20):
-        takes = Recent().take, Trial.begin(vague).take, DecayWatch.begin(known).take
+        takes = Recent().observe, Trial.begin(vague).observe, DecayWatch.begin(known).observe
         for place, take in enumerate(takes):
             begin = time.perf_counter()
             for call in calls:

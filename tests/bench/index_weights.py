@@ -22,7 +22,7 @@ from coherence.core.registry import create_metric
 from coherence.providers import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript
-from coherence.sensor.index import DEFAULT_INVERTED, DEFAULT_WEIGHTS, INDEX_WEIGHTS, Thresholds
+from coherence.sensor.index import DEFAULT_INVERTED, DEFAULT_WEIGHTS, INDEX_WEIGHTS, BandEdges
 
 SOURCES = ("agentdojo", "tau_airline", "swebench_mini", "whowhen")
 EVERY = {"swebench_mini": 2}
@@ -203,7 +203,7 @@ def gains(data: Data) -> None:
 
 
 def bands(data: Data) -> None:
-    edges = Thresholds()
+    edges = BandEdges()
     say("\nthe index after each step of good runs: 5 %, median, 95 %; share of green, yellow, orange, red")
     for name, table in (("classic", DEFAULT_WEIGHTS), ("default", INDEX_WEIGHTS)):
         for source in SOURCES[:3]:

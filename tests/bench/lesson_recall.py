@@ -262,7 +262,7 @@ class Question(NamedTuple):
         rivals = [each for each in judged if each.kind >= ranking.RIVAL * best.kind]
         return [(ranking.sure_features(best, rivals), self._is_right(best))]
 
-    def _of_kind(self) -> list[ranking.Scored]:
+    def _of_kind(self) -> list[ranking.RankedCandidate]:
         """Return the candidates of the right kind, those too that are left out because their fix is of another name.
 
         They show best what such names are worth, and some are let through.
@@ -270,10 +270,10 @@ class Question(NamedTuple):
         with patch.object(ranking, "_is_of_another", return_value=False):
             return [each for each in self._judged(LIKELY) if each.hit.known.id in self.kin]
 
-    def _judged(self, least: float) -> list[ranking.Scored]:
+    def _judged(self, least: float) -> list[ranking.RankedCandidate]:
         return ranking.judge(self.asked, self.text, self.case.asked.tool, self.hits, least)
 
-    def _is_right(self, judged: ranking.Scored) -> bool:
+    def _is_right(self, judged: ranking.RankedCandidate) -> bool:
         return is_right(self.case, judged.hit.known.id, judged.fix)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from coherence.evaluation.runs import LabelledRun, Labels
 from coherence.evaluation.systems import Scores, System, of_steps
-from coherence.providers.transcript import Step, ToolCall, Transcript
+from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 
 def steps_of(shape: str) -> tuple[Step, ...]:
@@ -14,7 +14,7 @@ def steps_of(shape: str) -> tuple[Step, ...]:
     made = {
         "u": Step(role="user", content="Pay the rent"),
         "a": Step(role="assistant", content="Done"),
-        "c": Step(role="assistant", tool_calls=(ToolCall("pay", {"to": "landlord"}),)),
+        "c": Step(role="assistant", tool_calls=(TranscriptCall("pay", {"to": "landlord"}),)),
         "t": Step(role="tool", content="paid", tool_name="pay"),
     }
     return tuple(made[letter] for letter in shape)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import coherence
 from coherence.evaluation.blame import DECIDED, ORIGIN_WEIGHT, RIGHT, RIGHT_BELOW, blame
 from coherence.providers.readers import read_transcripts
-from coherence.providers.transcript import Step, ToolCall, Transcript
+from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 RUNS = Path(__file__).parents[1] / "data" / "runs"
 GOAL = "What does the annual pass of the museum cost for two adults and a child?"
@@ -181,7 +181,7 @@ def test_memories_were_known_from_when_they_were_there() -> None:
 
 
 def test_calls_count_as_what_a_step_does() -> None:
-    calls = Step(role="assistant", content="I pay.", tool_calls=(ToolCall("pay", {"iban": "DE123456789"}),))
+    calls = Step(role="assistant", content="I pay.", tool_calls=(TranscriptCall("pay", {"iban": "DE123456789"}),))
     found = blame(run(LOOKS, calls))
     assert found.steps[0].step == 1
     assert "nowhere before: de123456789" in found.steps[0].reasons

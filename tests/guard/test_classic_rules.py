@@ -11,7 +11,7 @@ from coherence.guard.classic import Metrics, Tally, rolled_back, worse
 def tally(pattern: str, latency_s: float = 1.0) -> Tally:
     calls = Tally()
     for mark in pattern:
-        calls.take(CallOutcome(mark == "+", latency_s))
+        calls.observe(CallOutcome(mark == "+", latency_s))
     return calls
 
 
@@ -68,7 +68,7 @@ def test_sequences_roll_back_at_the_classic_call(before: str, after: str, at: in
     calls = Tally()
     found = None
     for number, mark in enumerate(after, 1):
-        calls.take(CallOutcome(mark == "+", 1.0))
+        calls.observe(CallOutcome(mark == "+", 1.0))
         if found is None and (reason := rolled_back(was, calls)):
             found = number, reason
     assert found == ((at, why) if at else None)
@@ -76,6 +76,6 @@ def test_sequences_roll_back_at_the_classic_call(before: str, after: str, at: in
 
 def test_an_unknown_latency_is_left_out() -> None:
     calls = tally("++", 2.0)
-    calls.take(CallOutcome(True, None))
-    calls.take(CallOutcome(True, math.nan))
+    calls.observe(CallOutcome(True, None))
+    calls.observe(CallOutcome(True, math.nan))
     assert (calls.metrics.mean_latency_s, calls.calls) == (2.0, 4)

@@ -17,16 +17,16 @@ def confirmed(calls: int = 400) -> Baseline:
     recent = Recent()
     for place in range(calls):
         part = place / calls
-        recent.take(CallOutcome(place % 10 != 9, 1 + part, 1 + part, 0.9 - part / 10))
+        recent.observe(CallOutcome(place % 10 != 9, 1 + part, 1 + part, 0.9 - part / 10))
     return recent.freeze()
 
 
 def test_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
     watch = DecayWatch.begin(Baseline(400, 360))
     for call in range(400):
-        assert not watch.take(BAD if call % 10 == 9 else GOOD)
+        assert not watch.observe(BAD if call % 10 == 9 else GOOD)
     for call in range(1, 16):
-        if alerts := watch.take(GOOD if call % 2 else BAD):
+        if alerts := watch.observe(GOOD if call % 2 else BAD):
             break
     assert [alert.metric for alert in alerts] == ["success"]
     # 5 failures of the first 15 are 35 - 24 = 11; the rest is what the good calls had left: see the bench for chances
@@ -36,7 +36,7 @@ def test_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
 
 def test_good_calls_are_no_decay_however_many() -> None:
     watch = DecayWatch.begin(confirmed())
-    assert not any(watch.take(BAD if call % 10 == 9 else GOOD) for call in range(20_000))
+    assert not any(watch.observe(BAD if call % 10 == 9 else GOOD) for call in range(20_000))
 
 
 @pytest.mark.parametrize(
@@ -51,28 +51,28 @@ def test_good_calls_are_no_decay_however_many() -> None:
 def test_each_metric_is_watched(worse: CallOutcome, metric: str) -> None:
     watch = DecayWatch.begin(confirmed())
     needed = 1
-    while not (alerts := watch.take(worse)):
+    while not (alerts := watch.observe(worse)):
         needed += 1
     assert [alert.metric for alert in alerts] == [metric]
     assert (alerts[0].calls, alerts[0].beyond) == (needed, needed)  # all of them, from the first one on
     assert needed <= 15
     assert list(watch.worse) == [metric]
     assert metric in alerts[0].why
-    assert not any(watch.take(worse) for _ in range(1_000))  # told once
-    assert not any(watch.take(GOOD) for _ in range(100))
+    assert not any(watch.observe(worse) for _ in range(1_000))  # told once
+    assert not any(watch.observe(GOOD) for _ in range(100))
     assert not watch.worse
     again = 1
-    while not watch.take(worse):  # told again after a recovery
+    while not watch.observe(worse):  # told again after a recovery
         again += 1
     assert again == needed
 
 
 def test_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_more() -> None:
     watch = DecayWatch.begin(Baseline(400, 360))
-    told = [call for call in range(1_000) if watch.take(BAD if call % 2 else GOOD)]
+    told = [call for call in range(1_000) if watch.observe(BAD if call % 2 else GOOD)]
     assert len(told) == 1
     assert told[0] <= 15
-    alerts = [alert for _ in range(100) for alert in watch.take(BAD)]
+    alerts = [alert for _ in range(100) for alert in watch.observe(BAD)]
     assert [alert.metric for alert in alerts] == ["success"]
     assert alerts[0].expected > 0.4  # by now half of the calls are expected to fail
     assert watch.worse == ("success",)
@@ -81,7 +81,7 @@ def test_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_
 def test_a_calm_that_is_too_short_is_no_recovery() -> None:
     watch = DecayWatch.begin(Baseline(400, 360))
     calls = ([BAD] * 10 + [GOOD] * 5) * 20
-    assert sum(len(watch.take(call)) for call in calls) <= 2  # the fall, and perhaps a step further
+    assert sum(len(watch.observe(call)) for call in calls) <= 2  # the fall, and perhaps a step further
     assert watch.worse == ("success",)
 
 
@@ -89,7 +89,7 @@ def test_what_was_bad_is_not_learned_as_usual() -> None:
     watch = DecayWatch.begin(Baseline(40, 36))
     expected = watch.success.expected
     for call in [BAD] * 50 + [GOOD] * 50:  # three times 33 / 2 of them end it, if each counts -2
-        watch.take(call)
+        watch.observe(call)
     assert watch.worse == ()
     assert watch.success.calls < 60
     assert watch.success.expected <= expected
@@ -150,7 +150,7 @@ def test_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> N
     watch = DecayWatch.begin(Baseline(10, 9))
     vague = watch.success.expected
     for call in range(2_000):
-        watch.take(BAD if call % 10 == 9 else GOOD)
+        watch.observe(BAD if call % 10 == 9 else GOOD)
     assert ENOUGH <= watch.success.calls < ENOUGH + 100
     assert watch.success.expected < vague
     assert watch.success.expected == pytest.approx(0.1, abs=0.02)
@@ -162,7 +162,7 @@ def test_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_i
     chart = Chart.of(1, 10, 10_000)
     expected = [chart.expected]
     for call in range(1, 500):
-        chart.take(call % 10 == 0)
+        chart.observe(call % 10 == 0)
         if chart.expected != expected[-1]:
             expected.append(chart.expected)
     # Anew at 20, 40, 80, 160, 320 and 500 calls, or a few later: only between two failures the level is 0.
@@ -173,16 +173,16 @@ def test_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_i
 def test_what_is_hardly_worse_is_no_decay() -> None:
     # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
     watch = DecayWatch.begin(confirmed())
-    assert not any(watch.take(CallOutcome(True, 1.82, 1.82, 0.82)) for _ in range(500))
-    assert any(watch.take(CallOutcome(True, 1.84, 1.0, 0.9)) for _ in range(15))
-    assert any(watch.take(CallOutcome(True, 1.0, 1.84, 0.9)) for _ in range(15))
-    assert any(watch.take(CallOutcome(True, 1.0, 1.0, 0.81)) for _ in range(15))
+    assert not any(watch.observe(CallOutcome(True, 1.82, 1.82, 0.82)) for _ in range(500))
+    assert any(watch.observe(CallOutcome(True, 1.84, 1.0, 0.9)) for _ in range(15))
+    assert any(watch.observe(CallOutcome(True, 1.0, 1.84, 0.9)) for _ in range(15))
+    assert any(watch.observe(CallOutcome(True, 1.0, 1.0, 0.81)) for _ in range(15))
 
 
 def test_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
     watch = DecayWatch.begin(Baseline(100, 2))
     assert watch.success.limit == 0
-    assert not any(watch.take(BAD) for _ in range(500))
+    assert not any(watch.observe(BAD) for _ in range(500))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 4)), max_size=80), st.integers(0, 79))
@@ -192,13 +192,13 @@ def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, float]], stop:
         if place == stop:
             parts = msgspec.json.decode(msgspec.json.encode(parts), type=DecayWatch)
         call = CallOutcome(success, value, value, value / 4)
-        assert whole.take(call) == parts.take(call)
+        assert whole.observe(call) == parts.observe(call)
     assert parts == whole
 
 
 def test_unknown_numbers_and_wrong_arguments() -> None:
     watch = DecayWatch.begin(confirmed())
-    watch.take(CallOutcome(True, math.nan, None, -1.0))
+    watch.observe(CallOutcome(True, math.nan, None, -1.0))
     assert watch.latency is not None
     assert watch.latency.since == 0
     with pytest.raises(ValueError, match="calls_to_false_alarm"):

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from coherence.core.readings import times
-from coherence.guard.error_counts import Troubles, describe
+from coherence.guard.error_counts import ErrorCounts, describe
 
 KEY = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
 
@@ -19,7 +19,7 @@ def test_of_a_long_exception_it_is_said_once_how_much_is_left_out() -> None:
 
 
 def test_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    troubles = ErrorCounts()
     for _ in range(250):
         troubles.add("store", OSError("full"))
     troubles.add("notifier", ValueError("no"))
@@ -36,7 +36,7 @@ def test_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFix
 
 
 def test_secrets_are_replaced(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    troubles = ErrorCounts()
     troubles.add("adapter", ValueError(f"401 for key {KEY}"))
     assert troubles.newest == {"adapter": "ValueError: 401 for key [redacted:anthropic-key]"}
     assert KEY not in caplog.text
@@ -50,7 +50,7 @@ def test_a_handler_that_raises_reaches_nobody() -> None:
     log, broken = logging.getLogger("coherence.guard"), Broken()
     log.addFilter(broken)
     try:
-        troubles = Troubles()
+        troubles = ErrorCounts()
         troubles.add("store", "x")
     finally:
         log.removeFilter(broken)

@@ -53,7 +53,7 @@ def test_calls_and_decisions_come_in_their_order_each_once(tmp_path: Path) -> No
     again = type(account)()
     for entry in read_entries(file):
         assert entry.happening is not None
-        again.take(entry.at, entry.happening)
+        again.observe(entry.at, entry.happening)
     assert again == account  # nothing that an account needs is lost on the way
 
 

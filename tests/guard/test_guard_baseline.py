@@ -12,7 +12,7 @@ def recent(pattern: str, window: int = 500) -> Recent:
     """``+`` a success, ``-`` a failure."""
     calls = Recent(window)
     for mark in pattern:
-        calls.take(CallOutcome(mark == "+"))
+        calls.observe(CallOutcome(mark == "+"))
     return calls
 
 
@@ -62,7 +62,7 @@ def test_the_window_keeps_the_newest() -> None:
 def test_values_are_summed_up() -> None:
     calls = Recent()
     for value in (1.0, 2.0, 4.0, 8.0, 16.0):
-        calls.take(CallOutcome(True, latency_s=value, cost=value, index=value / 16))
+        calls.observe(CallOutcome(True, latency_s=value, cost=value, index=value / 16))
     baseline = calls.freeze()
     assert baseline.latency is not None
     assert baseline.cost is not None
@@ -76,7 +76,7 @@ def test_values_are_summed_up() -> None:
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -1.0])
 def test_what_is_no_number_is_not_known(value: float | None) -> None:
     calls = Recent()
-    calls.take(CallOutcome(True, value, value, value))
+    calls.observe(CallOutcome(True, value, value, value))
     assert calls.freeze() == Baseline(1, 1)
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_number_is_not_known(value: float | None) -> None:
 def test_the_smallest_and_largest_values_are_values(value: float) -> None:
     calls = Recent()
     for _ in range(3):
-        calls.take(CallOutcome(True, value, value, value))
+        calls.observe(CallOutcome(True, value, value, value))
     baseline = calls.freeze()
     assert (baseline.latency, baseline.cost, baseline.index) == (Spread(3, value, 3),) * 3
 
@@ -96,7 +96,7 @@ def test_it_goes_on_from_json_as_if_nothing_had_been(calls: list[tuple[bool, flo
         if place == stop:
             parts = msgspec.json.decode(msgspec.json.encode(parts), type=Recent)
         for state in (whole, parts):
-            state.take(CallOutcome(success, value, value, min(value, 1.0)))
+            state.observe(CallOutcome(success, value, value, min(value, 1.0)))
     assert parts == whole
     assert msgspec.json.decode(msgspec.json.encode(whole.freeze(failures)), type=Baseline) == parts.freeze(failures)
 

@@ -48,12 +48,12 @@ def test_a_guard_decides_what_the_statistics_alone_decide_on_its_traces(lives: M
         outcomes = [CallOutcome(trace.success, trace.duration_s, trace.cost, trace.index) for trace in traces]
         recent = Recent()
         for outcome in outcomes[: -lived.calls]:
-            recent.take(outcome)
+            recent.observe(outcome)
         begun = Trial.begin(recent.freeze(importlib.import_module("guard_life").BURST))
         trial = OnTrial(1, {}, {}, "sequential", 0.2, 10, True, "", begun, Metrics())
         for trace, outcome in zip(traces[-lived.calls :], outcomes[-lived.calls :], strict=True):
             assert trial.verdict().kind == "keep_looking"
-            trial.take(outcome, trace.patched)
+            trial.observe(outcome, trace.patched)
         assert trial.verdict().kind == ("roll_back" if lived.how == "rolled back" else "promote")
         assert trial.trial.calls == lived.patched
 

@@ -19,7 +19,7 @@ from coherence.guard import Guard, views
 from coherence.guard import flush as flushing
 from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.patch_events import Asked, Decision, Declined, GuardedCall
@@ -257,7 +257,7 @@ def test_an_entry_that_cannot_be_taken_in_leaves_no_trace_in_the_account(path: P
 
         def take(call: GuardedCall) -> None:
             with view.lock:
-                view.take(Entry(1.0, call))
+                view.observe(Entry(1.0, call))
 
         take(GuardedCall(True, 1.0))
         with pytest.raises(ValueError, match="latency_s"):
@@ -274,11 +274,11 @@ def test_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
     """A handler of a signal may run one there, on the same thread."""
     with Store(path) as store:
         view = View("a", store)
-        view.take(Entry(1.0, GuardedCall(True, 1.0)))
+        view.observe(Entry(1.0, GuardedCall(True, 1.0)))
 
         def choose(_: Any) -> tuple[float, Declined]:
             with view.lock:
-                view.take(Entry(1.5, GuardedCall(False, 2.0)))
+                view.observe(Entry(1.5, GuardedCall(False, 2.0)))
             return 2.0, Declined(why="no")
 
         assert view.decide(choose) == Declined(why="no")
@@ -310,7 +310,7 @@ def test_the_clock_is_read_once_for_a_step(path: Path) -> None:
 
     with Store(path) as store:
         plan = Plan(None, None, None, None, AdaptiveThresholds(), "sequential", 0.2, 10, False, None)
-        actor = Sees(plan, store, Troubles(), clock)
+        actor = Sees(plan, store, ErrorCounts(), clock)
         view = View("a", store)
         view.decide(lambda _: (clock(), Asked(owner="gone", failures=0)))
         clock.now_s += LEASE_S

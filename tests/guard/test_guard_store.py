@@ -156,7 +156,7 @@ def test_what_is_lost_while_others_are_written_is_not_counted_later(
         def take(count: int) -> None:
             with view.lock:
                 for _ in range(count):
-                    view.take(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
+                    view.observe(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
 
         def more_comes(*given: Any) -> Any:
             monkeypatch.undo()
@@ -201,7 +201,7 @@ def test_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> Non
         while store._owner != writer.ident:  # it is about to wait for the other one
             pass
         assert view.lock.acquire(timeout=30)
-        view.take(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
+        view.observe(Entry(1.0, GuardedCall(True, duration_s=1.0, epoch=0)))
         view.lock.release()
         assert decided == []
         other.execute("ROLLBACK")

@@ -128,18 +128,18 @@ def test_what_happened_while_nobody_watched_is_told_after_a_restart(tmp_path: Pa
 
 def account(calls: int = 2 * UNPATCHED_CALLS) -> Account:
     found = Account()
-    take(found, calls, lambda call: call % 10 != 9)
+    record(found, calls, lambda call: call % 10 != 9)
     return found
 
 
-def take(account: Account, calls: int, succeeds: Callable[[int], bool]) -> None:
+def record(account: Account, calls: int, succeeds: Callable[[int], bool]) -> None:
     for call in range(calls):
-        account.take(0.0, GuardedCall(succeeds(call), 1.0, epoch=account.patching.epoch))
+        account.observe(0.0, GuardedCall(succeeds(call), 1.0, epoch=account.patching.epoch))
 
 
 def steps(account: Account, *decisions: Decision) -> None:
     for step in decisions:
-        account.take(0.0, step)
+        account.observe(0.0, step)
 
 
 def due(account: Account) -> Decision | None:
@@ -155,7 +155,7 @@ def test_the_watch_begins_with_enough_calls() -> None:
 
 def test_a_burst_with_which_it_begins_is_not_taken_for_usual() -> None:
     found = Account()
-    take(found, UNPATCHED_CALLS, lambda call: call < UNPATCHED_CALLS - 6)
+    record(found, UNPATCHED_CALLS, lambda call: call < UNPATCHED_CALLS - 6)
     watching = found.patching.unpatched
     assert watching is not None
     # 94 successes; the burst reaches back to the last of them
@@ -166,7 +166,7 @@ def test_it_goes_on_while_a_patch_is_on_trial_and_after_it_was_dropped() -> None
     found = account()
     watching = found.patching.unpatched
     steps(found, Asked(owner="me", failures=0), ACCEPTED)
-    take(found, 30, lambda call: False)
+    record(found, 30, lambda call: False)
     assert isinstance(due(found), Decayed)
     assert not due(found).returns  # type: ignore[union-attr]
     seq = found.seq + 1
@@ -183,13 +183,13 @@ def test_a_confirmed_patch_has_a_watch_of_its_own_and_what_comes_back_is_learned
     found = account()
     steps(found, Asked(owner="me", failures=0), ACCEPTED)
     for _ in range(60):
-        found.take(0.0, GuardedCall(True, 1.0, epoch=found.patching.epoch, patched=True))
+        found.observe(0.0, GuardedCall(True, 1.0, epoch=found.patching.epoch, patched=True))
     steps(found, Confirmed(why="x"))
     assert found.patching.unpatched is None
     assert found.patching.watching is found.patching.standing
     steps(found, Ending(owner="me", why="a person asked"), Restored())
     assert found.patching.watching is None
-    take(found, UNPATCHED_CALLS, lambda call: True)
+    record(found, UNPATCHED_CALLS, lambda call: True)
     assert found.patching.watching is not None
 
 
@@ -197,7 +197,7 @@ def test_calls_of_the_patch_on_trial_are_not_watched() -> None:
     found = account()
     steps(found, Asked(owner="me", failures=0), ACCEPTED, Serving())
     for _ in range(50):
-        found.take(0.0, GuardedCall(False, 1.0, epoch=found.patching.epoch, patched=True))
+        found.observe(0.0, GuardedCall(False, 1.0, epoch=found.patching.epoch, patched=True))
     assert found.patching.unpatched is not None
     assert found.patching.unpatched.watch.worse == ()
 

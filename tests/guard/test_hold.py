@@ -28,7 +28,7 @@ def on_trial(successes: int, calls: int, *, both: bool = True, policy: Policy = 
 
 def play(trial: OnTrial, pattern: str, *, patched: bool) -> str:
     for mark in pattern:
-        trial.take(CallOutcome(mark == "+"), patched)
+        trial.observe(CallOutcome(mark == "+"), patched)
     return trial.verdict().kind
 
 
@@ -122,8 +122,8 @@ def test_a_cure_that_takes_longer_is_not_promoted_for_it() -> None:
     trial = OnTrial(1, {}, {}, "sequential", 0.2, 10, True, "", Trial.begin(summary(calls)), Metrics())
     for number in range(40):
         for _ in range(4):
-            trial.take(CallOutcome(False, 1.0 + number / 40), False)
-        trial.take(CallOutcome(True, 3.0), True)
+            trial.observe(CallOutcome(False, 1.0 + number / 40), False)
+        trial.observe(CallOutcome(True, 3.0), True)
         assert trial.verdict().kind != "promote"
     assert trial.trial.success.gain > 20
     assert trial.verdict().metric == "latency"
@@ -142,20 +142,20 @@ def test_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:
     baseline = summary([CallOutcome(True, 1.0, 1.0)] * 400)
     standing = Standing(DecayWatch.begin(baseline), number=1, patch={}, backup={})
     while len(standing.alerts) < 2:
-        standing.take(CallOutcome(True, 9.0, 9.0))
+        standing.observe(CallOutcome(True, 9.0, 9.0))
     assert [alert.metric for alert in standing.alerts] == ["latency", "cost"]
     for _ in range(3):  # nobody tells it: it is not kept twice
         for _ in range(200):
-            standing.take(CallOutcome(True, 1.0, 1.0))
+            standing.observe(CallOutcome(True, 1.0, 1.0))
         for _ in range(50):
-            standing.take(CallOutcome(True, 9.0, 9.0))
+            standing.observe(CallOutcome(True, 9.0, 9.0))
     assert [alert.metric for alert in standing.alerts] == ["latency", "cost"]
     patching, recent = Patching(standing=standing), Recent()
     told = []
     while (step := patching.due("me", 0.0, returns=False)) is not None:
         assert isinstance(step, Decayed)
         told.append(step.metric)
-        patching.take(step, 0.0, recent, len(told))
+        patching.observe(step, 0.0, recent, len(told))
     assert told == ["latency", "cost"]
 
 

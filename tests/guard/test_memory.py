@@ -9,7 +9,7 @@ import pytest
 from coherence.guard import Guard
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.memory import MAX_REMEMBERED, Memory, digest_of
+from coherence.guard.memory import MAX_REMEMBERED, PatchMemory, digest_of
 from coherence.guard.patch_events import Declined
 from guard.helpers import BOUNDS, Boom, Clock, Proposes, kinds
 from guard.helpers import Memory as Config
@@ -19,7 +19,7 @@ OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
 
 
 def test_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
-    memory, now_s, rests = Memory(), 0.0, []
+    memory, now_s, rests = PatchMemory(), 0.0, []
     for _ in range(7):
         memory.add({"level": 2}, now_s, 1)
         rests.append(next(day for day in range(1, 400) if not memory.refuses({"level": 2}, now_s + day * DAY_S)))
@@ -29,7 +29,7 @@ def test_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
 
 
 def test_only_the_newest_patches_are_remembered() -> None:
-    memory = Memory()
+    memory = PatchMemory()
     for level in range(MAX_REMEMBERED + 1):
         memory.add({"level": level}, 0.0, level)
     memory.add({"level": 1}, 0.0, 99)  # the oldest that is left becomes the newest

@@ -234,10 +234,10 @@ def test_a_new_store_in_the_place_of_an_old_one_is_copied_from_its_beginning(tmp
 KILLED = """
 import os, sys
 from coherence.guard import Guard
-from coherence.guard.plain_files import PlainTraces, Turn
+from coherence.guard.plain_files import PlainTraces, FileTurn
 folder, agents, max_bytes = sys.argv[1:]
 files = PlainTraces(folder + "/files/traces.jsonl", max_bytes=int(max_bytes), keep=100)
-extend = Turn.extend
+extend = FileTurn.extend
 def extend_and_end(self, plain):
     extend(self, plain)
     os.kill(os.getpid(), 9)
@@ -245,7 +245,7 @@ with Guard(store=folder + "/guard.db", plain_files=files) as guard:
     for _ in range(20):
         for agent in agents:
             guard.run(lambda: 1, agent=agent)
-    Turn.extend = extend_and_end
+    FileTurn.extend = extend_and_end
     guard.flush()
 """
 

@@ -23,16 +23,16 @@ from coherence.guard.patches import LEASE_S
 def serving(both: bool = False) -> Account:
     account = Account()
     for _ in range(20):
-        account.take(0.0, GuardedCall(True, 1.0, epoch=0))
-    account.take(0.0, Asked(owner="me", failures=0))
-    account.take(
+        account.observe(0.0, GuardedCall(True, 1.0, epoch=0))
+    account.observe(0.0, Asked(owner="me", failures=0))
+    account.observe(
         0.0,
         Accepted(
             owner="me", patch={"level": 2}, backup={"level": 1}, policy="sequential", share=1.0, slice=10, both=both,
             before=Metrics(),
         ),
     )  # fmt: skip
-    account.take(0.0, Serving())
+    account.observe(0.0, Serving())
     return account
 
 
@@ -40,29 +40,29 @@ def test_a_call_that_began_before_the_configuration_changed_is_counted_but_not_j
     account = serving()
     trial = account.patching.trial
     assert trial is not None
-    account.take(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch - 1))
+    account.observe(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch - 1))
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (1, 0, 1)
-    account.take(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch, patched=True))
+    account.observe(0.0, GuardedCall(False, 1.0, epoch=account.patching.epoch, patched=True))
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (2, 1, 2)
 
 
 def test_claims_are_left_to_their_owner_until_the_lease_ends() -> None:
     account = Account()
-    account.take(0.0, Asked(owner="other", failures=1))
+    account.observe(0.0, Asked(owner="other", failures=1))
     assert account.patching.due("me", LEASE_S - 1, returns=False) is None
     assert isinstance(account.patching.due("me", LEASE_S, returns=False), Declined)
 
 
 def test_restores_that_fail_wait_twice_as_long_each_time() -> None:
     account = serving()
-    account.take(0.0, Ending(owner="me", why="x"))
+    account.observe(0.0, Ending(owner="me", why="x"))
     waits = []
     for _ in range(14):
-        account.take(account.now_s, RestoreFailed(why="x"))
+        account.observe(account.now_s, RestoreFailed(why="x"))
         waits.append(account.patching.retry_s - account.now_s)
         assert account.patching.due("me", account.patching.retry_s - 0.5, returns=False) is None
         assert isinstance(account.patching.due("me", account.patching.retry_s, returns=False), Retrying)
-        account.take(account.patching.retry_s, Retrying(owner="me"))
+        account.observe(account.patching.retry_s, Retrying(owner="me"))
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]
 
 
@@ -70,13 +70,13 @@ def test_restores_that_fail_wait_twice_as_long_each_time() -> None:
 def test_after_a_return_from_a_decayed_configuration_its_calls_are_no_baseline(returns: bool) -> None:
     account = serving()
     for _ in range(30):
-        account.take(0.0, GuardedCall(True, 1.0, epoch=account.patching.epoch, patched=True))
-    account.take(0.0, Confirmed(why="x"))
+        account.observe(0.0, GuardedCall(True, 1.0, epoch=account.patching.epoch, patched=True))
+    account.observe(0.0, Confirmed(why="x"))
     assert len(account.recent.newest) == 30  # those of the patch, in place of the 20 before it
-    account.take(0.0, Decayed(metric="success", why="x", returns=returns))
+    account.observe(0.0, Decayed(metric="success", why="x", returns=returns))
     step = account.patching.due("me", 0.0, returns=returns)
     assert isinstance(step, Ending) == returns
     if step is not None:
-        account.take(0.0, step)
-        account.take(0.0, Restored())
+        account.observe(0.0, step)
+        account.observe(0.0, Restored())
         assert (account.recent.newest, account.patching.standing, account.patching.phase) == ([], None, "idle")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import plain_files
-from coherence.guard.plain_files import Compacted, PlainTraces, Reading
+from coherence.guard.plain_files import Compacted, PlainContent, PlainTraces
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def filled(path: Path, rows: int, **options: Any) -> PlainTraces:
     return traces
 
 
-def numbers(reading: Reading) -> list[int]:
+def numbers(reading: PlainContent) -> list[int]:
     return [row["row"] for row in reading.rows]
 
 
@@ -61,7 +61,7 @@ def test_ten_rows_of_77_bytes_in_files_of_100(path: Path) -> None:
 def test_nothing_is_gone_within_the_archives_that_are_kept(path: Path) -> None:
     traces = filled(path, 10, max_bytes=1, keep=9)
     assert len(names(path)) == 9
-    assert traces.read() == Reading([{"row": n} for n in range(1, 11)], removed=0, missing=0, unreadable=0)
+    assert traces.read() == PlainContent([{"row": n} for n in range(1, 11)], removed=0, missing=0, unreadable=0)
     assert numbers(traces.read(3)) == [8, 9, 10]
     assert traces.read(0).rows == []
 
@@ -70,7 +70,7 @@ def test_compaction_counts_what_it_drops(path: Path) -> None:
     traces = filled(path, 3)
     path.write_bytes(b"no json\n" + path.read_bytes() + b'{"n":4,"tra\n')
     assert traces.compact(1) == Compacted(kept=1, removed=2, unreadable=2)
-    assert traces.read() == Reading([{"row": 3}], removed=2, missing=0, unreadable=0)
+    assert traces.read() == PlainContent([{"row": 3}], removed=2, missing=0, unreadable=0)
     assert traces.append({"row": 4}) == 4
     assert traces.compact(9) == Compacted(kept=2, removed=0, unreadable=0)
     for newest in (0, -1):
@@ -83,13 +83,13 @@ def test_compaction_goes_over_archives_and_removes_them(path: Path) -> None:
     assert traces.compact(4) == Compacted(kept=4, removed=6, unreadable=0)
     assert names(path) == []
     assert traces.append({"row": 11}) == 11
-    assert traces.read() == Reading([{"row": n} for n in (7, 8, 9, 10, 11)], removed=6, missing=0, unreadable=0)
+    assert traces.read() == PlainContent([{"row": n} for n in (7, 8, 9, 10, 11)], removed=6, missing=0, unreadable=0)
 
 
 def test_compaction_of_nothing_changes_nothing(path: Path) -> None:
     traces = PlainTraces(path)
     assert traces.compact(1) == Compacted(0, 0, 0)
-    assert traces.read() == Reading([], 0, 0, 0)
+    assert traces.read() == PlainContent([], 0, 0, 0)
     path.write_bytes(b"mine\n")
     assert traces.compact(1) == Compacted(0, 0, 0)
     assert path.read_bytes() == b"mine\n"
@@ -103,7 +103,7 @@ def test_a_torn_line_does_not_eat_the_next_row(path: Path, cut: int) -> None:
     row = 4 if cut == 1 else 3  # with the line break alone gone, row 3 is whole
     assert traces.append({"row": 4}) == row
     whole = [1, 2, 3, 4] if cut == 1 else [1, 2, 4]
-    assert traces.read() == Reading([{"row": n} for n in whole], removed=0, missing=0, unreadable=int(cut > 1))
+    assert traces.read() == PlainContent([{"row": n} for n in whole], removed=0, missing=0, unreadable=int(cut > 1))
 
 
 def test_a_torn_line_at_the_moment_of_rotation(path: Path) -> None:
@@ -111,16 +111,16 @@ def test_a_torn_line_at_the_moment_of_rotation(path: Path) -> None:
     with open(path, "ab") as file:
         file.write(b'{"n":3,"trace":{"row":3}}')
     assert traces.append({"row": 4}) == 4
-    assert traces.read() == Reading([{"row": n} for n in (1, 2, 3, 4)], removed=0, missing=0, unreadable=0)
+    assert traces.read() == PlainContent([{"row": n} for n in (1, 2, 3, 4)], removed=0, missing=0, unreadable=0)
 
 
 def test_rows_damaged_afterwards_are_missed(path: Path) -> None:
     traces = filled(path, 6, max_bytes=40, keep=9)  # 2 rows a file: 26 * 2 > 40
     assert len(names(path)) == 2
     (path.parent / names(path)[1]).unlink()
-    assert traces.read() == Reading([{"row": n} for n in (1, 2, 5, 6)], removed=0, missing=2, unreadable=0)
+    assert traces.read() == PlainContent([{"row": n} for n in (1, 2, 5, 6)], removed=0, missing=2, unreadable=0)
     damage(path, b'"n":5', b'"n";5')
-    assert traces.read() == Reading([{"row": n} for n in (1, 2, 6)], removed=0, missing=3, unreadable=1)
+    assert traces.read() == PlainContent([{"row": n} for n in (1, 2, 6)], removed=0, missing=3, unreadable=1)
 
 
 def test_a_cut_archive_gives_what_is_left_of_it(path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_rotation_that_was_cut_off_is_finished_by_the_next(path: Path, step: s
     for row in (3, 4, 5):
         assert traces.append({"row": row}) == row
     assert names(path) == ["traces-000000000002.jsonl.gz", "traces-000000000004.jsonl.gz"]
-    assert traces.read() == Reading([{"row": n} for n in range(1, 6)], removed=0, missing=0, unreadable=0)
+    assert traces.read() == PlainContent([{"row": n} for n in range(1, 6)], removed=0, missing=0, unreadable=0)
 
 
 def test_a_compaction_that_was_cut_off_doubles_no_row(path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_compaction_that_was_cut_off_doubles_no_row(path: Path) -> None:
     for archive, data in archives.items():
         archive.write_bytes(data)
     assert traces.append({"row": 7}) == 7
-    assert traces.read() == Reading([{"row": n} for n in range(1, 8)], removed=0, missing=0, unreadable=0)
+    assert traces.read() == PlainContent([{"row": n} for n in range(1, 8)], removed=0, missing=0, unreadable=0)
 
 
 def test_a_full_file_whose_rows_are_archived_does_not_overwrite_the_archive(path: Path) -> None:
@@ -186,20 +186,20 @@ def test_readers_see_what_was_there_when_they_began(
     path: Path, monkeypatch: pytest.MonkeyPatch, compacts: bool
 ) -> None:
     traces = filled(path, 6, max_bytes=100)  # 4 rows of 26 bytes a file
-    take = plain_files._Found.take
+    take = plain_files._Found.observe
     calls: list[int] = []
 
     def take_later(found: Any, file: Any, size: int | None) -> None:
         if not calls:  # all files are open: what happens now must not be seen
             calls.append(1)
             with monkeypatch.context() as undone:
-                undone.setattr(plain_files._Found, "take", take)
+                undone.setattr(plain_files._Found, "observe", take)
                 if compacts:
                     traces.compact(1)
             traces.append({"row": 7})
         take(found, file, size)
 
-    monkeypatch.setattr(plain_files._Found, "take", take_later)
+    monkeypatch.setattr(plain_files._Found, "observe", take_later)
     assert numbers(traces.read()) == [1, 2, 3, 4, 5, 6]
     assert numbers(traces.read()) == ([6, 7] if compacts else [1, 2, 3, 4, 5, 6, 7])
 
@@ -353,4 +353,4 @@ def test_a_write_that_stops_half_way_raises_and_leaves_nothing(path: Path) -> No
     told = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, check=True, timeout=60)
     size = len(b'{"n":1,"trace":{"row":1}}\n')
     assert told.stdout.split() == [b"%d" % size, b"2"]  # the number goes to the next row
-    assert PlainTraces(path).read() == Reading([{"row": 1}, {"row": 3}], removed=0, missing=0, unreadable=0)
+    assert PlainTraces(path).read() == PlainContent([{"row": 1}, {"row": 3}], removed=0, missing=0, unreadable=0)

@@ -18,7 +18,7 @@ def begun(beyond: int, within: int, limit: float = 40.0) -> Excess:
 def test_evidence_is_the_closed_form_in_any_order(beyond: int, within: int, calls: list[bool]) -> None:
     excess = begun(beyond, within)
     for call in calls:
-        excess.take(call)
+        excess.observe(call)
     expected = capital(beyond, within, sum(calls), len(calls) - sum(calls))
     assert excess.harm == pytest.approx(expected, rel=1e-9)
 
@@ -61,7 +61,7 @@ def test_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
         excess = begun(50, 450)
         while excess.safe < 20:
             seen = excess.seen_beyond + excess.seen_within + 1
-            excess.take(seen % every == 0)
+            excess.observe(seen % every == 0)
         needed.append(seen)
         assert excess.harm < 1
     assert needed[1] < needed[0] < 150
@@ -71,7 +71,7 @@ def test_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
 def test_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int, tolerable: float) -> None:
     excess = begun(beyond, within)
     for call in range(60):
-        excess.take(call % 12 == 0)
+        excess.observe(call % 12 == 0)
     rate = (beyond + 0.5) / 501  # variance of a beta distribution: rate (1 - rate) / (size + 1)
     size = tolerable * (1 - tolerable) * 502 / (rate * (1 - rate)) - 1
     rates = [(rate * times, stake) for times, stake in SAME]
@@ -81,16 +81,16 @@ def test_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int, tolera
 def test_calls_at_the_margin_are_not_shown_harmless() -> None:
     excess = begun(50, 450)
     for call in range(500):
-        excess.take(call % 5 == 0)  # 0.2 = 0.1 + the margin
+        excess.observe(call % 5 == 0)  # 0.2 = 0.1 + the margin
     assert excess.safe < 20
 
 
 def test_nothing_can_get_worse_than_nothing() -> None:
     excess = begun(30, 0)
     for _ in range(50):
-        excess.take(True)
+        excess.observe(True)
     assert excess.harm == 1.0
-    excess.take(False)
+    excess.observe(False)
     assert excess.harm == 1.0
 
 
@@ -98,11 +98,11 @@ def test_unpatched_calls_take_the_place_of_the_baseline() -> None:
     excess = begun(10, 90)
     excess.compare(True)
     assert (excess.beyond, excess.within, excess.frozen) == (10.0, 90.0, 100)  # until a patched call closes the block
-    excess.take(False)
+    excess.observe(False)
     assert (excess.beyond, excess.within, excess.frozen) == (10.0, 81.0, 90)  # ten calls are gone, one of them beyond
     for call in range(1, 100):
         excess.compare(call % 2 == 0)
-        excess.take(call % 2 == 0)
+        excess.observe(call % 2 == 0)
     assert (excess.beyond, excess.within, excess.frozen) == (50.0, 50.0, 0)
     assert excess.harm < 2  # half of the patched calls failing is what all calls do now
 
@@ -113,7 +113,7 @@ def played(kinds: str, outcomes: tuple[bool, ...]) -> Excess:
     excess.same_time = True
     for kind, is_beyond in zip(kinds, outcomes, strict=True):
         if kind == "p":
-            excess.take(is_beyond)
+            excess.observe(is_beyond)
         else:
             excess.compare(is_beyond)
     return excess
@@ -157,7 +157,7 @@ def test_long_blocks_stay_finite() -> None:
             for _ in range(5_000):
                 excess.compare(others)
             for _ in range(5_000):
-                excess.take(ours)
+                excess.observe(ours)
         assert 0.0 <= excess.harm < inf
 
 
@@ -165,7 +165,7 @@ def test_long_blocks_stay_finite() -> None:
 def test_where_few_calls_succeed_losing_them_all_is_not_shown_harmless(beyond: int) -> None:
     excess = begun(beyond, 500 - beyond)
     for _ in range(2_000):
-        excess.take(True)
+        excess.observe(True)
         assert excess.safe < 20
 
 
@@ -173,10 +173,10 @@ def test_without_unpatched_calls_the_reference_counts_again() -> None:
     excess = begun(50, 450)
     excess.compare(False)
     for _ in range(11):  # the first one closes a block, ten lonely ones end it
-        excess.take(False)
+        excess.observe(False)
     assert not excess.same_time
     before = excess.harm
-    excess.take(True)
+    excess.observe(True)
     assert excess.harm > before
 
 
@@ -184,7 +184,7 @@ def test_evidence_stays_finite() -> None:
     for call in (True, False):
         excess = begun(1, 1_000_000)
         for _ in range(20_000):
-            excess.take(call)
+            excess.observe(call)
         assert 0.0 <= excess.harm < inf
         assert 0.0 <= excess.safe < inf
         assert msgspec.json.decode(msgspec.json.encode(excess), type=Excess) == excess

@@ -38,9 +38,9 @@ class Unpatched:
         account, found = self.account, []
         for _ in range(calls):
             one = world.call(self.chance)
-            account.take(0.0, GuardedCall(one.success, one.latency_s, one.cost, one.index, epoch=0))
+            account.observe(0.0, GuardedCall(one.success, one.latency_s, one.cost, one.index, epoch=0))
             while isinstance(step := account.patching.due("me", 0.0, returns=True), Decayed):
-                account.take(0.0, step)
+                account.observe(0.0, step)
                 found.append(step.metric)
         return found
 

@@ -20,13 +20,13 @@ def baseline(successes: int = 450, calls: int = 500) -> Baseline:
     recent = Recent()
     for place in range(calls):
         part = place / calls
-        recent.take(CallOutcome(place < successes, 1 + part, 1 + part, 0.9 - part / 10))
+        recent.observe(CallOutcome(place < successes, 1 + part, 1 + part, 0.9 - part / 10))
     return recent.freeze()
 
 
 def play(trial: Trial, pattern: str, good: CallOutcome = GOOD) -> Verdict:
     for mark in pattern:
-        trial.take(good if mark == "+" else BAD)
+        trial.observe(good if mark == "+" else BAD)
     return trial.verdict
 
 
@@ -120,7 +120,7 @@ def test_no_test_and_no_run_rolls_back_too_often_although_limits_follow_from_the
 )
 def test_each_metric_can_roll_back(worse: CallOutcome, metric: str) -> None:
     trial = Trial.begin(baseline())
-    while trial.take(worse).kind == "keep_looking":
+    while trial.observe(worse).kind == "keep_looking":
         pass
     assert (trial.verdict.kind, trial.verdict.metric) == ("roll_back", metric)
     assert trial.calls == 9  # all calls beyond what a third of the calls was beyond before
@@ -135,7 +135,7 @@ def test_what_is_hardly_worse_is_not_worse() -> None:
 
 def test_a_single_timeout_is_no_slower_patch() -> None:
     trial = Trial.begin(baseline())
-    trial.take(CallOutcome(True, 1e9, 1.0, 0.9))
+    trial.observe(CallOutcome(True, 1e9, 1.0, 0.9))
     assert play(trial, "+" * 299).kind == "promote"
 
 
@@ -149,7 +149,7 @@ def test_it_promotes_once_every_metric_is_shown_harmless() -> None:
     assert verdict.evidence >= 20
     without = Trial.begin(baseline())
     for call in range(300):
-        without.take(CallOutcome(call % 10 != 9, None, 1.0, 0.9))  # latency says nothing any more
+        without.observe(CallOutcome(call % 10 != 9, None, 1.0, 0.9))  # latency says nothing any more
     assert (without.calls, without.verdict.why) == (300, "no evidence of harm in 300 patched calls")
 
 
@@ -180,8 +180,8 @@ def test_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
     for call in range(60):
         for _ in range(4):
             beside.compare(GOOD if call % 2 else BAD)
-        beside.take(GOOD if call % 2 else BAD)
-        alone.take(GOOD if call % 2 else BAD)
+        beside.observe(GOOD if call % 2 else BAD)
+        alone.observe(GOOD if call % 2 else BAD)
     assert alone.verdict.kind == "roll_back"
     assert beside.verdict.kind != "roll_back"
 
@@ -198,8 +198,8 @@ def test_what_gets_worse_for_all_calls_is_not_the_patch(slow: CallOutcome, metri
     alone, beside = Trial.begin(baseline()), Trial.begin(baseline())
     for _ in range(100):
         beside.compare(slow)
-        beside.take(slow)
-        alone.take(slow)
+        beside.observe(slow)
+        alone.observe(slow)
     assert (alone.verdict.kind, alone.verdict.metric) == ("roll_back", metric)
     assert beside.verdict.kind == "keep_looking"
 
@@ -207,7 +207,7 @@ def test_what_gets_worse_for_all_calls_is_not_the_patch(slow: CallOutcome, metri
 def constant(latency_s: float, cost: float) -> Baseline:
     recent = Recent()
     for _ in range(100):
-        recent.take(CallOutcome(True, latency_s, cost))
+        recent.observe(CallOutcome(True, latency_s, cost))
     return recent.freeze()
 
 
@@ -224,7 +224,7 @@ def test_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any
     assert new.why.startswith("shown harmless")
     half = Trial.begin(baseline())
     for call in range(300):
-        half.take(GOOD if call % 2 else CallOutcome(True, 1.0, 1.0))
+        half.observe(GOOD if call % 2 else CallOutcome(True, 1.0, 1.0))
     assert half.verdict.why.startswith("shown harmless")
     assert half.index is not None
     assert half.index.seen_within == half.calls // 2
@@ -235,7 +235,7 @@ def test_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any
 def test_faster_but_wrong_is_rolled_back() -> None:
     trial = Trial.begin(baseline())
     for call in range(300):
-        trial.take(CallOutcome(call % 3 == 0, 0.01, 0.01, 0.9))
+        trial.observe(CallOutcome(call % 3 == 0, 0.01, 0.01, 0.9))
     assert (trial.verdict.kind, trial.verdict.metric, trial.calls) == ("roll_back", "success", 6)
 
 
@@ -261,7 +261,7 @@ def test_an_unpatched_failure_ends_a_run() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, None])
 def test_numbers_that_are_none_are_passed_over(value: float | None) -> None:
     trial = Trial.begin(baseline())
-    trial.take(CallOutcome(True, value, value, value))
+    trial.observe(CallOutcome(True, value, value, value))
     trial.compare(CallOutcome(True, value, value, value))
     assert trial.latency is not None
     assert (trial.calls, trial.latency.seen_beyond + trial.latency.seen_within) == (1, 0)
@@ -319,7 +319,7 @@ def sliced(seed: int, rate: float, *, outage: bool = False) -> list[Verdict]:
             up = not (outage and down <= call < down + 80)
             patched = call // 10 % 2 == 0
             outcome = GOOD if up and chance.random() < (rate if patched else 0.9) else BAD
-            verdict = trial.take(outcome) if patched else trial.compare(outcome)
+            verdict = trial.observe(outcome) if patched else trial.compare(outcome)
             if verdict.kind != "keep_looking":
                 break
         found.append(verdict)
@@ -353,7 +353,7 @@ def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[CallOutcome, bool]],
             parts = msgspec.json.decode(msgspec.json.encode(parts), type=Trial)
         for trial in (whole, parts):
             if patched:
-                trial.take(call)
+                trial.observe(call)
             else:
                 trial.compare(call)
     assert msgspec.json.encode(parts) == msgspec.json.encode(whole)

@@ -278,7 +278,7 @@ def forget_failures(tally: Tally, outcome: CallOutcome) -> None:
         REAL_TAKE(tally, outcome)
 
 
-REAL_TAKE = Tally.take
+REAL_TAKE = Tally.observe
 
 
 def one_failure(trial: Trial) -> Verdict:
@@ -288,7 +288,7 @@ def one_failure(trial: Trial) -> Verdict:
 @pytest.mark.parametrize(
     ("broken", "by", "policy", "told"),
     [
-        ("coherence.guard.classic.Tally.take", forget_failures, "classic", "by a second count"),
+        ("coherence.guard.classic.Tally.observe", forget_failures, "classic", "by a second count"),
         ("coherence.guard.classic.worse", lambda before, after: "latency", "classic", "the classic rule on"),
         ("coherence.guard.verdict.Trial._failing", one_failure, "sequential", "no run of failures gives"),
     ],

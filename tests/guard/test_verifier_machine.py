@@ -61,7 +61,7 @@ class Machine:
         self.started: list[tuple[int, bool]] = []
 
     def write(self, happening: GuardedCall | Decision) -> None:
-        self.account.take(self.now_s, happening)
+        self.account.observe(self.now_s, happening)
         seq = self.account.seq
         if isinstance(happening, GuardedCall):
             told = (happening.success, happening.duration_s, happening.cost, happening.index, None)
@@ -184,8 +184,8 @@ def test_the_second_count_agrees_all_along(seed: int, rate: float, patched: floa
     account, recount = Account(), Recount()
     for entry in read_entries(written(machine.rows)):
         assert entry.happening is not None
-        account.take(entry.at, entry.happening)
-        recount.take(entry.happening)
+        account.observe(entry.at, entry.happening)
+        recount.observe(entry.happening)
         patching, trial = account.patching, account.patching.trial
         assert recount.epoch == patching.epoch
         assert (recount.trial is None, recount.standing is None) == (trial is None, patching.standing is None)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coherence.guard import Guard, views
-from coherence.guard.error_counts import Troubles
+from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.views import Views, write_together
@@ -29,10 +29,10 @@ def entry(at: float = 1.0) -> Entry:
     return Entry(at, GuardedCall(True, 0.5))
 
 
-def take(held: Views, agent: str) -> None:
+def record(held: Views, agent: str) -> None:
     view = held.of(agent)
     with view.lock:
-        view.take(entry())
+        view.observe(entry())
         held.mark(view)
 
 
@@ -77,7 +77,7 @@ def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 1)
-    held = Views(store, Troubles())
+    held = Views(store, ErrorCounts())
     old = held.of("a")
     held.of("b")
     assert [view.agent for view in held.values()] == ["b"]
@@ -85,7 +85,7 @@ def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
     assert new is not old
     for view in (old, new, old):
         with view.lock:
-            view.take(entry())
+            view.observe(entry())
             held.mark(view)
     assert read_account(store, "a").seq == 0
     held.write()
@@ -129,10 +129,10 @@ def test_who_comes_too_fast_for_the_thread_that_writes_writes_some(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MAX_MARKED", 5)
-    troubles = Troubles()
+    troubles = ErrorCounts()
     held = Views(store, troubles)
     for number in range(30):
-        take(held, f"user-{number}")
+        record(held, f"user-{number}")
     assert store.fetch("SELECT count(*) FROM guard_trail") == [(25,)]  # the 6th, 11th, ... write the 5 before them
     held.write()
     assert store.fetch("SELECT count(*) FROM guard_trail") == [(30,)]
@@ -143,12 +143,12 @@ def test_while_the_store_cannot_be_written_a_bounded_number_waits(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MAX_MARKED", 20)
-    troubles = Troubles()
+    troubles = ErrorCounts()
     held = Views(store, troubles)
     with sqlite3.connect(store.path) as other:
         other.execute("CREATE TRIGGER full BEFORE INSERT ON guard_trail BEGIN SELECT raise(FAIL, 'disk full'); END")
     for number in range(30):
-        take(held, f"user-{number}")
+        record(held, f"user-{number}")
     (said,) = troubles.counts
     assert "calls are lost" in said
     assert troubles.counts[said] == 10
@@ -159,11 +159,11 @@ def test_while_the_store_cannot_be_written_a_bounded_number_waits(
 
 
 def test_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> None:
-    held = Views(store, Troubles())
+    held = Views(store, ErrorCounts())
     for agent in ("bad", "b", "c"):
-        take(held, agent)
+        record(held, agent)
     with (bad := held.of("bad")).lock:
-        bad.take(Entry(1.0, GuardedCall(True, 0.5, epoch=-2)))  # no store keeps that
+        bad.observe(Entry(1.0, GuardedCall(True, 0.5, epoch=-2)))  # no store keeps that
     for _ in range(2):
         with pytest.raises(StoreError):
             held.write()
@@ -172,10 +172,10 @@ def test_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> Non
 
 
 def test_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
-    one, other = Views(store, Troubles()), Views(store, Troubles())
-    take(one, "a")
-    take(one, "b")
-    take(other, "b")
+    one, other = Views(store, ErrorCounts()), Views(store, ErrorCounts())
+    record(one, "a")
+    record(one, "b")
+    record(other, "b")
     write_together(store, [other.of("b")])
     write_together(store, [one.of("a"), one.of("b")])
     assert [one.of(agent).account.rolling.calls for agent in ("a", "b")] == [1, 2]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.lessons import entries, exchange
-from coherence.lessons.entries import Entry, Refusal, read_entries
+from coherence.lessons.entries import LessonEntry, RefusedEntry, read_entries
 from coherence.lessons.exchange import ImportReport, export_lessons, import_lessons
 from coherence.lessons.store import LessonStore
 from coherence.providers import HashingEmbedder
@@ -38,7 +38,7 @@ def lesson(error: str = YAML, **more: object) -> dict[str, object]:
 
 
 def refusals(data: bytes) -> list[tuple[int, str]]:
-    return [(found.line, found.why) for found in read_entries(io.BytesIO(data)) if isinstance(found, Refusal)]
+    return [(found.line, found.why) for found in read_entries(io.BytesIO(data)) if isinstance(found, RefusedEntry)]
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def refusals(data: bytes) -> list[tuple[int, str]]:
 def test_times_are_seconds_whatever_unit_they_come_in(field: str, ts: object, seconds: float) -> None:
     line = json.dumps({"pattern": "p", "error": "boom: lever", "fix": "f", field: ts}).encode()
     (entry,) = read_entries(io.BytesIO(line))
-    assert isinstance(entry, Entry) and entry.new.ts == pytest.approx(seconds, abs=1e-3)
+    assert isinstance(entry, LessonEntry) and entry.new.ts == pytest.approx(seconds, abs=1e-3)
 
 
 @pytest.mark.parametrize("ts", [1e30, "yesterday", True, [], float("nan")])
 def test_a_time_that_is_none_is_refused_with_its_field(ts: object) -> None:
     line = json.dumps({"pattern": "p", "error": "boom: lever", "fix": "f", "ts": ts}).encode()
     (refusal,) = read_entries(io.BytesIO(b"\n" + line))
-    assert isinstance(refusal, Refusal) and refusal.line == 2 and refusal.why.startswith("ts must be")
+    assert isinstance(refusal, RefusedEntry) and refusal.line == 2 and refusal.why.startswith("ts must be")
 
 
 def test_what_goes_out_comes_in_unchanged(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_an_array_that_was_cut_off_is_told() -> None:
 def test_one_object_over_several_lines_is_read() -> None:
     text = "\ufeff\n" + json.dumps(lesson(), indent=2) + "\n" + json.dumps(lesson("boom"), indent=2)
     found = list(read_entries(io.BytesIO(text.encode())))
-    assert [type(each) for each in found] == [Entry, Entry]
+    assert [type(each) for each in found] == [LessonEntry, LessonEntry]
 
 
 def test_what_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,4 +253,4 @@ def test_lone_surrogates_and_secrets_do_not_come_in(tmp_path: Path) -> None:
 def test_nothing_that_is_read_raises(data: bytes) -> None:
     for prefix in (b"", b"[", b"{\n", b'{"pattern": "p", "error": "e", "fix": "f"}\n'):
         for found in read_entries(io.BytesIO(prefix + data)):
-            assert isinstance(found, Entry) or found.line >= 1
+            assert isinstance(found, LessonEntry) or found.line >= 1

@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 from coherence.policy.correction_prompt import LIMIT, QUOTED, flatten, inject
-from coherence.policy.corrections import CorrectionPattern, Corrections, Note, Source
+from coherence.policy.corrections import CorrectionPattern, Corrections, CorrectionSource, Note
 
 HEAD, TAIL = "<past_corrections>\n", "\n</past_corrections>\n\n"
 
 
 def pattern(*texts: str, session: str = "s") -> CorrectionPattern:
-    notes = tuple(Note(f"c-{at}", text, "", [Source(at, at, session)], "t-1", "") for at, text in enumerate(texts))
+    notes = tuple(
+        Note(f"c-{at}", text, "", [CorrectionSource(at, at, session)], "t-1", "") for at, text in enumerate(texts)
+    )
     return CorrectionPattern("t-1", "topic", (), notes, len(notes), 3.0, 0.5, ())
 
 

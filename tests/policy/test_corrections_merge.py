@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.policy.corrections import Corrections, Source
+from coherence.policy.corrections import Corrections, CorrectionSource
 
 Said: TypeAlias = tuple[str, str, int, str, bool]
 """Correction, request, number, session, whether vectors are known."""
@@ -34,11 +34,11 @@ def as_data(kept: Corrections) -> object:
     return msgspec.to_builtins(kept)
 
 
-def by_topic(kept: Corrections) -> set[tuple[str, str, str, tuple[Source, ...]]]:
+def by_topic(kept: Corrections) -> set[tuple[str, str, str, tuple[CorrectionSource, ...]]]:
     return {(note.id, note.text, note.topic, tuple(note.sources)) for note in kept.notes.values()}
 
 
-def sources(kept: Corrections) -> set[Source]:
+def sources(kept: Corrections) -> set[CorrectionSource]:
     return {source for note in kept.notes.values() for source in note.sources}
 
 

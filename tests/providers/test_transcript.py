@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from coherence.core.protocols import CounterSource, StateProvider
 from coherence.core.readings import Counters
-from coherence.providers import Step, ToolCall, Transcript, TranscriptState
+from coherence.providers import Step, Transcript, TranscriptCall, TranscriptState
 
 
 def user(text: str) -> Step:
     return Step(role="user", content=text)
 
 
-def agent(text: str = "", *calls: ToolCall, usage: Counters | None = None) -> Step:
+def agent(text: str = "", *calls: TranscriptCall, usage: Counters | None = None) -> Step:
     return Step(role="assistant", content=text, tool_calls=calls, usage=usage)
 
 
@@ -92,7 +92,7 @@ def test_without_any_goal_there_is_none() -> None:
 
 
 def test_the_context_is_what_agent_and_tools_say_not_the_user() -> None:
-    call = ToolCall("search", {"q": "Oslö"}, "c1")
+    call = TranscriptCall("search", {"q": "Oslö"}, "c1")
     steps = [user("task"), agent("I search", call), tool("3 flights"), user("more"), agent("done")]
     state = at_end(TranscriptState(steps))
     assert state.get_recent_context() == ['I search\nsearch({"q": "Oslö"})', "3 flights", "done"]
@@ -126,7 +126,7 @@ def test_blank_messages_take_no_room_in_the_window() -> None:
 
 
 def test_a_call_without_words_is_context() -> None:
-    state = at_end(TranscriptState([agent("", ToolCall("ls", "-la"), ToolCall("now"))]))
+    state = at_end(TranscriptState([agent("", TranscriptCall("ls", "-la"), TranscriptCall("now"))]))
     assert state.get_recent_context() == ["ls(-la)\nnow(null)"]
 
 
@@ -134,7 +134,13 @@ def test_a_call_without_words_is_context() -> None:
 
 
 def test_tool_results_are_calls_and_failed_ones_errors() -> None:
-    steps = [user("task"), agent("x", ToolCall("ls")), tool("a"), tool("b", is_error=True), tool("c", is_error=True)]
+    steps = [
+        user("task"),
+        agent("x", TranscriptCall("ls")),
+        tool("a"),
+        tool("b", is_error=True),
+        tool("c", is_error=True),
+    ]
     state = at_end(TranscriptState([*steps, Step(role="assistant", content="hm", is_error=True)]))
     assert state.get_counters() == Counters(calls=3, errors=2)
 
@@ -215,7 +221,7 @@ steps = st.builds(
     Step,
     role=st.sampled_from(["user", "assistant", "tool"]),
     content=texts,
-    tool_calls=st.lists(st.builds(ToolCall, name=texts, arguments=st.none() | texts), max_size=2).map(tuple),
+    tool_calls=st.lists(st.builds(TranscriptCall, name=texts, arguments=st.none() | texts), max_size=2).map(tuple),
     is_error=st.booleans(),
     usage=usages,
 )

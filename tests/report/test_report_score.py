@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coherence.providers import HashingEmbedder, Step, Transcript
-from coherence.providers.transcript import ToolCall
+from coherence.providers.transcript import TranscriptCall
 from coherence.report.score import ScoredRun, score_transcript
 
 RUN = Transcript(
@@ -47,7 +47,7 @@ def test_the_lowest_reading_is_sought_among_those_that_know_equally_much() -> No
 def test_a_step_at_which_a_metric_does_not_apply_is_compared_too() -> None:
     steps = (
         Step(role="user", content="Pay the bill in bill.txt"),
-        Step(role="assistant", content="Reading it.", tool_calls=(ToolCall("read_file", {"path": "bill.txt"}),)),
+        Step(role="assistant", content="Reading it.", tool_calls=(TranscriptCall("read_file", {"path": "bill.txt"}),)),
         Step(role="tool", content="12 EUR, to be paid to Anna", tool_name="read_file"),
         Step(role="assistant", content="It is 12 EUR."),
         Step(role="user", content="Thanks. And now sing me a song about the sea"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.sensor.index import Thresholds, check_thresholds, check_weights, classify_band, score
+from coherence.sensor.index import BandEdges, check_thresholds, check_weights, classify_band, score
 
 NAMES = ["a", "b", "c", "d"]
 VALUES = st.dictionaries(st.sampled_from(NAMES), st.one_of(st.none(), st.floats(0, 1)), min_size=1)
@@ -119,7 +119,7 @@ def test_a_bad_weight_is_named(weights: dict[str, float], error: type[Exception]
         (None, (0.8, 0.6, 0.4)),
         ({"green": 0.9}, (0.9, 0.6, 0.4)),
         ((0.9, 0.5, 0.1), (0.9, 0.5, 0.1)),
-        (Thresholds(yellow=0.7), (0.8, 0.7, 0.4)),
+        (BandEdges(yellow=0.7), (0.8, 0.7, 0.4)),
     ],
 )
 def test_thresholds_may_be_given_in_several_ways(given: object, expected: tuple[float, ...]) -> None:

@@ -12,8 +12,8 @@ from coherence.store import runs as table
 from coherence.store.errors import StoreError
 from coherence.store.rows import RunRow
 from coherence.store.runs import (
-    LabelledRun,
     RunCounts,
+    StoredRun,
     count_runs,
     forget_runs,
     labelled_runs,
@@ -46,7 +46,7 @@ def test_maxima_only_rise_and_writing_again_changes_nothing(store: Store) -> Non
     row = RunRow(1, (("m", "1", 0.4),), True)
     write(store, row)
     write(store, row, RunRow(1, (("m", "1", 0.3), ("m", "2", 0.1), ("n", "1", 1.0))))
-    expected = LabelledRun(1, "s", 1, True, {("m", "1"): 0.4, ("m", "2"): 0.1, ("n", "1"): 1.0})
+    expected = StoredRun(1, "s", 1, True, {("m", "1"): 0.4, ("m", "2"): 0.1, ("n", "1"): 1.0})
     assert labelled_runs(store, "a") == [expected]
     write(store, row)
     assert labelled_runs(store, "a") == [expected] and count_runs(store, "a") == RunCounts(1, 0, 0)

@@ -13,15 +13,15 @@ from coherence.guard.cases.records import (
     Called,
     Came,
     Case,
+    CaseFeedback,
     CaseKind,
+    CaseText,
     CaseVerdict,
     Corrected,
     Ended,
     Failed,
-    Judged,
     Packet,
     Remembered,
-    Said,
     Shortened,
     Step,
     Used,
@@ -154,13 +154,13 @@ def _tell(monitor: Monitor, step: Step) -> bool:
             monitor.tool_call(step.tool, step.arguments)
         case Came():
             monitor.tool_result(step.text, error=step.error, tool=step.tool, call="unrecorded" if step.tool else None)
-        case Said():
+        case CaseText():
             monitor.message(step.role, step.text, logprobs=step.logprobs)
         case Used():
             monitor.usage(
                 tokens_in=step.tokens_in, tokens_out=step.tokens_out, cost_usd=step.cost_usd, model=step.model
             )
-        case Judged():
+        case CaseFeedback():
             monitor.feedback(step.score)
         case Corrected():
             monitor.correction(step.text)

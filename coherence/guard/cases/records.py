@@ -31,7 +31,7 @@ class _Step(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     pass
 
 
-class Said(_Step, frozen=True, tag="message"):
+class CaseText(_Step, frozen=True, tag="message"):
     """Something said."""
 
     role: Role
@@ -63,7 +63,7 @@ class Used(_Step, frozen=True, tag="usage"):
     model: str | None = None
 
 
-class Judged(_Step, frozen=True, tag="feedback"):
+class CaseFeedback(_Step, frozen=True, tag="feedback"):
     """Somebody's judgement, in [-1, 1]."""
 
     score: float
@@ -101,7 +101,7 @@ class Ended(_Step, frozen=True, tag="outcome"):
     text: str = ""
 
 
-Step: TypeAlias = Said | Called | Came | Used | Judged | Corrected | Remembered | Shortened | Failed | Ended
+Step: TypeAlias = CaseText | Called | Came | Used | CaseFeedback | Corrected | Remembered | Shortened | Failed | Ended
 """One thing that happens, told to the monitor by the method of the same name."""
 
 

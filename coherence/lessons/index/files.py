@@ -55,7 +55,7 @@ LOOKS = 5
 PATIENCE_S = 10.0
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class IndexHead(msgspec.Struct, frozen=True, array_like=True):
     """What the files hold."""
 
     mark: Mark
@@ -69,10 +69,10 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     """One bit a row, set where it was removed; empty = no row was."""
 
 
-class Saved(NamedTuple):
+class SavedIndex(NamedTuple):
     """The files of an index, open."""
 
-    head: Head
+    head: IndexHead
     digest: bytes
     ids: Ids
     alive: npt.NDArray[np.bool_]
@@ -80,7 +80,7 @@ class Saved(NamedTuple):
     codes: npt.NDArray[np.uint8]
 
 
-def read_head(folder: Path) -> tuple[Head, bytes] | None:
+def read_head(folder: Path) -> tuple[IndexHead, bytes] | None:
     """Return the head and its checksum; ``None`` = missing, torn or of another version."""
     try:
         raw = (folder / "head").read_bytes()
@@ -91,12 +91,12 @@ def read_head(folder: Path) -> tuple[Head, bytes] | None:
     if not raw.startswith(MAGIC) or _digest(body) != digest:
         return None
     try:
-        return msgspec.msgpack.decode(body, type=Head), digest
+        return msgspec.msgpack.decode(body, type=IndexHead), digest
     except msgspec.DecodeError:
         return None
 
 
-def open_saved(folder: Path) -> Saved | None:
+def open_saved(folder: Path) -> SavedIndex | None:
     """Open the files; ``None`` = missing, torn or of another version."""
     for _ in range(LOOKS):
         found = read_head(folder)
@@ -109,7 +109,7 @@ def open_saved(folder: Path) -> Saved | None:
     return None
 
 
-def rows_of(folder: Path, head: Head) -> HalfRows:
+def rows_of(folder: Path, head: IndexHead) -> HalfRows:
     """Map the rows that the head counts.
 
     Raises
@@ -121,12 +121,12 @@ def rows_of(folder: Path, head: Head) -> HalfRows:
         return mapped(file, head.count, head.mark.dimensions)
 
 
-def new_head(mark: Mark) -> Head:
+def new_head(mark: Mark) -> IndexHead:
     """Return the head of files that do not exist yet."""
-    return Head(mark, secrets.token_hex(8))
+    return IndexHead(mark, secrets.token_hex(8))
 
 
-def append(folder: Path, head: Head, ids: Ids, rows: Iterator[HalfRows]) -> Head:
+def append(folder: Path, head: IndexHead, ids: Ids, rows: Iterator[HalfRows]) -> IndexHead:
     """Write rows behind those that the head counts and return the head that counts them too; it is not written.
 
     Raises
@@ -153,7 +153,7 @@ def append(folder: Path, head: Head, ids: Ids, rows: Iterator[HalfRows]) -> Head
     return msgspec.structs.replace(head, count=head.count + len(ids), ids_crc=ids_crc, codes_crc=codes_crc)
 
 
-def publish(folder: Path, head: Head) -> bytes:
+def publish(folder: Path, head: IndexHead) -> bytes:
     """Write the head, so that what it counts holds, and return its checksum.
 
     Raises
@@ -195,7 +195,7 @@ def discard(folder: Path) -> None:
         clean(folder, "")
 
 
-def complete(folder: Path, head: Head) -> bool:
+def complete(folder: Path, head: IndexHead) -> bool:
     """Return whether the files are as long as the head says."""
     try:
         return all(path.stat().st_size >= size for path, size in _sizes(folder, head).items() if size)
@@ -203,7 +203,7 @@ def complete(folder: Path, head: Head) -> bool:
         return False
 
 
-def disk_bytes(head: Head) -> int:
+def disk_bytes(head: IndexHead) -> int:
     """Return what the files take."""
     return len(head.dead) + sum(_sizes(Path(), head).values())
 
@@ -232,7 +232,7 @@ def writing(folder: Path, patience_s: float = 0.0) -> Iterator[bool]:
         lock.release()
 
 
-def _checked(folder: Path, head: Head, digest: bytes) -> Saved | None:
+def _checked(folder: Path, head: IndexHead, digest: bytes) -> SavedIndex | None:
     """Read ids and codes and map the rows; ``None`` where they are not what the head says.
 
     Raises
@@ -250,7 +250,7 @@ def _checked(folder: Path, head: Head, digest: bytes) -> Saved | None:
     dead = np.zeros(count, np.bool_)
     if head.dead:
         dead[:] = np.unpackbits(np.frombuffer(head.dead, np.uint8), count=count)
-    return Saved(head, digest, ids, ~dead, rows, codes) if _whole(rows, codes) else None
+    return SavedIndex(head, digest, ids, ~dead, rows, codes) if _whole(rows, codes) else None
 
 
 def _whole(rows: HalfRows, codes: npt.NDArray[np.uint8]) -> bool:
@@ -263,7 +263,7 @@ def _whole(rows: HalfRows, codes: npt.NDArray[np.uint8]) -> bool:
     return bool((np.abs(lengths - 1.0) < LENGTH_TOLERANCE).all() and (sign_codes(wide) == codes[sample]).all())
 
 
-def _sizes(folder: Path, head: Head) -> dict[Path, int]:
+def _sizes(folder: Path, head: IndexHead) -> dict[Path, int]:
     """Return the paths of rows, ids and codes, and how many bytes of each count."""
     widths = (2 * head.mark.dimensions, 8, code_bytes(head.mark.dimensions))
     return {folder / f"{kind}-{head.generation}": width * head.count for kind, width in zip(KINDS, widths, strict=True)}

@@ -66,8 +66,8 @@ class LocalIndex:
         self._folder = folder
         self._lock = Lock()
         self._table = Table(dimensions)
-        self._view: scan.View | None = None
-        self._head: files.Head | None = None
+        self._view: scan.ScanView | None = None
+        self._head: files.IndexHead | None = None
         self._digest = b""
 
     @property
@@ -206,7 +206,7 @@ class LocalIndex:
         else:
             self._append(path, self._head, mark)
 
-    def _append(self, path: Path, head: files.Head, mark: Mark) -> None:
+    def _append(self, path: Path, head: files.IndexHead, mark: Mark) -> None:
         """Add to the files what they lack."""
         table = self._table
         dead = np.packbits(~table.alive).tobytes() if table.live < table.count else b""
@@ -234,7 +234,7 @@ class LocalIndex:
         if saved is not None:
             self._attach(saved)
 
-    def _rebase(self, saved: files.Saved) -> None:
+    def _rebase(self, saved: files.SavedIndex) -> None:
         """Continue from files that another process has written: add what they lack, remove what is gone here."""
         mine, fresh = self._table, _table_of(saved)
         ids = mine.ids[mine.alive]
@@ -246,11 +246,11 @@ class LocalIndex:
             self._make_room(fresh, saved.head)
         self._attach(saved, fresh)
 
-    def _attach(self, saved: files.Saved, table: Table | None = None) -> None:
+    def _attach(self, saved: files.SavedIndex, table: Table | None = None) -> None:
         self._table = _table_of(saved) if table is None else table
         self._head, self._digest, self._view = saved.head, saved.digest, None
 
-    def _make_room(self, table: Table, head: files.Head | None) -> None:
+    def _make_room(self, table: Table, head: files.IndexHead | None) -> None:
         """Move rows out of memory, as far as files can be written: to the saved ones, or to one without a name."""
         rows = table.rows
         if self._folder is None or (rows.in_memory <= IN_MEMORY_ROWS and not rows.spilled):
@@ -264,7 +264,7 @@ class LocalIndex:
                 rows.spill(self._folder)
 
 
-def _table_of(saved: files.Saved) -> Table:
+def _table_of(saved: files.SavedIndex) -> Table:
     return Table.from_saved(saved.ids, saved.alive, saved.rows, saved.codes)
 
 

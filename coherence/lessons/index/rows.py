@@ -16,7 +16,7 @@ from coherence.lessons.index.base import CHUNK_ROWS, HalfRows
 from coherence.lessons.index.growable import Growing
 
 
-class Part(NamedTuple):
+class IndexPart(NamedTuple):
     """Neighbouring rows that lie in one piece of memory."""
 
     start: int
@@ -63,7 +63,7 @@ class Rows:
         self.dimensions = dimensions
         self.saved = 0 if saved is None else len(saved)
         """So many of the first rows are mapped from saved files."""
-        self._in_files = [Part(0, saved)] if saved is not None and len(saved) else []
+        self._in_files = [IndexPart(0, saved)] if saved is not None and len(saved) else []
         self._spill: Spill | None = None
         self._tail = Growing(np.float16, dimensions)
         self._tail_start = self.saved
@@ -97,11 +97,11 @@ class Rows:
         """Add rows behind the last one."""
         self._tail.append(rows)
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[IndexPart, ...]:
         """Return the pieces in order; they stay valid and as they are."""
         if not self._tail.count:
             return tuple(self._in_files)
-        return (*self._in_files, Part(self._tail_start, self._tail.view))
+        return (*self._in_files, IndexPart(self._tail_start, self._tail.view))
 
     def spill(self, folder: Path) -> None:
         """Move the rows in memory to a nameless file in ``folder``.
@@ -115,7 +115,7 @@ class Rows:
             self._spill = Spill(folder, self.dimensions)
         written = self._spill.append(self._tail.view)
         start = self.count - len(written)
-        self._in_files = [*(part for part in self._in_files if part.start < start), Part(start, written)]
+        self._in_files = [*(part for part in self._in_files if part.start < start), IndexPart(start, written)]
         self._tail, self._tail_start = Growing(np.float16, self.dimensions), self.count
 
     def adopt(self, saved: HalfRows) -> None:
@@ -124,11 +124,11 @@ class Rows:
         tail = Growing(np.float16, self.dimensions)
         for _, rows in behind:
             tail.append(rows)
-        self._in_files, self._spill, self._tail = [Part(0, saved)], None, tail
+        self._in_files, self._spill, self._tail = [IndexPart(0, saved)], None, tail
         self.saved = self._tail_start = len(saved)
 
 
-def take(parts: tuple[Part, ...], places: npt.NDArray[np.int64], dimensions: int) -> HalfRows:
+def select(parts: tuple[IndexPart, ...], places: npt.NDArray[np.int64], dimensions: int) -> HalfRows:
     """Return the rows at these places ``(n, d)``, in their order."""
     if len(parts) == 1:
         return parts[0].rows[places]
@@ -139,7 +139,7 @@ def take(parts: tuple[Part, ...], places: npt.NDArray[np.int64], dimensions: int
     return found
 
 
-def chunks(parts: tuple[Part, ...], start: int = 0) -> Iterator[tuple[int, HalfRows]]:
+def chunks(parts: tuple[IndexPart, ...], start: int = 0) -> Iterator[tuple[int, HalfRows]]:
     """Yield all rows from ``start`` on, a bounded number at a time, each time with the place of the first."""
     for first, rows in parts:
         for at in range(max(start - first, 0), len(rows), CHUNK_ROWS):

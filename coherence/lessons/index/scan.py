@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from coherence.lessons.index.base import Cosines, Found, HalfRows, Ids
 from coherence.lessons.index.kernels import nearest_codes, nearest_rows, sign_codes
-from coherence.lessons.index.rows import Part, take
+from coherence.lessons.index.rows import IndexPart, select
 
 SPARE = 16
 """So many more than asked for are fetched: the scans round in another order than the final cosines do."""
@@ -28,7 +28,7 @@ WORTH_CHOOSING = 4
 """More cosines than so many times those that are wanted are not all sorted."""
 
 
-class View(NamedTuple):
+class ScanView(NamedTuple):
     """What one search sees; adding to the index does not change it."""
 
     ids: Ids
@@ -37,7 +37,7 @@ class View(NamedTuple):
     """``(n,)``: not removed."""
     live: int
     """How many are not removed."""
-    parts: tuple[Part, ...]
+    parts: tuple[IndexPart, ...]
     """The rows."""
     wide: npt.NDArray[np.float32] | None
     """All rows as float32, while there are few."""
@@ -49,7 +49,7 @@ Query = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
 
-def search(view: View, query: Query, k: int) -> Found:
+def search(view: ScanView, query: Query, k: int) -> Found:
     """Return the ids and cosines of the ``k`` nearest rows that are not removed, best first, equal ones by id.
 
     Exact without codes; with codes, exact among the candidates that they give.
@@ -61,7 +61,7 @@ def search(view: View, query: Query, k: int) -> Found:
             cosines = cosines[places]
     else:
         places = _nearest_alive(view, query, min(k, view.live))
-        cosines = np.vecdot(take(view.parts, places, query.size).astype(np.float32), query)
+        cosines = np.vecdot(select(view.parts, places, query.size).astype(np.float32), query)
     cosines = cosines.clip(-1.0, 1.0)
     if k * WORTH_CHOOSING < len(cosines):
         enough = cosines >= np.partition(cosines, -k)[-k]
@@ -71,7 +71,7 @@ def search(view: View, query: Query, k: int) -> Found:
     return ids[order], cosines[order]
 
 
-def _nearest_alive(view: View, query: Query, k: int) -> Places:
+def _nearest_alive(view: ScanView, query: Query, k: int) -> Places:
     """Return the places of the ``k`` nearest rows, or some more, however many removed ones are nearer."""
     total = len(view.ids)
     fetch = min(k + SPARE, total)
@@ -87,7 +87,7 @@ def _nearest_alive(view: View, query: Query, k: int) -> Places:
         fetch = min(4 * fetch, total)
 
 
-def _by_rows(parts: tuple[Part, ...], query: Query, k: int) -> Places:
+def _by_rows(parts: tuple[IndexPart, ...], query: Query, k: int) -> Places:
     """Scan all rows."""
     each = [_nearest(rows, start, query, k) for start, rows in parts]
     places = np.concatenate([places for places, _ in each])
@@ -97,11 +97,11 @@ def _by_rows(parts: tuple[Part, ...], query: Query, k: int) -> Places:
     return places[np.argsort(-products, kind="stable")[:k]]
 
 
-def _by_codes(view: View, query: Query, candidates: int, k: int) -> Places:
+def _by_codes(view: ScanView, query: Query, candidates: int, k: int) -> Places:
     """Scan the codes, then the rows of the nearest ones."""
     assert view.codes is not None
     near = np.sort(nearest_codes(view.codes, sign_codes(query), candidates))  # in order: neighbours share a page
-    places, _ = _nearest(take(view.parts, near, query.size), 0, query, k)
+    places, _ = _nearest(select(view.parts, near, query.size), 0, query, k)
     return near[places]
 
 

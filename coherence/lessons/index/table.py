@@ -10,8 +10,8 @@ import numpy.typing as npt
 from coherence.lessons.index.base import HalfRows, Ids
 from coherence.lessons.index.growable import Growing, Positions
 from coherence.lessons.index.kernels import code_bytes, sign_codes
-from coherence.lessons.index.rows import Rows, chunks, take
-from coherence.lessons.index.scan import View
+from coherence.lessons.index.rows import Rows, chunks, select
+from coherence.lessons.index.scan import ScanView
 
 FEW_ROWS = 2_000
 """Up to so many rows, numpy on float32 is as fast as faiss and spares its import."""
@@ -112,13 +112,13 @@ class Table:
 
     def of(self, ids: Ids) -> HalfRows:
         """Return the vectors of ids that are there."""
-        return take(self.rows.parts(), self._places.find(ids), self.dimensions)
+        return select(self.rows.parts(), self._places.find(ids), self.dimensions)
 
-    def view(self) -> View:
+    def view(self) -> ScanView:
         """Return what a search needs."""
         wide = None if self._wide is None else self._wide.view
         codes = None if self._codes is None else self._codes.view
-        return View(self.ids, self.alive, self.live, self.rows.parts(), wide, codes)
+        return ScanView(self.ids, self.alive, self.live, self.rows.parts(), wide, codes)
 
     def compacted(self) -> Table:
         """Return a table in memory without the removed rows."""

@@ -20,7 +20,7 @@ APART_S = 5.0
 """Idle seconds between calls from which repeating them counts as polling."""
 
 
-class Step(Protocol):
+class Repeatable(Protocol):
     """What a repeat is judged by: one call, and its result if it has come."""
 
     @property
@@ -75,12 +75,12 @@ PAGES = KnownShape("it goes through parts of one thing", "write down what was fo
 COMPACTED = KnownShape("the context was shortened in between", "keep in the summary what these calls found")
 
 
-def known_shape(steps: Sequence[Step], period: int) -> KnownShape | None:
+def known_shape(steps: Sequence[Repeatable], period: int) -> KnownShape | None:
     """Return the way of working that the steps of a loop look like, ``None`` if they look like none.
 
     Parameters
     ----------
-    steps : sequence of Step
+    steps : sequence of Repeatable
         The calls of the loop, oldest first, two at least.
     period : int
         Calls in one round.

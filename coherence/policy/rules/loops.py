@@ -9,7 +9,7 @@ from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
 from coherence.detect.fingerprints import CallTrace, ResultTrace
-from coherence.policy.rules.failed_calls import COMPACTED, KnownShape, Step, known_shape
+from coherence.policy.rules.failed_calls import COMPACTED, KnownShape, Repeatable, known_shape
 from coherence.policy.rules.finding_builders import found, score_of, shown_tool
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
@@ -31,7 +31,7 @@ class Loop(NamedTuple):
     """Calls that repeat up to the newest one."""
 
     period: int
-    steps: tuple[Step, ...]
+    steps: tuple[Repeatable, ...]
     """The repeated calls, oldest first, without unrelated ones between them."""
     identical: bool
     """Whether the arguments are equal; else they differ in ids and the like only."""
@@ -56,7 +56,7 @@ class _Pending(NamedTuple):
     compacted: bool = False
 
 
-def find_loop(steps: Sequence[Step]) -> Loop | None:
+def find_loop(steps: Sequence[Repeatable]) -> Loop | None:
     r"""Return the clearest loop that the newest call is part of, ``None`` if there is none.
 
     A loop of period *p* are calls of which each equals the one *p* before it, in masked arguments and masked result.
@@ -85,7 +85,7 @@ def find_loop(steps: Sequence[Step]) -> Loop | None:
     return best
 
 
-def _of_period(steps: Sequence[Step], period: int) -> Loop | None:
+def _of_period(steps: Sequence[Repeatable], period: int) -> Loop | None:
     places = _without_progress(steps, _repeats(steps, period), period)
     if len(places) < FEWEST[period]:
         return None
@@ -110,7 +110,7 @@ def _amount(calls: int, period: int) -> float:
     return calls / period + min(period, 3) - 1
 
 
-def _repeats(steps: Sequence[Step], period: int) -> list[int]:
+def _repeats(steps: Sequence[Repeatable], period: int) -> list[int]:
     """Return the places of the calls that repeat up to the newest, newest first."""
     places: list[int] = []
     results: list[ResultTrace | None] = [None] * period  # the newest known one by place in the round
@@ -131,7 +131,7 @@ def _repeats(steps: Sequence[Step], period: int) -> list[int]:
     return places
 
 
-def _without_progress(steps: Sequence[Step], places: list[int], period: int) -> list[int]:
+def _without_progress(steps: Sequence[Repeatable], places: list[int], period: int) -> list[int]:
     """Return the places, newest first, since a number in the results last moved one way."""
     while True:
         signs: dict[tuple[int, int], set[bool]] = {}
@@ -148,7 +148,7 @@ def _without_progress(steps: Sequence[Step], places: list[int], period: int) -> 
         places = places[: since + period]
 
 
-def _counts(step: Step) -> tuple[float, ...]:
+def _counts(step: Repeatable) -> tuple[float, ...]:
     return step.came.counts if step.came is not None else ()
 
 
@@ -208,11 +208,11 @@ class RepeatedToolCallLoop:
         return "warn" if loop.amount >= self.warn else "guide"
 
 
-def steps_of(facts: Facts) -> list[Step]:
+def steps_of(facts: Facts) -> list[Repeatable]:
     """Return what an agent did lately, calls without a result included, in order."""
     if not facts.open_calls:
         return list(facts.actions)
-    steps: list[Step] = [*facts.actions]
+    steps: list[Repeatable] = [*facts.actions]
     steps += [_Pending(call.seq, call.tool, call.made, call.ts) for call in facts.open_calls]
     return sorted(steps, key=lambda step: step.seq)[-WINDOW:]
 

@@ -9,7 +9,7 @@ import pytest
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import Counters
 from coherence.providers.readers import read_transcripts
-from coherence.providers.transcript import Step, ToolCall
+from coherence.providers.transcript import Step, TranscriptCall
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 
@@ -41,7 +41,7 @@ STEPS = (
     Step(
         role="assistant",
         content="I look at both files.",
-        tool_calls=(ToolCall("read", {"path": "a.py"}, "t1"), ToolCall("list", {}, "t2")),
+        tool_calls=(TranscriptCall("read", {"path": "a.py"}, "t1"), TranscriptCall("list", {}, "t2")),
         usage=Counters(tokens_in=100, tokens_out=7),
     ),
     Step(role="tool", content="denied", tool_name="list", is_error=True),
@@ -99,7 +99,7 @@ def test_a_tool_of_the_server_is_a_tool_call_too(tmp_path: Path) -> None:
     block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "rain"}}
     path = write(tmp_path, [{"role": "assistant", "content": [block]}])
     [run] = read_transcripts(path, format="anthropic")
-    assert run.steps[0].tool_calls == (ToolCall("web_search", {"query": "rain"}, "s"),)
+    assert run.steps[0].tool_calls == (TranscriptCall("web_search", {"query": "rain"}, "s"),)
 
 
 def test_usage_without_numbers_is_not_known(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import Counters
 from coherence.providers.readers import read_transcripts
-from coherence.providers.transcript import Step, ToolCall
+from coherence.providers.transcript import Step, TranscriptCall
 
 SESSION = "0205f437-f816-4704-b6f3-9cf7b060888c"
 
@@ -74,7 +74,10 @@ STEPS = (
     Step(
         role="assistant",
         content="I run it.",
-        tool_calls=(ToolCall("Bash", {"command": "pytest"}, "t1"), ToolCall("Read", {"file_path": "cart.py"}, "t2")),
+        tool_calls=(
+            TranscriptCall("Bash", {"command": "pytest"}, "t1"),
+            TranscriptCall("Read", {"file_path": "cart.py"}, "t2"),
+        ),
         usage=Counters(tokens_in=1000, tokens_out=80),
     ),
     Step(role="tool", content="1 failed", tool_name="Bash", is_error=True),

@@ -8,7 +8,7 @@ import pytest
 
 from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
-from coherence.providers.transcript import Step, ToolCall
+from coherence.providers.transcript import Step, TranscriptCall
 
 
 def call(id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -32,7 +32,10 @@ STEPS = (
     Step(role="user", content="Cancel my booking H9ZU1C."),
     Step(
         role="assistant",
-        tool_calls=(ToolCall("get_booking", {"id": "H9ZU1C"}, "c1"), ToolCall("get_user", {"id": "mia"}, "c2")),
+        tool_calls=(
+            TranscriptCall("get_booking", {"id": "H9ZU1C"}, "c1"),
+            TranscriptCall("get_user", {"id": "mia"}, "c2"),
+        ),
     ),
     Step(role="tool", content="Error: no such user", tool_name="get_user"),
     Step(role="tool", content="H9ZU1C, one way", tool_name="get_booking"),
@@ -96,7 +99,7 @@ def test_the_legacy_function_call_is_a_tool_call(tmp_path: Path) -> None:
     ]
     [run] = read_transcripts(write(tmp_path, chat))
     assert run.steps == (
-        Step(role="assistant", tool_calls=(ToolCall("add", {"a": 1}),)),
+        Step(role="assistant", tool_calls=(TranscriptCall("add", {"a": 1}),)),
         Step(role="tool", content="2", tool_name="add"),
     )
 
@@ -106,7 +109,7 @@ def test_a_custom_tool_call_keeps_its_text(tmp_path: Path) -> None:
         {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "py", "input": "1+1"}}]}
     ]
     [run] = read_transcripts(write(tmp_path, chat))
-    assert run.steps[0].tool_calls == (ToolCall("py", "1+1", "c"),)
+    assert run.steps[0].tool_calls == (TranscriptCall("py", "1+1", "c"),)
 
 
 def test_parts_that_are_not_text_become_markers(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
-from coherence.providers.transcript import Role, Step, ToolCall
+from coherence.providers.transcript import Role, Step, TranscriptCall
 
 RUN: dict[str, Any] = {
     "id": "tau/10/0",
@@ -47,7 +47,7 @@ def test_a_run_gives_its_steps(tmp_path: Path, indent: int | None) -> None:
     [run] = read_transcripts(write(tmp_path, RUN, indent=indent))
     assert run.steps == (
         Step(role="user", content="Change my reservation."),
-        Step(role="assistant", agent="Desk", tool_calls=(ToolCall("get", {"id": "H9"}), ToolCall("user"))),
+        Step(role="assistant", agent="Desk", tool_calls=(TranscriptCall("get", {"id": "H9"}), TranscriptCall("user"))),
         Step(role="tool", content="one way", tool_name="get"),
         Step(role="tool", content="Error: unknown user", tool_name="user", is_error=True),
         Step(role="assistant", content="Done."),
@@ -155,7 +155,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-CALLS = st.builds(ToolCall, st.text(), JSON, st.none() | st.text())
+CALLS = st.builds(TranscriptCall, st.text(), JSON, st.none() | st.text())
 ROLES: st.SearchStrategy[Role] = st.sampled_from(["user", "assistant", "tool"])
 STEPS = st.builds(
     Step,
