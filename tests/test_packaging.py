@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -137,3 +138,14 @@ def test_the_project_stands_alone() -> None:
         ["git", "grep", "-lE", r"\.\./shared|/(root|work)/"], cwd=ROOT, capture_output=True, text=True
     )
     assert [name for name in result.stdout.split() if name != "tests/test_packaging.py"] == []
+
+
+def test_every_module_stands_in_a_room() -> None:
+    loose = {path.name for path in (ROOT / "coherence").glob("*.py")}
+    assert loose == {"__init__.py", "__main__.py"}
+
+
+def test_the_readme_names_every_room() -> None:
+    rooms = {path.parent.name for path in (ROOT / "coherence").glob("*/__init__.py")} - {"metrics", "providers"}
+    named = set(re.findall(r"`coherence/(\w+)/`", (ROOT / "README.md").read_text("utf-8")))
+    assert named == rooms

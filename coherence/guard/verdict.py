@@ -9,7 +9,7 @@ import msgspec
 from coherence.baseline.e_process import MAX_EVIDENCE
 from coherence.core.validation import check_count, check_number
 from coherence.guard.baseline import Baseline, CallOutcome, Spread, usable
-from coherence.guard.sequential_test import Excess
+from coherence.guard.sequential import Excess
 
 ALPHA = 0.05
 """Probability that a harmless patch is ever rolled back, at most; and that one worse by a margin is shown harmless."""
@@ -74,7 +74,7 @@ class Trial(msgspec.Struct):
 
     Make one with :meth:`begin`. It rolls back on the first of these that happens:
 
-    - the bet of :class:`~coherence.guard.sequential_test.Excess` on success, latency, cost or index reaches 1 / its
+    - the bet of :class:`~coherence.guard.sequential.Excess` on success, latency, cost or index reaches 1 / its
     share;
     - failures in a row, from the first call on or later, that the baseline makes improbable: of the uncertain rate of
       failure, k in a row have :math:`\prod_{i<k} (f + 1 + i) / (n + 1 + i)` for f failures of n calls;

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.lessons.clean import ErrorLine, strip_prefixes
-from coherence.lessons.line_scoring import (
+from coherence.lessons.line_scores import (
     EXCEPTION,
     FRAME,
     NAMED,

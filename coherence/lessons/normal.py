@@ -10,11 +10,11 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text, clean
 from coherence.lessons.clean import clean_lines
-from coherence.lessons.error_wording import reword
+from coherence.lessons.error_phrases import reword
 from coherence.lessons.error_words import CODE_PARTS, word_set
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
-from coherence.lessons.line_scoring import telling_lines
+from coherence.lessons.line_scores import telling_lines
 from coherence.lessons.masks import MAX_SLOTS, Masked, mask
 from coherence.lessons.stack import own_frames
 from coherence.lessons.stems import stems_of

@@ -12,7 +12,7 @@ from typing import Any
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.patch_events import Decision, kind_of
-from coherence.guard.sequential_test import WORSE
+from coherence.guard.sequential import WORSE
 from coherence.guard.traces import Past, Trace
 
 BOUNDS = Bounds({"level": Bound(least=0, most=9)})

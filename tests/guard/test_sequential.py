@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.sequential_test import SAME, WORSE, Excess
+from coherence.guard.sequential import SAME, WORSE, Excess
 from guard.helpers import capital, mixture
 
 

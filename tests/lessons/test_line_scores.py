@@ -7,7 +7,7 @@ import pytest
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_words import TELLING
 from coherence.lessons.headlines import find_headline
-from coherence.lessons.line_scoring import MAX_SCORED, MAX_TOLD, telling_lines, weighed
+from coherence.lessons.line_scores import MAX_SCORED, MAX_TOLD, telling_lines, weighed
 from coherence.lessons.normal import normalise
 
 WORK = [f"reading part {at} of the input" for at in range(3 * MAX_SCORED)]
