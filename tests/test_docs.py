@@ -34,7 +34,7 @@ def run(command: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_a_block_of_a_document_runs(language: str, text: str, tmp_path: Path) -> None:
+def test_docs_a_block_of_a_document_runs(language: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     if language == "python":
         run([sys.executable, "-c", text], tmp_path)
@@ -60,7 +60,7 @@ def check_elsewhere(command: str) -> None:
         assert f"[{extra[1]}]" in (ROOT / "Makefile").read_text("utf-8")
 
 
-def test_every_command_and_option_is_documented() -> None:
+def test_docs_every_command_and_option_is_documented() -> None:
     text = "".join(page.read_text("utf-8") for page in PAGES)
     assert isinstance(main, Group)
     for name, command in main.commands.items():
@@ -71,14 +71,14 @@ def test_every_command_and_option_is_documented() -> None:
                     assert option in text, f"{option} of {name} is not in the documents"
 
 
-def test_every_metric_is_documented() -> None:
+def test_docs_every_metric_is_documented() -> None:
     text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     for plugin in available("metrics"):
         if plugin.origin == "coherence-sensor":
             assert f"| `{plugin.name}` |" in text
 
 
-def test_links_lead_somewhere() -> None:
+def test_docs_links_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

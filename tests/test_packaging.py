@@ -30,7 +30,7 @@ def python(code: str) -> str:
     return result.stdout.strip()
 
 
-def test_every_package_is_listed_for_the_wheel() -> None:
+def test_packaging_every_package_is_listed_for_the_wheel() -> None:
     listed = set(PROJECT["tool"]["setuptools"]["packages"])
     places = {"coherence": "coherence", **PROJECT["tool"]["setuptools"]["package-dir"]}
     found = set()
@@ -43,7 +43,7 @@ def test_every_package_is_listed_for_the_wheel() -> None:
     assert listed == found
 
 
-def test_the_links_lead_to_the_mapped_folders() -> None:
+def test_packaging_the_links_lead_to_the_mapped_folders() -> None:
     for name, place in PROJECT["tool"]["setuptools"]["package-dir"].items():
         if name != "coherence":
             link = ROOT / name.replace(".", "/")
@@ -52,7 +52,7 @@ def test_the_links_lead_to_the_mapped_folders() -> None:
             assert not os.readlink(link).startswith("/")
 
 
-def test_nothing_is_installed_at_top_level_under_the_names_of_the_two_folders() -> None:
+def test_packaging_nothing_is_installed_at_top_level_under_the_names_of_the_two_folders() -> None:
     importlib.import_module("coherence.metrics")
     importlib.import_module("coherence.providers")
     assert "metrics" not in sys.modules
@@ -61,12 +61,12 @@ def test_nothing_is_installed_at_top_level_under_the_names_of_the_two_folders() 
         assert python(f"import importlib.util as u; print(u.find_spec({name!r}))") == "None"
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_packaging_importing_the_package_loads_nothing_heavy() -> None:
     loaded = python(f"import coherence, sys; print([name for name in {HEAVY} if name in sys.modules])")
     assert loaded == "[]"
 
 
-def test_the_bounds_of_a_guard_load_no_guard() -> None:
+def test_packaging_the_bounds_of_a_guard_load_no_guard() -> None:
     loaded = python(
         "import sys; from coherence.guard import Bound\n"
         "heavy = ('numpy', 'coherence.guard.guard', 'coherence.monitor.monitor')\n"
@@ -75,7 +75,7 @@ def test_the_bounds_of_a_guard_load_no_guard() -> None:
     assert loaded == "[]"
 
 
-def test_the_sensor_loads_no_model_before_the_first_text() -> None:
+def test_packaging_the_sensor_loads_no_model_before_the_first_text() -> None:
     loaded = python(
         "import sys; from coherence import CoherenceSensor; from coherence.providers import StaticState\n"
         "CoherenceSensor(StaticState()).measure_sync()\n"
@@ -85,7 +85,7 @@ def test_the_sensor_loads_no_model_before_the_first_text() -> None:
 
 
 @pytest.mark.parametrize("package", [coherence, coherence.guard], ids=["coherence", "coherence.guard"])
-def test_every_public_name_is_there_and_sorted(package: Any) -> None:
+def test_packaging_every_public_name_is_there_and_sorted(package: Any) -> None:
     assert package.__all__ == sorted(package.__all__)
     assert set(package.__all__) == set(package._HOME)
     for name in package.__all__:
@@ -95,7 +95,7 @@ def test_every_public_name_is_there_and_sorted(package: Any) -> None:
         package.Sensor  # noqa: B018  # the access is the test
 
 
-def test_the_version_is_the_projects() -> None:
+def test_packaging_the_version_is_the_projects() -> None:
     assert coherence.__version__ == PROJECT["project"]["version"]
 
 
@@ -108,7 +108,7 @@ def test_type_checkers_see_the_same_public_names(package: Any) -> None:
 
 
 @pytest.mark.parametrize("module", ["coherence.metrics", "coherence.providers", "coherence.sensor", "coherence.report"])
-def test_the_rooms_list_what_they_export(module: str) -> None:
+def test_packaging_the_rooms_list_what_they_export(module: str) -> None:
     room = importlib.import_module(module)
     assert room.__all__ == sorted(room.__all__)
     for name in room.__all__:
@@ -116,7 +116,7 @@ def test_the_rooms_list_what_they_export(module: str) -> None:
 
 
 @pytest.mark.slow
-def test_inside_the_package_names_are_imported_from_where_they_are_defined() -> None:
+def test_packaging_inside_the_package_names_are_imported_from_where_they_are_defined() -> None:
     offenders = []
     for folder in ("coherence", "metrics", "providers"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -126,26 +126,26 @@ def test_inside_the_package_names_are_imported_from_where_they_are_defined() -> 
     assert offenders == []
 
 
-def test_every_dependency_is_justified() -> None:
+def test_packaging_every_dependency_is_justified() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for line in text[text.index("dependencies = [") : text.index("[project.scripts]")].splitlines():
         if line.startswith('  "'):
             assert "# " in line, line
 
 
-def test_the_project_stands_alone() -> None:
+def test_packaging_the_project_stands_alone() -> None:
     result = subprocess.run(
         ["git", "grep", "-lE", r"\.\./shared|/(root|work)/"], cwd=ROOT, capture_output=True, text=True
     )
     assert [name for name in result.stdout.split() if name != "tests/test_packaging.py"] == []
 
 
-def test_every_module_stands_in_a_room() -> None:
+def test_packaging_every_module_stands_in_a_room() -> None:
     loose = {path.name for path in (ROOT / "coherence").glob("*.py")}
     assert loose == {"__init__.py", "__main__.py"}
 
 
-def test_the_readme_names_every_room() -> None:
+def test_packaging_the_readme_names_every_room() -> None:
     rooms = {path.parent.name for path in (ROOT / "coherence").glob("*/__init__.py")} - {"metrics", "providers"}
     named = set(re.findall(r"`coherence/(\w+)/`", (ROOT / "README.md").read_text("utf-8")))
     assert named == rooms

@@ -44,7 +44,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_the_registry_shows_the_metric_with_its_origin(site: Path) -> None:
+def test_plugin_package_the_registry_shows_the_metric_with_its_origin(site: Path) -> None:
     script = """
 import json
 from coherence.core.registry import available
@@ -56,7 +56,7 @@ print(json.dumps({plugin.name: plugin.origin for plugin in available()}))
     assert origins["goal_drift"] == "coherence-sensor"
 
 
-def test_the_one_that_fails_to_import_is_reported_with_name_package_place_and_cause(site: Path) -> None:
+def test_plugin_package_the_one_that_fails_to_import_is_reported_with_name_package_place_and_cause(site: Path) -> None:
     script = """
 from coherence.core.errors import PluginError
 from coherence.core.registry import lookup
@@ -71,7 +71,7 @@ except PluginError as error:
     )
 
 
-def test_a_sensor_measures_with_it_by_name(site: Path) -> None:
+def test_plugin_package_a_sensor_measures_with_it_by_name(site: Path) -> None:
     script = """
 import json
 from coherence import CoherenceSensor
@@ -87,7 +87,7 @@ print(json.dumps(sensor.measure_sync().to_dict()))
     assert reading["errors"] == []
 
 
-def test_it_keeps_the_contract_that_the_built_ins_keep(site: Path) -> None:
+def test_plugin_package_it_keeps_the_contract_that_the_built_ins_keep(site: Path) -> None:
     script = """
 from acme_coherence import Brevity
 from coherence.testing import checks_for
@@ -99,7 +99,7 @@ print(len(checks))
     assert int(run(site, "-c", script).stdout) >= 6
 
 
-def test_the_command_lists_it_and_the_broken_one(site: Path) -> None:
+def test_plugin_package_the_command_lists_it_and_the_broken_one(site: Path) -> None:
     rows = {row["name"]: row for row in json.loads(run(site, "-m", "coherence", "metrics", "--json").stdout)}
     assert rows["acme_brevity"]["origin"] == "acme-coherence"
     assert rows["acme_brevity"]["direction"] == "high is good"

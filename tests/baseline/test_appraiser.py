@@ -65,7 +65,7 @@ def quiet(**numbers: Any) -> MonitorConfig:
     return MonitorConfig(pressure=PressureConfig(cold_std=0.0, **numbers))
 
 
-def test_a_sample_is_compared_before_it_is_learned() -> None:
+def test_usual_a_sample_is_compared_before_it_is_learned() -> None:
     agent = Agent(quiet())
     agent.measure(uncertainty=0.2)
     signal = agent.measure(uncertainty=0.56).signals["uncertainty"]
@@ -74,12 +74,12 @@ def test_a_sample_is_compared_before_it_is_learned() -> None:
     assert agent.mood.baselines["uncertainty"].mean == pytest.approx(0.08 * 0.56 + 0.92 * 0.2)
 
 
-def test_the_first_sample_of_a_life_is_compared_with_nothing() -> None:
+def test_usual_the_first_sample_of_a_life_is_compared_with_nothing() -> None:
     signal = Agent().measure(uncertainty=0.9).signals["uncertainty"]
     assert (signal.usual, signal.z, signal.pressure) == (None, 0.0, 0.0)
 
 
-def test_a_new_baseline_is_trusted_more_and_more() -> None:
+def test_mood_a_new_baseline_is_trusted_more_and_more() -> None:
     agent = Agent()
     for _ in range(12):
         agent.measure(uncertainty=0.2)
@@ -90,7 +90,7 @@ def test_a_new_baseline_is_trusted_more_and_more() -> None:
         assert probe.measure(uncertainty=0.4).signals["uncertainty"].z == pytest.approx(0.2 / std)
 
 
-def test_what_comes_while_the_agent_fails_is_not_learned() -> None:
+def test_mood_what_comes_while_the_agent_fails_is_not_learned() -> None:
     agent = Agent()
     agent.good(20)
     before = msgspec.to_builtins(agent.mood.baselines)
@@ -102,7 +102,7 @@ def test_what_comes_while_the_agent_fails_is_not_learned() -> None:
     assert all(after[name]["count"] == 0 for name in after.keys() - before.keys())
 
 
-def test_a_run_of_failures_does_not_become_the_new_normal() -> None:
+def test_mood_a_run_of_failures_does_not_become_the_new_normal() -> None:
     agent = Agent()
     agent.good(30)
     agent.bad(500)
@@ -112,7 +112,7 @@ def test_a_run_of_failures_does_not_become_the_new_normal() -> None:
     assert agent.mood.baselines["error_rate"].mean < 0.12
 
 
-def test_a_sample_too_unusual_is_not_learned_until_it_lasts() -> None:
+def test_mood_a_sample_too_unusual_is_not_learned_until_it_lasts() -> None:
     agent = Agent(quiet())
     for _ in range(10):
         agent.measure(uncertainty=0.1)
@@ -123,7 +123,7 @@ def test_a_sample_too_unusual_is_not_learned_until_it_lasts() -> None:
     assert agent.mood.baselines["uncertainty"].mean == pytest.approx(0.08 * 0.9 + 0.92 * 0.1)
 
 
-def test_a_rate_of_errors_never_becomes_usual_however_long_it_lasts() -> None:
+def test_mood_a_rate_of_errors_never_becomes_usual_however_long_it_lasts() -> None:
     agent = Agent()
     for _ in range(200):  # nine of ten fail; the one that does not is the only moment to learn at
         agent.bad(9)
@@ -132,7 +132,7 @@ def test_a_rate_of_errors_never_becomes_usual_however_long_it_lasts() -> None:
     assert agent.mood.baselines["error_rate"].refused > 20
 
 
-def test_a_rate_of_errors_presses_even_where_it_is_usual() -> None:
+def test_signal_baseline_a_rate_of_errors_presses_even_where_it_is_usual() -> None:
     agent = Agent()
     agent.mood.baselines["error_rate"] = SignalBaseline(mean=0.6, count=50)
     for _ in range(5):
@@ -142,7 +142,7 @@ def test_a_rate_of_errors_presses_even_where_it_is_usual() -> None:
     assert agent.mood.signals["error_rate"].pressure == pytest.approx(4 / 9)
 
 
-def test_a_second_tick_after_a_step_teaches_nothing() -> None:
+def test_appraise_a_second_tick_after_a_step_teaches_nothing() -> None:
     agent = Agent()
     agent.measure(uncertainty=0.2)
     for _ in range(5):
@@ -150,7 +150,7 @@ def test_a_second_tick_after_a_step_teaches_nothing() -> None:
     assert agent.mood.baselines["uncertainty"].count == 1
 
 
-def test_baselines_survive_a_restart() -> None:
+def test_appraiser_state_baselines_survive_a_restart() -> None:
     agent = Agent()
     for value in (0.1, 0.2, 0.3):
         agent.measure(uncertainty=value)
@@ -161,7 +161,7 @@ def test_baselines_survive_a_restart() -> None:
     assert again.measure(uncertainty=0.5) == agent.measure(uncertainty=0.5)
 
 
-def test_errors_in_a_row_have_the_written_least_pressures() -> None:
+def test_mood_errors_in_a_row_have_the_written_least_pressures() -> None:
     agent = Agent()
     agent.good(30)
     pressures = []
@@ -185,7 +185,7 @@ def test_pressure_is_held_while_errors_go_on() -> None:
     assert agent.mood.pressure < 0.2
 
 
-def test_identical_calls_with_identical_results_have_the_written_least_pressures() -> None:
+def test_mood_identical_calls_with_identical_results_have_the_written_least_pressures() -> None:
     agent = Agent(quiet(weights={"repetition": 0.0}))
     pressures = []
     for _ in range(20):
@@ -206,7 +206,7 @@ def test_identical_calls_with_identical_results_have_the_written_least_pressures
         (2**53, 1.0),
     ],
 )
-def test_the_velocity_of_tokens_is_logarithmic(tokens: int, value: float) -> None:
+def test_mood_the_velocity_of_tokens_is_logarithmic(tokens: int, value: float) -> None:
     agent = Agent()
     agent.do(Usage(tokens, None))
     assert agent.mood.signals["token_usage"].value == pytest.approx(value)
@@ -221,7 +221,7 @@ def test_the_velocity_of_tokens_is_logarithmic(tokens: int, value: float) -> Non
         (1e12, 1.0),
     ],
 )
-def test_the_velocity_of_cost_is_logarithmic(cost: float, value: float) -> None:
+def test_mood_the_velocity_of_cost_is_logarithmic(cost: float, value: float) -> None:
     agent = Agent()
     agent.do(Usage(cost_usd=cost))
     assert agent.mood.signals["cost"].value == pytest.approx(value)
@@ -238,7 +238,7 @@ def test_usage_presses_by_its_share_of_a_budget_too() -> None:
     assert agent.mood.signals["cost"].pressure == pytest.approx(0.5)
 
 
-def test_a_full_context_guides_and_a_half_full_one_does_not() -> None:
+def test_mode_a_full_context_guides_and_a_half_full_one_does_not() -> None:
     agent = Agent(MonitorConfig(context_tokens=1_000))
     for used, pressure in ((500, 0.0), (800, 0.2689414213699951), (950, 0.5)):  # z = 0, 2, 3
         agent.do(Usage(used, 0))
@@ -248,7 +248,7 @@ def test_a_full_context_guides_and_a_half_full_one_does_not() -> None:
     assert agent.mode == "guide"
 
 
-def test_one_minus_the_index_is_a_signal_where_something_is_known() -> None:
+def test_appraise_one_minus_the_index_is_a_signal_where_something_is_known() -> None:
     agent = Agent()
     agent.good()
     known = agent.appraiser.appraise(Reading({}, 0.25, 1.0))
@@ -257,14 +257,14 @@ def test_one_minus_the_index_is_a_signal_where_something_is_known() -> None:
     assert "incoherence" not in unknown.signals
 
 
-def test_goal_coherence_presses_when_it_falls() -> None:
+def test_appraiser_goal_coherence_presses_when_it_falls() -> None:
     agent = Agent(quiet())
     agent.measure(goal_coherence=0.8)
     signal = agent.measure(goal_coherence=0.4).signals["goal_coherence"]
     assert [signal.value, signal.z] == pytest.approx([0.6, 2.0])  # (0.6 - 0.2) / 0.2
 
 
-def test_drift_counts_only_beside_errors_or_uncertainty() -> None:
+def test_appraiser_drift_counts_only_beside_errors_or_uncertainty() -> None:
     agent = Agent(quiet())
     agent.measure(drift=0.1)
     assert agent.measure(drift=1.0).pressure == 0.0  # a change of topic
@@ -272,7 +272,7 @@ def test_drift_counts_only_beside_errors_or_uncertainty() -> None:
     assert unsure.pressure > 0.25
 
 
-def test_an_unknown_signal_is_calm_or_left_out() -> None:
+def test_mood_an_unknown_signal_is_calm_or_left_out() -> None:
     calm, left_out = Agent(quiet()), Agent(quiet(unknown_is_calm=False))
     for agent in (calm, left_out):
         agent.measure(uncertainty=0.0)
@@ -283,7 +283,7 @@ def test_an_unknown_signal_is_calm_or_left_out() -> None:
     assert left_out.mood.pressure == pytest.approx(0.7 * pressure / 3.5 + 0.3 * pressure)
 
 
-def test_an_appraisal_says_whose_thresholds_it_used() -> None:
+def test_appraiser_an_appraisal_says_whose_thresholds_it_used() -> None:
     agent = Agent(MonitorConfig(pressure=PressureConfig(learned_from="300 calm ticks of agent main")))
     assert agent.measure(uncertainty=0.2).learned_from == "300 calm ticks of agent main"
 
@@ -318,7 +318,7 @@ def test_an_impossible_number_changes_no_baseline_and_no_mode(event: Event) -> N
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300, -5.0])
-def test_an_impossible_reading_poisons_nothing(bad: float) -> None:
+def test_mood_an_impossible_reading_poisons_nothing(bad: float) -> None:
     agent = Agent(quiet())
     for _ in range(5):
         agent.measure(uncertainty=0.2, drift=0.2, goal_coherence=0.5)

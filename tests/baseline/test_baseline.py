@@ -21,7 +21,7 @@ def test_mean_and_variance_follow_the_written_recursion() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_one_impossible_sample_does_not_poison_what_is_usual(bad: float) -> None:
+def test_baseline_one_impossible_sample_does_not_poison_what_is_usual(bad: float) -> None:
     baseline = SignalBaseline()
     baseline.learn(bad, alpha=0.08)
     assert baseline.count == 0
@@ -41,7 +41,7 @@ def test_the_mean_stays_between_the_samples_and_the_variance_within_their_range(
     assert 0.0 <= baseline.variance <= (max(samples) - min(samples)) ** 2 + 1e-12
 
 
-def test_without_an_expectation_the_mean_is_trusted_at_once() -> None:
+def test_baseline_without_an_expectation_the_mean_is_trusted_at_once() -> None:
     baseline = SignalBaseline()
     baseline.learn(0.7, alpha=0.08)
     assert baseline.usual(5, None) == 0.7

@@ -38,7 +38,7 @@ def test_without_a_shipped_threshold_there_is_none_before() -> None:
     assert fed([0.1] * 39, shipped=None).value == 0.1
 
 
-def test_only_a_risk_strictly_above_alarms() -> None:
+def test_watch_only_a_risk_strictly_above_alarms() -> None:
     found = fed([0.5] * 10)
     assert (found.judged, found.alarmed) == (10, 0)
     assert fed([0.5000001] * 3).alarmed == 3
@@ -70,7 +70,7 @@ def test_runs_that_rise_are_found_and_the_newest_39_set_the_threshold() -> None:
     assert "set anew" in found.threshold().words and found.drift == "holds" and found.alarmed == 0
 
 
-def test_runs_that_rise_without_an_alarm_are_found_too() -> None:
+def test_watch_runs_that_rise_without_an_alarm_are_found_too() -> None:
     """Half of the runs reached 0.5 before, all do now: none lies above the threshold."""
     found = fed([0.1, 0.5] * 40)
     assert found.renewed == 0 and found.value == 0.5
@@ -80,7 +80,7 @@ def test_runs_that_rise_without_an_alarm_are_found_too() -> None:
     assert "the risk of good runs had risen" in found.threshold().words
 
 
-def test_runs_that_fall_are_found_too() -> None:
+def test_watch_runs_that_fall_are_found_too() -> None:
     rng = np.random.default_rng(2)
     found = fed(rng.beta(4, 12, 60).tolist())
     for value in rng.beta(1, 30, 60).tolist():
@@ -103,7 +103,7 @@ def test_a_calibration_that_holds_is_rarely_found_not_to_however_often_one_looks
     assert false / 300 <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / 300)
 
 
-def test_a_shipped_threshold_within_its_budget_is_rarely_found_not_to_hold() -> None:
+def test_watch_a_shipped_threshold_within_its_budget_is_rarely_found_not_to_hold() -> None:
     """Exactly 5 % of runs alarm, 38 runs, 1,000 agents; the limit is a third of the level."""
     false = 0
     for seed in range(1_000):
@@ -112,7 +112,7 @@ def test_a_shipped_threshold_within_its_budget_is_rarely_found_not_to_hold() -> 
     assert false / 1_000 <= ALPHA / 3 + 3 * np.sqrt(ALPHA / 3 / 1_000)
 
 
-def test_it_is_bounded_and_goes_on_from_its_bytes_bit_for_bit() -> None:
+def test_watch_it_is_bounded_and_goes_on_from_its_bytes_bit_for_bit() -> None:
     values = np.random.default_rng(3).random(MAX_RUNS + 120).tolist()
     whole = fed(values)
     assert len(whole.values) == len(whole.ordered) <= MAX_RUNS
@@ -140,11 +140,11 @@ def test_runs_that_are_all_alike_set_no_threshold_that_the_first_other_call_exce
     assert varied.value == 58 / 250, "0.004 to 0.24, mixed; floor(61 x 0.05) = 3: the third largest"
 
 
-def test_the_distance_alone_is_below_the_floor() -> None:
+def test_value_the_distance_alone_is_below_the_floor() -> None:
     assert judge_call(HijackFacts(asked=["pay"]), "send_email", {"to": "eve@x.org"}).value < FAR
 
 
-def test_shipped_thresholds_belong_to_their_version_and_budget() -> None:
+def test_watch_shipped_thresholds_belong_to_their_version_and_budget() -> None:
     shipped = SHIPPED["goal_hijack"]
     assert watch("goal_hijack", shipped.version, 0.05).value == shipped.thresholds[0.05].value
     assert watch("goal_hijack", "another", 0.05).value is None
@@ -154,7 +154,7 @@ def test_shipped_thresholds_belong_to_their_version_and_budget() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_a_metric_that_never_moves_neither_alarms_nor_drifts(value: float) -> None:
+def test_watch_a_metric_that_never_moves_neither_alarms_nor_drifts(value: float) -> None:
     found = fed([value] * 300, shipped=None)
     assert found.value == value and found.renewed == 0 and found.alarmed == 0
     assert max(found.higher.evidence, found.lower.evidence) < LIMIT

@@ -40,7 +40,7 @@ def read(store: Store, config: AlarmConfig | None = None) -> Calibrator:
     return read_calibrator(store, "a", config or AlarmConfig(), VERSIONS, WEIGHTS, ["m"])
 
 
-def test_good_runs_set_thresholds_and_all_labelled_ones_weights(store: Store) -> None:
+def test_calibration_good_runs_set_thresholds_and_all_labelled_ones_weights(store: Store) -> None:
     fill(store, 80)
     found = read(store).calibration()
     threshold = found.threshold("m", 0.05)
@@ -52,7 +52,7 @@ def test_good_runs_set_thresholds_and_all_labelled_ones_weights(store: Store) ->
     assert dict(found.versions) == {"goal_hijack": "2", "m": "1", "n": "1"}
 
 
-def test_runs_of_another_version_do_not_count(store: Store) -> None:
+def test_calibration_runs_of_another_version_do_not_count(store: Store) -> None:
     fill(store, 80, version="0")
     fill(store, 10, first=81)
     found = read(store).calibration()
@@ -61,7 +61,7 @@ def test_runs_of_another_version_do_not_count(store: Store) -> None:
     assert found.combination.runs == 10
 
 
-def test_a_label_that_is_changed_changes_all_that_followed(store: Store) -> None:
+def test_calibration_a_label_that_is_changed_changes_all_that_followed(store: Store) -> None:
     fill(store, 60)
     before = read(store).calibration()
     worst = max(labelled_runs(store, "a"), key=lambda run: run.maxima["m", "1"] if run.good else 0.0)
@@ -76,7 +76,7 @@ def test_a_label_that_is_changed_changes_all_that_followed(store: Store) -> None
     assert (again.thresholds, again.combination) == (before.thresholds, before.combination)
 
 
-def test_runs_that_leave_are_learned_for_good_and_nothing_changes(
+def test_calibration_runs_that_leave_are_learned_for_good_and_nothing_changes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store, 140)
@@ -93,7 +93,9 @@ def test_runs_that_leave_are_learned_for_good_and_nothing_changes(
     assert grown.combination.runs == 190
 
 
-def test_other_budgets_learn_the_runs_that_have_left_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibration_other_budgets_learn_the_runs_that_have_left_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(store, 140)
     monkeypatch.setattr(kept, "MAX_LABELLED", 20)
     now = read(store).calibration().threshold("m")
@@ -102,14 +104,14 @@ def test_other_budgets_learn_the_runs_that_have_left_too(store: Store, monkeypat
     assert other.value is not None and now.value is not None and other.value < now.value
 
 
-def test_what_cannot_be_read_is_left_out(store: Store) -> None:
+def test_calibration_what_cannot_be_read_is_left_out(store: Store) -> None:
     fill(store, 5)
     with store.transaction() as transaction:
         transaction.execute("INSERT INTO calibrations VALUES ('a', 0, ?)", (b"\xff\x00 of a later version",))
     assert read(store).calibration().combination.runs == 5
 
 
-def test_sessions_change_over_only_when_it_matters(store: Store) -> None:
+def test_outdated_sessions_change_over_only_when_it_matters(store: Store) -> None:
     fill(store, 40)
     young = read(store).calibration()
     assert not young.outdated(young) and not Calibration().outdated(young), "nothing own yet"

@@ -77,7 +77,7 @@ def learned_by(monkeypatch: pytest.MonkeyPatch, store: Store) -> tuple[Calibrato
     return found, len(taken)
 
 
-def test_a_second_reading_learns_only_the_newest_runs_and_says_the_same(
+def test_combiner_a_second_reading_learns_only_the_newest_runs_and_says_the_same(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store, 200)
@@ -94,7 +94,7 @@ def test_a_second_reading_learns_only_the_newest_runs_and_says_the_same(
     assert learned_by(monkeypatch, store)[1] == FRESH
 
 
-def test_few_runs_are_not_kept_twice(store: Store) -> None:
+def test_calibrator_few_runs_are_not_kept_twice(store: Store) -> None:
     fill(store, 2 * FRESH)
     read(store)
     assert cached(store) is None
@@ -106,7 +106,7 @@ def test_few_runs_are_not_kept_twice(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["label", "taken back", "outcome", "risk", "metric", "mixed", "gone", "reset"])
-def test_a_change_of_an_old_run_is_learned_whatever_it_is(store: Store, change: str) -> None:
+def test_calibration_a_change_of_an_old_run_is_learned_whatever_it_is(store: Store, change: str) -> None:
     fill(store, 200)
     read(store)
     assert cached(store) == 200 - FRESH
@@ -132,7 +132,7 @@ def test_a_change_of_an_old_run_is_learned_whatever_it_is(store: Store, change: 
     assert read(store).calibration() == anew(store).calibration()
 
 
-def test_what_changes_nothing_and_what_is_new_leave_it_kept(store: Store) -> None:
+def test_calibration_what_changes_nothing_and_what_is_new_leave_it_kept(store: Store) -> None:
     fill(store, 200)
     read(store)
     run = next(run for run in labelled_runs(store, "a") if run.good)
@@ -145,7 +145,7 @@ def test_what_changes_nothing_and_what_is_new_leave_it_kept(store: Store) -> Non
     assert cached(store) == 200 - FRESH and read(store).calibration() == anew(store).calibration()
 
 
-def test_a_run_that_changes_while_it_is_learned_is_not_kept_as_it_was(
+def test_in_use_a_run_that_changes_while_it_is_learned_is_not_kept_as_it_was(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store, 200)
@@ -163,7 +163,7 @@ def test_a_run_that_changes_while_it_is_learned_is_not_kept_as_it_was(
     assert cached(store) is None and read(store).calibration() == anew(store).calibration()
 
 
-def test_what_cannot_be_read_is_learned_again(store: Store) -> None:
+def test_calibration_what_cannot_be_read_is_learned_again(store: Store) -> None:
     fill(store, 200)
     read(store)
     with store.transaction() as transaction:
@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_learned_again(store: Store) -> None:
     assert read(store).calibration() == anew(store).calibration()
 
 
-def test_other_settings_are_kept_beside_and_only_so_many(store: Store) -> None:
+def test_calibration_other_settings_are_kept_beside_and_only_so_many(store: Store) -> None:
     fill(store, 100)
     for weight in range(1, 8):
         weights = {"m": float(weight), "n": 1.0}
@@ -180,7 +180,7 @@ def test_other_settings_are_kept_beside_and_only_so_many(store: Store) -> None:
     assert store.fetch("SELECT count(*) FROM calibration_caches") == [(4,)]
 
 
-def test_what_left_under_other_weights_is_found_again_with_the_first_ones(
+def test_calibration_what_left_under_other_weights_is_found_again_with_the_first_ones(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs leave three times: under the first weights, under others, and under weights with another embedder."""
@@ -201,7 +201,7 @@ def test_what_left_under_other_weights_is_found_again_with_the_first_ones(
     assert threshold.how == "own" and threshold.runs > before.calibration().threshold("m").runs
 
 
-def test_weights_that_were_in_use_before_anything_left_are_taught_what_leaves_under_others(
+def test_combiner_weights_that_were_in_use_before_anything_left_are_taught_what_leaves_under_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store, 30)
@@ -216,7 +216,7 @@ def test_weights_that_were_in_use_before_anything_left_are_taught_what_leaves_un
     assert (read(store).combiner.runs, read(store, UNEVEN).combiner.runs) == (120, 120)
 
 
-def test_a_label_that_changes_is_told_to_sessions_that_learned_the_run_and_to_no_other(store: Store) -> None:
+def test_outdated_a_label_that_changes_is_told_to_sessions_that_learned_the_run_and_to_no_other(store: Store) -> None:
     fill(store, 90)
     then = read(store).calibration()
     assert not relabelled(store, "a", then.through, then.relabels)

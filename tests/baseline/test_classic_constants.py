@@ -68,12 +68,12 @@ def test_case_3_aggregate(loud: dict[str, float], informational: tuple[str, ...]
     ("pressure", "expected"),
     [(0.0, "observe"), (0.2499, "observe"), (0.25, "guide"), (0.5, "warn"), (0.75, "block"), (1.0, "block")],
 )
-def test_case_4_modes(pressure: float, expected: str) -> None:
+def test_classic_constants_case_4_modes(pressure: float, expected: str) -> None:
     assert mode_of(pressure, CLASSIC) == expected
     assert mode_of(pressure) == expected  # the default thresholds are the same
 
 
-def test_case_5_baseline() -> None:
+def test_classic_constants_case_5_baseline() -> None:
     baseline = SignalBaseline()
     usual, std = [], []
     for sample in (0.5, 0.5, 0.1, 0.9, 0.3, 0.3):
@@ -112,18 +112,18 @@ def test_the_classic_constants_are_told_apart_from_the_defaults() -> None:
 
 
 @pytest.mark.parametrize("pressure", [float("nan"), -0.1, 1.1, float("inf")])
-def test_a_pressure_that_is_none_has_no_mode(pressure: float) -> None:
+def test_classic_constants_a_pressure_that_is_none_has_no_mode(pressure: float) -> None:
     with pytest.raises(ValueError, match="pressure must be in"):
         mode_of(pressure)
 
 
-def test_nan_is_no_evidence_of_pressure() -> None:
+def test_classic_constants_nan_is_no_evidence_of_pressure() -> None:
     assert sigmoid(float("nan")) == 0.0
     assert sigmoid(float("inf")) == 1.0
     assert signal_pressure(float("nan"), 0.1, 0.1) == 0.0
 
 
-def test_an_unknown_pressure_leaves_the_mean() -> None:
+def test_classic_constants_an_unknown_pressure_leaves_the_mean() -> None:
     # 0.7 * 1.5 / (1.5 + 1) + 0.3: drift is not known, so it has no say
     config = msgspec.structs.replace(PressureConfig(), error_share_floor=False)
     known = {"error_rate": 1.0, "repetition": 0.0, "drift": None}
@@ -131,5 +131,5 @@ def test_an_unknown_pressure_leaves_the_mean() -> None:
     assert aggregate({}) == aggregate({"drift": None}) == 0.0
 
 
-def test_modes_are_ordered_by_their_words() -> None:
+def test_classic_constants_modes_are_ordered_by_their_words() -> None:
     assert [str(mode) for mode in Mode] == ["observe", "guide", "warn", "block"]

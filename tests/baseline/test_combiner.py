@@ -48,7 +48,7 @@ def auroc(weights: dict[str, float], runs: list[tuple[dict[str, float], bool]]) 
 
 
 @given(st.lists(st.tuples(RISKS, st.booleans()), max_size=60), RISKS)
-def test_before_there_is_proof_it_stays_within_the_bound_and_weights_are_never_negative(
+def test_weighted_before_there_is_proof_it_stays_within_the_bound_and_weights_are_never_negative(
     runs: list[tuple[dict[str, float], bool]], risks: dict[str, float]
 ) -> None:
     combiner = learn(START, runs)
@@ -74,7 +74,7 @@ def test_more_risk_of_one_metric_never_lowers_the_sum(
         assert one is not None and other is not None and one <= other + 1e-12
 
 
-def test_a_metric_that_tells_is_found_and_beats_the_fixed_sum() -> None:
+def test_weights_a_metric_that_tells_is_found_and_beats_the_fixed_sum() -> None:
     runs = some_runs(1, 400, bad=0.4, tells="c", by=0.3)
     combiner = learn(START, runs)
     assert combiner.proven and combiner.changed == 1
@@ -85,13 +85,13 @@ def test_a_metric_that_tells_is_found_and_beats_the_fixed_sum() -> None:
 
 
 @pytest.mark.slow
-def test_it_does_not_leave_the_fixed_sum_for_noise() -> None:
+def test_learn_it_does_not_leave_the_fixed_sum_for_noise() -> None:
     """1,000 agents whose metrics say nothing, 80 runs each: at most 5 % ever switch, however often one looks."""
     switched = sum(learn(START, some_runs(seed, 80, bad=0.4)).changed > 0 for seed in range(1_000))
     assert switched / 1_000 <= ALPHA
 
 
-def test_it_goes_back_when_the_fixed_sum_turns_out_to_be_better() -> None:
+def test_risk_it_goes_back_when_the_fixed_sum_turns_out_to_be_better() -> None:
     """First only ``c`` tells; then ``a`` and ``c`` take turns at misleading, which only their sum withstands."""
     combiner = learn(START, some_runs(3, 400, bad=0.4, tells="c", by=0.3))
     assert combiner.changed == 1
@@ -106,14 +106,14 @@ def test_it_goes_back_when_the_fixed_sum_turns_out_to_be_better() -> None:
     assert risk is not None and abs(risk - 0.5) <= BOUND + 1e-12
 
 
-def test_labels_that_are_swapped_all_the_time_prove_nothing() -> None:
+def test_learn_labels_that_are_swapped_all_the_time_prove_nothing() -> None:
     runs = [
         (risks, good != (at % 2 == 0)) for at, (risks, good) in enumerate(some_runs(5, 400, bad=0.5, tells="c", by=0.3))
     ]
     assert not learn(START, runs).proven
 
 
-def test_runs_are_judged_before_they_are_learned() -> None:
+def test_combiner_runs_are_judged_before_they_are_learned() -> None:
     """The first block can show no difference: nothing had been learned before it."""
     combiner = Combiner(start=START)
     combiner.observe({"a": 0.1, "b": 0.9}, good=True)
@@ -122,7 +122,7 @@ def test_runs_are_judged_before_they_are_learned() -> None:
     assert combiner.weights()["a"] > START["a"] > combiner.weights()["b"]
 
 
-def test_what_it_cannot_use_teaches_nothing() -> None:
+def test_combiner_what_it_cannot_use_teaches_nothing() -> None:
     combiner = Combiner(start=START)
     for _ in range(5):
         combiner.observe({"unknown": 1.0}, good=False)
@@ -131,7 +131,7 @@ def test_what_it_cannot_use_teaches_nothing() -> None:
     assert Combiner(start={}).combination().risk({"a": 1.0}) is None
 
 
-def test_it_is_bounded_and_goes_on_from_its_bytes() -> None:
+def test_combiner_it_is_bounded_and_goes_on_from_its_bytes() -> None:
     runs = some_runs(6, 300, bad=0.3, tells="b", by=0.2)
     whole, half = learn(START, runs), learn(START, runs[:150])
     half = msgspec.msgpack.decode(msgspec.msgpack.encode(half), type=Combiner)

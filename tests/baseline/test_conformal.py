@@ -23,7 +23,7 @@ from coherence.baseline.conformal import (
     ("budget", "needed", "least"),
     [(0.05, 39, 19), (0.1, 19, 9), (0.01, 199, 99), (0.2, 9, 4), (0.5, 3, 1), (0.005, 399, 199), (0.03, 66, 33)],
 )
-def test_how_many_runs_a_budget_needs(budget: float, needed: int, least: int) -> None:
+def test_conformal_threshold_how_many_runs_a_budget_needs(budget: float, needed: int, least: int) -> None:
     """``needed``: the first n with floor((n + 1) a) = 2, so that one run may lie above; ``least``: with = 1."""
     assert (needed_runs(budget), least_runs(budget)) == (needed, least)
     values = [float(i) for i in range(1, needed + 1)]
@@ -33,14 +33,16 @@ def test_how_many_runs_a_budget_needs(budget: float, needed: int, least: int) ->
     assert conformal_threshold(values[: least - 1], budget) is None
 
 
-def test_the_threshold_is_the_stated_order_statistic() -> None:
+def test_conformal_threshold_the_threshold_is_the_stated_order_statistic() -> None:
     """ceil((n + 1) 0.95): 57.95 -> 58th of 60 runs; 190.95 -> 191st of 200."""
     assert conformal_threshold([float(i) for i in range(1, 61)], 0.05) == 58.0
     assert conformal_threshold([float(i) for i in range(1, 201)], 0.05) == 191.0
 
 
 @given(st.lists(st.floats(0, 1), min_size=39, max_size=200), st.floats(0.05, 0.5))
-def test_no_more_of_all_runs_than_the_budget_lie_above_their_own_threshold(values: list[float], budget: float) -> None:
+def test_conformal_threshold_no_more_of_all_runs_than_the_budget_lie_above_their_own_threshold(
+    values: list[float], budget: float
+) -> None:
     """Leaving out each run in turn is what exchangeability averages over: at most a share ``budget`` alarms."""
     alarms = 0
     for at, value in enumerate(values):
@@ -50,7 +52,7 @@ def test_no_more_of_all_runs_than_the_budget_lie_above_their_own_threshold(value
 
 
 @pytest.mark.parametrize("runs", [39, 60, 200])
-def test_over_many_agents_good_runs_alarm_as_often_as_the_budget_says(runs: int) -> None:
+def test_conformal_threshold_over_many_agents_good_runs_alarm_as_often_as_the_budget_says(runs: int) -> None:
     """2,000 agents of different shapes, one new run each: 5 % alarm, give or take 4 standard errors of 0.49 %."""
     rng = np.random.default_rng(runs)
     alarms = 0
@@ -64,7 +66,7 @@ def test_over_many_agents_good_runs_alarm_as_often_as_the_budget_says(runs: int)
     assert expected <= 0.05
 
 
-def test_p_values_are_uniform_with_ties_and_independent() -> None:
+def test_p_value_p_values_are_uniform_with_ties_and_independent() -> None:
     """Values of four kinds only; by the coin p-values are uniform all the same: mean 1/2, variance 1/12, no memory."""
     rng = np.random.default_rng(5)
     found = []
@@ -82,14 +84,14 @@ def test_p_values_are_uniform_with_ties_and_independent() -> None:
     assert abs(np.corrcoef(before, after)[0, 1]) < 4 / np.sqrt(before.size)
 
 
-def test_coins_are_spread_evenly_and_tell_names_apart() -> None:
+def test_draw_coin_coins_are_spread_evenly_and_tell_names_apart() -> None:
     coins = np.array([draw_coin("agent", str(i)) for i in range(4_000)])
     counts, _ = np.histogram(coins, 10, (0, 1))
     assert ((coins > 0) & (coins < 1)).all() and counts.min() > 300 and counts.max() < 500
     assert draw_coin("a", "\ud800") == draw_coin("a", "\ud800") != draw_coin("a\ud800", "")
 
 
-def test_the_interval_is_clopper_pearsons() -> None:
+def test_clopper_pearson_the_interval_is_clopper_pearsons() -> None:
     """0 of n: the upper end is 1 - 0.025^(1/n). k of n: the tail beyond each end is 2.5 %."""
     assert clopper_pearson(0, 20) == pytest.approx((0.0, 1 - 0.025 ** (1 / 20)))
     assert clopper_pearson(20, 20) == pytest.approx((0.025 ** (1 / 20), 1.0))

@@ -31,7 +31,7 @@ def test_the_classic_index_is_made_of_four_metrics() -> None:
     assert index_weights(old, ["goal_drift"]) == index_weights(MonitorConfig(weights="classic"), ["goal_drift"])
 
 
-def test_the_default_index_counts_the_detectors_where_they_are_known() -> None:
+def test_index_weights_the_default_index_counts_the_detectors_where_they_are_known() -> None:
     found = reading("default")
     assert found.metrics["goal_hijack"] is not None and found.metrics["outcome_risk"] is None
     assert "not calibrated" in found.unknown["outcome_risk"]
@@ -44,17 +44,17 @@ def test_the_default_index_counts_the_detectors_where_they_are_known() -> None:
     assert found.worst() == "goal_hijack"
 
 
-def test_a_table_may_name_a_detector() -> None:
+def test_index_weights_a_table_may_name_a_detector() -> None:
     found = reading({"goal_hijack": 1.0})
     assert found.coherence_index == pytest.approx(1 - (found.metrics["goal_hijack"] or 0.0))
     assert "outcome_risk" not in found.metrics
 
 
-def test_a_named_metric_is_measured_once_and_weighs_as_in_the_table() -> None:
+def test_index_weights_a_named_metric_is_measured_once_and_weighs_as_in_the_table() -> None:
     assert reading("default", metrics=["goal_hijack"]).coherence_index == reading("default").coherence_index
 
 
-def test_without_an_embedder_the_detectors_make_the_index() -> None:
+def test_index_weights_without_an_embedder_the_detectors_make_the_index() -> None:
     with Monitor(embedder=False, goal="Pay", config={"tick": "manual", "weights": "default"}) as m:
         m.tool_call("pay", {"bill": 7})
         m.decide()
@@ -63,14 +63,14 @@ def test_without_an_embedder_the_detectors_make_the_index() -> None:
 
 
 @pytest.mark.parametrize("weights", ["clasic", 3, ["goal_hijack"]])
-def test_another_name_is_refused(weights: object) -> None:
+def test_index_weights_another_name_is_refused(weights: object) -> None:
     with pytest.raises((TypeError, ValueError), match="weights"):
         MonitorConfig.load({"weights": weights})
     with pytest.raises((TypeError, ValueError), match="weights"):
         MonitorConfig(weights=weights)  # type: ignore[arg-type]
 
 
-def test_a_weight_of_nothing_is_refused_and_all_that_is_measured_is_named() -> None:
+def test_index_weights_a_weight_of_nothing_is_refused_and_all_that_is_measured_is_named() -> None:
     with pytest.raises(ValueError, match="weights: 'nope' names no metric that is measured") as caught:
         Monitor(embedder=False, config={"weights": {"nope": 1}})
     for name in ("goal_hijack", "unsupported_assumption", "outcome_risk", "error_rate"):
@@ -87,6 +87,6 @@ def test_no_weights_are_not_those_of_an_old_recording() -> None:
     assert MonitorConfig(weights=None).weights is None  # which recordings hold
 
 
-def test_both_tables_are_whole() -> None:
+def test_index_weights_both_tables_are_whole() -> None:
     assert {*DEFAULT_WEIGHTS} < {*INDEX_WEIGHTS}
     assert sum(INDEX_WEIGHTS.values()) == pytest.approx(1.0)

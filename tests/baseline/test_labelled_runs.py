@@ -29,7 +29,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("event", [Goal("next"), Message("user", "next"), CALL])
-def test_after_an_outcome_another_run_begins_with_the_next_goal_request_or_call(event: Event) -> None:
+def test_pop_finished_after_an_outcome_another_run_begins_with_the_next_goal_request_or_call(event: Event) -> None:
     runs = Runs(HijackDetector(), [], [Odd()])
     runs.add({"odd": 0.3})
     for each in (Goal("first"), CALL, ToolResult("x"), Outcome(success=True)):
@@ -45,7 +45,7 @@ def test_after_an_outcome_another_run_begins_with_the_next_goal_request_or_call(
 
 
 @pytest.mark.parametrize("event", [Message("assistant", "done"), ToolResult("late"), Correction("no")])
-def test_what_only_closes_a_run_begins_no_other(event: Event) -> None:
+def test_runs_what_only_closes_a_run_begins_no_other(event: Event) -> None:
     runs = Runs(HijackDetector(), [], [])
     runs.observe(Observed.of(Outcome(success=False)))
     runs.observe(Observed.of(event))
@@ -53,21 +53,21 @@ def test_what_only_closes_a_run_begins_no_other(event: Event) -> None:
     assert (runs.row().run, runs.row().success) == (1, True), "the newest outcome counts, by its score too"
 
 
-def test_a_goal_without_an_outcome_before_it_belongs_to_the_same_run() -> None:
+def test_runs_a_goal_without_an_outcome_before_it_belongs_to_the_same_run() -> None:
     runs = Runs(HijackDetector(), [], [])
     for event in (Goal("one"), CALL, Goal("another")):
         runs.observe(Observed.of(event))
     assert runs.row().run == 1
 
 
-def test_risks_are_the_bad_side_of_values_and_what_is_unknown_is_left_out() -> None:
+def test_labelled_runs_risks_are_the_bad_side_of_values_and_what_is_unknown_is_left_out() -> None:
     run = Run()
     run.add({"odd": 0.2, "fine": 0.2, "none": None, "nan": nan, "far": 7.0}, frozenset({"odd", "far"}))
     assert run.maxima == {"odd": 0.2, "fine": 0.8, "far": 1.0}
     assert run.row({"odd": "1"}).maxima == (("odd", "1", 0.2),), "a metric without a version is left out"
 
 
-def test_values_of_vectors_belong_to_their_embedder() -> None:
+def test_runs_values_of_vectors_belong_to_their_embedder() -> None:
     embedder = HashingEmbedder(8)
     runs = Runs(HijackDetector(), [GoalDrift()], [Odd()], EmbeddingCache(embedder))
     assert runs.versions["goal_drift"] == f"1 {embedder.fingerprint}"
@@ -76,7 +76,7 @@ def test_values_of_vectors_belong_to_their_embedder() -> None:
 
 
 @pytest.mark.parametrize(("name", "version"), [("\0x", "1"), ("odd", "\ud800")])
-def test_what_a_store_would_refuse_is_left_out(name: str, version: str) -> None:
+def test_runs_what_a_store_would_refuse_is_left_out(name: str, version: str) -> None:
     odd = Odd()
     odd.name, odd.version = name, version
     runs = Runs(HijackDetector(), [], [odd])
@@ -84,7 +84,7 @@ def test_what_a_store_would_refuse_is_left_out(name: str, version: str) -> None:
     assert [metric for metric, _, _ in runs.row().maxima] == ["goal_hijack"]
 
 
-def test_what_was_found_about_a_call_that_never_ran_counts_up_to_its_threshold() -> None:
+def test_add_findings_what_was_found_about_a_call_that_never_ran_counts_up_to_its_threshold() -> None:
     run = Run()
     run.add_findings(
         [
@@ -99,7 +99,7 @@ def test_what_was_found_about_a_call_that_never_ran_counts_up_to_its_threshold()
     assert run.maxima == {"goal_hijack": 0.9}, "one that was made counts in full"
 
 
-def test_it_is_bounded() -> None:
+def test_pop_finished_it_is_bounded() -> None:
     run = Run()
     run.add({f"m{number}": 0.5 for number in range(1_000)}, frozenset())
     assert len(run.maxima) == MAX_METRICS
@@ -113,7 +113,7 @@ def judged(seq: int, value: float) -> JudgedCall:
     return JudgedCall(seq, "send", HijackScore(provenance=value, distance=value, value=value, sentence="", seq=0))
 
 
-def test_a_call_that_nobody_has_looked_at_counts_for_the_run_that_made_it() -> None:
+def test_pop_finished_a_call_that_nobody_has_looked_at_counts_for_the_run_that_made_it() -> None:
     hijack = HijackDetector()
     runs = Runs(hijack, [], [])
     runs.inverted = frozenset({"goal_hijack"})

@@ -23,29 +23,29 @@ def ticks(n: int, z: float = 0.5, pressure: float = 0.1, floor: str = "") -> lis
     return [Appraisal(seq=at, pressure=pressure, mode=Mode.OBSERVE, signals=signals, floor=floor) for at in range(n)]
 
 
-def test_too_short_a_history_teaches_nothing() -> None:
+def test_learn_pressure_too_short_a_history_teaches_nothing() -> None:
     assert learn_pressure(START, ticks(ENOUGH - 1), "agent a") == START
     assert learn_pressure(START, ticks(ENOUGH), "agent a").learned_from == "200 calm ticks of agent a"
 
 
-def test_moments_of_failure_are_left_out() -> None:
+def test_learn_pressure_moments_of_failure_are_left_out() -> None:
     failing = ticks(500, pressure=0.9, z=9.0, floor="8 errors in a row")
     assert learn_pressure(START, failing, "agent a") == START
     calm = ticks(ENOUGH)
     assert learn_pressure(START, [*calm, *failing], "agent a") == learn_pressure(START, calm, "agent a")
 
 
-def test_the_shift_puts_the_99_percent_quantile_of_z_at_a_pressure_of_a_quarter() -> None:
+def test_learn_pressure_the_shift_puts_the_99_percent_quantile_of_z_at_a_pressure_of_a_quarter() -> None:
     # log 3 + 2 = 3.0986: 1 / (1 + e^(3.0986 - 2)) = 1 / (1 + 3)
     assert learn_pressure(START, ticks(300, z=2.0), "agent a").shift == 3.0986
 
 
-def test_the_blend_shrinks_as_far_as_single_signals_are_loud() -> None:
+def test_learn_pressure_the_blend_shrinks_as_far_as_single_signals_are_loud() -> None:
     assert learn_pressure(START, ticks(300, pressure=0.25), "agent a").max_share == 0.3
     assert learn_pressure(START, ticks(300, pressure=0.5), "agent a").max_share == 0.15  # 0.3 * 0.25 / 0.5
 
 
-def test_the_thresholds_lie_above_what_the_pressure_would_have_been() -> None:
+def test_learn_pressure_the_thresholds_lie_above_what_the_pressure_would_have_been() -> None:
     learned = learn_pressure(START, ticks(300, z=6.0, pressure=0.25), "agent a")
     # shift 5 (bounded), so each tick's pressure is sigmoid(6 - 5) = 0.7311; times 0.7 * 1/10.3 + 0.3
     assert learned.shift == 5.0
@@ -53,7 +53,7 @@ def test_the_thresholds_lie_above_what_the_pressure_would_have_been() -> None:
     assert [learned.warn, learned.block] == pytest.approx([learned.guide + 0.1, learned.guide + 0.35])
 
 
-def test_however_loud_a_history_was_an_agent_can_still_be_blocked() -> None:
+def test_learn_pressure_however_loud_a_history_was_an_agent_can_still_be_blocked() -> None:
     signals: FrozenDict[str, Signal] = FrozenDict({name: Signal(1.0, 0.0, 9.0, 1.0) for name in START.weights})
     loud = [Appraisal(seq=at, pressure=1.0, mode=Mode.BLOCK, signals=signals) for at in range(300)]
     learned = learn_pressure(START, loud, "agent a")
@@ -63,7 +63,7 @@ def test_however_loud_a_history_was_an_agent_can_still_be_blocked() -> None:
 
 @examples(50)
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1)), min_size=1, max_size=5))
-def test_what_is_learned_is_bounded_and_in_order_and_a_burst_of_errors_still_blocks(
+def test_learn_pressure_what_is_learned_is_bounded_and_in_order_and_a_burst_of_errors_still_blocks(
     kinds: list[tuple[float, float]],
 ) -> None:
     history = [tick for z, pressure in kinds for tick in ticks(ENOUGH, z, pressure)]
@@ -94,7 +94,7 @@ def live(path: Path, session: str, calls: int, source: Source = "api") -> Pressu
         return PressureConfig(learned_from=learned)
 
 
-def test_a_second_session_says_from_whose_history_it_learned(tmp_path: Path) -> None:
+def test_learned_pressure_a_second_session_says_from_whose_history_it_learned(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     assert live(path, "one", 220).learned_from == ""
     learned = live(path, "two", 5).learned_from
@@ -102,7 +102,7 @@ def test_a_second_session_says_from_whose_history_it_learned(tmp_path: Path) -> 
     assert int(learned.split()[0]) >= 200
 
 
-def test_sessions_of_tests_teach_nothing(tmp_path: Path) -> None:
+def test_learned_pressure_sessions_of_tests_teach_nothing(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     live(path, "one", 220, source="test")
     assert live(path, "two", 5).learned_from == ""

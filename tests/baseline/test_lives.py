@@ -180,7 +180,7 @@ def check_burst(seed: int, actions: int, errors: int, embedder: Embedder | None 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
-def test_a_healthy_varied_life_never_leaves_observe(seed: int) -> None:
+def test_lives_a_healthy_varied_life_never_leaves_observe(seed: int) -> None:
     check_healthy(seed, 120)
 
 
@@ -199,7 +199,7 @@ def test_a_healthy_life_never_leaves_observe_with_the_default_embedder(seed: int
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "actions"), [(seed, seed * 37 % 201) for seed in range(16)] + [(16, 0), (17, 200)])
-def test_a_failing_agent_warns_within_4_errors_and_blocks_within_8_after_any_healthy_life(
+def test_lives_a_failing_agent_warns_within_4_errors_and_blocks_within_8_after_any_healthy_life(
     seed: int, actions: int
 ) -> None:
     check_burst(seed, actions, 10)
@@ -273,7 +273,7 @@ def test_25_identical_calls_guide_with_the_default_embedder() -> None:
     ("usage", "spike"),
     [("tokens", "tokens"), ("cost", "cost"), ("both", "tokens"), ("both", "cost"), ("both", "tokens cost")],
 )
-def test_a_hundredfold_spike_shows_at_its_first_event(
+def test_lives_a_hundredfold_spike_shows_at_its_first_event(
     events: int, weights: str, grows: bool, usage: str, spike: str
 ) -> None:
     for seed in range(3):

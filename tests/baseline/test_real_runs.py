@@ -36,7 +36,7 @@ def peak_of(run: Transcript, embedder: Embedder) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("embedder", [HashingEmbedder(), MiniLMEmbedder()], ids=["hashing", "minilm"])
-def test_none_of_the_shipped_runs_leaves_observe(embedder: Embedder) -> None:
+def test_real_runs_none_of_the_shipped_runs_leaves_observe(embedder: Embedder) -> None:
     # Five succeeded, seven failed. None has errors in a row, spikes or long repetition: what went wrong in the seven
     # cannot be seen in how unusual they are for themselves, and a low pressure is not a proof of success.
     peaks = {run.id: peak_of(run, embedder) for run in runs()}
@@ -45,7 +45,7 @@ def test_none_of_the_shipped_runs_leaves_observe(embedder: Embedder) -> None:
 
 
 @pytest.mark.slow
-def test_the_isolated_errors_of_the_shipped_runs_are_seen() -> None:
+def test_real_runs_the_isolated_errors_of_the_shipped_runs_are_seen() -> None:
     # one error each, whose floor is 0.20; the loudest of those without an error repeats its results
     peaks = {run.id: (peak_of(run, HashingEmbedder()), sum(step.is_error for step in run.steps)) for run in runs()}
     assert sorted(errors for _, errors in peaks.values()) == [0] * 9 + [1] * 3

@@ -26,7 +26,7 @@ def write(folder: Path, *steps: dict[str, Any], **more: Any) -> Path:
     return path
 
 
-def test_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
+def test_blame_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
     result = blame(WHOWHEN, "--run", "whowhen/algorithm/114", "--top", 2)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -40,7 +40,7 @@ def test_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
 
 
 @pytest.mark.slow
-def test_without_a_name_every_run_is_one_line() -> None:
+def test_blame_without_a_name_every_run_is_one_line() -> None:
     result = blame(WHOWHEN)
     lines = result.stdout.splitlines()
     assert len(lines) == 1 + 93 + 2
@@ -49,14 +49,14 @@ def test_without_a_name_every_run_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("columns", ["200", "80", "50", "20"])
-def test_no_line_is_wider_than_the_terminal(columns: str) -> None:
+def test_blame_no_line_is_wider_than_the_terminal(columns: str) -> None:
     result = blame(WHOWHEN, "--run", "whowhen/algorithm/112", COLUMNS=columns)
     body = result.stdout.split("\n\n")
     assert max(map(len, "\n".join(body[:2]).splitlines())) <= max(min(int(columns), 80), 40)
 
 
 @pytest.mark.parametrize("columns", [80, 45])
-def test_names_and_paths_in_the_reasons_are_shown_whole(tmp_path: Path, columns: int) -> None:
+def test_blame_names_and_paths_in_the_reasons_are_shown_whole(tmp_path: Path, columns: int) -> None:
     paths = [f"/srv/app-{at}/releases/2024-11-0{at}/configuration/settings-production.yaml" for at in range(1, 4)]
     said = f"Let's assume that the settings are in {', '.join(paths)} as usual."
     steps: list[dict[str, Any]] = [
@@ -75,7 +75,7 @@ def test_names_and_paths_in_the_reasons_are_shown_whole(tmp_path: Path, columns:
         assert "the-file.yaml" in "".join(long.split())
 
 
-def test_json_holds_everything_but_steps_beyond_the_top() -> None:
+def test_blame_json_holds_everything_but_steps_beyond_the_top() -> None:
     result = blame(WHOWHEN, "--run", "whowhen/algorithm/114", "--top", 2, "--json")
     [found] = json.loads(result.stdout)["runs"]
     assert (found["run"], found["verdict"], found["right"]) == ("whowhen/algorithm/114", "decided", 0.5)
@@ -83,17 +83,17 @@ def test_json_holds_everything_but_steps_beyond_the_top() -> None:
     assert set(found["steps"][0]) == {"step", "agent", "score", "share", "reasons", "quote"}
 
 
-def test_a_successful_run_is_said_not_to_be_marked_as_failed(tmp_path: Path) -> None:
+def test_blame_a_successful_run_is_said_not_to_be_marked_as_failed(tmp_path: Path) -> None:
     path = write(tmp_path, {"role": "assistant", "content": "We assume 7."}, labels={"success": True})
     assert "not failed: the run is marked as a success" in blame(path).stdout
 
 
-def test_a_run_that_nobody_judged_says_so(tmp_path: Path) -> None:
+def test_blame_a_run_that_nobody_judged_says_so(tmp_path: Path) -> None:
     path = write(tmp_path, {"role": "assistant", "content": "We assume 7."})
     assert "not marked as failed" in " ".join(blame(path).stdout.split())
 
 
-def test_hostile_texts_stay_on_their_line(tmp_path: Path) -> None:
+def test_blame_hostile_texts_stay_on_their_line(tmp_path: Path) -> None:
     steps = [{"role": "assistant", "content": HOSTILE, "agent": HOSTILE[:500]}, {"role": "tool", "content": "\ud800"}]
     result = blame(write(tmp_path, *steps, id="\x1b]0;title\x07" + "x" * 500))
     assert result.exit_code == 0, result.output
@@ -101,25 +101,25 @@ def test_hostile_texts_stay_on_their_line(tmp_path: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_an_unknown_run_lists_what_there_is() -> None:
+def test_blame_an_unknown_run_lists_what_there_is() -> None:
     result = blame(WHOWHEN, "--run", "nope")
     assert result.exit_code == 2
     assert "whowhen/algorithm/1, " in result.output
     assert "and 88 more" in result.output
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_blame_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     result = blame(tmp_path / "none.jsonl")
     assert result.exit_code == 2
     assert "none.jsonl" in result.output
 
 
-def test_it_can_be_switched_off() -> None:
+def test_blame_it_can_be_switched_off() -> None:
     assert blame(WHOWHEN, COHERENCE_DISABLED="1").exit_code == 2
 
 
 @pytest.mark.parametrize("command", ["blame", "score", "eval"])
-def test_slips_in_labels_and_ids_are_told_once(tmp_path: Path, command: str) -> None:
+def test_blame_slips_in_labels_and_ids_are_told_once(tmp_path: Path, command: str) -> None:
     path = tmp_path / "runs.jsonl"
     run = {"steps": [{"role": "assistant", "content": "ok"}], "labels": {"sucess": True, "success": True}}
     ids = ["a", "b", "c"] if command == "eval" else ["a", "a", "b"]

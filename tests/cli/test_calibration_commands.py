@@ -45,7 +45,7 @@ def labels(path: Path, agent: str = "a") -> list[tuple[int, bool]]:
         return [(found.run, found.good) for found in labelled_runs(store, agent)]
 
 
-def test_the_newest_run_is_labelled_or_the_one_named(path: Path) -> None:
+def test_calibration_the_newest_run_is_labelled_or_the_one_named(path: Path) -> None:
     result = run("label", path, "a", "bad")
     assert result.exit_code == 0 and result.stdout == "run 3 of a/1 is bad\n"
     assert run("label", path, "a/1", "bad", "--run", "1").stdout == "run 1 of a/1 is bad\n"
@@ -65,12 +65,12 @@ def test_the_newest_run_is_labelled_or_the_one_named(path: Path) -> None:
         (("scored", "good"), "of the source 'replay'"),
     ],
 )
-def test_what_cannot_be_labelled_is_said(path: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_calibration_what_cannot_be_labelled_is_said(path: Path, arguments: tuple[str, ...], says: str) -> None:
     result = run("label", path, *arguments)
     assert result.exit_code == 2 and says in result.stderr
 
 
-def test_a_session_of_several_agents_is_not_guessed(path: Path) -> None:
+def test_calibration_a_session_of_several_agents_is_not_guessed(path: Path) -> None:
     work(path, "alone", 1, session="only")
     result = run("label", path, "1", "bad")
     assert result.exit_code == 2 and not any(labels(path, agent) != [(1, True)] for agent in ("b\x1b[31m", "alone"))
@@ -80,7 +80,7 @@ def test_a_session_of_several_agents_is_not_guessed(path: Path) -> None:
     assert "AGENT alone means its newest session" in " ".join(run("label", "--help").stdout.split())
 
 
-def test_names_of_agents_cannot_drive_the_terminal_in_errors(path: Path) -> None:
+def test_calibration_names_of_agents_cannot_drive_the_terminal_in_errors(path: Path) -> None:
     work(path, "c\nError: none", 1, source="replay")
     for arguments in (
         ("label", path, "nobody", "good"),
@@ -94,7 +94,7 @@ def test_names_of_agents_cannot_drive_the_terminal_in_errors(path: Path) -> None
         assert result.exit_code == 2 and "\x1b" not in result.stderr and "\nError: none" not in result.stderr
 
 
-def test_a_file_that_is_no_store_is_said_and_left_alone(tmp_path: Path) -> None:
+def test_calibration_a_file_that_is_no_store_is_said_and_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("mine")
     for command in (("label", other, "a", "good"), ("calibration", other), ("calibration", tmp_path / "missing.db")):
@@ -102,7 +102,7 @@ def test_a_file_that_is_no_store_is_said_and_left_alone(tmp_path: Path) -> None:
     assert other.read_text() == "mine"
 
 
-def test_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
+def test_calibration_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
     result = run("calibration", path)
     assert result.exit_code == 0 and "\x1b" not in result.stdout and max(map(len, result.stdout.splitlines())) <= 100
     assert "a: 3 good runs, 0 bad, 0 without a label" in result.stdout
@@ -112,7 +112,7 @@ def test_each_agents_thresholds_and_weights_are_shown(path: Path) -> None:
     assert run("calibration", path, "--agent", "nobody").exit_code == 2
 
 
-def test_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibration_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MAX_LABELLED", 1)
     monkeypatch.setattr(kept, "SPARE", 0)
     before = labels(path)
@@ -122,7 +122,7 @@ def test_showing_settles_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert read_learned(store, "a") is None
 
 
-def test_json_says_the_same(path: Path) -> None:
+def test_calibration_json_says_the_same(path: Path) -> None:
     with Store(path) as store, store.transaction() as transaction:
         risks = [number * 19 % 53 / 250 for number in range(1, 53)]  # 0.004 to 0.208, well mixed
         rows = [RunRow(number, (("goal_hijack", "2", risk),), True) for number, risk in enumerate(risks, 1)]
@@ -137,7 +137,7 @@ def test_json_says_the_same(path: Path) -> None:
     assert found[0]["risk"]["proven"] is False and found[0]["risk"]["bound"] == BOUND
 
 
-def test_one_run_and_one_block_are_said_in_the_singular(path: Path) -> None:
+def test_calibration_one_run_and_one_block_are_said_in_the_singular(path: Path) -> None:
     work(path, "c", 0)
     with Store(path) as store, store.transaction() as transaction:
         metrics = (("goal_hijack", "2"), ("outcome_risk", "1"), ("unsupported_assumption", "1"))
@@ -153,7 +153,7 @@ def test_one_run_and_one_block_are_said_in_the_singular(path: Path) -> None:
     assert forgotten == "c: 1 run, its label and what was learned from it are forgotten\n"
 
 
-def test_reset_forgets_one_agent_or_all(path: Path) -> None:
+def test_calibration_reset_forgets_one_agent_or_all(path: Path) -> None:
     assert run("calibration", path, "--agent", "a", "--reset").stdout == (
         "a: 3 runs, their labels and what was learned from them are forgotten\n"
     )
@@ -164,13 +164,13 @@ def test_reset_forgets_one_agent_or_all(path: Path) -> None:
     assert labels(path) == [(3, True), (4, True)], "a session that goes on tells its newest run again"
 
 
-def test_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
+def test_calibration_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
     Store(tmp_path / "empty.db").close()
     assert run("calibration", tmp_path / "empty.db").stdout == "no agent is recorded\n"
     assert run("calibration", tmp_path / "empty.db", "--json").stdout == "[]\n"
 
 
-def test_a_store_that_is_missing_is_said_without_an_option_that_the_command_lacks(tmp_path: Path) -> None:
+def test_calibration_a_store_that_is_missing_is_said_without_an_option_that_the_command_lacks(tmp_path: Path) -> None:
     for command in (("label", tmp_path / "no.db", "a", "good"), ("calibration", tmp_path / "no.db")):
         result = run(*command)
         assert result.exit_code == 2 and "no.db: no such file; STORE is the file of a store" in result.stderr

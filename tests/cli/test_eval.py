@@ -46,7 +46,7 @@ def scores(path: Path, header: dict[str, Any] | None = None) -> Path:
 
 
 @pytest.mark.slow
-def test_the_tables_fit_80_columns_and_every_question_is_answered() -> None:
+def test_eval_the_tables_fit_80_columns_and_every_question_is_answered() -> None:
     result = evaluate(*sorted(DATA.glob("*.gz")))
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -64,7 +64,7 @@ def test_the_tables_fit_80_columns_and_every_question_is_answered() -> None:
     assert "\x1b" not in result.output
 
 
-def test_json_holds_every_figure(data: Path) -> None:
+def test_eval_json_holds_every_figure(data: Path) -> None:
     result = evaluate(data, "--metric", "repetition", "--metric", "index", "--json")
     found = json.loads(result.stdout)
     assert (found["runs"], found["tasks"], found["steps"], found["unused"]) == (18, 9, 72, 0)
@@ -78,7 +78,7 @@ def test_json_holds_every_figure(data: Path) -> None:
     assert length["differences"]["auroc"]["verdict"] == "inside the noise"
 
 
-def test_few_tasks_have_no_interval_and_that_is_said(tmp_path: Path) -> None:
+def test_eval_few_tasks_have_no_interval_and_that_is_said(tmp_path: Path) -> None:
     runs = [{"id": f"r{at}", "labels": {"success": at > 0}} for at in range(3)]
     few = write(tmp_path / "few.jsonl", *runs)
     line = "too few tasks for an interval, and for folds"
@@ -90,7 +90,7 @@ def test_few_tasks_have_no_interval_and_that_is_said(tmp_path: Path) -> None:
     assert (section["note"], length["figures"]["auroc"]) == (line, {"value": 0.5, "low": None, "high": None})
 
 
-def test_scores_of_another_system_are_judged_alone_or_beside_a_metric(data: Path, tmp_path: Path) -> None:
+def test_eval_scores_of_another_system_are_judged_alone_or_beside_a_metric(data: Path, tmp_path: Path) -> None:
     theirs = scores(tmp_path / "theirs.jsonl", {"system": "theirs", "fitted_on": "none"})
     found = json.loads(evaluate(data, "--scores", theirs, "--json").stdout)
     assert [system["name"] for system in found["systems"]][:2] == ["theirs", "random"]
@@ -100,7 +100,7 @@ def test_scores_of_another_system_are_judged_alone_or_beside_a_metric(data: Path
     assert beside["sections"][0]["rows"][1]["differences"]["auroc"]["verdict"] == "worse"
 
 
-def test_scores_of_runs_that_are_not_there_are_told(data: Path, tmp_path: Path) -> None:
+def test_eval_scores_of_runs_that_are_not_there_are_told(data: Path, tmp_path: Path) -> None:
     theirs = scores(tmp_path / "theirs.jsonl", {"system": "theirs"})
     with theirs.open("a") as file:
         file.writelines(json.dumps({"id": f"other {at}", "score": 1}) + "\n" for at in range(5))
@@ -115,7 +115,7 @@ def test_scores_of_runs_that_are_not_there_are_told(data: Path, tmp_path: Path) 
     assert refused.exit_code == 2 and "no run has one of its ids: 'nobody'" in refused.stderr
 
 
-def test_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:
+def test_eval_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:
     runs: list[dict[str, Any]] = [{"id": f"r{at}", "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs, {"id": "unlabelled"})
     result = evaluate(data, "--scores", scores(tmp_path / "theirs.jsonl", {"system": "theirs"}), "--json")
@@ -123,7 +123,7 @@ def test_only_runs_that_are_judged_need_scores(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["unused"] == 1
 
 
-def test_in_sample_beside_held_out_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_eval_in_sample_beside_held_out_is_refused_unless_it_is_asked_for(tmp_path: Path) -> None:
     runs = [{"id": f"r{at}", "split": "dev", "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs)
     theirs = scores(tmp_path / "theirs.jsonl", {"system": "theirs", "fitted_on": "none"})
@@ -153,7 +153,7 @@ def test_what_score_writes_eval_reads(data: Path, tmp_path: Path) -> None:
     assert theirs["figures"] == ours["figures"]
 
 
-def test_score_writes_the_risk_of_the_index_where_no_metric_is_named(data: Path, tmp_path: Path) -> None:
+def test_eval_score_writes_the_risk_of_the_index_where_no_metric_is_named(data: Path, tmp_path: Path) -> None:
     out, readings = tmp_path / "steps.jsonl", tmp_path / "readings.jsonl"
     arguments = ["score", "--embedder", "hashing", str(data), "--step-scores", str(out), "--jsonl", str(readings)]
     assert CliRunner().invoke(main, arguments).exit_code == 0
@@ -165,7 +165,7 @@ def test_score_writes_the_risk_of_the_index_where_no_metric_is_named(data: Path,
     assert found["sections"][0]["rows"][0]["figures"] == found["sections"][0]["rows"][1]["figures"]
 
 
-def test_two_runs_of_one_name_are_refused_before_anything_is_scored(data: Path, tmp_path: Path) -> None:
+def test_eval_two_runs_of_one_name_are_refused_before_anything_is_scored(data: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_bytes(data.read_bytes())
     out = tmp_path / "steps.jsonl"
@@ -176,21 +176,21 @@ def test_two_runs_of_one_name_are_refused_before_anything_is_scored(data: Path, 
     assert "two runs are called 'r0'" in result.stderr and not out.exists()
 
 
-def test_score_asks_which_metric_is_meant(data: Path, tmp_path: Path) -> None:
+def test_eval_score_asks_which_metric_is_meant(data: Path, tmp_path: Path) -> None:
     several = ["--metric", "error_rate", "--metric", "cost", "--step-scores", str(tmp_path / "out.jsonl")]
     result = CliRunner().invoke(main, ["score", "--embedder", "hashing", str(data), *several])
     assert result.exit_code == 2
     assert "name one" in result.stderr
 
 
-def test_weights_of_metrics_that_compare_meanings_may_stand_in_the_settings(data: Path, tmp_path: Path) -> None:
+def test_eval_weights_of_metrics_that_compare_meanings_may_stand_in_the_settings(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("[weights]\ngoal_drift = 1.0\n")
     result = evaluate(data, "--metric", "error_rate", "--config", config, "--json")
     assert result.exit_code == 0 and json.loads(result.stdout)["systems"][0]["name"] == "error_rate"
 
 
-def test_html_is_written(data: Path, tmp_path: Path) -> None:
+def test_eval_html_is_written(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = evaluate(data, "--metric", "repetition", "--html", out)
     assert result.exit_code == 0
@@ -198,7 +198,7 @@ def test_html_is_written(data: Path, tmp_path: Path) -> None:
     assert str(out) in result.stderr
 
 
-def test_a_target_chooses_the_question() -> None:
+def test_eval_a_target_chooses_the_question() -> None:
     result = evaluate(DATA / "agentdojo.jsonl.gz", "--target", "hijack", "--metric", "repetition", "--json")
     assert [section["question"] for section in json.loads(result.stdout)["sections"]] == [
         "calls",
@@ -217,7 +217,9 @@ def test_a_target_chooses_the_question() -> None:
         ([], "the file is empty"),
     ],
 )
-def test_data_that_cannot_be_judged_is_status_two(tmp_path: Path, runs: list[dict[str, Any]], message: str) -> None:
+def test_eval_data_that_cannot_be_judged_is_status_two(
+    tmp_path: Path, runs: list[dict[str, Any]], message: str
+) -> None:
     result = evaluate(write(tmp_path / "data.jsonl", *runs))
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
@@ -234,18 +236,20 @@ def test_data_that_cannot_be_judged_is_status_two(tmp_path: Path, runs: list[dic
         (["--config", "none.toml"], "--config"),
     ],
 )
-def test_bad_usage_is_status_two(data: Path, arguments: list[str], message: str) -> None:
+def test_eval_bad_usage_is_status_two(data: Path, arguments: list[str], message: str) -> None:
     result = evaluate(data, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
 
 
-def test_disabled_by_the_environment_it_says_so(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_disabled_by_the_environment_it_says_so(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", "1")
     assert "COHERENCE_DISABLED" in evaluate(data).stderr
 
 
-def test_an_output_that_cannot_be_written_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_an_output_that_cannot_be_written_is_named(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -256,7 +260,7 @@ def test_an_output_that_cannot_be_written_is_named(data: Path, tmp_path: Path, m
     assert "repetition" in result.stdout
 
 
-def test_hostile_names_cannot_reach_the_terminal(tmp_path: Path) -> None:
+def test_eval_hostile_names_cannot_reach_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b[2J[bold][/red]\u202e\ud800"
     runs = [{"id": f"r{at}", "source": evil + str(at % 2), "labels": {"success": at % 3 > 0}} for at in range(18)]
     data = write(tmp_path / "data.jsonl", *runs)
@@ -267,7 +271,7 @@ def test_hostile_names_cannot_reach_the_terminal(tmp_path: Path) -> None:
     assert not [char for char in result.stdout if not char.isprintable() and char != "\n"]
 
 
-def test_huge_texts_and_silent_scores_are_judged(tmp_path: Path) -> None:
+def test_eval_huge_texts_and_silent_scores_are_judged(tmp_path: Path) -> None:
     steps = [*STEPS, {"role": "tool", "tool_name": "x", "tool_result": "word " * 200_000}]
     runs = [{"id": f"r{at}", "steps": steps, "labels": {"success": at > 0}} for at in range(2)]
     data = write(tmp_path / "data.jsonl", *runs)
@@ -279,7 +283,7 @@ def test_huge_texts_and_silent_scores_are_judged(tmp_path: Path) -> None:
     assert figures["per_100"]["value"] is None
 
 
-def test_names_are_whole_and_no_line_is_blank_for_want_of_an_interval(tmp_path: Path) -> None:
+def test_eval_names_are_whole_and_no_line_is_blank_for_want_of_an_interval(tmp_path: Path) -> None:
     few = write(tmp_path / "few.jsonl", *({"id": f"r{at}", "labels": {"success": at < 2}} for at in range(4)))
     lines = evaluate(few, "--metric", "unsupported_assumption").stdout.splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("unsupported_"))

@@ -34,7 +34,7 @@ def write(folder: Path, **packet: Any) -> Path:
     return path
 
 
-def test_the_shipped_packet_is_as_expected() -> None:
+def test_eval_cases_the_shipped_packet_is_as_expected() -> None:
     result = eval_cases()
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -45,14 +45,14 @@ def test_the_shipped_packet_is_as_expected() -> None:
     )
 
 
-def test_a_verdict_that_differs_is_exit_status_1(tmp_path: Path) -> None:
+def test_eval_cases_a_verdict_that_differs_is_exit_status_1(tmp_path: Path) -> None:
     assert eval_cases(write(tmp_path, config={"grounding": {"gate": 0.9}})).exit_code == 0
     result = eval_cases(write(tmp_path))  # no gate: the number is pointed out, and nothing fails the run
     assert result.exit_code == 1
     assert "WRONG mine: review, expected blocked: 1 of 1 value in the answer is not grounded" in result.stdout
 
 
-def test_json_has_every_case_and_the_counts(tmp_path: Path) -> None:
+def test_eval_cases_json_has_every_case_and_the_counts(tmp_path: Path) -> None:
     result = eval_cases(write(tmp_path), "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
@@ -67,7 +67,7 @@ def test_json_has_every_case_and_the_counts(tmp_path: Path) -> None:
     assert (case["id"], case["verdict"], case["rule"], case["right"]) == ("mine", "review", "ungrounded_answer", False)
 
 
-def test_what_cannot_be_read_is_exit_status_2(tmp_path: Path) -> None:
+def test_eval_cases_what_cannot_be_read_is_exit_status_2(tmp_path: Path) -> None:
     path = write(tmp_path, cases=[])
     result = eval_cases(path)
     assert result.exit_code == 2
@@ -77,7 +77,7 @@ def test_what_cannot_be_read_is_exit_status_2(tmp_path: Path) -> None:
     assert eval_cases(COHERENCE_DISABLED="1").exit_code == 2
 
 
-def test_hostile_names_stay_on_their_line(tmp_path: Path) -> None:
+def test_eval_cases_hostile_names_stay_on_their_line(tmp_path: Path) -> None:
     path = write(tmp_path, cases=[CASE | {"id": "\x1b[31mred\u202e\n" + "x" * 500}])
     result = eval_cases(path)
     assert result.exit_code == 1

@@ -30,7 +30,7 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_sessions_are_listed_with_their_newest_decision(store: Path) -> None:
+def test_evidence_sessions_are_listed_with_their_newest_decision(store: Path) -> None:
     lines = run("sessions", "--store", store).stdout.splitlines()
     assert lines[0].split() == ["session", "source", "started", "events", "index", "pressure", "decision"]
     assert lines[1].startswith("good/1") and lines[1].endswith("continue")
@@ -43,7 +43,7 @@ def test_sessions_are_listed_with_their_newest_decision(store: Path) -> None:
     ]
 
 
-def test_the_log_shows_one_event_a_line_without_control_characters(store: Path) -> None:
+def test_evidence_the_log_shows_one_event_a_line_without_control_characters(store: Path) -> None:
     output = run("log", store).stdout
     assert "\x1b" not in output
     lines = output.splitlines()
@@ -57,7 +57,7 @@ def test_the_log_shows_one_event_a_line_without_control_characters(store: Path) 
     assert as_json[-1]["decision"]["kind"] == "block"
 
 
-def test_a_replay_is_checked_and_its_status_tells(store: Path) -> None:
+def test_evidence_a_replay_is_checked_and_its_status_tells(store: Path) -> None:
     result = run("replay", store, "--check")
     assert result.exit_code == 0
     assert result.stdout.count("8 of 8 ticks are equal bit for bit") == 2
@@ -84,7 +84,7 @@ def test_a_replay_is_checked_and_its_status_tells(store: Path) -> None:
     assert result.exit_code == 2 and "event 2 of good/1 cannot be read" in result.stderr
 
 
-def test_a_moment_and_the_first_alarm_can_be_looked_at(store: Path) -> None:
+def test_evidence_a_moment_and_the_first_alarm_can_be_looked_at(store: Path) -> None:
     shown = run("replay", "bad", "--store", store, "--until-fire").stdout
     # the second error in a row is event 6, its tick event 7
     assert shown.startswith("bad/1, event 7: guide: pressure 0.30: 2 errors in a row")
@@ -96,14 +96,14 @@ def test_a_moment_and_the_first_alarm_can_be_looked_at(store: Path) -> None:
     assert plain["decision"]["kind"] == "block" and plain["equal"] is True
 
 
-def test_a_replay_lists_its_ticks(store: Path) -> None:
+def test_evidence_a_replay_lists_its_ticks(store: Path) -> None:
     lines = run("replay", "bad", "--store", store).stdout.splitlines()
     assert lines[0] == "bad/1" and len(lines) == 9
     assert "pressure 0.76 block" in lines[-1]
     assert len(json.loads(run("replay", store, "--json").stdout)) == 16
 
 
-def test_other_settings_are_compared(store: Path, tmp_path: Path) -> None:
+def test_evidence_other_settings_are_compared(store: Path, tmp_path: Path) -> None:
     strict = tmp_path / "strict.toml"
     strict.write_text("[pressure]\nguide = 0.1\nwarn = 0.25\nblock = 0.4\n")
     result = run("replay", store, "--config", strict)
@@ -119,7 +119,7 @@ def test_other_settings_are_compared(store: Path, tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and "goal_drft" in wrong.stderr
 
 
-def test_the_audit_trail_is_exported_and_verified(store: Path, tmp_path: Path) -> None:
+def test_evidence_the_audit_trail_is_exported_and_verified(store: Path, tmp_path: Path) -> None:
     said = run("audit", "verify", store).stdout
     assert said.startswith("50 events from number 1 on, newest hash ") and said.endswith(": intact\n")
     folder = tmp_path / "audit"
@@ -150,7 +150,7 @@ def test_the_audit_trail_is_exported_and_verified(store: Path, tmp_path: Path) -
         (("replay", "EMPTY", "--check"), "no sessions"),
     ],
 )
-def test_wrong_usage_is_explained_and_nothing_is_changed(
+def test_evidence_wrong_usage_is_explained_and_nothing_is_changed(
     store: Path, tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     text = tmp_path / "notes.txt"
@@ -165,7 +165,7 @@ def test_wrong_usage_is_explained_and_nothing_is_changed(
     assert not Path("missing.db").exists()
 
 
-def test_the_default_store_is_named_by_the_environment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evidence_the_default_store_is_named_by_the_environment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERENCE_STORE", str(store))
     assert "bad/1" in run("sessions").stdout
     assert run("replay", "bad", "--check").exit_code == 0

@@ -52,7 +52,7 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(experiments, [str(argument) for argument in arguments])
 
 
-def test_every_pattern_has_its_line(store: Path) -> None:
+def test_experiments_every_pattern_has_its_line(store: Path) -> None:
     result = run("--store", store)
     assert result.exit_code == 0 and "\x1b" not in result.stdout
     head, bad, few, good, idle, quiet, foot = result.stdout.splitlines()
@@ -68,7 +68,7 @@ def test_every_pattern_has_its_line(store: Path) -> None:
     assert "tried" not in result.stdout
 
 
-def test_only_the_measure_named_beforehand_gives_a_verdict(store: Path) -> None:
+def test_experiments_only_the_measure_named_beforehand_gives_a_verdict(store: Path) -> None:
     for arguments in (("--measure", "error"), ("--measure", "task"), ("--horizon", "1")):
         lines = run("--store", store, *arguments).stdout.splitlines()[1:]
         assert len(lines) == 5 and all("secondary, not for a verdict" in line for line in lines)
@@ -78,7 +78,7 @@ def test_only_the_measure_named_beforehand_gives_a_verdict(store: Path) -> None:
     assert [row["effect"] for row in rows if row["pattern"] == "good"] == [1.0]
 
 
-def test_json_says_the_same(store: Path) -> None:
+def test_experiments_json_says_the_same(store: Path) -> None:
     rows = {row["pattern"]: row for row in json.loads(run("--store", store, "--json").stdout)}
     good = rows["good"]
     assert (good["verdict"], good["policy"], good["decided_at"], good["primary"]) == ("helps", "promote", 30, True)
@@ -87,13 +87,13 @@ def test_json_says_the_same(store: Path) -> None:
     assert rows["few"]["verdict"] == "no verdict yet" and rows["few"]["policy"] is None
 
 
-def test_a_verdict_promotes_or_retires(store: Path) -> None:
+def test_experiments_a_verdict_promotes_or_retires(store: Path) -> None:
     with Store(store) as kept:
         assert policies(kept) == {"bad": "retire", "good": "promote", "idle": "retire"}
         assert judge_pattern(kept, "few").judgement.pairs == 12
 
 
-def test_wrong_usage_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiments_wrong_usage_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = run("--store", tmp_path / "missing.db")
     assert missing.exit_code == 2 and "no such file" in missing.stderr
     assert run("--measure", "mood").exit_code == 2

@@ -116,7 +116,7 @@ def decaying(level: int, number: int) -> float:
     return 0.0 if number >= 500 else helpful(level, number)
 
 
-def test_all_agents_are_listed(path: Path) -> None:
+def test_guard_all_agents_are_listed(path: Path) -> None:
     live(path, harmful, 200, "billing")
     live(path, helpful, 400, "support")
     live(path, helpful, 60, "prod-mail", bounds=Bounds(LEVEL, auto_apply=False))
@@ -131,7 +131,7 @@ def test_all_agents_are_listed(path: Path) -> None:
     assert [one["agent"] for one in read("status")] == ["billing", "prod-mail", "support"]
 
 
-def test_a_patch_on_trial_is_shown_with_its_evidence(path: Path) -> None:
+def test_guard_a_patch_on_trial_is_shown_with_its_evidence(path: Path) -> None:
     live(path, lambda level, number: 0.85, 60, canary_slice=8)
     state = read("status", "support")
     trial = state["trial"]
@@ -145,7 +145,7 @@ def test_a_patch_on_trial_is_shown_with_its_evidence(path: Path) -> None:
     assert f"{trial['served']} of the {trial['calls']} calls since it was accepted" in text
 
 
-def test_thresholds_by_default_and_the_cool_down(path: Path) -> None:
+def test_guard_thresholds_by_default_and_the_cool_down(path: Path) -> None:
     live(path, lambda level, number: 0.0 if number >= 6 else 1.0, 10, strategy=None)
     state = read("status", "support")
     assert (state["counted"], state["failures_in_row"], state["cooldown_left_s"]) == (4, 4, 0)
@@ -157,7 +157,7 @@ def test_thresholds_by_default_and_the_cool_down(path: Path) -> None:
     assert "2 h 59 min left" in run("status", "billing").stdout
 
 
-def test_a_restore_that_failed_is_a_trouble(path: Path) -> None:
+def test_guard_a_restore_that_failed_is_a_trouble(path: Path) -> None:
     live(path, harmful, 60, config_adapter=Stuck())
     everything, one = run("status"), run("status", "support")
     assert everything.exit_code == one.exit_code == 1
@@ -166,7 +166,7 @@ def test_a_restore_that_failed_is_a_trouble(path: Path) -> None:
     assert read("patches", "other", 1)["outcome"] == "restore failed"
 
 
-def test_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> None:
+def test_guard_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> None:
     live(path, decaying, 540)
     found = run("status")
     assert found.exit_code == 1 and "    ! success got worse" in found.stdout
@@ -177,14 +177,14 @@ def test_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> No
     assert {"success"} <= {one["metric"] for one in watch} and all(one["limit"] > 0 for one in watch)
 
 
-def test_a_classic_trial_has_no_evidence(path: Path) -> None:
+def test_guard_a_classic_trial_has_no_evidence(path: Path) -> None:
     live(path, lambda level, number: 0.0 if 10 <= number < 15 else 1.0, 20, policy="classic")  # no verdict before 10
     trial = read("status", "support")["trial"]
     assert trial["evidence"] == [] and trial["roll_back_at_row"] is None and trial["slice_left"] is None
     assert run("status", "support").exit_code == 0
 
 
-def test_decisions_in_plain_words(path: Path) -> None:
+def test_guard_decisions_in_plain_words(path: Path) -> None:
     live(path, harmful, 200)
     lines = run("history", "support").stdout.splitlines()
     whole = read("history", "support")
@@ -198,7 +198,7 @@ def test_decisions_in_plain_words(path: Path) -> None:
     assert run("history", "support", "--limit", 2).stdout.splitlines() == lines[-2:]
 
 
-def test_slices_are_left_out_unless_asked_for(path: Path) -> None:
+def test_guard_slices_are_left_out_unless_asked_for(path: Path) -> None:
     live(path, lambda level, number: 0.85, 70, canary_slice=5)
     kinds = [one["decision"]["kind"] for one in read("history", "support")]
     assert kinds == ["asked", "accepted", "serving"]
@@ -207,7 +207,7 @@ def test_slices_are_left_out_unless_asked_for(path: Path) -> None:
     assert run("history", "support", "--slices").stdout.count("a slice ends") == whole.count("ending") > 1
 
 
-def test_patches_and_one_of_them(path: Path) -> None:
+def test_guard_patches_and_one_of_them(path: Path) -> None:
     live(path, harmful, 200)
     head, line, what, why = run("patches", "support").stdout.splitlines()
     assert head.split() == ["patch", "asked", "outcome", "metric", "evidence"]
@@ -223,7 +223,7 @@ def test_patches_and_one_of_them(path: Path) -> None:
     assert "has no patch 2, but 1" in complaint(run("patches", "support", 2))
 
 
-def test_an_agent_without_decisions(path: Path) -> None:
+def test_guard_an_agent_without_decisions(path: Path) -> None:
     live(path, lambda level, number: 1.0, 3)
     assert run("history", "support").stdout == "no decisions\n"
     assert run("patches", "support").stdout == "no patches\n"
@@ -233,7 +233,7 @@ def test_an_agent_without_decisions(path: Path) -> None:
         assert "no patch of 'support' waits" in complaint(run(command, "support"))
 
 
-def test_the_trail_is_exported(path: Path, tmp_path: Path) -> None:
+def test_guard_the_trail_is_exported(path: Path, tmp_path: Path) -> None:
     live(path, harmful, 50)
     found = run("export", "support")
     rows = [json.loads(line) for line in found.stdout.splitlines()]
@@ -248,7 +248,7 @@ def test_the_trail_is_exported(path: Path, tmp_path: Path) -> None:
     assert file.read_text("utf-8") == found.stdout and not list(tmp_path.glob(".*.part"))
 
 
-def test_a_store_where_guards_write_by_default_is_found(
+def test_guard_a_store_where_guards_write_by_default_is_found(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -260,7 +260,7 @@ def test_a_store_where_guards_write_by_default_is_found(
     assert [one["agent"] for one in read("status")] == ["here"]
 
 
-def test_no_store_and_no_agent(path: Path, tmp_path: Path) -> None:
+def test_guard_no_store_and_no_agent(path: Path, tmp_path: Path) -> None:
     assert "no such file" in complaint(run("status"))
     assert not path.exists()
     Store(path).close()
@@ -279,7 +279,7 @@ def test_no_store_and_no_agent(path: Path, tmp_path: Path) -> None:
     assert foreign.read_bytes() == before
 
 
-def test_hostile_texts_stay_on_their_line(path: Path) -> None:
+def test_guard_hostile_texts_stay_on_their_line(path: Path) -> None:
     evil = "a\x1b[31m\u202eb\nc"
     patch = {evil: evil, "x" * 5000: "y" * 5000}
     live(path, lambda level, number: 0.5, 40, evil, strategy=Proposes(patch), bounds=None)
@@ -291,7 +291,7 @@ def test_hostile_texts_stay_on_their_line(path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-def test_no_line_is_wider_than_a_terminal(path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_guard_no_line_is_wider_than_a_terminal(path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     """Of a restore that failed by a run of failures, and of an agent with a long name."""
     live(path, harmful, 60, "n" * 10_000, config_adapter=Stuck(), clock=lambda: 1.7e9)
     live(path, harmful, 60, "support", config_adapter=Stuck())
@@ -302,14 +302,14 @@ def test_no_line_is_wider_than_a_terminal(path: Path, monkeypatch: pytest.Monkey
             assert max(map(len, text.splitlines())) <= columns, text
 
 
-def test_an_agent_is_named_in_full_by_the_name_that_is_shown(path: Path) -> None:
+def test_guard_an_agent_is_named_in_full_by_the_name_that_is_shown(path: Path) -> None:
     live(path, harmful, 20, "n" * 10_000)
     (state,) = read("status")
     assert read("status", state["agent"]) == read("status", "n" * 10_000)
     assert len(complaint(run("status", "x" * 10_000))) < 300 + len(str(path))
 
 
-def test_an_overdue_restore_and_keys_without_letters(path: Path) -> None:
+def test_guard_an_overdue_restore_and_keys_without_letters(path: Path) -> None:
     live(path, harmful, 60, config_adapter=Stuck(), clock=lambda: time.time() - 7300)
     found = run("status", "support")
     assert found.exit_code == 1

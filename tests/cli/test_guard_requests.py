@@ -112,7 +112,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) -> None:
+def test_guard_requests_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) -> None:
     with another(folder, 30) as phase:
         assert (phase, level(folder)) == ("serving", 2)
         done = command(folder, "rollback", "support", "--why", "answers got shorter", "--wait", "60")
@@ -127,7 +127,7 @@ def test_a_rollback_takes_place_in_the_process_with_the_adapter(folder: Path) ->
 
 
 @pytest.mark.slow
-def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
+def test_guard_requests_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
     with another(folder, 30) as phase:
         assert phase == "serving"
     asked = command(folder, "rollback", "support", "--wait", "0.2")
@@ -140,7 +140,7 @@ def test_a_rollback_that_nobody_can_do_is_done_later(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_rollback_by_an_adapter(folder: Path) -> None:
+def test_guard_requests_a_rollback_by_an_adapter(folder: Path) -> None:
     with another(folder, 30) as phase:
         assert phase == "serving"
     (folder / "settings.json").write_text('{"level": 7, "model": "b"}', "utf-8")  # a person has changed it meanwhile
@@ -170,7 +170,7 @@ def test_a_rollback_by_an_adapter(folder: Path) -> None:
         ("adapter:Later", "rollback_config must not be async"),
     ],
 )
-def test_a_bad_adapter_is_named(folder: Path, name: str, why: str) -> None:
+def test_guard_requests_a_bad_adapter_is_named(folder: Path, name: str, why: str) -> None:
     with another(folder, 30):
         pass
     found = command(folder, "rollback", "support", "--adapter", name)
@@ -178,7 +178,7 @@ def test_a_bad_adapter_is_named(folder: Path, name: str, why: str) -> None:
     assert level(folder) == 2
 
 
-def test_a_patch_is_approved(folder: Path) -> None:
+def test_guard_requests_a_patch_is_approved(folder: Path) -> None:
     with another(folder, 30, auto=False) as phase:
         assert (phase, level(folder)) == ("idle", 1)
         done = command(folder, "approve", "support", "--wait", "60")
@@ -188,7 +188,7 @@ def test_a_patch_is_approved(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
+def test_guard_requests_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
     with another(folder, 30, auto=False):
         pass
     asked = run("approve", "support", "--wait", 0)
@@ -200,7 +200,7 @@ def test_an_approval_that_nobody_takes_up_stands(folder: Path) -> None:
     assert read("patches", "support", 1)["accepted_at"] is not None
 
 
-def test_a_patch_is_declined(folder: Path) -> None:
+def test_guard_requests_a_patch_is_declined(folder: Path) -> None:
     with another(folder, 30, auto=False):
         pass
     done = run("decline", "support", "--why", "not now")
@@ -211,7 +211,7 @@ def test_a_patch_is_declined(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "status", "left"), [("n", 1, 2), ("y", 0, 1)])
-def test_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int, left: int) -> None:
+def test_guard_requests_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int, left: int) -> None:
     with another(folder, 30):
         pass
     ours, theirs = pty.openpty()
@@ -232,7 +232,7 @@ def test_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int,
 
 
 @pytest.mark.slow
-def test_a_person_s_own_patch_goes_on_trial(folder: Path) -> None:
+def test_guard_requests_a_person_s_own_patch_goes_on_trial(folder: Path) -> None:
     with another(folder, 1) as phase:
         assert (phase, level(folder)) == ("idle", 1)
         done = command(folder, "propose", "support", '{"level": 3}', "--why", "mine", "--wait", "60")
@@ -244,7 +244,7 @@ def test_a_person_s_own_patch_goes_on_trial(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_bounds_of_the_process_with_the_adapter_refuse_a_person_s_patch(folder: Path) -> None:
+def test_guard_requests_the_bounds_of_the_process_with_the_adapter_refuse_a_person_s_patch(folder: Path) -> None:
     (folder / "patch.json").write_text('{"level": 12}', "utf-8")
     with another(folder, 1):
         done = command(folder, "propose", "support", "@patch.json", "--wait", "60")
@@ -252,7 +252,7 @@ def test_the_bounds_of_the_process_with_the_adapter_refuse_a_person_s_patch(fold
     assert level(folder) == 1
 
 
-def test_a_person_s_patch_that_nobody_takes_up_stands(folder: Path) -> None:
+def test_guard_requests_a_person_s_patch_that_nobody_takes_up_stands(folder: Path) -> None:
     with another(folder, 1):
         pass
     asked = run("propose", "support", '{"level": 2, "auto_apply": false}', "--wait", 0)
@@ -271,7 +271,7 @@ def test_a_person_s_patch_that_nobody_takes_up_stands(folder: Path) -> None:
         ("[" * 100_000, "no JSON"),
     ],
 )
-def test_a_bad_patch_is_named(folder: Path, patch: str, why: str) -> None:
+def test_guard_requests_a_bad_patch_is_named(folder: Path, patch: str, why: str) -> None:
     with another(folder, 1):
         pass
     assert why in complaint(run("propose", "support", patch))

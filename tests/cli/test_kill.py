@@ -19,7 +19,7 @@ DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.2, 0.8, 1.4, 2.0, 2.6, 3.2])
-def test_a_killed_run_leaves_the_old_output_or_the_whole_new_one(tmp_path: Path, delay: float) -> None:
+def test_kill_a_killed_run_leaves_the_old_output_or_the_whole_new_one(tmp_path: Path, delay: float) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("old\n", encoding="utf-8")
     process = subprocess.Popen(
@@ -35,7 +35,7 @@ def test_a_killed_run_leaves_the_old_output_or_the_whole_new_one(tmp_path: Path,
         assert len([json.loads(line) for line in text.splitlines()]) == 30  # 8 + 10 + 12 steps
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
+def test_kill_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old", encoding="utf-8")
     with pytest.raises(UnicodeEncodeError):
@@ -44,7 +44,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
-def test_the_mode_of_a_replaced_file_is_kept(tmp_path: Path) -> None:
+def test_kill_the_mode_of_a_replaced_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old", encoding="utf-8")
     path.chmod(0o640)

@@ -48,7 +48,7 @@ def complaint(result: Result) -> str:
     return lines[-1]
 
 
-def test_a_lesson_is_added_and_found(path: Path) -> None:
+def test_lessons_a_lesson_is_added_and_found(path: Path) -> None:
     added = run(
         "add", "--pattern", "Git", "--error", "fatal: not a git repository", "--fix", "git init", "--tool", "Bash"
     )
@@ -67,13 +67,13 @@ def test_a_lesson_is_added_and_found(path: Path) -> None:
     assert (row["id"], row["fix_text"], row["match"], row["helped"]) == (1, "pip install pyyaml", "exact", 1)
 
 
-def test_an_error_never_seen_finds_nothing(path: Path) -> None:
+def test_lessons_an_error_never_seen_finds_nothing(path: Path) -> None:
     result = run("search", "the printer is out of cyan ink")
     assert (result.exit_code, result.stdout) == (0, "no lesson is like this\n")
     assert json.loads(run("search", "the printer is out of cyan ink", "--json").stdout) == []
 
 
-def test_an_error_comes_from_a_file(path: Path, tmp_path: Path) -> None:
+def test_lessons_an_error_comes_from_a_file(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "error.log"
     file.write_bytes(b"caf\xe9\n" * 2_000_000 + b"ValueError: bad thing\n")  # 10 MB that are no UTF-8
     assert run("add", "--pattern", "p", "--error-file", file, "--fix", "f").stdout == "2\n"
@@ -83,7 +83,7 @@ def test_an_error_comes_from_a_file(path: Path, tmp_path: Path) -> None:
     assert "not text" in complaint(run("search", "-", input=b"\0\1\2"))
 
 
-def test_lessons_are_added_from_json(path: Path) -> None:
+def test_lessons_lessons_are_added_from_json(path: Path) -> None:
     one = {"pattern": "p", "error_text": "boom: lever 7", "fix_text": "pull it"}
     assert run("add", input=json.dumps(one, indent=1)).stdout == "2\n"
     lines = "\n".join(json.dumps(each) for each in (one, {**one, "error": "x", "error_text": None}, {"pattern": "p"}))
@@ -107,17 +107,17 @@ def test_lessons_are_added_from_json(path: Path) -> None:
         (["--error", "e", "--pattern", "p", "--fix", "f", "--store", "/dev/null/x.db"], "/dev/null/x.db"),
     ],
 )
-def test_a_bad_lesson_is_refused(path: Path, arguments: list[str], said: str) -> None:
+def test_lessons_a_bad_lesson_is_refused(path: Path, arguments: list[str], said: str) -> None:
     assert said in complaint(run("add", *arguments))
 
 
-def test_lone_surrogates_are_replaced(path: Path) -> None:
+def test_lessons_lone_surrogates_are_replaced(path: Path) -> None:
     assert run("add", "--pattern", "a\udcff", "--error", "\udcff is bad", "--fix", "\udcfe").exit_code == 0
     assert json.loads(run("show", "2", "--json").stdout)["error_text"] == "\ufffd is bad"
     assert run("search", "\udcff\ud800").exit_code == 0
 
 
-def test_lessons_are_listed(path: Path) -> None:
+def test_lessons_lessons_are_listed(path: Path) -> None:
     run("add", "--pattern", "Git", "--error", "fatal: not a git repository", "--fix", "git init\ngit add .")
     head, newest, oldest = run("list").stdout.splitlines()
     assert "similarity" not in head
@@ -127,7 +127,7 @@ def test_lessons_are_listed(path: Path) -> None:
     assert run("list", "--pattern", "none").stdout == "no lessons\n"
 
 
-def test_a_lesson_is_shown(path: Path) -> None:
+def test_lessons_a_lesson_is_shown(path: Path) -> None:
     text = run("show", "1").stdout
     assert "learned in  builder/s1, events 3, 6, 9" in text
     assert "once, from 1970-01-02 00:00:00" in text and "1 of 1" in text
@@ -139,7 +139,7 @@ def test_a_lesson_is_shown(path: Path) -> None:
         complaint(run("show", id))
 
 
-def test_lessons_move_to_another_store(path: Path, tmp_path: Path) -> None:
+def test_lessons_lessons_move_to_another_store(path: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "out.jsonl", tmp_path / "new" / "other.db"
     assert run("export").stdout == export(file)
     assert run("import", file, "--store", other).stdout == "1 new, 0 known already (0 of them changed), 0 refused\n"
@@ -155,7 +155,7 @@ def export(file: Path) -> str:
     return file.read_text("utf-8")
 
 
-def test_another_programs_lessons_are_read(path: Path) -> None:
+def test_lessons_another_programs_lessons_are_read(path: Path) -> None:
     array = [
         {"pattern": "p", "error": "boom", "fix": "f", "tool": "Bash", "ts": 5},
         {"pattern": "p", "error": "", "fix": "f"},
@@ -168,7 +168,7 @@ def test_another_programs_lessons_are_read(path: Path) -> None:
     complaint(run("import", "nothing.jsonl"))
 
 
-def test_an_export_that_fails_leaves_what_was_there(path: Path, tmp_path: Path) -> None:
+def test_lessons_an_export_that_fails_leaves_what_was_there(path: Path, tmp_path: Path) -> None:
     assert "cannot be written" in complaint(run("export", tmp_path / "none" / "out.jsonl"))
     if os.path.exists("/dev/full"):
         assert "No space left" in complaint(run("export", "/dev/full"))
@@ -179,7 +179,7 @@ def test_an_export_that_fails_leaves_what_was_there(path: Path, tmp_path: Path) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no broken pipes")
-def test_whoever_stops_reading_hears_nothing(path: Path) -> None:
+def test_lessons_whoever_stops_reading_hears_nothing(path: Path) -> None:
     # a pipe holds 64 KiB, so 100 lessons of 2,000 characters cannot be written before it breaks
     lines = [{"pattern": "p", "error": f"boom {n}", "fix": f"{n} " + "x" * 2_000} for n in range(100)]
     run("import", "-", input="\n".join(json.dumps(line) for line in lines))
@@ -191,7 +191,7 @@ def test_whoever_stops_reading_hears_nothing(path: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_lessons_are_removed(path: Path) -> None:
+def test_lessons_lessons_are_removed(path: Path) -> None:
     for name in "abc":
         run("add", "--pattern", name, "--error", f"{name * 3}: no lever", "--fix", name)
     assert "--keep N" in complaint(run("prune"))
@@ -201,7 +201,7 @@ def test_lessons_are_removed(path: Path) -> None:
     assert run("prune", "--keep", "0").stdout == "removed 3 lessons\n"
 
 
-def test_one_lesson_is_removed_and_none_if_one_is_unknown(path: Path) -> None:
+def test_lessons_one_lesson_is_removed_and_none_if_one_is_unknown(path: Path) -> None:
     for name in "abc":
         run("add", "--pattern", name, "--error", f"{name * 3}: no lever", "--fix", name)
     assert "there is no lesson 9; nothing was removed" in complaint(run("remove", "2", "9"))
@@ -211,7 +211,7 @@ def test_one_lesson_is_removed_and_none_if_one_is_unknown(path: Path) -> None:
         complaint(run("remove", *arguments))
 
 
-def test_an_outcome_is_recorded_by_hand(path: Path) -> None:
+def test_lessons_an_outcome_is_recorded_by_hand(path: Path) -> None:
     assert run("outcome", "1", "--helped").stdout == "lesson 1 helped 2 of 2 times\n"
     assert run("outcome", "1", "--failed").stdout == "lesson 1 helped 2 of 3 times\n"
     run("add", "--pattern", "p", "--error", "boom: lever", "--fix", "f")
@@ -224,7 +224,7 @@ def test_an_outcome_is_recorded_by_hand(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_tables_fit_into_a_terminal(path: Path, width: int) -> None:
+def test_lessons_tables_fit_into_a_terminal(path: Path, width: int) -> None:
     import fcntl
     import pty
     import struct
@@ -251,7 +251,7 @@ def test_tables_fit_into_a_terminal(path: Path, width: int) -> None:
         assert command == ["list"] or any(line.startswith("    error: boom: lever") for line in lines)
 
 
-def test_another_model_needs_a_rebuild(path: Path) -> None:
+def test_lessons_another_model_needs_a_rebuild(path: Path) -> None:
     said = complaint(run("search", YAML, "--embedder", "minilm"))
     assert "coherence lessons rebuild" in said and HashingEmbedder().fingerprint in said
     complaint(run("add", "--pattern", "p", "--error", "e", "--fix", "f", "--embedder", "minilm"))
@@ -263,7 +263,7 @@ def test_another_model_needs_a_rebuild(path: Path) -> None:
     complaint(run("search", YAML))
 
 
-def test_stats_are_told(path: Path) -> None:
+def test_lessons_stats_are_told(path: Path) -> None:
     lines = run("stats").stdout.splitlines()
     assert lines[0] == "lessons   1" and lines[2] == "outcomes  1, of these 1 helped"
     stats = json.loads(run("stats", "--json").stdout)
@@ -274,7 +274,7 @@ def test_stats_are_told(path: Path) -> None:
     "command",
     [("search", "x"), ("list",), ("show", "1"), ("export",), ("prune", "--keep", "1"), ("rebuild",), ("stats",)],
 )
-def test_a_store_that_is_none_is_refused(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_lessons_a_store_that_is_none_is_refused(tmp_path: Path, command: tuple[str, ...]) -> None:
     missing, other, foreign = (tmp_path / name for name in ("missing.db", "text.db", "foreign.db"))
     other.write_text("hello")
     connection = sqlite3.connect(foreign)
@@ -289,12 +289,12 @@ def test_a_store_that_is_none_is_refused(tmp_path: Path, command: tuple[str, ...
 
 
 @pytest.mark.parametrize("command", [("search", "x", "-k", "0"), ("search", " "), ("list", "--limit", "0")])
-def test_a_bad_number_or_an_empty_question_is_refused(path: Path, command: tuple[str, ...]) -> None:
+def test_lessons_a_bad_number_or_an_empty_question_is_refused(path: Path, command: tuple[str, ...]) -> None:
     complaint(run(*command))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_store_is_read(path: Path) -> None:
+def test_outcome_a_read_only_store_is_read(path: Path) -> None:
     path.chmod(0o444)
     assert run("list").exit_code == 0 and run("search", YAML).exit_code == 0
     assert "read-only" in complaint(run("add", "--pattern", "p", "--error", "e", "--fix", "f"))

@@ -48,21 +48,21 @@ def refused(result: Result, *words: str) -> bool:
 
 
 @pytest.mark.parametrize("option", ["--html", "--jsonl", "--step-scores"])
-def test_no_output_of_score_replaces_its_input(data: Path, option: str) -> None:
+def test_outputs_no_output_of_score_replaces_its_input(data: Path, option: str) -> None:
     before = data.read_bytes()
     assert refused(call("score", data, option, data), f"{option} {data} would write over the input {data}")
     assert data.read_bytes() == before
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_link_is_what_it_points_at(data: Path, tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
+def test_outputs_a_link_is_what_it_points_at(data: Path, tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
     other = tmp_path / "other.html"
     link(data, other)
     assert refused(call("score", data, "--html", other), "would write over the input")
     assert refused(call("score", other, "--html", tmp_path / "x" / ".." / data.name), "would write over the input")
 
 
-def test_no_output_replaces_a_store_or_what_belongs_to_it(data: Path, kept: Path, tmp_path: Path) -> None:
+def test_outputs_no_output_replaces_a_store_or_what_belongs_to_it(data: Path, kept: Path, tmp_path: Path) -> None:
     before = kept.read_bytes()
     for output in (kept, f"{kept}-wal"):
         for command in (("score", data, "--jsonl"), ("demo", "--html"), ("eval", data, "--html")):
@@ -81,7 +81,7 @@ def test_two_outputs_have_two_files(data: Path, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_eval_does_not_replace_its_data_scores_or_settings(data: Path, tmp_path: Path) -> None:
+def test_outputs_eval_does_not_replace_its_data_scores_or_settings(data: Path, tmp_path: Path) -> None:
     scores, settings = tmp_path / "scores.jsonl", tmp_path / "settings.toml"
     scores.write_text('{"id": "oslo", "score": 1}\n')
     settings.write_text("window = 5\n")
@@ -92,7 +92,7 @@ def test_eval_does_not_replace_its_data_scores_or_settings(data: Path, tmp_path:
         assert output.read_bytes() == before
 
 
-def test_lessons_and_the_audit_trail_do_not_replace_a_store(kept: Path, tmp_path: Path) -> None:
+def test_outputs_lessons_and_the_audit_trail_do_not_replace_a_store(kept: Path, tmp_path: Path) -> None:
     with LessonStore(tmp_path / "lessons.db") as lessons:
         lessons.record(pattern="p", error_text="boom", fix_text="calm", tool="Bash")
     for output in (kept, tmp_path / "lessons.db"):
@@ -104,7 +104,7 @@ def test_lessons_and_the_audit_trail_do_not_replace_a_store(kept: Path, tmp_path
     assert refused(call("audit", "export", trail, tmp_path), "are one file")
 
 
-def test_any_other_file_is_written_over(data: Path, tmp_path: Path) -> None:
+def test_outputs_any_other_file_is_written_over(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     out.write_text("old")
     result = call("score", "--embedder", "hashing", data, "--html", out, "--jsonl", tmp_path / "lines.jsonl")
@@ -112,7 +112,7 @@ def test_any_other_file_is_written_over(data: Path, tmp_path: Path) -> None:
     assert "oslo" in out.read_text()
 
 
-def test_a_pipe_is_written_to_and_stays_one(data: Path, tmp_path: Path) -> None:
+def test_outputs_a_pipe_is_written_to_and_stays_one(data: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

@@ -45,7 +45,7 @@ def score(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["score", "--embedder", "hashing", *map(str, arguments)])
 
 
-def test_off_a_terminal_a_run_is_one_line_with_the_bands_in_words(run_file: Path) -> None:
+def test_score_off_a_terminal_a_run_is_one_line_with_the_bands_in_words(run_file: Path) -> None:
     result = score(run_file)
     assert result.exit_code == 0, result.output
     header, line = result.stdout.splitlines()
@@ -55,7 +55,7 @@ def test_off_a_terminal_a_run_is_one_line_with_the_bands_in_words(run_file: Path
     assert "\x1b" not in result.output
 
 
-def test_json_holds_what_the_table_shows(run_file: Path) -> None:
+def test_score_json_holds_what_the_table_shows(run_file: Path) -> None:
     summary = json.loads(score(run_file, "--json").stdout)
     (run,) = summary["runs"]
     assert (run["run_id"], run["steps"], run["format"]) == ("oslo", 4, "runs")
@@ -64,7 +64,7 @@ def test_json_holds_what_the_table_shows(run_file: Path) -> None:
     assert summary["errors"] == []
 
 
-def test_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
+def test_score_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "readings.jsonl"
     assert score(run_file, "--jsonl", out).exit_code == 0
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
@@ -78,7 +78,7 @@ def test_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
     assert 0 <= lines[3]["metrics"]["goal_drift"] <= 1
 
 
-def test_html_is_written(run_file: Path, tmp_path: Path) -> None:
+def test_score_html_is_written(run_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     result = score(run_file, "--html", out)
     assert result.exit_code == 0
@@ -87,11 +87,11 @@ def test_html_is_written(run_file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "status"), [(0.0, 0), (1.0, 1)])
-def test_a_crossed_threshold_is_status_one(run_file: Path, limit: float, status: int) -> None:
+def test_score_a_crossed_threshold_is_status_one(run_file: Path, limit: float, status: int) -> None:
     assert score(run_file, "--fail-below", limit).exit_code == status
 
 
-def test_a_bad_file_is_named_the_others_are_scored_and_the_status_is_two(run_file: Path, tmp_path: Path) -> None:
+def test_score_a_bad_file_is_named_the_others_are_scored_and_the_status_is_two(run_file: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps(RUN) + "\n{not json\n" + json.dumps(RUN) + "\n", encoding="utf-8")
     result = score(bad, tmp_path / "none.json", run_file, "--fail-below", 0.0)
@@ -102,13 +102,13 @@ def test_a_bad_file_is_named_the_others_are_scored_and_the_status_is_two(run_fil
     assert len(result.stdout.splitlines()) == 2
 
 
-def test_with_bad_files_alone_no_table_is_shown(tmp_path: Path) -> None:
+def test_score_with_bad_files_alone_no_table_is_shown(tmp_path: Path) -> None:
     result = score(tmp_path)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"error: {tmp_path}: is a directory" in result.stderr
 
 
-def test_an_output_that_cannot_be_written_is_named_and_the_table_is_shown(
+def test_score_an_output_that_cannot_be_written_is_named_and_the_table_is_shown(
     run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -121,7 +121,7 @@ def test_an_output_that_cannot_be_written_is_named_and_the_table_is_shown(
     assert "oslo  4 " in result.stdout
 
 
-def test_an_encoding_without_the_agents_characters_is_no_obstacle(run_file: Path) -> None:
+def test_score_an_encoding_without_the_agents_characters_is_no_obstacle(run_file: Path) -> None:
     variables = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "coherence", "score", str(run_file), "--embedder", "hashing"]
     result = subprocess.run(command, capture_output=True, env=variables)
@@ -129,13 +129,13 @@ def test_an_encoding_without_the_agents_characters_is_no_obstacle(run_file: Path
     assert b"?" in result.stdout  # the quotation marks around the evidence
 
 
-def test_a_reader_that_goes_away_is_no_traceback(run_file: Path) -> None:
+def test_score_a_reader_that_goes_away_is_no_traceback(run_file: Path) -> None:
     command = f'"{sys.executable}" -m coherence score "{run_file}" --embedder hashing --json | true'
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in result.stderr
 
 
-def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
+def test_score_a_truncated_gzip_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(RUN).encode())[:-12])
     result = score(path)
@@ -159,7 +159,7 @@ def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
         (["--jsonl", "no/such/folder/out.jsonl"], "cannot write"),
     ],
 )
-def test_bad_usage_is_status_two_before_anything_is_scored(
+def test_score_bad_usage_is_status_two_before_anything_is_scored(
     run_file: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # as where the extra is not installed
@@ -169,18 +169,18 @@ def test_bad_usage_is_status_two_before_anything_is_scored(
     assert result.stdout == ""
 
 
-def test_without_files_the_usage_is_shown() -> None:
+def test_score_without_files_the_usage_is_shown() -> None:
     assert score().exit_code == 2
 
 
-def test_disabled_by_the_environment_it_says_so(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_disabled_by_the_environment_it_says_so(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", "1")
     result = score(run_file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "COHERENCE_DISABLED" in result.stderr
 
 
-def test_the_window_and_further_metrics_reach_the_sensor(run_file: Path, tmp_path: Path) -> None:
+def test_score_the_window_and_further_metrics_reach_the_sensor(run_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     assert score(run_file, "--window", 1, "--metric", "error_rate", "--jsonl", out).exit_code == 0
     last = json.loads(out.read_text(encoding="utf-8").splitlines()[-1])
@@ -188,7 +188,7 @@ def test_the_window_and_further_metrics_reach_the_sensor(run_file: Path, tmp_pat
     assert last["metrics"]["semantic_diffusion"] is None  # a window of one message has no pairs
 
 
-def test_hostile_texts_cannot_reach_the_terminal(tmp_path: Path) -> None:
+def test_score_hostile_texts_cannot_reach_the_terminal(tmp_path: Path) -> None:
     evil = {**RUN, "id": "\x1b]0;owned\x07", "steps": [*RUN["steps"], {"role": "assistant", "content": "\x1b[2J" * 9}]}
     path = tmp_path / "evil.jsonl"
     path.write_text(json.dumps(evil) + "\n", encoding="utf-8")
@@ -197,7 +197,7 @@ def test_hostile_texts_cannot_reach_the_terminal(tmp_path: Path) -> None:
     assert not [char for char in result.output if not char.isprintable() and char != "\n"]
 
 
-def test_readings_with_errors_are_pointed_out(run_file: Path) -> None:
+def test_score_readings_with_errors_are_pointed_out(run_file: Path) -> None:
     @metric("always_fails", inverted=True)
     def always_fails(data: MetricInput) -> float:
         """Fail."""
@@ -211,12 +211,12 @@ def test_readings_with_errors_are_pointed_out(run_file: Path) -> None:
     assert "warning: oslo: 4 readings with errors; step 0: metric always_fails: RuntimeError: no luck" in result.stderr
 
 
-def test_the_named_formats_are_those_of_the_readers() -> None:
+def test_score_the_named_formats_are_those_of_the_readers() -> None:
     assert tuple(FORMATS) == FORMAT_NAMES
 
 
 @pytest.mark.slow
-def test_all_shipped_runs_are_read_and_scored() -> None:
+def test_score_all_shipped_runs_are_read_and_scored() -> None:
     result = score(*sorted(DATA.glob("*.gz")), "--json")
     assert result.exit_code == 0
     runs = json.loads(result.stdout)["runs"]
@@ -225,7 +225,7 @@ def test_all_shipped_runs_are_read_and_scored() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_scores_the_shipped_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_the_demo_scores_the_shipped_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo", "--embedder", "hashing"])
     assert result.exit_code == 0, result.output
@@ -257,7 +257,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
-def test_on_a_terminal_of_any_width_nothing_that_tells_is_cut(tmp_path: Path, columns: int) -> None:
+def test_score_on_a_terminal_of_any_width_nothing_that_tells_is_cut(tmp_path: Path, columns: int) -> None:
     name = "suite/a-very-long-model-name/user_task_0/important_instructions/injection_task_0"
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**RUN, "id": name}), encoding="utf-8")
@@ -275,19 +275,19 @@ def test_on_a_terminal_of_any_width_nothing_that_tells_is_cut(tmp_path: Path, co
     assert name in flat and "".join(why.split()) in flat
 
 
-def test_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path) -> None:
+def test_score_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path) -> None:
     shown = on_a_terminal("score", str(run_file), "--embedder", "hashing")
     assert "\x1b[" in shown
     assert "·" in shown and any(cell in shown for cell in "▂▄▆█")
     assert "green" in shown and "nothing to measure yet" in shown
 
 
-def test_no_color_is_obeyed(run_file: Path) -> None:
+def test_score_no_color_is_obeyed(run_file: Path) -> None:
     shown = on_a_terminal("score", str(run_file), "--embedder", "hashing", NO_COLOR="1")
     assert not [code for code in ("\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[38;") if code in shown]
 
 
-def test_metrics_lists_name_direction_and_origin() -> None:
+def test_score_metrics_lists_name_direction_and_origin() -> None:
     result = CliRunner().invoke(main, ["metrics", "--json"])
     rows = {row["name"]: row for row in json.loads(result.stdout)}
     assert rows["goal_drift"]["direction"] == "high is bad"
@@ -297,7 +297,7 @@ def test_metrics_lists_name_direction_and_origin() -> None:
     assert "goal_drift\thigh is bad\ttexts\tcoherence-sensor" in CliRunner().invoke(main, ["metrics"]).stdout
 
 
-def test_every_command_and_option_has_help() -> None:
+def test_score_every_command_and_option_has_help() -> None:
     for command in main.commands.values():
         assert command.help
         for parameter in command.params:
@@ -305,7 +305,7 @@ def test_every_command_and_option_has_help() -> None:
                 assert parameter.help, f"{command.name} {parameter.name}"
 
 
-def test_what_is_unknown_is_not_shown_as_perfect(run_file: Path, tmp_path: Path) -> None:
+def test_score_what_is_unknown_is_not_shown_as_perfect(run_file: Path, tmp_path: Path) -> None:
     """One step without a word, or only a user's, tells nothing: no index, and no threshold is passed."""
     empty, out = tmp_path / "empty.jsonl", tmp_path / "readings.jsonl"
     steps = {"silent": {"role": "assistant", "content": ""}, "user": {"role": "user", "content": "hi"}}

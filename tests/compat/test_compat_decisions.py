@@ -66,7 +66,9 @@ def test_nothing_told_is_continue() -> None:
         (0, 0, (0.1, 0.1, 0.1), 0.1),
     ],
 )
-def test_a_cap_reached_by_bad_work_breaks(cap: int, out: int, qualities: tuple[float, ...], mean: float) -> None:
+def test_is_circuit_break_a_cap_reached_by_bad_work_breaks(
+    cap: int, out: int, qualities: tuple[float, ...], mean: float
+) -> None:
     decision = tell(new(cap), LLMEvent.cost(7, out, 1), *judged(*qualities))
     assert decision.is_circuit_break()
     assert decision.reason is not None
@@ -85,11 +87,13 @@ def test_a_cap_reached_by_bad_work_breaks(cap: int, out: int, qualities: tuple[f
         (10_000_000, ()),  # no budget: nobody judged
     ],
 )
-def test_a_cap_that_is_not_reached_or_was_reached_by_good_work_does_not(out: int, qualities: tuple[float]) -> None:
+def test_is_continue_a_cap_that_is_not_reached_or_was_reached_by_good_work_does_not(
+    out: int, qualities: tuple[float]
+) -> None:
     assert tell(new(1000), LLMEvent.cost(10**9, out, 1), *judged(*qualities)).is_continue()
 
 
-def test_a_cap_may_be_lowered_and_the_totals_stay() -> None:
+def test_is_circuit_break_a_cap_may_be_lowered_and_the_totals_stay() -> None:
     regulator = new()
     assert regulator.cost_cap_tokens() == 10_000
     assert tell(regulator, LLMEvent.cost(0, 600, 1), *judged(0.4, 0.4, 0.4)).is_continue()
@@ -112,7 +116,7 @@ def test_a_cap_may_be_lowered_and_the_totals_stay() -> None:
         ((0.65, 0.34, 0.5), 0.15),
     ],
 )
-def test_falling_quality_breaks(qualities: tuple[float, ...], delta: float) -> None:
+def test_compat_decisions_falling_quality_breaks(qualities: tuple[float, ...], delta: float) -> None:
     decision = tell(new(), *judged(*qualities))
     assert decision.reason is not None
     assert (decision.reason.kind, decision.reason.turns) == ("quality_decline_no_recovery", 3)
@@ -130,11 +134,11 @@ def test_falling_quality_breaks(qualities: tuple[float, ...], delta: float) -> N
         (0.45, 0.45, 0.45, 0.45, 0.45),  # five, but the mean is not below 0.4
     ],
 )
-def test_quality_that_does_not_fall_goes_on(qualities: tuple[float, ...]) -> None:
+def test_is_continue_quality_that_does_not_fall_goes_on(qualities: tuple[float, ...]) -> None:
     assert tell(new(), *judged(*qualities)).is_continue()
 
 
-def test_quality_that_is_always_bad_breaks_at_the_fifth_judgement() -> None:
+def test_is_continue_quality_that_is_always_bad_breaks_at_the_fifth_judgement() -> None:
     regulator = new()
     assert tell(regulator, *judged(0.1, 0.1, 0.1, 0.1)).is_continue()
     reason = tell(regulator, *judged(0.1)).reason
@@ -142,7 +146,7 @@ def test_quality_that_is_always_bad_breaks_at_the_fifth_judgement() -> None:
     assert (reason.kind, reason.turns, reason.mean_delta) == ("quality_decline_no_recovery", 5, 0.0)
 
 
-def test_a_decline_holds_until_a_good_judgement() -> None:
+def test_is_circuit_break_a_decline_holds_until_a_good_judgement() -> None:
     regulator = new()
     tell(regulator, *judged(0.6, 0.4, 0.3))
     assert tell(regulator, *turn("hello there"), *turn("hello again")).is_circuit_break()
@@ -152,7 +156,7 @@ def test_a_decline_holds_until_a_good_judgement() -> None:
 # Failures that come back.
 
 
-def test_the_fourth_equal_failure_breaks() -> None:
+def test_is_continue_the_fourth_equal_failure_breaks() -> None:
     regulator = new()
     assert tell(regulator, LLMEvent.turn_start(TASK), *failed("find", "no such user") * 3).is_continue()
     reason = tell(regulator, *failed("find", "no such user")).reason
@@ -161,7 +165,7 @@ def test_the_fourth_equal_failure_breaks() -> None:
     assert reason.cluster == "find: no such user"
 
 
-def test_a_failure_in_three_turns_breaks_until_the_next_turn() -> None:
+def test_is_circuit_break_a_failure_in_three_turns_breaks_until_the_next_turn() -> None:
     regulator = new()
     for request in ("find Ada", "find Bob"):
         assert tell(regulator, LLMEvent.turn_start(request), *failed("find", "no such user")).is_continue()
@@ -169,7 +173,7 @@ def test_a_failure_in_three_turns_breaks_until_the_next_turn() -> None:
     assert tell(regulator, LLMEvent.turn_start("thanks, never mind")).is_continue()
 
 
-def test_different_failures_do_not() -> None:
+def test_compat_decisions_different_failures_do_not() -> None:
     events = [event for error in ("no such user", "bad syntax", "disk full", "denied") for event in failed("x", error)]
     decision = tell(new(), LLMEvent.turn_start(TASK), *events)
     assert decision.reason is None or decision.reason.kind != "repeated_failure_pattern"
@@ -179,14 +183,14 @@ def test_different_failures_do_not() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 8])
-def test_five_equal_calls_break(count: int) -> None:
+def test_compat_decisions_five_equal_calls_break(count: int) -> None:
     reason = tell(new(), *called("search", count)).reason  # no turn is needed
     assert reason is not None
     assert (reason.kind, reason.tool_name) == ("repeated_tool_call_loop", "search")
     assert reason.consecutive_count == count
 
 
-def test_what_comes_between_equal_calls_does_not_hide_them() -> None:
+def test_is_circuit_break_what_comes_between_equal_calls_does_not_hide_them() -> None:
     between = [LLMEvent.tool_result("search", True, 3), LLMEvent.cost(1, 1, 1), LLMEvent.turn_complete("hm")]
     assert tell(new(), *(called("search", 1, '{"q": 1}') + between) * 5).is_circuit_break()
 
@@ -202,11 +206,11 @@ def test_what_comes_between_equal_calls_does_not_hide_them() -> None:
     ],
     ids=["four", "another tool", "five and another tool", "another turn", "other arguments"],
 )
-def test_calls_that_are_no_loop_go_on(events: list[LLMEvent]) -> None:
+def test_is_continue_calls_that_are_no_loop_go_on(events: list[LLMEvent]) -> None:
     assert tell(new(), *events).is_continue()
 
 
-def test_calls_in_turn_break() -> None:
+def test_is_circuit_break_calls_in_turn_break() -> None:
     one, two = LLMEvent.tool_call("a", "{}"), LLMEvent.tool_call("b", "{}")
     assert tell(new(), *[one, two] * 3).is_continue()
     assert tell(new(), *[one, two] * 4).is_circuit_break()  # 8 / 2 + 2 - 1 = 5
@@ -215,7 +219,7 @@ def test_calls_in_turn_break() -> None:
 # Scope drift.
 
 
-def test_an_answer_off_the_task_warns() -> None:
+def test_is_scope_drift_an_answer_off_the_task_warns() -> None:
     decision = tell(new(), *turn(TASK, SOUP))
     assert decision.is_scope_drift()
     assert decision.drift_score is not None
@@ -226,7 +230,7 @@ def test_an_answer_off_the_task_warns() -> None:
     assert decision.suggestion.endswith("Compare the answer with what was asked.")
 
 
-def test_the_score_is_told_below_the_threshold_too() -> None:
+def test_is_continue_the_score_is_told_below_the_threshold_too() -> None:
     decision = tell(new(), *turn(TASK, "I refactored fetch_user, it is async now."))
     assert decision.is_continue()
     assert decision.drift_score is not None
@@ -234,13 +238,13 @@ def test_the_score_is_told_below_the_threshold_too() -> None:
     assert decision.drift_tokens is None
 
 
-def test_what_the_task_forbids_is_drift() -> None:
+def test_is_scope_drift_what_the_task_forbids_is_drift() -> None:
     decision = tell(new(), *turn("Fix the login. Do not add logging.", "Fixed the login and added logging."))
     assert decision.is_scope_drift()
     assert decision.drift_tokens == ("logging",)
 
 
-def test_drift_is_of_the_turn_and_of_an_answer() -> None:
+def test_is_scope_drift_drift_is_of_the_turn_and_of_an_answer() -> None:
     regulator = new()
     tell(regulator, *turn("How long must onion soup simmer?", SOUP))
     assert tell(regulator, LLMEvent.turn_start(TASK)).drift_score is None
@@ -249,7 +253,7 @@ def test_drift_is_of_the_turn_and_of_an_answer() -> None:
     assert tell(regulator, LLMEvent.turn_start("")).is_continue()
 
 
-def test_an_answer_after_tools_is_judged() -> None:
+def test_is_scope_drift_an_answer_after_tools_is_judged() -> None:
     events = [LLMEvent.turn_start(TASK), *called("read", 1), LLMEvent.tool_result("read", True, 1)]
     assert tell(new(), *events, LLMEvent.turn_complete(SOUP)).is_scope_drift()
 
@@ -273,13 +277,13 @@ def test_a_long_run_of_unlikely_tokens_is_low_confidence() -> None:
     assert tell(new(), *answered([-0.1] * 46 + [-3.0, -3.0, 0.0, -3.0, -3.0] + [-0.1] * 50)).is_continue()
 
 
-def test_low_confidence_ends_with_the_turn() -> None:
+def test_is_continue_low_confidence_ends_with_the_turn() -> None:
     regulator = new()
     tell(regulator, *answered([-3.0] * 50))
     assert tell(regulator, LLMEvent.turn_start("And the tests?")).is_continue()
 
 
-def test_the_order_of_kinds() -> None:
+def test_compat_decisions_the_order_of_kinds() -> None:
     """Each next event makes a decision that comes before all so far; undone in turn they come back."""
     regulator = new(100)
     assert tell(regulator, *answered([-3.0] * 50)).kind == "low_confidence_spans"

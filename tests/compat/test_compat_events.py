@@ -30,7 +30,9 @@ REGULATOR: Any = Regulator
         (lambda: LLMEvent.tool_result(tool_name="a", success=False, duration_ms=1, error_summary="e"), "tool_result"),
     ],
 )
-def test_every_kind_is_made_by_its_parameters_names_and_taken(make: Callable[[], LLMEvent], kind: str) -> None:
+def test_llm_event_every_kind_is_made_by_its_parameters_names_and_taken(
+    make: Callable[[], LLMEvent], kind: str
+) -> None:
     event = make()
     assert event.kind == kind
     assert event == make()
@@ -82,13 +84,13 @@ def test_every_kind_is_made_by_its_parameters_names_and_taken(make: Callable[[],
         (lambda: REGULATOR.for_user("a", embedder=False).inject_corrections(None), TypeError, "user_prompt"),
     ],
 )
-def test_bad_input_is_named(make: Any, error: type[Exception], field: str) -> None:
+def test_quality_feedback_bad_input_is_named(make: Any, error: type[Exception], field: str) -> None:
     with pytest.raises(error, match=field):
         make()
 
 
 @pytest.mark.parametrize("text", ["", "\ud800", "\x00", "\u202eabc", "a" * 1_000_000, "x\n" * 100_000])
-def test_any_text_is_taken(text: str) -> None:
+def test_llm_event_any_text_is_taken(text: str) -> None:
     regulator = Regulator.for_user(text, embedder=False).with_implicit_correction_window_secs(60)
     for event in (
         LLMEvent.turn_start(text),

@@ -19,7 +19,7 @@ def new(*events: LLMEvent) -> Regulator:
     return regulator
 
 
-def test_tools_are_counted_by_turn_and_tokens_for_good() -> None:
+def test_tool_total_calls_tools_are_counted_by_turn_and_tokens_for_good() -> None:
     events: list[LLMEvent] = [LLMEvent.tool_call("a"), LLMEvent.tool_call("b"), LLMEvent.tool_call("a")]
     events += [LLMEvent.tool_result("a", True, 1.5), LLMEvent.tool_result("b", False, 2), LLMEvent.cost(5, 7, 9)]
     regulator = new(LLMEvent.turn_start("x"), *events, *events[-1:])
@@ -42,7 +42,7 @@ def test_tools_are_counted_by_turn_and_tokens_for_good() -> None:
     assert (regulator.tool_total_calls(), regulator.tool_counts_by_name(), regulator.total_tokens_out()) == (0, {}, 14)
 
 
-def test_many_tools_are_counted_together() -> None:
+def test_tool_counts_by_name_many_tools_are_counted_together() -> None:
     counts = new(*(LLMEvent.tool_call(f"tool{n}") for n in range(100))).tool_counts_by_name()
     assert (len(counts), counts["(other)"]) == (65, 36)
 
@@ -71,7 +71,7 @@ def test_confidence_of_a_text(text: str, confidence: float) -> None:
     assert new(LLMEvent.turn_start("x"), LLMEvent.turn_complete(text)).confidence() == confidence
 
 
-def test_a_result_ends_a_call_of_its_turn() -> None:
+def test_on_event_a_result_ends_a_call_of_its_turn() -> None:
     regulator = new(LLMEvent.turn_start("x"), LLMEvent.tool_call("a"), LLMEvent.turn_start("y"))
     regulator.on_event(LLMEvent.tool_call("a", '{"n": 1}'))
     regulator.on_event(LLMEvent.tool_call("b"))
@@ -90,13 +90,13 @@ def test_confidence_is_of_the_turn() -> None:
     assert regulator.confidence() == 0.4
 
 
-def test_coverage_is_the_share_of_known_tokens() -> None:
+def test_logprob_coverage_coverage_is_the_share_of_known_tokens() -> None:
     unknown = [LLMEvent.token("x", value, 0) for value in (0.0, 0.5, None)]
     assert new(LLMEvent.token("x", -1.0, 0), *unknown).logprob_coverage() == 0.25
     assert new(*[LLMEvent.token("x", value, 0) for value in (float("nan"), float("-inf"))]).logprob_coverage() == 0.0
 
 
-def test_deciding_twice_changes_nothing() -> None:
+def test_export_json_deciding_twice_changes_nothing() -> None:
     regulator = new(LLMEvent.turn_start("Fix the login"), LLMEvent.turn_complete("Boil the eggs for ten minutes."))
     decision = regulator.with_cost_cap(5).decide()
     text = regulator.export_json()
@@ -105,7 +105,7 @@ def test_deciding_twice_changes_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_any_thread_may_call() -> None:
+def test_tool_total_duration_ms_any_thread_may_call() -> None:
     regulator = new(LLMEvent.turn_start("Count"))
 
     def work(number: int) -> None:
@@ -131,7 +131,7 @@ def test_any_thread_may_call() -> None:
     assert regulator.confidence() == 1.0
 
 
-def test_an_embedder_is_asked_for_what_is_compared() -> None:
+def test_copy_an_embedder_is_asked_for_what_is_compared() -> None:
     regulator = Regulator.for_user("ada", embedder=HashingEmbedder(64))
     for event in (
         LLMEvent.turn_start("Refactor fetch_user to be async"),
@@ -147,7 +147,7 @@ def test_an_embedder_is_asked_for_what_is_compared() -> None:
     assert regulator.copy().decide() == regulator.decide()
 
 
-def test_switched_off_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tool_total_calls_switched_off_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", "1")
     regulator = new(*[LLMEvent.tool_call("search")] * 9)
     assert regulator.decide().is_continue()
@@ -156,7 +156,7 @@ def test_switched_off_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         regulator.on_event("x")  # type: ignore[arg-type]
 
 
-def test_a_broken_rule_does_not_reach_the_host(
+def test_on_event_a_broken_rule_does_not_reach_the_host(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     regulator = new(*[LLMEvent.tool_call("search")] * 5)

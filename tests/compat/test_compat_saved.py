@@ -56,7 +56,7 @@ def lived(events: list[LLMEvent], start: float = 0.0) -> Regulator:
 
 @examples(60)
 @given(st.lists(EVENTS, max_size=40), st.lists(EVENTS, max_size=10))
-def test_what_is_read_back_is_what_was_written(before: list[LLMEvent], after: list[LLMEvent]) -> None:
+def test_compat_saved_what_is_read_back_is_what_was_written(before: list[LLMEvent], after: list[LLMEvent]) -> None:
     regulator = lived(before)
     text = regulator.export_json()
     again = Regulator.from_json(text, clock=Clock(1e6), embedder=False)
@@ -92,7 +92,7 @@ def corrected(regulator: Regulator, *texts: str) -> Regulator:
     return regulator
 
 
-def test_two_that_went_on_from_one_state_keep_all_corrections_once() -> None:
+def test_compat_saved_two_that_went_on_from_one_state_keep_all_corrections_once() -> None:
     parent = corrected(lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")]), "Celsius")
     one, other = corrected(parent.copy(), "no wind"), corrected(parent.copy(), "name the day")
     assert not one.decide().is_procedural_warning()
@@ -103,14 +103,14 @@ def test_two_that_went_on_from_one_state_keep_all_corrections_once() -> None:
     assert set(patterns[0].example_corrections) == {"Celsius", "no wind", "name the day"}
 
 
-def test_the_same_words_said_at_two_times_count_twice() -> None:
+def test_compat_saved_the_same_words_said_at_two_times_count_twice() -> None:
     parent = corrected(lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")]), "Celsius")
     one, other = (corrected(parent.copy(), "no wind") for _ in range(2))  # the clock they share goes on
     merged = Regulator.from_json(Regulator.merge(one.export_json(), other.export_json()), embedder=False)
     assert [pattern.learned_from_turns for pattern in merged.decide().patterns or ()] == [3]
 
 
-def test_what_is_newest_stays_newest() -> None:
+def test_compat_saved_what_is_newest_stays_newest() -> None:
     results = [LLMEvent.tool_result(tool, False, 1, "no such user") for tool in "zaaaa"]
     regulator = lived(list(results))
     again = Regulator.from_json(regulator.export_json(), embedder=False)
@@ -122,7 +122,7 @@ def test_what_is_newest_stays_newest() -> None:
     assert (reason.cluster, reason.failure_count) == ("a: no such user", 5)
 
 
-def test_states_of_two_users_are_not_merged() -> None:
+def test_compat_saved_states_of_two_users_are_not_merged() -> None:
     with pytest.raises(ValueError, match=r"two users.*'ada', 'bob'"):
         Regulator.merge(
             Regulator.for_user("ada", embedder=False).export_json(),
@@ -130,7 +130,7 @@ def test_states_of_two_users_are_not_merged() -> None:
         )
 
 
-def test_twenty_corrections_come_back_as_twenty() -> None:
+def test_compat_saved_twenty_corrections_come_back_as_twenty() -> None:
     regulator = lived([LLMEvent.turn_start(REQUESTS[1]), LLMEvent.turn_complete("Fine.")])
     corrected(regulator, *(f"rule number {word}" for word in "abcdefghijklmnopqrst"))
     (before,) = regulator.decide().patterns or ()
@@ -140,7 +140,7 @@ def test_twenty_corrections_come_back_as_twenty() -> None:
     assert before.confidence == pytest.approx(1 - 2 ** (-20 / 3), abs=0.01)
 
 
-def test_cap_window_and_a_cap_changed_after_the_decision_are_kept() -> None:
+def test_compat_saved_cap_window_and_a_cap_changed_after_the_decision_are_kept() -> None:
     regulator = lived([LLMEvent.cost(0, 500, 1)] + [LLMEvent.quality_feedback(0.4)] * 3)
     assert regulator.decide().is_continue()
     again = Regulator.from_json(regulator.with_cost_cap(500).export_json(), embedder=False)
@@ -149,7 +149,7 @@ def test_cap_window_and_a_cap_changed_after_the_decision_are_kept() -> None:
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_copies_know_the_same_and_go_on_by_themselves(duplicate: Any) -> None:
+def test_compat_saved_copies_know_the_same_and_go_on_by_themselves(duplicate: Any) -> None:
     regulator = lived([LLMEvent.turn_start(REQUESTS[0]), LLMEvent.cost(0, 5, 1)])
     again = duplicate(regulator)
     assert again.export_json() == regulator.export_json()
@@ -157,7 +157,7 @@ def test_copies_know_the_same_and_go_on_by_themselves(duplicate: Any) -> None:
     assert (again.total_tokens_out(), regulator.total_tokens_out()) == (10, 5)
 
 
-def test_events_and_decisions_are_values() -> None:
+def test_compat_saved_events_and_decisions_are_values() -> None:
     decision = lived([LLMEvent.turn_start(REQUESTS[0]), LLMEvent.turn_complete(ANSWERS[1])]).decide()
     assert pickle.loads(pickle.dumps(decision)) == copy.deepcopy(decision) == decision
     event = LLMEvent.tool_call("search", "{}")
@@ -212,26 +212,26 @@ def test_files_of_the_classic_regulator_are_read() -> None:
         CLASSIC.replace('"tick":0', '"tick":0,"tick":0'),
     ],
 )
-def test_what_is_no_state_is_refused(text: str) -> None:
+def test_compat_saved_what_is_no_state_is_refused(text: str) -> None:
     assert text not in (FRESH, CLASSIC)
     with pytest.raises(ValueError, match=r"not a regulator's state: ."):
         Regulator.from_json(text, embedder=False)
 
 
 @pytest.mark.parametrize("value", [None, 1, FRESH.encode(), {}])
-def test_what_is_no_text_is_refused(value: Any) -> None:
+def test_compat_saved_what_is_no_text_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="json_str must be a str"):
         Regulator.from_json(value, embedder=False)
 
 
-def test_keys_that_nobody_knows_are_passed_over() -> None:
+def test_compat_saved_keys_that_nobody_knows_are_passed_over() -> None:
     data = msgspec.json.decode(FRESH) | {"more": [1, 2]}
     assert Regulator.from_json(msgspec.json.encode(data).decode(), embedder=False).export_json() == FRESH
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("turns", [3_000, 17_000], ids=["18,000 events", "102,000 events"])
-def test_the_size_is_bounded(turns: int) -> None:
+def test_compat_saved_the_size_is_bounded(turns: int) -> None:
     """What a regulator keeps has a limit each: it is full long before the last of these events."""
     regulator = Regulator.for_user("ada", embedder=False, clock=Clock())
     sizes = []
@@ -250,7 +250,7 @@ def test_the_size_is_bounded(turns: int) -> None:
     assert sizes[1] < 1.1 * sizes[0]
 
 
-def test_tokens_without_an_end_are_bounded() -> None:
+def test_compat_saved_tokens_without_an_end_are_bounded() -> None:
     regulator = Regulator.for_user("ada", embedder=False)
     for n in range(20_000):
         regulator.on_event(LLMEvent.token("x", -3.0 if n % 3 else -0.1, n))

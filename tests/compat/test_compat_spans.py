@@ -31,18 +31,18 @@ def new_span(came_in: list[Any], came_out: list[Any], **more: Any) -> dict[str, 
     return {"attributes": messages | more}
 
 
-def test_a_span_with_messages_as_attributes() -> None:
+def test_compat_spans_a_span_with_messages_as_attributes() -> None:
     span = new_span([ASKED], [SAID], **{"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 4})
     span |= {"startTimeUnixNano": "1000000000", "endTimeUnixNano": "1250000000"}
     span["attributes"]["gen_ai.provider.name"] = "acme"
     assert read(span) == [START, END, LLMEvent.cost(9, 4, 250.0, "acme")]
 
 
-def test_messages_need_not_be_json_in_a_text() -> None:
+def test_compat_spans_messages_need_not_be_json_in_a_text() -> None:
     assert read({"attributes": {"gen_ai.input.messages": [ASKED], "gen_ai.output.messages": [SAID]}}) == [START, END]
 
 
-def test_only_what_is_new_in_a_span_counts() -> None:
+def test_compat_spans_only_what_is_new_in_a_span_counts() -> None:
     assert read(new_span([ASKED], [CALLED])) == [START, CALL]
     assert read(new_span([ASKED, CALLED, CAME], [SAID])) == [LLMEvent.tool_result("weather", True), END]
     assert read(new_span([ASKED, SAID, {**ASKED, "parts": [{"type": "text", "content": "And now?"}]}], [SAID])) == [
@@ -63,7 +63,7 @@ def attributes(values: dict[str, Any]) -> list[Any]:
     return [{"key": key, "value": otlp(value)} for key, value in values.items()]
 
 
-def test_a_span_as_otlp_writes_it() -> None:
+def test_compat_spans_a_span_as_otlp_writes_it() -> None:
     span = new_span([], [SAID], **{"gen_ai.usage.output_tokens": 4})
     span["attributes"]["gen_ai.input.messages"] = [ASKED]
     assert read({"attributes": attributes(span["attributes"])}) == [START, END, LLMEvent.cost(0, 4)]
@@ -91,31 +91,31 @@ def test_a_span_as_otlp_writes_it() -> None:
     ],
     ids=["attributes", "bodies", "content"],
 )
-def test_a_span_with_an_event_a_message(events: list[Any]) -> None:
+def test_compat_spans_a_span_with_an_event_a_message(events: list[Any]) -> None:
     assert read({"events": events}) == [START, END]
 
 
-def test_tool_calls_of_a_choice() -> None:
+def test_compat_spans_tool_calls_of_a_choice() -> None:
     function = {"name": "weather", "arguments": '{"at":"Paris"}'}
     choice = {"message": {"tool_calls": [{"id": "1", "type": "function", "function": function}]}}
     assert read({"events": [{"name": "gen_ai.choice", "attributes": choice}]}) == [CALL]
 
 
-def test_tokens_do_not_wrap() -> None:
+def test_compat_spans_tokens_do_not_wrap() -> None:
     assert read({"attributes": {"gen_ai.usage.output_tokens": 4294967301}}) == [LLMEvent.cost(0, 4294967301)]
 
 
 @pytest.mark.parametrize(
     "span", [{}, {"events": 5, "attributes": "x"}, {"events": [1, {"attributes": [2]}]}, {"name": "x"}]
 )
-def test_a_span_that_tells_nothing_gives_nothing(span: Any) -> None:
+def test_compat_spans_a_span_that_tells_nothing_gives_nothing(span: Any) -> None:
     assert read(span) == []
 
 
 @pytest.mark.parametrize(
     "junk", [None, 1, "x", "[", [], [1], {"parts": 3}, [{"parts": [{"type": "tool_call"}]}], [[[]]]]
 )
-def test_junk_in_messages_is_passed_over(junk: Any) -> None:
+def test_compat_spans_junk_in_messages_is_passed_over(junk: Any) -> None:
     for key in ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.usage.input_tokens"):
         read(
             {
@@ -126,6 +126,6 @@ def test_junk_in_messages_is_passed_over(junk: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{", "\ud800", "[" * 100_000])
-def test_what_is_no_span_is_refused(text: str) -> None:
+def test_compat_spans_what_is_no_span_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="span_json"):
         LLMEvent.from_otel_span_json(text)

@@ -54,7 +54,7 @@ def test_a_built_in_keeps_the_contract(check: Check) -> None:
     check()
 
 
-def test_every_built_in_metric_and_provider_is_checked() -> None:
+def test_contract_every_built_in_metric_and_provider_is_checked() -> None:
     checked = {getattr(plugin, "name", "") for plugin in PLUGINS}
     assert set(built_in("metrics")) | set(built_in("rules")) <= checked
     assert set(built_in("rules")) == {rule.name for rule in builtin_rules(MonitorConfig())}
@@ -108,13 +108,13 @@ def assert_fails_only(plugin: Any, name: str, message: str) -> None:
     assert message in failed[name]
 
 
-def test_a_good_metric_and_a_good_scalar_pass() -> None:
+def test_checks_for_a_good_metric_and_a_good_scalar_pass() -> None:
     for plugin in (Good(), GoodScalar()):
         for check in checks_for(plugin):
             check()
 
 
-def test_a_check_s_name_says_whose_and_what() -> None:
+def test_checks_for_a_check_s_name_says_whose_and_what() -> None:
     assert [str(check) for check in checks_for(Good())] == [
         "sample: is well formed",
         "sample: stays in range",
@@ -128,7 +128,7 @@ def test_a_check_s_name_says_whose_and_what() -> None:
 
 
 @pytest.mark.parametrize("thing", [42, "text", None, object()])
-def test_what_is_no_plugin_is_refused(thing: object) -> None:
+def test_checks_for_what_is_no_plugin_is_refused(thing: object) -> None:
     with pytest.raises(TypeError, match="is no metric, embedder, state provider or rule"):
         checks_for(thing)
 
@@ -141,12 +141,12 @@ def test_what_is_no_plugin_is_refused(thing: object) -> None:
         ({"needs": {"goals"}}, "needs may be"),
     ],
 )
-def test_a_malformed_metric_is_found(members: dict[str, Any], message: str) -> None:
+def test_checks_for_a_malformed_metric_is_found(members: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         run(metric(lambda data: 0.5, **members), "is well formed")
 
 
-def test_a_metric_without_docstring_is_found() -> None:
+def test_checks_for_a_metric_without_docstring_is_found() -> None:
     class Bare:
         name = "sample"
         inverted = True
@@ -158,24 +158,24 @@ def test_a_metric_without_docstring_is_found() -> None:
 
 
 @pytest.mark.parametrize("value", [1.01, -0.01, float("nan"), float("inf"), "much", [0.5]])
-def test_a_value_out_of_range_is_found(value: object) -> None:
+def test_checks_for_a_value_out_of_range_is_found(value: object) -> None:
     broken = metric(lambda data: value if len(data.goals) else None)
     with pytest.raises(AssertionError, match="is neither None nor in"):
         run(broken, "stays in range")
 
 
-def test_a_value_beside_the_range_by_rounding_only_is_let_pass() -> None:
+def test_checks_for_a_value_beside_the_range_by_rounding_only_is_let_pass() -> None:
     run(metric(lambda data: 1.0 + 1e-9), "stays in range")
     run(metric(lambda data: np.float32(1.0)), "stays in range")
 
 
-def test_a_metric_that_does_not_repeat_itself_is_found() -> None:
+def test_checks_for_a_metric_that_does_not_repeat_itself_is_found() -> None:
     values = iter(range(10_000))
     assert_fails_only(metric(lambda data: next(values) / 10_000), "repeats itself", "for the same input")
 
 
 @pytest.mark.parametrize("kind", ["goals", "context", "memories"])
-def test_a_metric_that_changes_its_input_is_found(kind: str) -> None:
+def test_checks_for_a_metric_that_changes_its_input_is_found(kind: str) -> None:
     def compute(data: MetricInput) -> float:
         matrix = getattr(data, kind)
         if matrix.flags.writeable:
@@ -185,7 +185,7 @@ def test_a_metric_that_changes_its_input_is_found(kind: str) -> None:
     assert_fails_only(metric(compute), "leaves its input alone", f"changes {kind}")
 
 
-def test_the_input_of_a_check_has_a_text_for_each_row() -> None:
+def test_checks_for_the_input_of_a_check_has_a_text_for_each_row() -> None:
     def compute(data: MetricInput) -> float:
         return float(all(data.context_texts[row] for row in range(len(data.context))))
 
@@ -193,12 +193,12 @@ def test_the_input_of_a_check_has_a_text_for_each_row() -> None:
         check()
 
 
-def test_reading_all_memories_undeclared_is_found() -> None:
+def test_checks_for_reading_all_memories_undeclared_is_found() -> None:
     broken = metric(lambda data: 0.5 if len(data.all_memories) else None)
     assert_fails_only(broken, "reads only what it declares", "reads all memories without declaring needs")
 
 
-def test_reading_all_memories_undeclared_after_other_sources_or_in_explain_is_found() -> None:
+def test_checks_for_reading_all_memories_undeclared_after_other_sources_or_in_explain_is_found() -> None:
     late = metric(lambda data: 0.5 if len(data.context) > 5 and len(data.all_memories) else None)
     assert_fails_only(late, "reads only what it declares", "reads all memories without declaring needs")
 
@@ -206,12 +206,12 @@ def test_reading_all_memories_undeclared_after_other_sources_or_in_explain_is_fo
     assert_fails_only(explaining, "reads only what it declares", "reads all memories without declaring needs")
 
 
-def test_reading_all_memories_declared_passes() -> None:
+def test_checks_for_reading_all_memories_declared_passes() -> None:
     for check in checks_for(metric(lambda data: len(data.all_memories) / 1000, needs={"all_memories"})):
         check()
 
 
-def test_a_metric_that_hides_failed_sources_behind_a_wrong_value_is_found() -> None:
+def test_checks_for_a_metric_that_hides_failed_sources_behind_a_wrong_value_is_found() -> None:
     def compute(data: MetricInput) -> float:
         try:
             return 0.5 if len(data.goals) else 0.0
@@ -229,12 +229,12 @@ def test_a_metric_that_hides_failed_sources_behind_a_wrong_value_is_found() -> N
         ("the third message", "not Evidence"),
     ],
 )
-def test_evidence_that_points_at_nothing_is_found(evidence: object, message: str) -> None:
+def test_checks_for_evidence_that_points_at_nothing_is_found(evidence: object, message: str) -> None:
     broken = metric(lambda data: 0.5, explain=lambda self, data: evidence if len(data.context) == 20 else None)
     assert_fails_only(broken, "points at what exists", message)
 
 
-def test_a_scalar_out_of_range_is_found_plain_or_async() -> None:
+def test_checks_for_a_scalar_out_of_range_is_found_plain_or_async() -> None:
     class Async(GoodScalar):
         """Awaited."""
 
@@ -252,7 +252,7 @@ def test_a_scalar_out_of_range_is_found_plain_or_async() -> None:
 
 
 @pytest.mark.parametrize("evidence", ["the third call", Evidence("why", "nowhere")])  # type: ignore[arg-type]
-def test_a_scalar_that_explains_itself_with_anything_else_is_found(evidence: object) -> None:
+def test_checks_for_a_scalar_that_explains_itself_with_anything_else_is_found(evidence: object) -> None:
     class Talking(GoodScalar):
         """Half, and why."""
 
@@ -262,7 +262,7 @@ def test_a_scalar_that_explains_itself_with_anything_else_is_found(evidence: obj
     assert_fails_only(Talking(), "explains with evidence", "not Evidence")
 
 
-def test_a_scalar_may_explain_itself_with_evidence_or_nothing() -> None:
+def test_checks_for_a_scalar_may_explain_itself_with_evidence_or_nothing() -> None:
     class Talking(GoodScalar):
         """Half, and why."""
 
@@ -294,7 +294,7 @@ class Broken(HashingEmbedder):
 Vector = npt.NDArray[np.float32]
 
 
-def test_a_good_embedder_passes() -> None:
+def test_checks_for_a_good_embedder_passes() -> None:
     for check in checks_for(Broken()):
         check()
 
@@ -302,14 +302,14 @@ def test_a_good_embedder_passes() -> None:
 @pytest.mark.parametrize(
     ("dimensions", "message"), [(16.0, "not an int"), (0, "dimensions is 0"), (None, "not an int")]
 )
-def test_bad_dimensions_are_found(dimensions: Any, message: str) -> None:
+def test_checks_for_bad_dimensions_are_found(dimensions: Any, message: str) -> None:
     embedder = Broken()
     embedder.dimensions = dimensions
     with pytest.raises(AssertionError, match=message):
         run(embedder, "declares its dimension")
 
 
-def test_a_fingerprint_that_is_no_str_is_found() -> None:
+def test_checks_for_a_fingerprint_that_is_no_str_is_found() -> None:
     embedder = Broken()
     embedder.fingerprint = 7  # type: ignore[assignment]
     assert_fails_only(embedder, "declares its dimension", "fingerprint is 7, not a str")
@@ -325,7 +325,7 @@ def test_a_fingerprint_that_is_no_str_is_found() -> None:
         (lambda vector: None, "shape ()"),
     ],
 )
-def test_an_unusable_vector_is_found(change: Callable[[Vector], Any], message: str) -> None:
+def test_checks_for_an_unusable_vector_is_found(change: Callable[[Vector], Any], message: str) -> None:
     class Changed(Broken):
         def embed(self, text: str) -> Any:
             vector = super().embed(text)
@@ -334,12 +334,12 @@ def test_an_unusable_vector_is_found(change: Callable[[Vector], Any], message: s
     assert_fails_only(Changed(), "embeds hostile texts", message)
 
 
-def test_an_embedder_that_raises_on_a_hostile_text_is_found() -> None:
+def test_checks_for_an_embedder_that_raises_on_a_hostile_text_is_found() -> None:
     with pytest.raises(KeyError):
         run(TableEmbedder({"plain words": [1.0, 0.0]}), "embeds hostile texts")
 
 
-def test_an_embedder_that_does_not_repeat_itself_is_found() -> None:
+def test_checks_for_an_embedder_that_does_not_repeat_itself_is_found() -> None:
     class Noisy(Broken):
         calls = 0
 
@@ -350,7 +350,7 @@ def test_an_embedder_that_does_not_repeat_itself_is_found() -> None:
     assert_fails_only(Noisy(), "embeds the same text alike", "two vectors for one text")
 
 
-def test_a_batch_in_another_order_is_found() -> None:
+def test_checks_for_a_batch_in_another_order_is_found() -> None:
     class Reversed(Broken):
         def embed_batch(self, texts: Sequence[str]) -> Vector:
             return super().embed_batch(texts)[::-1]
@@ -358,7 +358,7 @@ def test_a_batch_in_another_order_is_found() -> None:
     assert_fails_only(Reversed(), "embeds batches in order", "embed_batch and embed differ")
 
 
-def test_a_batch_of_the_wrong_size_is_found() -> None:
+def test_checks_for_a_batch_of_the_wrong_size_is_found() -> None:
     class Short(Broken):
         def embed_batch(self, texts: Sequence[str]) -> Vector:
             return super().embed_batch(texts)[1:]
@@ -366,7 +366,7 @@ def test_a_batch_of_the_wrong_size_is_found() -> None:
     assert_fails_only(Short(), "embeds batches in order", "shape (2, 16) for 3 texts")
 
 
-def test_an_async_embedder_is_waited_for() -> None:
+def test_checks_for_an_async_embedder_is_waited_for() -> None:
     class Async(Broken):
         async def embed(self, text: str) -> Vector:  # type: ignore[override]
             return HashingEmbedder(16).embed(text)
@@ -397,12 +397,14 @@ async def _one_text() -> str:
         ([["nested"]], "returns a list in its list"),
     ],
 )
-def test_a_provider_that_returns_no_list_of_texts_is_found(source: str, returned: object, message: str) -> None:
+def test_checks_for_a_provider_that_returns_no_list_of_texts_is_found(
+    source: str, returned: object, message: str
+) -> None:
     broken = CallableState(**{source: lambda: returned})  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match=message):
         run(broken, "returns lists of texts")
 
 
-def test_an_async_provider_is_waited_for() -> None:
+def test_checks_for_an_async_provider_is_waited_for() -> None:
     with pytest.raises(AssertionError, match="get_goals returns str, not a list of str"):
         run(CallableState(goals=_one_text), "returns lists of texts")

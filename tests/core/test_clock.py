@@ -91,19 +91,19 @@ def starts_with_durations(
     return began
 
 
-def test_ticks_fall_on_a_grid_however_long_measurements_take(fake_time: FakeTime) -> None:
+def test_interval_clock_ticks_fall_on_a_grid_however_long_measurements_take(fake_time: FakeTime) -> None:
     clock = IntervalClock(10)
     assert starts_with_durations(fake_time, clock, [3.0, 9.5, 0.0, 7.0]) == [0.0, 10.0, 20.0, 30.0]
     assert clock.missed == 0
 
 
-def test_the_grid_does_not_drift_over_many_ticks(fake_time: FakeTime) -> None:
+def test_interval_clock_the_grid_does_not_drift_over_many_ticks(fake_time: FakeTime) -> None:
     # 0.25 s are exact in binary, so a thousand of them are, too
     began = starts_with_durations(fake_time, IntervalClock(0.25), [0.125] * 1000)
     assert began == [0.25 * k for k in range(1000)]
 
 
-def test_ticks_that_fall_into_a_long_measurement_are_counted_as_missed_and_not_made_up_for(
+def test_interval_clock_ticks_that_fall_into_a_long_measurement_are_counted_as_missed_and_not_made_up_for(
     fake_time: FakeTime,
 ) -> None:
     clock = IntervalClock(10)
@@ -113,16 +113,16 @@ def test_ticks_that_fall_into_a_long_measurement_are_counted_as_missed_and_not_m
     assert clock.ticks == 5
 
 
-def test_with_wait_first_the_first_tick_comes_after_one_interval(fake_time: FakeTime) -> None:
+def test_interval_clock_with_wait_first_the_first_tick_comes_after_one_interval(fake_time: FakeTime) -> None:
     assert starts_with_durations(fake_time, IntervalClock(10, wait_first=True), [1.0, 1.0]) == [10.0, 20.0]
 
 
-def test_after_the_last_tick_nothing_is_waited_for(fake_time: FakeTime) -> None:
+def test_interval_clock_after_the_last_tick_nothing_is_waited_for(fake_time: FakeTime) -> None:
     starts_with_durations(fake_time, IntervalClock(10), [1.0, 1.0, 1.0])
     assert fake_time.waits == 2  # between three ticks
 
 
-def test_the_ticks_limit_counts_from_where_this_drive_began(fake_time: FakeTime) -> None:
+def test_interval_clock_the_ticks_limit_counts_from_where_this_drive_began(fake_time: FakeTime) -> None:
     clock = IntervalClock(10)
     assert len(starts_with_durations(fake_time, clock, [0.0] * 5, ticks=2)) == 2
     assert len(starts_with_durations(fake_time, clock, [0.0] * 5, ticks=3)) == 3
@@ -130,7 +130,7 @@ def test_the_ticks_limit_counts_from_where_this_drive_began(fake_time: FakeTime)
     assert starts_with_durations(fake_time, clock, [0.0], ticks=0) == []
 
 
-def test_a_tick_leaves_the_number_to_the_sensor_and_tells_time_and_reason(fake_time: FakeTime) -> None:
+def test_interval_clock_a_tick_leaves_the_number_to_the_sensor_and_tells_time_and_reason(fake_time: FakeTime) -> None:
     seen: list[Tick] = []
 
     async def measure(tick: Tick) -> None:
@@ -140,7 +140,7 @@ def test_a_tick_leaves_the_number_to_the_sensor_and_tells_time_and_reason(fake_t
     assert seen == [Tick(None, 1_700_001_000.0, "interval"), Tick(None, 1_700_001_010.0, "interval")]
 
 
-def test_stop_from_another_thread_ends_drive_while_it_waits() -> None:
+def test_interval_clock_stop_from_another_thread_ends_drive_while_it_waits() -> None:
     async def main() -> int:
         clock, measured = IntervalClock(LONG), asyncio.Event()
 
@@ -158,7 +158,7 @@ def test_stop_from_another_thread_ends_drive_while_it_waits() -> None:
     assert asyncio.run(main()) == 1
 
 
-def test_stop_before_the_first_tick_ends_drive_without_one() -> None:
+def test_interval_clock_stop_before_the_first_tick_ends_drive_without_one() -> None:
     async def main() -> int:
         clock = IntervalClock(LONG, wait_first=True)
 
@@ -174,7 +174,7 @@ def test_stop_before_the_first_tick_ends_drive_without_one() -> None:
     assert asyncio.run(main()) == 0
 
 
-def test_stop_during_a_measurement_lets_it_finish() -> None:
+def test_interval_clock_stop_during_a_measurement_lets_it_finish() -> None:
     async def main() -> list[str]:
         clock, done = IntervalClock(0.001), []
 
@@ -189,7 +189,7 @@ def test_stop_during_a_measurement_lets_it_finish() -> None:
     assert asyncio.run(main()) == ["begun", "finished"]
 
 
-def test_a_stop_just_before_the_drive_starts_is_not_lost() -> None:
+def test_interval_clock_a_stop_just_before_the_drive_starts_is_not_lost() -> None:
     async def measure(tick: Tick) -> None:
         pass
 
@@ -205,7 +205,7 @@ def test_a_stop_just_before_the_drive_starts_is_not_lost() -> None:
     assert clock.ticks == 2
 
 
-def test_a_stop_after_the_end_does_no_harm_to_the_next_block() -> None:
+def test_interval_clock_a_stop_after_the_end_does_no_harm_to_the_next_block() -> None:
     async def measure(tick: Tick) -> None:
         pass
 
@@ -220,7 +220,7 @@ def test_a_stop_after_the_end_does_no_harm_to_the_next_block() -> None:
     assert clock.ticks == 4
 
 
-def test_leaving_async_with_ends_drive() -> None:
+def test_interval_clock_leaving_async_with_ends_drive() -> None:
     async def main() -> int:
         measured = asyncio.Event()
 
@@ -237,7 +237,7 @@ def test_leaving_async_with_ends_drive() -> None:
 
 
 @pytest.mark.parametrize("during", ["the wait", "the measurement"])
-def test_cancelling_drive_ends_it(during: str) -> None:
+def test_interval_clock_cancelling_drive_ends_it(during: str) -> None:
     async def main() -> None:
         reached = asyncio.Event()
 
@@ -255,7 +255,7 @@ def test_cancelling_drive_ends_it(during: str) -> None:
     asyncio.run(main())
 
 
-def test_an_exception_of_measure_reaches_the_caller_of_drive() -> None:
+def test_interval_clock_an_exception_of_measure_reaches_the_caller_of_drive() -> None:
     async def measure(tick: Tick) -> None:
         raise LookupError("mine")
 
@@ -263,7 +263,7 @@ def test_an_exception_of_measure_reaches_the_caller_of_drive() -> None:
         asyncio.run(IntervalClock(LONG).drive(measure))
 
 
-def test_drive_measures_a_sensor() -> None:
+def test_interval_clock_drive_measures_a_sensor() -> None:
     sensor = CoherenceSensor(StaticState(goals=["fix it"], context=["fixing it"]), embedder=HashingEmbedder())
     asyncio.run(IntervalClock(0.001).drive(sensor.measure, ticks=3))
     assert [reading.tick_seq for reading in sensor.history()] == [3, 2, 1]
@@ -286,7 +286,7 @@ def test_thread_measures_on_a_thread_that_ends_with_the_block() -> None:
     assert clock.ticks == len(threads)
 
 
-def test_leaving_the_block_does_not_wait_for_the_next_tick() -> None:
+def test_interval_clock_leaving_the_block_does_not_wait_for_the_next_tick() -> None:
     measured = Event()
 
     def run() -> None:
@@ -297,7 +297,7 @@ def test_leaving_the_block_does_not_wait_for_the_next_tick() -> None:
     assert measured.is_set()
 
 
-def test_leaving_the_block_finishes_a_measurement_under_way() -> None:
+def test_interval_clock_leaving_the_block_finishes_a_measurement_under_way() -> None:
     began, go_on, finished = Event(), Event(), Event()
 
     def slow(tick: Tick) -> None:
@@ -329,7 +329,7 @@ def test_an_exception_in_the_block_ends_the_thread_and_goes_on() -> None:
     assert not measuring[0].is_alive()
 
 
-def test_stop_inside_the_block_ends_the_ticks() -> None:
+def test_interval_clock_stop_inside_the_block_ends_the_ticks() -> None:
     measured = Event()
     with IntervalClock(LONG).thread(StubSensor(lambda tick: measured.set())) as clock:
         assert measured.wait(PATIENCE)
@@ -378,13 +378,13 @@ def test_a_thread_measures_a_sensor() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["1", None, True])
-def test_an_interval_that_is_no_number_is_refused(seconds: object) -> None:
+def test_interval_clock_an_interval_that_is_no_number_is_refused(seconds: object) -> None:
     with pytest.raises(TypeError, match=f"seconds must be a number, not {seconds!r}"):
         IntervalClock(seconds)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, math.inf, math.nan])
-def test_an_interval_must_be_in_range(seconds: float) -> None:
+def test_interval_clock_an_interval_must_be_in_range(seconds: float) -> None:
     with pytest.raises(ValueError, match=r"seconds must be in \[0.0001, 10000000\]"):
         IntervalClock(seconds)
 

@@ -8,13 +8,13 @@ import pytest
 from coherence.core.config import Budget, MonitorConfig, PressureConfig, Price, Retention, disabled
 
 
-def test_nothing_given_means_the_defaults() -> None:
+def test_load_nothing_given_means_the_defaults() -> None:
     assert MonitorConfig.load(None) == MonitorConfig()
     config = MonitorConfig(window=5)
     assert MonitorConfig.load(config) is config
 
 
-def test_a_mapping_and_a_toml_file_are_as_good_as_code(tmp_path: Path) -> None:
+def test_retention_a_mapping_and_a_toml_file_are_as_good_as_code(tmp_path: Path) -> None:
     path = tmp_path / "coherence.toml"
     path.write_text(
         'tick = "event"\nwindow = 7\nweights = { goal_drift = 1.0 }\n'
@@ -90,12 +90,12 @@ def test_a_table_of_weights_replaces_all_of_them() -> None:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named(given: dict[str, Any], named: str, tmp_path: Path) -> None:
+def test_load_what_is_wrong_is_named(given: dict[str, Any], named: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=named):
         MonitorConfig.load(given)
 
 
-def test_a_bad_file_is_named(tmp_path: Path) -> None:
+def test_load_a_bad_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none\.toml.*path of a TOML file"):
         MonitorConfig.load(tmp_path / "none.toml")
     broken = tmp_path / "broken.toml"
@@ -108,13 +108,15 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [3, [("window", 3)], object])
-def test_what_is_no_configuration_is_refused(given: Any) -> None:
+def test_load_what_is_no_configuration_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="config must be"):
         MonitorConfig.load(given)
 
 
 @pytest.mark.parametrize(("value", "off"), [("1", True), ("yes", True), ("0", False), ("", False), ("off", False)])
-def test_the_environment_switches_the_package_off(monkeypatch: pytest.MonkeyPatch, value: str, off: bool) -> None:
+def test_disabled_the_environment_switches_the_package_off(
+    monkeypatch: pytest.MonkeyPatch, value: str, off: bool
+) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", value)
     assert disabled() is off
 

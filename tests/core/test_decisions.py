@@ -9,16 +9,16 @@ from coherence.core.readings import FrozenDict
 
 
 @pytest.mark.parametrize(("kind", "goes_on"), [("continue", True), ("guide", True), ("warn", True), ("block", False)])
-def test_a_decision_is_true_where_the_agent_may_go_on(kind: DecisionKind, goes_on: bool) -> None:
+def test_decisions_a_decision_is_true_where_the_agent_may_go_on(kind: DecisionKind, goes_on: bool) -> None:
     assert bool(Decision(seq=1, kind=kind)) is goes_on
 
 
-def test_a_decision_prints_what_it_says() -> None:
+def test_decisions_a_decision_prints_what_it_says() -> None:
     assert str(Decision(seq=1, kind="continue")) == "continue"
     assert str(Decision(seq=1, kind="warn", message="4 errors in a row")) == "warn: 4 errors in a row"
 
 
-def test_a_decision_becomes_json() -> None:
+def test_to_dict_a_decision_becomes_json() -> None:
     finding = Finding(rule="pressure", severity="warn", active=True, score=0.5, threshold=0.5, evidence=(3, 6))
     decision = Decision(seq=7, kind="warn", findings=(finding,), message="why")
     assert json.loads(json.dumps(decision.to_dict()))["findings"][0]["evidence"] == [3, 6]

@@ -65,14 +65,14 @@ KINDS: dict[type, st.SearchStrategy[Event]] = {
 }
 
 
-def test_there_are_at_most_a_dozen_kinds_and_all_are_tried_here() -> None:
+def test_events_there_are_at_most_a_dozen_kinds_and_all_are_tried_here() -> None:
     assert set(KINDS) == set(get_args(Event))
     assert len(KINDS) == 12
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
-def test_every_event_comes_back_as_it_was(kind: type, data: st.DataObject) -> None:
+def test_decode_event_every_event_comes_back_as_it_was(kind: type, data: st.DataObject) -> None:
     event = data.draw(KINDS[kind])
     text = encode_event(event)
     back = decode_event(text)
@@ -98,12 +98,12 @@ def test_every_event_comes_back_as_it_was(kind: type, data: st.DataObject) -> No
         (b"\xff", "not an event: JSON is malformed"),
     ],
 )
-def test_what_is_no_event_is_a_clear_value_error(text: str | bytes, message: str) -> None:
+def test_decode_event_what_is_no_event_is_a_clear_value_error(text: str | bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         decode_event(text)
 
 
-def test_names_on_disk_are_those_of_opentelemetry() -> None:
+def test_encode_event_names_on_disk_are_those_of_opentelemetry() -> None:
     call = json.loads(encode_event(ToolCall("Bash", msgspec.Raw(b'{"command":"ls"}'), "c1")))
     assert call == {
         "kind": "tool_call",
@@ -122,11 +122,11 @@ def test_names_on_disk_are_those_of_opentelemetry() -> None:
     assert json.loads(encode_event(ToolResult("x", True, error_type="timeout")))["error.type"] == "timeout"
 
 
-def test_fields_of_a_later_version_are_passed_over() -> None:
+def test_decode_event_fields_of_a_later_version_are_passed_over() -> None:
     assert decode_event('{"kind": "goal", "text": "x", "urgency": 3}') == Goal("x")
 
 
-def test_a_result_and_an_assistants_message_end_a_step() -> None:
+def test_ends_step_a_result_and_an_assistants_message_end_a_step() -> None:
     assert ends_step(ToolResult("x")) and ends_step(Message("assistant", ""))
     others: list[Event] = [Message("user", "x"), Message("tool", "x"), Goal("x"), Usage(), Ticked()]
     assert not any(ends_step(event) for event in others)
@@ -145,6 +145,6 @@ def test_logprobs_are_reduced_to_the_least_likely_runs() -> None:
 
 
 @pytest.mark.parametrize("values", ["-1", b"-1", -1.0, None, {-1.0}, [math.nan], [0.1], [True], [-1e10], ["-1"]])
-def test_what_is_no_list_of_logprobs_is_refused(values: Any) -> None:
+def test_summarise_logprobs_what_is_no_list_of_logprobs_is_refused(values: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="logprobs must be"):
         summarise_logprobs(values)

@@ -264,17 +264,17 @@ NEAR_MISSES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), SECRETS)
-def test_a_secret_is_replaced_and_what_stands_around_stays(text: str, expected: str) -> None:
+def test_redact_a_secret_is_replaced_and_what_stands_around_stays(text: str, expected: str) -> None:
     assert redact(text) == expected
     assert redact(expected) is expected
 
 
 @pytest.mark.parametrize("text", NEAR_MISSES)
-def test_what_is_no_secret_comes_back_as_the_same_object(text: str) -> None:
+def test_redact_what_is_no_secret_comes_back_as_the_same_object(text: str) -> None:
     assert redact(text) is text
 
 
-def test_the_tables_are_long_enough_to_mean_something() -> None:
+def test_redact_the_tables_are_long_enough_to_mean_something() -> None:
     assert len(SECRETS) >= 60
     assert len(NEAR_MISSES) >= 60
 
@@ -308,7 +308,7 @@ composed = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5), max_size=8
 
 
 @given(anything | composed)
-def test_twice_does_no_more_than_once(text: str) -> None:
+def test_redact_twice_does_no_more_than_once(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
     assert redact(text) == once
@@ -321,7 +321,9 @@ def test_twice_does_no_more_than_once(text: str) -> None:
     st.sampled_from([" ", "\n", '"', "'", ",", ")"]),
     anything,
 )
-def test_a_secret_never_survives_in_any_text(before: str, secret: str, left: str, right: str, after: str) -> None:
+def test_redact_a_secret_never_survives_in_any_text(
+    before: str, secret: str, left: str, right: str, after: str
+) -> None:
     assert secret not in redact(before + left + secret + right + after)
 
 
@@ -334,14 +336,16 @@ def test_a_secret_never_survives_in_any_text(before: str, secret: str, left: str
     st.integers(10, 99),
     anything,
 )
-def test_a_random_assigned_value_never_survives(before: str, name: str, letters: str, number: int, after: str) -> None:
+def test_redact_a_random_assigned_value_never_survives(
+    before: str, name: str, letters: str, number: int, after: str
+) -> None:
     value = f"Q{letters[:2]}{number}{letters[2:]}{number}"
     quote = name[-1] if name[-1] in "\"'" else ""
     assert value not in redact(f"{before}\n{name}{value}{quote}\n{after}")
 
 
 @given(st.text("abcdefgh ABCD.,\n\t0123456789→é", max_size=300))
-def test_text_without_a_trigger_is_the_same_object(text: str) -> None:
+def test_redact_text_without_a_trigger_is_the_same_object(text: str) -> None:
     assert redact(text) is text
 
 
@@ -352,7 +356,7 @@ def test_text_without_a_trigger_is_the_same_object(text: str) -> None:
         max_leaves=8,
     )
 )
-def test_values_too_are_the_same_after_the_second_time(value: Any) -> None:
+def test_redact_value_values_too_are_the_same_after_the_second_time(value: Any) -> None:
     once = redact_value(value)
     assert redact_value(once) == once
 
@@ -419,7 +423,7 @@ def best_of_three(text: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", HOSTILE, ids=lambda make: repr(make(40))[1:30])
-def test_hostile_text_costs_time_in_proportion_to_its_length(make: Callable[[int], str]) -> None:
+def test_redact_hostile_text_costs_time_in_proportion_to_its_length(make: Callable[[int], str]) -> None:
     # Four times the length takes about 4 times as long if the cost is linear and 16 times if it is quadratic; the
     # constant is for a busy machine. 1 MB once, so that a much worse growth shows as a hang.
     small, large = best_of_three(make(50_000)), best_of_three(make(200_000))
@@ -437,7 +441,7 @@ SENSITIVE = (
     "key",
     SENSITIVE.split(),
 )
-def test_a_text_under_a_sensitive_key_is_replaced_whole(key: str) -> None:
+def test_redact_value_a_text_under_a_sensitive_key_is_replaced_whole(key: str) -> None:
     value = redact_value({"a": [{key: "any words at all", "b": "any words"}]})
     assert value["a"][0][key].startswith("[redacted:")
     assert value["a"][0]["b"] == "any words"
@@ -454,7 +458,7 @@ HARMLESS = (
     "key",
     HARMLESS.split(),
 )
-def test_a_text_under_another_key_stays(key: str) -> None:
+def test_redact_value_a_text_under_another_key_stays(key: str) -> None:
     value = {key: "any words"}
     assert redact_value(value) is value
 
@@ -462,11 +466,11 @@ def test_a_text_under_another_key_stays(key: str) -> None:
 @pytest.mark.parametrize(
     "value", [{"password": 12345, "token": None, "secret": True, "api_key": 1.5}, {"password": ""}, {"pwd": "/home/u"}]
 )
-def test_numbers_nothing_and_the_working_directory_stay(value: dict[str, object]) -> None:
+def test_redact_value_numbers_nothing_and_the_working_directory_stay(value: dict[str, object]) -> None:
     assert redact_value(value) is value
 
 
-def test_texts_at_any_place_are_redacted_and_the_input_is_not_changed() -> None:
+def test_redact_value_texts_at_any_place_are_redacted_and_the_input_is_not_changed() -> None:
     value = {"cmd": ["run", f"x {GITHUB}"], "pair": ("a", {"t": JWT}), "n": 1}
     copy = {"cmd": ["run", f"x {GITHUB}"], "pair": ("a", {"t": JWT}), "n": 1}
     assert redact_value(value) == {
@@ -477,12 +481,12 @@ def test_texts_at_any_place_are_redacted_and_the_input_is_not_changed() -> None:
     assert value == copy
 
 
-def test_what_holds_no_secret_is_shared_with_the_copy() -> None:
+def test_redact_value_what_holds_no_secret_is_shared_with_the_copy() -> None:
     clean = {"a": [1, 2]}
     assert redact_value([clean, GITHUB])[0] is clean
 
 
-def test_keys_are_redacted_and_stay_different() -> None:
+def test_redact_value_keys_are_redacted_and_stay_different() -> None:
     other = GITHUB.replace("a1", "z9")
     assert redact_value({GITHUB: 1, other: 2, 3: "x"}) == {
         "[redacted:github-token]": 1,
@@ -491,7 +495,7 @@ def test_keys_are_redacted_and_stay_different() -> None:
     }
 
 
-def test_lists_under_a_sensitive_key_and_arguments_after_a_flag_are_redacted() -> None:
+def test_redact_value_lists_under_a_sensitive_key_and_arguments_after_a_flag_are_redacted() -> None:
     assert redact_value({"passwords": ["a", "b", 3]}) == {"passwords": [PASSWORD, PASSWORD, 3]}
     assert redact_value(["run", "--password", "words", "--verbose", "x"]) == [
         "run",
@@ -502,17 +506,17 @@ def test_lists_under_a_sensitive_key_and_arguments_after_a_flag_are_redacted() -
     ]
 
 
-def test_a_schema_under_a_sensitive_key_stays() -> None:
+def test_redact_value_a_schema_under_a_sensitive_key_stays() -> None:
     schema = {"properties": {"token": {"type": "string", "description": "The token."}}}
     assert redact_value(schema) is schema
 
 
-def test_the_docker_configuration_is_redacted() -> None:
+def test_redact_value_the_docker_configuration_is_redacted() -> None:
     value = {"auths": {"r.io": {"auth": "dXNlcjpwYXNzMQ=="}}}
     assert redact_value(value) == {"auths": {"r.io": {"auth": "[redacted:auth]"}}}
 
 
-def test_a_named_tuple_becomes_a_tuple_only_if_it_holds_a_secret() -> None:
+def test_redact_value_a_named_tuple_becomes_a_tuple_only_if_it_holds_a_secret() -> None:
     class Pair(NamedTuple):
         a: str
         b: str
@@ -528,11 +532,11 @@ def nested(depth: int, value: object) -> object:
     return value
 
 
-def test_values_nested_deeply_are_redacted() -> None:
+def test_redact_value_values_nested_deeply_are_redacted() -> None:
     assert redact_value(nested(MAX_DEPTH, GITHUB)) == nested(MAX_DEPTH, "[redacted:github-token]")
 
 
-def test_values_nested_too_deeply_are_cut() -> None:
+def test_redact_value_values_nested_too_deeply_are_cut() -> None:
     value: Any = "x"
     expected: Any = TOO_DEEP
     for _ in range(MAX_DEPTH):
@@ -542,20 +546,20 @@ def test_values_nested_too_deeply_are_cut() -> None:
     redact_value(nested(100_000, "x"))
 
 
-def test_a_value_that_contains_itself_is_cut() -> None:
+def test_redact_value_a_value_that_contains_itself_is_cut() -> None:
     loop: dict[str, Any] = {"a": 1}
     loop["self"] = [loop, loop]
     assert redact_value(loop) == {"a": 1, "self": [TOO_DEEP, TOO_DEEP]}
 
 
-def test_what_is_shared_is_walked_once() -> None:
+def test_redact_value_what_is_shared_is_walked_once() -> None:
     value: Any = ["x"]
     for _ in range(100):
         value = [value, value]
     assert redact_value(value) is value
 
 
-def test_a_nearly_full_stack_raises_nothing() -> None:
+def test_redact_value_a_nearly_full_stack_raises_nothing() -> None:
     def down(level: int) -> Any:
         try:
             return down(level + 1)
@@ -565,12 +569,12 @@ def test_a_nearly_full_stack_raises_nothing() -> None:
     down(0)
 
 
-def test_other_types_come_back_as_they_are() -> None:
+def test_redact_value_other_types_come_back_as_they_are() -> None:
     for value in (b"password=hunter2", {1, 2}, object(), None, 3, 2.5, True):
         assert redact_value(value) is value
 
 
-def test_own_rules_run_beside_the_built_in_ones() -> None:
+def test_redactor_own_rules_run_beside_the_built_in_ones() -> None:
     redactor = Redactor({"badge": r"badge (\d+)", "host": r"\w+\.corp"})
     assert (
         redactor.text("badge 123 on db1.corp, password=hunter2")
@@ -581,7 +585,7 @@ def test_own_rules_run_beside_the_built_in_ones() -> None:
 
 
 @pytest.mark.parametrize("expression", [r"\w+", r".+", r"", r"redacted", r"a*"])
-def test_own_rules_leave_what_stands_for_a_secret_alone(expression: str) -> None:
+def test_redactor_own_rules_leave_what_stands_for_a_secret_alone(expression: str) -> None:
     redactor = Redactor({"own": expression})
     once = redactor.text("a word and password=hunter2")
     assert redactor.text(once) == once
@@ -596,12 +600,12 @@ def test_own_rules_leave_what_stands_for_a_secret_alone(expression: str) -> None
         ({"": "x"}, "kind '' must be"),
     ],
 )
-def test_an_own_rule_that_is_not_valid_is_refused_by_name(extra: dict[str, Any], message: str) -> None:
+def test_redactor_an_own_rule_that_is_not_valid_is_refused_by_name(extra: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Redactor(extra)
 
 
-def test_real_runs_change_only_where_there_is_a_credential() -> None:
+def test_redact_real_runs_change_only_where_there_is_a_credential() -> None:
     data = Path(__file__).parents[2] / "examples" / "data"
     changed = {
         run.id: redacted

@@ -80,44 +80,44 @@ def install(folder: Path, distribution: str, entry_points: str) -> None:
 # Registering
 
 
-def test_a_registered_class_is_known_by_its_name_and_made_on_demand() -> None:
+def test_plugin_a_registered_class_is_known_by_its_name_and_made_on_demand() -> None:
     assert register(Steady) is Steady
     assert lookup("metrics", "steady") is Steady
     assert isinstance(create_metric("steady"), Steady)
     assert only("steady") == Plugin("steady", f"registered in {__name__}", Steady)
 
 
-def test_a_registered_instance_is_used_as_it_is() -> None:
+def test_create_metric_a_registered_instance_is_used_as_it_is() -> None:
     steady = Steady()
     register(steady)
     assert create_metric("steady") is steady
 
 
-def test_a_registered_factory_is_called() -> None:
+def test_create_metric_a_registered_factory_is_called() -> None:
     register(lambda: Steady(), name="made")
     assert isinstance(create_metric("made"), Steady)
 
 
-def test_a_name_of_its_own_may_be_given() -> None:
+def test_available_a_name_of_its_own_may_be_given() -> None:
     register(Steady, name="calm")
     assert "calm" in names()
     assert "steady" not in names()
 
 
-def test_embedders_and_providers_have_groups_of_their_own() -> None:
+def test_available_embedders_and_providers_have_groups_of_their_own() -> None:
     register(MiniLMEmbedder, name="mine", group="embedders")
     assert lookup("embedders", "mine") is MiniLMEmbedder
     assert "mine" in names("embedders")
     assert "mine" not in names("metrics") + names("providers")
 
 
-def test_an_unknown_group_is_refused() -> None:
+def test_registry_an_unknown_group_is_refused() -> None:
     known = "metrics, embedders, providers, rules, detectors, extractors"
     with pytest.raises(ValueError, match=f"group must be one of {known}, not 'metric'"):
         register(Steady, name="x", group="metric")  # type: ignore[call-overload]
 
 
-def test_unregister_forgets_and_ignores_unknown_names() -> None:
+def test_available_unregister_forgets_and_ignores_unknown_names() -> None:
     register(Steady)
     unregister("steady")
     unregister("steady")
@@ -168,7 +168,7 @@ def test_a_notebook_cell_that_is_run_again_replaces_its_own_metric() -> None:
     assert lookup("metrics", "cell") is second
 
 
-def test_a_class_that_is_defined_again_replaces_itself() -> None:
+def test_registry_a_class_that_is_defined_again_replaces_itself() -> None:
     def define_class() -> type:
         class Again(Steady):
             name = "again"
@@ -180,20 +180,20 @@ def test_a_class_that_is_defined_again_replaces_itself() -> None:
     assert lookup("metrics", "again") is second
 
 
-def test_another_plugin_of_the_same_name_is_refused() -> None:
+def test_registry_another_plugin_of_the_same_name_is_refused() -> None:
     register(Steady)
     with pytest.raises(PluginError, match=f"metric 'steady' is taken .registered in {re.escape(__name__)}."):
         register(Budget, name="steady")
     assert lookup("metrics", "steady") is Steady
 
 
-def test_a_taken_name_can_be_replaced_on_purpose() -> None:
+def test_registry_a_taken_name_can_be_replaced_on_purpose() -> None:
     register(Steady)
     register(Budget, name="steady", replace=True)
     assert lookup("metrics", "steady") is Budget
 
 
-def test_a_built_in_is_hidden_only_on_purpose_and_comes_back() -> None:
+def test_plugin_a_built_in_is_hidden_only_on_purpose_and_comes_back() -> None:
     with pytest.raises(PluginError, match=r"metric 'goal_drift' is taken \(coherence-sensor\); pass replace=True"):
         register(Steady, name="goal_drift")
     register(Steady, name="goal_drift", replace=True)
@@ -202,7 +202,7 @@ def test_a_built_in_is_hidden_only_on_purpose_and_comes_back() -> None:
     assert lookup("metrics", "goal_drift") is GoalDrift
 
 
-def test_registering_a_built_in_under_its_own_name_is_no_collision() -> None:
+def test_registry_registering_a_built_in_under_its_own_name_is_no_collision() -> None:
     register(GoalDrift)
     assert lookup("metrics", "goal_drift") is GoalDrift
 
@@ -232,18 +232,20 @@ def broken(**members: Any) -> Any:
         (lambda: Steady(), TypeError, "has no name: give name="),
     ],
 )
-def test_a_broken_registration_says_what_is_missing(plugin: object, error: type[Exception], message: str) -> None:
+def test_available_a_broken_registration_says_what_is_missing(
+    plugin: object, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         register(plugin)
     assert "b" not in names()
 
 
-def test_a_class_instead_of_an_instance_is_told_so() -> None:
+def test_check_metric_a_class_instead_of_an_instance_is_told_so() -> None:
     with pytest.raises(TypeError, match=r"metric 'steady': pass an instance, Steady\(\), not the class"):
         check_metric(Steady)
 
 
-def test_a_metric_that_cannot_be_made_by_name_says_why() -> None:
+def test_create_metric_a_metric_that_cannot_be_made_by_name_says_why() -> None:
     class NeedsMore(Steady):
         def __init__(self, threshold: float) -> None:
             self.threshold = threshold
@@ -253,7 +255,7 @@ def test_a_metric_that_cannot_be_made_by_name_says_why() -> None:
         create_metric("needs_more")
 
 
-def test_a_factory_that_makes_no_metric_is_reported() -> None:
+def test_create_metric_a_factory_that_makes_no_metric_is_reported() -> None:
     register(lambda: 42, name="answer")
     with pytest.raises(PluginError, match="metric 'answer' cannot be made by name: TypeError: metric 42: name must be"):
         create_metric("answer")
@@ -314,12 +316,12 @@ class Wraps:
         (ClassInput, False),
     ],
 )
-def test_a_class_and_its_instance_are_scalar_alike(kind: type, scalar: bool) -> None:
+def test_is_scalar_a_class_and_its_instance_are_scalar_alike(kind: type, scalar: bool) -> None:
     assert is_scalar(kind) is scalar
     assert is_scalar(kind()) is scalar
 
 
-def test_a_scalar_is_told_by_what_its_compute_takes() -> None:
+def test_is_scalar_a_scalar_is_told_by_what_its_compute_takes() -> None:
     assert is_scalar(Budget)
     assert is_scalar(Wraps(lambda: 0.5))
     assert not is_scalar(Wraps(lambda data: 0.5))
@@ -327,16 +329,16 @@ def test_a_scalar_is_told_by_what_its_compute_takes() -> None:
     assert not is_scalar(Wraps(Steady().compute))
 
 
-def test_a_compute_without_a_signature_is_taken_for_one_with_input() -> None:
+def test_is_scalar_a_compute_without_a_signature_is_taken_for_one_with_input() -> None:
     assert not is_scalar(Wraps(max))  # a builtin that inspect cannot read
 
 
-def test_a_thing_without_compute_is_no_metric() -> None:
+def test_is_scalar_a_thing_without_compute_is_no_metric() -> None:
     with pytest.raises(TypeError, match="42 has no compute method"):
         is_scalar(42)
 
 
-def test_a_scalar_class_made_by_name_is_given_the_provider() -> None:
+def test_create_metric_a_scalar_class_made_by_name_is_given_the_provider() -> None:
     register(Budget)
     made = create_metric("budget", StaticState(counters=Counters(cost_usd=0.3)))
     assert isinstance(made, Budget)
@@ -378,19 +380,19 @@ def test_the_built_ins_come_from_the_distribution_and_load(group: registry.Group
         assert plugin.load() is lookup(group, plugin.name)
 
 
-def test_a_built_in_metric_is_called_as_its_entry_point() -> None:
+def test_available_a_built_in_metric_is_called_as_its_entry_point() -> None:
     for plugin in available():
         if plugin.origin == "coherence-sensor":
             assert plugin.load().name == plugin.name
 
 
-def test_a_built_in_scalar_is_made_by_name_for_a_provider() -> None:
+def test_create_metric_a_built_in_scalar_is_made_by_name_for_a_provider() -> None:
     made = create_metric("cost", StaticState(counters=Counters(cost_usd=0.25)))
     assert isinstance(made, Cost)
     assert made.compute() == 0.25  # of 1 dollar
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
+def test_create_metric_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(PluginError, match=r"no metric is called 'gaol_drift'; known: .*cost.*goal_drift"):
         lookup("metrics", "gaol_drift")
     with pytest.raises(PluginError, match="no embedder is called 'x'; known: hashing, minilm, openai"):
@@ -399,7 +401,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         create_metric("gaol_drift")
 
 
-def test_a_broken_entry_point_is_listed_and_says_what_is_wrong_when_loaded(
+def test_plugin_a_broken_entry_point_is_listed_and_says_what_is_wrong_when_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, "some-plugin", "[coherence.metrics]\nbroken_one = no_such_module_anywhere:Thing\n")
@@ -417,7 +419,7 @@ def test_a_broken_entry_point_is_listed_and_says_what_is_wrong_when_loaded(
     assert lookup("metrics", "goal_drift") is GoalDrift  # the others are not affected
 
 
-def test_of_two_packages_with_one_name_the_listed_one_is_the_one_that_loads(
+def test_plugin_of_two_packages_with_one_name_the_listed_one_is_the_one_that_loads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for distribution, target in (("first", "coherence.metrics:Cost"), ("second", "coherence.metrics:ErrorRate")):
@@ -428,6 +430,6 @@ def test_of_two_packages_with_one_name_the_listed_one_is_the_one_that_loads(
     assert only("shared").load() is lookup("metrics", "shared") is Cost
 
 
-def test_an_entry_point_without_a_distribution_has_an_origin_too() -> None:
+def test_reference_an_entry_point_without_a_distribution_has_an_origin_too() -> None:
     point = EntryPoint("x", "coherence.metrics:Cost", "coherence.metrics")
     assert registry._of(point) == Plugin("x", "an installed package", registry.Reference("coherence.metrics:Cost"))

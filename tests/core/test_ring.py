@@ -19,14 +19,14 @@ def ring_of(size: int, *seqs: int) -> Ring[str]:
     return ring
 
 
-def test_items_are_ordered_by_number_whatever_the_order_they_came_in() -> None:
+def test_since_items_are_ordered_by_number_whatever_the_order_they_came_in() -> None:
     ring = ring_of(5, 3, 1, 5, 2, 4)
     assert ring.newest() == ["item 5", "item 4", "item 3", "item 2", "item 1"]
     assert ring.since(0) == ["item 1", "item 2", "item 3", "item 4", "item 5"]
     assert ring.latest == "item 5"
 
 
-def test_equal_numbers_stay_in_the_order_they_came() -> None:
+def test_ring_equal_numbers_stay_in_the_order_they_came() -> None:
     ring = Ring[str](3)
     for item in ("first", "second", "third"):
         ring.add(7, item)
@@ -34,7 +34,7 @@ def test_equal_numbers_stay_in_the_order_they_came() -> None:
     assert ring.latest == "third"
 
 
-def test_the_lowest_number_leaves_a_full_buffer_even_if_it_came_last() -> None:
+def test_newest_the_lowest_number_leaves_a_full_buffer_even_if_it_came_last() -> None:
     ring = ring_of(2, 5, 6, 1)
     assert ring.newest() == ["item 6", "item 5"]
     assert ring.latest == "item 6"
@@ -84,12 +84,12 @@ def test_since_tells_how_many_above_the_number_have_left() -> None:
     assert ring.since(2).missed == 0
 
 
-def test_missed_is_counted_up_to_the_size() -> None:
+def test_since_missed_is_counted_up_to_the_size() -> None:
     ring = ring_of(2, 1, 2, 3, 4, 5, 6)  # 1, 2, 3, 4 have left, 3 and 4 are remembered
     assert ring.since(0).missed == 2
 
 
-def test_a_latecomer_does_not_push_a_higher_number_out_of_what_is_remembered_as_missed() -> None:
+def test_since_a_latecomer_does_not_push_a_higher_number_out_of_what_is_remembered_as_missed() -> None:
     ring = ring_of(1, 5, 6, 1)  # 5 left first, then 1; one number is remembered
     assert ring.since(4).missed == 1  # it is 5
 
@@ -133,7 +133,7 @@ def test_replace_of_an_item_that_has_left_changes_nothing() -> None:
     assert ring.newest() == ["item 3", "item 2"]
 
 
-def test_size_zero_keeps_nothing_but_the_latest() -> None:
+def test_since_size_zero_keeps_nothing_but_the_latest() -> None:
     ring = ring_of(0, 1, 3, 2)
     assert ring.newest() == []
     assert ring.since(0) == []
@@ -141,13 +141,13 @@ def test_size_zero_keeps_nothing_but_the_latest() -> None:
     assert ring.latest == "item 3"
 
 
-def test_size_one_keeps_the_highest() -> None:
+def test_newest_size_one_keeps_the_highest() -> None:
     ring = ring_of(1, 2, 3, 1)
     assert ring.newest() == ["item 3"]
     assert ring.latest == "item 3"
 
 
-def test_an_empty_buffer_has_no_latest() -> None:
+def test_ring_an_empty_buffer_has_no_latest() -> None:
     ring = Ring[str](3)
     assert ring.latest is None
     assert ring.newest() == []
@@ -155,18 +155,18 @@ def test_an_empty_buffer_has_no_latest() -> None:
 
 
 @pytest.mark.parametrize("size", [1.5, "3", None, True])
-def test_a_size_that_is_no_int_is_refused(size: object) -> None:
+def test_ring_a_size_that_is_no_int_is_refused(size: object) -> None:
     with pytest.raises(TypeError, match=f"history_size must be an int, not {size!r}"):
         Ring(size)  # type: ignore[arg-type]
 
 
-def test_a_negative_size_is_refused() -> None:
+def test_ring_a_negative_size_is_refused() -> None:
     with pytest.raises(ValueError, match="history_size must be 0 or more, not -1"):
         Ring(-1)
 
 
 @given(size=st.integers(0, 6), seqs=st.lists(st.integers(0, 12), max_size=30), above=st.integers(-1, 13))
-def test_it_behaves_like_a_sorted_list_cut_to_size(size: int, seqs: list[int], above: int) -> None:
+def test_ring_it_behaves_like_a_sorted_list_cut_to_size(size: int, seqs: list[int], above: int) -> None:
     ring = Ring[tuple[int, int]](size)
     for arrival, seq in enumerate(seqs):
         ring.add(seq, (seq, arrival))
@@ -192,7 +192,7 @@ def _eager_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_eager_threads")
-def test_many_threads_adding_at_once_lose_nothing() -> None:
+def test_ring_many_threads_adding_at_once_lose_nothing() -> None:
     threads, each = 8, 250
     ring = Ring[int](threads * each // 2)
     together = Barrier(threads)
@@ -212,7 +212,7 @@ def test_many_threads_adding_at_once_lose_nothing() -> None:
     assert len(found) + found.missed == 2000
 
 
-def test_memory_is_bounded_by_the_size() -> None:
+def test_ring_memory_is_bounded_by_the_size() -> None:
     ring = Ring[bytes](50)
     for seq in range(1000):
         ring.add(seq, bytes(1000))

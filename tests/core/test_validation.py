@@ -51,20 +51,20 @@ ANYTHING = st.recursive(
 
 @examples(60)
 @given(ANYTHING)
-def test_anything_becomes_json_and_utf8(value: object) -> None:
+def test_to_json_anything_becomes_json_and_utf8(value: object) -> None:
     found = to_json("arguments", value)
     json.loads(found.decode("utf-8"), parse_constant=pytest.fail)
 
 
 @given(st.text(st.characters(), max_size=50))
-def test_a_cleaned_text_can_be_written_and_cleaning_twice_changes_nothing(text: str) -> None:
+def test_validation_a_cleaned_text_can_be_written_and_cleaning_twice_changes_nothing(text: str) -> None:
     once = clean(text)
     once.encode("utf-8")
     assert clean(once) is once
     assert len(once) == len(text)
 
 
-def test_a_text_of_the_greatest_length_is_whole_and_a_longer_one_loses_its_middle() -> None:
+def test_validation_a_text_of_the_greatest_length_is_whole_and_a_longer_one_loses_its_middle() -> None:
     assert clean("x" * MAX_TEXT) == "x" * MAX_TEXT
     longer = clean("a" * (MAX_TEXT // 2) + "b" + "c" * (MAX_TEXT // 2))
     assert "[… 1 of 200,001 characters left out, hash " in longer
@@ -91,11 +91,11 @@ def test_a_text_of_the_greatest_length_is_whole_and_a_longer_one_loses_its_middl
     ],
     ids=repr,
 )
-def test_values_become(value: Any, expected: str) -> None:
+def test_to_json_values_become(value: Any, expected: str) -> None:
     assert to_json("arguments", value).decode() == expected
 
 
-def test_a_dataclass_becomes_its_fields() -> None:
+def test_to_json_a_dataclass_becomes_its_fields() -> None:
     @dataclasses.dataclass
     class Point:
         x: int
@@ -105,7 +105,7 @@ def test_a_dataclass_becomes_its_fields() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [list, dict, tuple])
-def test_a_hundred_levels_are_kept_and_more_are_refused(kind: type) -> None:
+def test_to_json_a_hundred_levels_are_kept_and_more_are_refused(kind: type) -> None:
     def nest(levels: int, inmost: Any) -> Any:
         for _ in range(levels):
             inmost = {"x": inmost} if kind is dict else kind([inmost])
@@ -118,7 +118,7 @@ def test_a_hundred_levels_are_kept_and_more_are_refused(kind: type) -> None:
                 to_json("arguments", nest(levels, inmost))
 
 
-def test_many_brackets_side_by_side_are_no_depth() -> None:
+def test_to_json_many_brackets_side_by_side_are_no_depth() -> None:
     value = [[], {}, '[[{"\\', "\\"] * 500
     assert json.loads(to_json("arguments", value)) == value
 
@@ -144,12 +144,12 @@ def test_many_brackets_side_by_side_are_no_depth() -> None:
         (lambda: check_text("f", b"x" * 1_000), "f must be a str, not b'x{78}…$"),
     ],
 )
-def test_a_message_names_the_field_and_the_value(check: Any, message: str) -> None:
+def test_check_number_a_message_names_the_field_and_the_value(check: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         check()
 
 
-def test_a_call_as_one_text() -> None:
+def test_call_text_a_call_as_one_text() -> None:
     assert call_text("Bash", {"command": "ls", "n": 1}) == 'Bash({"command":"ls","n":1})'
     assert call_text("Bash", "ls") == "Bash(ls)"
 

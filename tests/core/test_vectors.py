@@ -17,7 +17,7 @@ def unit_rows(rng: np.random.Generator, n: int, d: int = 384) -> Matrix:
 
 
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1))
-def test_a_cosine_is_bit_for_bit_the_same_in_every_window(n: int, seed: int) -> None:
+def test_dots_a_cosine_is_bit_for_bit_the_same_in_every_window(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     matrix, vector = unit_rows(rng, n), unit_rows(rng, 1)[0]
     together = dots(matrix, vector)
@@ -38,7 +38,7 @@ def test_a_table_holds_what_dots_gives_in_either_orientation(n: int, m: int, see
 
 
 @given(arrays(np.float64, 5, elements=st.floats(-1e300, 1e300, allow_subnormal=False)).filter(lambda v: bool(v.any())))
-def test_any_finite_vector_becomes_one_of_unit_length(vector: np.ndarray) -> None:
+def test_to_unit_any_finite_vector_becomes_one_of_unit_length(vector: np.ndarray) -> None:
     unit = to_unit(to_half(vector))
     assert abs(float(np.linalg.norm(unit.astype(np.float64))) - 1) < 1e-6
     exact = vector / np.abs(vector).max()
@@ -47,12 +47,12 @@ def test_any_finite_vector_becomes_one_of_unit_length(vector: np.ndarray) -> Non
     assert np.abs(unit - exact).max() < 2.0**-10
 
 
-def test_scaling_by_a_power_of_two_is_exact() -> None:
+def test_scale_exactly_scaling_by_a_power_of_two_is_exact() -> None:
     vector = np.array([3.0, -4.0, 0.1])
     assert (scale_exactly(vector) * 8 == vector).all()
 
 
-def test_simple_ratios_survive_rounding_to_float16() -> None:
+def test_to_unit_simple_ratios_survive_rounding_to_float16() -> None:
     # (3, 4) / 8 is exact in float16, so only float32 rounding (6e-8) is left
     assert to_unit(to_half([3, 4])).tolist() == pytest.approx([0.6, 0.8], abs=1e-7)
 
@@ -72,7 +72,7 @@ def test_simple_ratios_survive_rounding_to_float16() -> None:
         ([[1.0], [1.0, 2.0]], "not a vector of numbers"),
     ],
 )
-def test_what_is_not_one_usable_vector_is_named(vector: object, message: str) -> None:
+def test_to_half_what_is_not_one_usable_vector_is_named(vector: object, message: str) -> None:
     with pytest.raises(VectorError, match=message):
         to_half(vector, 2)
 

@@ -40,7 +40,7 @@ def test_an_assumption_counts_and_is_quoted() -> None:
     assert assumed.value > stated.value > 0
 
 
-def test_what_was_told_or_shown_before_is_not_new() -> None:
+def test_assumption_facts_what_was_told_or_shown_before_is_not_new() -> None:
     facts = AssumptionFacts()
     facts.ask(TextAnalysis(TASK))
     facts.read(TextAnalysis("Adults: $1290 a year, family@museum.org"))
@@ -52,7 +52,7 @@ def test_what_was_told_or_shown_before_is_not_new() -> None:
     assert told < after("Adults pay $1290; write to family@museum.org.").new
 
 
-def test_a_short_number_is_named_after_what_weighs_more() -> None:
+def test_reasons_a_short_number_is_named_after_what_weighs_more() -> None:
     step = after("Adults pay $79 at museum.org.")
     assert step.entities == ["museum.org", "79"]
     assert "nowhere before: museum.org, 79" in step.reasons()
@@ -78,7 +78,7 @@ def test_an_inability_counts_only_where_the_step_goes_on_from_it() -> None:
     assert stops.phrase == "I am unable to open the list of prices."
 
 
-def test_calls_belong_to_the_message_before_them() -> None:
+def test_works_around_calls_belong_to_the_message_before_them() -> None:
     facts = AssumptionFacts()
     facts.say(1, TextAnalysis("I cannot open it, so I search."))
     facts.call(2, TextAnalysis('search({"query": "museum 1290"})'))
@@ -110,17 +110,17 @@ def test_a_step_that_hands_the_task_on_and_acts_counts() -> None:
     assert not facts.step.briefs
 
 
-def test_a_short_task_is_quoted_by_chance() -> None:
+def test_assumed_step_a_short_task_is_quoted_by_chance() -> None:
     assert not after("Fix it: I fix it with an assumption.", task="fix it").restates
 
 
-def test_a_long_task_is_known_by_its_beginning() -> None:
+def test_assumed_step_a_long_task_is_known_by_its_beginning() -> None:
     long = " ".join(f"word{number}" for number in range(500))
     assert after(f"Task: {long}", task=long).restates
     assert not after(f"Task: {long[:200]}", task=long).restates
 
 
-def test_further_requests_do_not_replace_the_task() -> None:
+def test_assumption_facts_further_requests_do_not_replace_the_task() -> None:
     facts = AssumptionFacts()
     facts.ask(TextAnalysis(""), anew=False)
     facts.ask(TextAnalysis(TASK), anew=False)
@@ -130,7 +130,7 @@ def test_further_requests_do_not_replace_the_task() -> None:
     assert facts.step.restates
 
 
-def test_another_language_is_noted() -> None:
+def test_assumed_step_another_language_is_noted() -> None:
     german = "Die Datei wurde nicht gefunden, deshalb nehme ich an, dass der Preis hundert Euro war und es noch ist."
     assert not after(german).english
     assert after("The file is missing.").english
@@ -155,7 +155,7 @@ def test_any_text_gives_a_value_and_the_same_one_again(told: list[tuple[str, str
 @pytest.mark.parametrize(
     "text", ["x " * 500_000, "a1b2 " * 200_000, "\ud800" * 10_000, "\x00\u202e" * 10_000, "1." * 500_000]
 )
-def test_hostile_texts_are_bounded(text: str) -> None:
+def test_assumption_facts_hostile_texts_are_bounded(text: str) -> None:
     facts = AssumptionFacts()
     facts.ask(TextAnalysis(text))
     facts.say(1, TextAnalysis(text))

@@ -27,7 +27,7 @@ def test_a_full_table_knows_all_of_its_own_and_one_in_a_hundred_others() -> None
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=50))
-def test_it_is_the_same_when_taken_up_again(digests: list[int]) -> None:
+def test_faded_it_is_the_same_when_taken_up_again(digests: list[int]) -> None:
     faded = Faded()
     faded.add(digests, most=1_000)
     again = msgspec.json.decode(msgspec.json.encode(faded), type=Faded)

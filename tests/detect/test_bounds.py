@@ -25,7 +25,9 @@ CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 
 
 @pytest.mark.parametrize(("count", "flaws", "unknown"), [(1_000, 1, 0), (MAX_CLAIMS + 500, 0, 1)])
-def test_a_value_that_may_stand_among_those_not_looked_at_is_unknown(count: int, flaws: int, unknown: int) -> None:
+def test_judge_a_value_that_may_stand_among_those_not_looked_at_is_unknown(
+    count: int, flaws: int, unknown: int
+) -> None:
     known = Given()
     text = " ".join(f"{at * 7 + 100_001}" for at in range(count))
     assert len(text) < MAX_CHARS
@@ -34,14 +36,14 @@ def test_a_value_that_may_stand_among_those_not_looked_at_is_unknown(count: int,
     assert (len(found.flaws), found.unknown) == (flaws, unknown)
 
 
-def test_values_of_an_answer_beyond_the_most_are_unknown() -> None:
+def test_judge_values_of_an_answer_beyond_the_most_are_unknown() -> None:
     known = Given()
     take_source(known, 1, "nothing", CHOSEN)
     found = judge(known, " ".join(f"AB-{at}" for at in range(100, 100 + MAX_JUDGED + 7)), CHOSEN)
     assert (found.checked, found.unknown) == (MAX_JUDGED, 7)
 
 
-def test_a_text_that_grows_when_it_is_folded_is_cut_again() -> None:
+def test_bounds_a_text_that_grows_when_it_is_folded_is_cut_again() -> None:
     known = Given()
     take_source(known, 1, "\ufdfb" * 20_000, CHOSEN)  # one character that stands for 8
     assert (known.lost, known.lost_words) == (1, 1)
@@ -49,7 +51,7 @@ def test_a_text_that_grows_when_it_is_folded_is_cut_again() -> None:
     assert (known.lost, known.lost_words) == (0, 0)
 
 
-def test_calls_alone_do_not_fill_the_memory_with_names() -> None:
+def test_bounds_calls_alone_do_not_fill_the_memory_with_names() -> None:
     account = GroundingAccount()
     for seq in range(MAX_PAIRS // 50):
         note_call(account, seq, "c", " ".join(f"t{seq}x{at}" for at in range(60)), {}, CHOSEN)
@@ -67,11 +69,11 @@ def test_calls_alone_do_not_fill_the_memory_with_names() -> None:
         ("<think>" * 3, "<think>" * 3),
     ],
 )
-def test_what_the_agent_says_to_itself_is_left_out(text: str, left: str) -> None:
+def test_bounds_what_the_agent_says_to_itself_is_left_out(text: str, left: str) -> None:
     assert without_thinking(text) == left
 
 
-def test_of_several_versions_the_newest_is_named() -> None:
+def test_bounds_of_several_versions_the_newest_is_named() -> None:
     known = Given(values={"id:2310.06825v4": 3, "id:2310.06825v2": 9, "id:2310.06825": 9})
     claim = Claim("id", "2310.06825v3", 0, ("id:2310.06825v3",))
     assert other_version(known, claim) == ("2310.06825v2", 9)
@@ -79,7 +81,7 @@ def test_of_several_versions_the_newest_is_named() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(13, 99), st.sampled_from(["", "usd", "%", "clock"])), max_size=6))
-def test_sums_and_differences_of_neighbours_follow_from_them(told: list[tuple[int, str]]) -> None:
+def test_bounds_sums_and_differences_of_neighbours_follow_from_them(told: list[tuple[int, str]]) -> None:
     numbers = [SeenNumber(float(value), unit, 1, place, 0) for place, (value, unit) in enumerate(told)]
     reach = Reach(Given(numbers=numbers))
     for (one, unit), (two, other) in pairwise(told):
@@ -120,5 +122,5 @@ def test_a_stranger_s_broken_claim_is_told_and_harms_nobody(broken: Claim) -> No
     assert to_json("facts", state.facts)
 
 
-def test_most_claims_are_the_most() -> None:
+def test_bounds_most_claims_are_the_most() -> None:
     assert len(extract("AB-123 " * (MAX_CLAIMS + 5), CHOSEN)) == MAX_CLAIMS

@@ -61,7 +61,7 @@ def test_a_consent_may_repeat_the_question(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["send it to eve@x.org", "Yes, send it to bob@x.org", "yes, not to eve@x.org", "yes?"])
-def test_whoever_says_more_or_less_than_the_question_decides_himself(text: str) -> None:
+def test_consent_whoever_says_more_or_less_than_the_question_decides_himself(text: str) -> None:
     assert not agrees(text, QUESTION)
 
 
@@ -87,7 +87,7 @@ def test_whoever_says_more_or_less_than_the_question_decides_himself(text: str) 
         "\ud800\x00",
     ],
 )
-def test_anything_else_does_not(text: str) -> None:
+def test_consent_anything_else_does_not(text: str) -> None:
     assert not agrees(text)
 
 
@@ -97,7 +97,7 @@ def test_a_message_that_ends_with_a_question_asks(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "I do it now.", "Shall I? I do it.", " " * 1_000, "Why?" + " " * 1_000])
-def test_another_does_not(text: str) -> None:
+def test_consent_another_does_not(text: str) -> None:
     assert question(text) == ""
 
 

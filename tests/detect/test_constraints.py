@@ -75,7 +75,7 @@ def test_nothing_forbidden(task: str) -> None:
         ("No añadas comentarios.", "He añadido comentarios al código.", "comentarios"),
     ],
 )
-def test_done_although_forbidden(task: str, answer: str, found: str) -> None:
+def test_violations_done_although_forbidden(task: str, answer: str, found: str) -> None:
     assert ", ".join(violations(task, answer)) == found
 
 
@@ -106,11 +106,11 @@ def test_done_although_forbidden(task: str, answer: str, found: str) -> None:
         (TASK, ""),
     ],
 )
-def test_not_done(task: str, answer: str) -> None:
+def test_violations_not_done(task: str, answer: str) -> None:
     assert violations(task, answer) == ()
 
 
-def test_bounded() -> None:
+def test_forbidden_bounded() -> None:
     task = " ".join(f"Do not add thing{n}." for n in range(100))
     assert len(forbidden(task)) == MAX_CONSTRAINTS
     assert violations("Do not add logging. " + "x " * 1_000_000, "y " * 1_000_000 + ". I added logging.") == (
@@ -120,7 +120,7 @@ def test_bounded() -> None:
 
 
 @given(st.text(), st.text())
-def test_any_text_is_read(task: str, answer: str) -> None:
+def test_forbidden_any_text_is_read(task: str, answer: str) -> None:
     assert all(item.what for item in forbidden(task))
     assert set(violations(task, answer)) <= {item.text for item in forbidden(task)}
 

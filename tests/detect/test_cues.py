@@ -35,13 +35,13 @@ NO_FALLBACKS = [
 
 
 @pytest.mark.parametrize("text", FALLBACKS)
-def test_something_in_the_place_of_evidence_is_found(text: str) -> None:
+def test_cues_something_in_the_place_of_evidence_is_found(text: str) -> None:
     assert FALLBACK.search(text)
     assert FALLBACK.search(text.upper())
 
 
 @pytest.mark.parametrize("text", NO_FALLBACKS)
-def test_words_that_only_look_like_it_are_not(text: str) -> None:
+def test_cues_words_that_only_look_like_it_are_not(text: str) -> None:
     assert not FALLBACK.search(text)
 
 
@@ -59,7 +59,7 @@ def test_words_that_only_look_like_it_are_not(text: str) -> None:
         "We avoid using sample data.",
     ],
 )
-def test_what_is_denied_is_no_fallback(text: str) -> None:
+def test_cues_what_is_denied_is_no_fallback(text: str) -> None:
     assert FALLBACK.search(text)
     assert fallbacks(text) == []
 
@@ -78,30 +78,30 @@ def test_what_is_denied_is_no_fallback(text: str) -> None:
         ("I will not assume it but estimate it.", ["estimate"]),
     ],
 )
-def test_a_denial_elsewhere_denies_nothing(text: str, left: list[str]) -> None:
+def test_cues_a_denial_elsewhere_denies_nothing(text: str, left: list[str]) -> None:
     assert [found[0] for found in fallbacks(text)] == left
 
 
 @given(
     st.text() | st.lists(st.sampled_from(["not ", "assume ", "or ", "n't ", "to ", ", "]), max_size=400).map("".join)
 )
-def test_denials_in_any_text_are_told(text: str) -> None:
+def test_cues_denials_in_any_text_are_told(text: str) -> None:
     assert {found.span() for found in fallbacks(text)} <= {found.span() for found in FALLBACK.finditer(text)}
 
 
 @pytest.mark.parametrize(
     "text", ["I am unable to open it", "We could not find it.", "I can't", "cannot", "is not available"]
 )
-def test_an_inability_is_found(text: str) -> None:
+def test_cues_an_inability_is_found(text: str) -> None:
     assert INABILITY.search(text)
 
 
 @pytest.mark.parametrize("text", ["I can open it", "It is available.", "notable", "canned"])
-def test_an_ability_is_none(text: str) -> None:
+def test_cues_an_ability_is_none(text: str) -> None:
     assert not INABILITY.search(text)
 
 
-def test_a_code_block_begins_a_line() -> None:
+def test_cues_a_code_block_begins_a_line() -> None:
     assert CODE.search("Run this:\n```python\nprint(1)\n```")
     assert CODE.search("1. Run\n   ```sh\n   ls\n   ```")
     assert not CODE.search("A terminal runs scripts (quoted in ```python code blocks).")
@@ -120,7 +120,7 @@ CHINESE = "文件未找到，所以我假设价格为一百欧元，并且继续
 
 
 @pytest.mark.parametrize("text", [GERMAN, SPANISH, RUSSIAN, CHINESE])
-def test_other_languages_are_told_apart(text: str) -> None:
+def test_cues_other_languages_are_told_apart(text: str) -> None:
     assert not is_english(text)
 
 
@@ -136,11 +136,11 @@ def test_other_languages_are_told_apart(text: str) -> None:
         f"See the code:\n```\n{'wert = preis * menge ' * 20}\n```\nThat is all.",  # code has no language
     ],
 )
-def test_english_and_what_is_too_short_passes(text: str) -> None:
+def test_cues_english_and_what_is_too_short_passes(text: str) -> None:
     assert is_english(text)
 
 
-def test_a_quote_stays_on_its_line_and_is_short() -> None:
+def test_cues_a_quote_stays_on_its_line_and_is_short() -> None:
     text = "first line\n" + "word " * 50 + "we assume 7 " + "word " * 50 + "\nlast line"
     found = FALLBACK.search(text)
     assert found is not None
@@ -151,7 +151,7 @@ def test_a_quote_stays_on_its_line_and_is_short() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_can_be_looked_at(text: str) -> None:
+def test_cues_any_text_can_be_looked_at(text: str) -> None:
     assert is_english(text) in (True, False)
     for found in FALLBACK.finditer(text):
         assert found[0] in quoted(text, found)
@@ -160,7 +160,7 @@ def test_any_text_can_be_looked_at(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["a" * 1_000_000, "assum" * 200_000, " " * 1_000_000, "```" * 300_000, "\ud800" * 100_000]
 )
-def test_a_long_text_is_cut_to_its_ends(text: str) -> None:
+def test_cues_a_long_text_is_cut_to_its_ends(text: str) -> None:
     short = shortened(text)
     assert len(short) <= MAX_CHARS + 1
     assert short[0] == text[0]

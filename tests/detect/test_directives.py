@@ -44,7 +44,7 @@ def test_a_directive_has_a_gate(sentence: str, expected: float) -> None:
         "",
     ],
 )
-def test_prose_that_tells_nobody_anything_has_none(sentence: str) -> None:
+def test_gate_prose_that_tells_nobody_anything_has_none(sentence: str) -> None:
     assert gate(sentence) == 0.0
 
 
@@ -92,7 +92,7 @@ def test_a_goal_that_says_what_to_do_delegates_nothing(goal: str) -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_goal_is_judged(goal: str) -> None:
+def test_delegates_any_goal_is_judged(goal: str) -> None:
     assert delegates(goal) in (True, False)
 
 
@@ -100,10 +100,10 @@ def test_any_goal_is_judged(goal: str) -> None:
     "unit",
     ["do what ", "follow a ", "as a ", "as per ", "according to ", "fix the issue ", "the steps ", "do the following "],
 )
-def test_long_goals_do_not_stall(unit: str) -> None:
+def test_delegates_long_goals_do_not_stall(unit: str) -> None:
     assert delegates(unit * 20_000) in (True, False)
 
 
 @pytest.mark.parametrize("unit", ["to ", "please ", "you must ", ", then ", "before a b", " ", "so", "\ud800"])
-def test_long_lead_ins_do_not_stall(unit: str) -> None:
+def test_gate_long_lead_ins_do_not_stall(unit: str) -> None:
     assert 0.0 <= gate(unit * 20_000) <= 1.0

@@ -26,7 +26,7 @@ TRIP = """{"price_usd": 1200, "distanceKm": 12, "size_mb": 1.5, 'weight (kg)': 3
         ("It is 45 cm long.", "It is 44 cm long."),
     ],
 )
-def test_a_unit_in_the_name_of_a_field_counts(right: str, wrong: str) -> None:
+def test_field_units_a_unit_in_the_name_of_a_field_counts(right: str, wrong: str) -> None:
     assert compute_grounding(right, [TRIP]).value == 1.0
     assert [flaw.kind for flaw in compute_grounding(wrong, [TRIP]).flaws] == ["amount"]
 
@@ -34,10 +34,10 @@ def test_a_unit_in_the_name_of_a_field_counts(right: str, wrong: str) -> None:
 @pytest.mark.parametrize(
     "answer", ["The price is 1200.", "It is 17 degrees at least.", "It is day 25.", "At most 800 people", "4999"]
 )
-def test_the_bare_number_passes_too(answer: str) -> None:
+def test_field_units_the_bare_number_passes_too(answer: str) -> None:
     assert compute_grounding(answer, [TRIP]).value == 1.0
 
 
-def test_an_amount_passes_in_its_own_unit_alone() -> None:
+def test_field_units_an_amount_passes_in_its_own_unit_alone() -> None:
     assert compute_grounding("12 miles", ["12 km"]).value == 0.0
     assert compute_grounding("120 km", ["12 km"]).value == 0.0

@@ -34,7 +34,7 @@ def fail(text: str) -> ResultTrace:
 # Calls: exact and masked
 
 
-def test_the_order_of_keys_does_not_matter_anywhere() -> None:
+def test_trace_call_the_order_of_keys_does_not_matter_anywhere() -> None:
     one = trace_call("f", b'{"a": 1, "b": {"c": 2, "d": [1, 2]}}')
     assert one == trace_call("f", b'{"b":{"d":[1,2],"c":2},"a":1}')
     assert one.exact != trace_call("f", b'{"b":{"d":[2,1],"c":2},"a":1}').exact
@@ -57,7 +57,7 @@ def test_the_order_of_keys_does_not_matter_anywhere() -> None:
         ("ls  -l", "ls   -l"),
     ],
 )
-def test_what_changes_by_itself_is_masked_and_kept_in_exact(one: str, other: str) -> None:
+def test_call_trace_what_changes_by_itself_is_masked_and_kept_in_exact(one: str, other: str) -> None:
     assert call("f", x=one).masked == call("f", x=other).masked
     assert call("f", x=one).exact != call("f", x=other).exact
 
@@ -78,24 +78,24 @@ def test_what_changes_by_itself_is_masked_and_kept_in_exact(one: str, other: str
         ("12:30", "12:31"),
     ],
 )
-def test_what_an_agent_chooses_is_not_masked(one: object, other: object) -> None:
+def test_call_trace_what_an_agent_chooses_is_not_masked(one: object, other: object) -> None:
     assert call("f", x=one).masked != call("f", x=other).masked
 
 
 @pytest.mark.parametrize("field", ["description", "explanation", "thought", "reason", "title"])
-def test_a_display_field_is_not_part_of_what_is_done(field: str) -> None:
+def test_call_trace_a_display_field_is_not_part_of_what_is_done(field: str) -> None:
     one, other = call("Bash", command="ls", **{field: "one"}), call("Bash", command="ls", **{field: "two"})
     assert (one.masked, one.exact == other.exact) == (other.masked, False)
     assert one.masked == call("Bash", command="ls").masked
 
 
-def test_where_it_is_the_content_it_counts() -> None:
+def test_call_trace_where_it_is_the_content_it_counts() -> None:
     assert call("think", thought="one").masked != call("think", thought="two").masked
     assert call("create_issue", title="one").masked != call("create_issue", title="two").masked
     assert call("search_by_title", title="one").masked != call("search_by_title", title="two").masked
 
 
-def test_white_space_counts_in_what_is_written() -> None:
+def test_call_trace_white_space_counts_in_what_is_written() -> None:
     assert call("Write", path="a", content="  x").masked != call("Write", path="a", content="    x").masked
 
 
@@ -154,7 +154,7 @@ def test_paths_are_few_and_plain() -> None:
         ("execute_bash", {"command": ""}),
     ],
 )
-def test_waiting(tool: str, arguments: dict[str, object]) -> None:
+def test_call_trace_waiting(tool: str, arguments: dict[str, object]) -> None:
     assert call(tool, **arguments).waits
 
 
@@ -170,11 +170,11 @@ def test_waiting(tool: str, arguments: dict[str, object]) -> None:
         "status",
     ],
 )
-def test_not_waiting(command: str) -> None:
+def test_call_trace_not_waiting(command: str) -> None:
     assert not call("Bash", command=command).waits
 
 
-def test_pages_of_one_thing_share_a_key() -> None:
+def test_call_trace_pages_of_one_thing_share_a_key() -> None:
     one, two = call("Read", path="a", offset=1, limit=50), call("Read", path="a", offset=51, limit=50)
     assert one.page == two.page != ""
     assert one.page != call("Read", path="b", offset=1, limit=50).page
@@ -187,7 +187,7 @@ def test_pages_of_one_thing_share_a_key() -> None:
 # Results
 
 
-def test_numbers_are_masked_and_counted() -> None:
+def test_trace_result_numbers_are_masked_and_counted() -> None:
     one = result("ok 1,234.5 of 7 in 3 ms at 12:30 (0x7ffe12), 45%, v1.2.3, 2026-01-02")
     two = result("ok 1,299.5 of 8 in 31.5 ms at 12:31 (0x7ffe99), 55%, v1.2.4, 2026-01-03")
     assert one.masked == two.masked
@@ -195,21 +195,21 @@ def test_numbers_are_masked_and_counted() -> None:
     assert (one.counts, two.counts) == ((1234.5, 7.0, 45.0), (1299.5, 8.0, 55.0))
 
 
-def test_a_number_that_only_names_is_no_count() -> None:
+def test_trace_result_a_number_that_only_names_is_no_count() -> None:
     assert result('Attempt 3 (pid 77, job id: 5, {"id": 9}): 4 left').counts == (4.0,)
     assert result("paid 3, valid 4").counts == (3.0, 4.0)
 
 
-def test_words_are_not() -> None:
+def test_trace_result_words_are_not() -> None:
     assert result("3 failed").masked != result("3 passed").masked
     assert result("x").masked != fail("x").masked
 
 
-def test_a_comma_that_parts_no_thousands_parts_numbers() -> None:
+def test_trace_result_a_comma_that_parts_no_thousands_parts_numbers() -> None:
     assert result("1,2345 [1,2,3] 12,345").counts == (1, 2345, 1, 2, 3, 12345)
 
 
-def test_many_numbers_are_four_a_sum_and_three() -> None:
+def test_trace_result_many_numbers_are_four_a_sum_and_three() -> None:
     counts = result(" ".join(map(str, range(20)))).counts
     assert len(counts) == MAX_COUNTS
     # 4 + 5 + … + 16 = 13 * 10
@@ -227,11 +227,11 @@ def test_many_numbers_are_four_a_sum_and_three() -> None:
         "quota exceeded",
     ],
 )
-def test_rate_limits(text: str) -> None:
+def test_trace_result_rate_limits(text: str) -> None:
     assert fail(text).rate_limited
 
 
-def test_no_rate_limits() -> None:
+def test_trace_result_no_rate_limits() -> None:
     assert not fail("line 429: syntax error").rate_limited
     assert not fail("retry: the limit of 3 errors").rate_limited
     assert not fail("took 429 ms").rate_limited
@@ -254,11 +254,11 @@ def test_no_rate_limits() -> None:
         ("", ""),
     ],
 )
-def test_the_line_that_says_most(text: str, line: str) -> None:
+def test_trace_result_the_line_that_says_most(text: str, line: str) -> None:
     assert fail(text).first_line == line
 
 
-def test_empty() -> None:
+def test_trace_result_empty() -> None:
     assert result(" \n").empty
     assert not result("\0").empty
 
@@ -266,7 +266,7 @@ def test_empty() -> None:
 # Whatever comes
 
 
-def test_the_ends_of_a_huge_result_are_masked_and_its_middle_is_compared() -> None:
+def test_trace_result_the_ends_of_a_huge_result_are_masked_and_its_middle_is_compared() -> None:
     middle = "word " * 2_000_000
     assert result(f"took 1 s {middle} 7").masked == result(f"took 2 s {middle} 7").masked
     assert result(f"{middle} a {middle}").masked != result(f"{middle} b {middle}").masked
@@ -295,7 +295,7 @@ def test_the_ends_of_a_huge_result_are_masked_and_its_middle_is_compared() -> No
         "\\n",
     ],
 )
-def test_a_megabyte_of_anything(text: str) -> None:
+def test_trace_result_a_megabyte_of_anything(text: str) -> None:
     long = text * (1_000_000 // len(text))
     for made in (fail(long), call("Bash", command=long), call("Write", path=long, content=long)):
         assert msgspec.json.decode(msgspec.json.encode(made), type=type(made)) == made
@@ -305,13 +305,13 @@ def test_a_megabyte_of_anything(text: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [b"null", b"[1]", b'"ls"', b"", b"\xff", b"{", b"1e400", b'"\\ud800"', b"[" * 9999]
 )
-def test_arguments_of_any_shape(arguments: bytes) -> None:
+def test_trace_call_arguments_of_any_shape(arguments: bytes) -> None:
     assert trace_call("Bash", arguments) == trace_call("Bash", arguments)
     assert trace_call("Bash", arguments).exact != trace_call("Bash", arguments + b"1").exact
 
 
 @given(st.text(), st.booleans(), st.text(), st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.none())))
-def test_nothing_raises_and_everything_can_be_kept(
+def test_trace_result_nothing_raises_and_everything_can_be_kept(
     text: str, error: bool, tool: str, arguments: dict[str, object]
 ) -> None:
     came = trace_result(text, error=error)
@@ -322,7 +322,7 @@ def test_nothing_raises_and_everything_can_be_kept(
 
 
 @given(st.integers(0, 2**128 - 1), st.integers(0, 10**9))
-def test_any_uuid_and_any_number_of_a_result(number: int, count: int) -> None:
+def test_trace_result_any_uuid_and_any_number_of_a_result(number: int, count: int) -> None:
     made = result(f"run {uuid.UUID(int=number)} left {count}")
     assert made.masked == result("run 00000000-0000-4000-8000-000000000000 left 1").masked
     assert made.counts == (float(count),)

@@ -53,7 +53,7 @@ def judged(answer: str, *sources: str, goals: tuple[str, ...] = ()) -> Grounds:
         ("She wrote “nobody ever saw a summer as long as mine”.", "absent", ""),
     ],
 )
-def test_what_nobody_told_is_found(answer: str, flaw: str, near: str) -> None:
+def test_grave_what_nobody_told_is_found(answer: str, flaw: str, near: str) -> None:
     found = judged(answer)
     assert [(each.flaw, each.near) for each in found.grave] == [(flaw, near)]
     assert found.value is not None
@@ -85,30 +85,30 @@ def test_what_nobody_told_is_found(answer: str, flaw: str, near: str) -> None:
         "1. Open it.\n2. Close it.\n13. Five things remain, 3 of them today.",
     ],
 )
-def test_another_way_of_writing_it_passes(answer: str) -> None:
+def test_grave_another_way_of_writing_it_passes(answer: str) -> None:
     assert judged(answer).grave == ()
 
 
-def test_names_are_reordered_where_they_are_looked_for() -> None:
+def test_compute_grounding_names_are_reordered_where_they_are_looked_for() -> None:
     found = compute_grounding(
         "It is owned by Jane Doe and Max Muster, not by Eva Braun.", [RECORDS], extractors=("names",)
     )
     assert [flaw.text for flaw in found.flaws] == ["Eva Braun"]
 
 
-def test_the_evidence_names_the_event_that_has_something_like_it() -> None:
+def test_grave_the_evidence_names_the_event_that_has_something_like_it() -> None:
     [flaw] = judged("arXiv 1706.03762v5").grave
     assert (flaw.near, flaw.seq) == ("1706.03762v7", 1)
     [flaw] = judged("Order 59XX6V").grave
     assert (flaw.near, flaw.seq) == ("59XX6W", 3)
 
 
-def test_values_weigh_by_kind() -> None:
+def test_grounds_values_weigh_by_kind() -> None:
     # one id of weight 3 is invented, one date of weight 2 and one amount of weight 1 are given: (2 + 1) / 6
     assert judged("Order 77AB77 of 2024-05-01 for $1200").value == 0.5
 
 
-def test_a_document_cited_by_its_id_alone_is_flagged_weakly() -> None:
+def test_grave_a_document_cited_by_its_id_alone_is_flagged_weakly() -> None:
     alone = judged("The answer is in 1706.03762v7.")
     assert [flaw.flaw for flaw in alone.flaws] == ["untitled"]
     assert alone.grave == ()
@@ -117,18 +117,18 @@ def test_a_document_cited_by_its_id_alone_is_flagged_weakly() -> None:
     assert judged("The answer is in 1706.03762v7.", "1706.03762v7").flaws == ()  # nobody knows its title
 
 
-def test_an_answer_without_any_look_up_says_so() -> None:
+def test_compute_grounding_an_answer_without_any_look_up_says_so() -> None:
     found = compute_grounding("Oslo has 709,037 inhabitants.", ())
     assert (found.value, found.looked_up) == (0.0, False)
     assert compute_grounding("You said 709,037.", (), goals=("Is 709,037 right?",)).value == 1.0
 
 
-def test_small_talk_has_nothing_to_check() -> None:
+def test_compute_grounding_small_talk_has_nothing_to_check() -> None:
     for text in ("", "You're welcome! Safe travels.", "I did both, in 2 steps.", "and/or, e.g. this; see it at 24/7"):
         assert compute_grounding(text, [RECORDS]).value is None
 
 
-def test_any_sum_of_two_far_numbers_is_not_grounded() -> None:
+def test_compute_grounding_any_sum_of_two_far_numbers_is_not_grounded() -> None:
     rows = "\n".join(f"- item: {name}\n  number: {37 * at * at + 101}\n" for at, name in enumerate("abcdefghijkl"))
     near, far = 101 + 138, 101 + 37 * 121 + 101  # the first and the second row; the first and the last
     assert compute_grounding(f"Together {near} pieces", [rows]).value == 1.0
@@ -136,11 +136,11 @@ def test_any_sum_of_two_far_numbers_is_not_grounded() -> None:
     assert compute_grounding(f"In all {sum(37 * at * at + 101 for at in range(12))} pieces", [rows]).value == 1.0
 
 
-def test_what_was_said_to_oneself_is_no_answer() -> None:
+def test_compute_grounding_what_was_said_to_oneself_is_no_answer() -> None:
     assert compute_grounding("<thinking>maybe order 99ZZ99?</thinking>It is 59XX6W.", [BILL]).value == 1.0
 
 
-def test_names_in_code_count_where_a_source_has_some() -> None:
+def test_compute_grounding_names_in_code_count_where_a_source_has_some() -> None:
     code = "def parse_line(text):\n    return Parser.read_all(text)\n\nparse_line() fails"
     assert compute_grounding("Call `parse_line` or `Parser.read_all`.", [code]).value == 1.0
     assert compute_grounding("Call `parse_lines` first.", [code]).value == 0.0
@@ -148,7 +148,7 @@ def test_names_in_code_count_where_a_source_has_some() -> None:
 
 
 @pytest.mark.parametrize("said", ["Call `load_wights(path)`.", "Call load_wights(path) first."])
-def test_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str) -> None:
+def test_compute_grounding_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str) -> None:
     code = "import torch\n\ndef load_weights(path):\n    return torch.load(path)"
     [flaw] = compute_grounding(said, [code]).flaws
     assert (flaw.text, flaw.flaw, flaw.near, flaw.seq) == ("load_wights", "altered", "load_weights", 1)
@@ -156,6 +156,6 @@ def test_a_name_that_real_code_does_not_have_is_found_with_the_nearest(said: str
     assert compute_grounding("It calls torch.load(path), see torch.load", [code]).flaws == ()
 
 
-def test_brackets_behind_a_word_are_no_call() -> None:
+def test_compute_grounding_brackets_behind_a_word_are_no_call() -> None:
     code = "def load_weights(path): ..."
     assert compute_grounding("Check the file(s), the model (old) and others(2).", [code]).value is None

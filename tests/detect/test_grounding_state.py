@@ -41,7 +41,7 @@ def flaws(account: GroundingAccount, seq: int, text: str) -> list[tuple[str, str
     return [(flaw.flaw, flaw.text) for flaw in account.answer.flaws]
 
 
-def test_listed_is_not_opened() -> None:
+def test_grounding_account_listed_is_not_opened() -> None:
     account = GroundingAccount()
     call(account, 1, "search", query="Norway")
     result(account, 2, LISTING)
@@ -54,13 +54,13 @@ def test_listed_is_not_opened() -> None:
     assert flaws(account, 9, "See https://example.org/oslo") == []
 
 
-def test_what_the_user_named_need_not_be_opened() -> None:
+def test_note_given_what_the_user_named_need_not_be_opened() -> None:
     account = GroundingAccount()
     note_given(account, 1, "Is https://example.org/oslo up?", CHOSEN)
     assert flaws(account, 2, "https://example.org/oslo is up") == []
 
 
-def test_what_the_agent_made_by_a_call_that_succeeded_is_known() -> None:
+def test_grounding_account_what_the_agent_made_by_a_call_that_succeeded_is_known() -> None:
     account = GroundingAccount()
     call(account, 1, "write_file", path="out/report-7b.csv", text="total,4711")
     assert flaws(account, 2, "I wrote out/report-7b.csv.") == [("absent", "out/report-7b.csv")]  # not yet
@@ -71,7 +71,7 @@ def test_what_the_agent_made_by_a_call_that_succeeded_is_known() -> None:
     assert flaws(account, 7, "I wrote 4711 into report-7b.csv.") == []
 
 
-def test_the_agent_s_own_words_ground_nothing() -> None:
+def test_note_given_the_agent_s_own_words_ground_nothing() -> None:
     account = GroundingAccount()
     note_given(account, 1, "How high is it?", CHOSEN)
     assert flaws(account, 2, "It is 2,469 m high.") == [("absent", "2,469 m")]
@@ -89,7 +89,7 @@ def test_of_a_call_only_ids_and_addresses_are_judged() -> None:
     assert account.newest.value == 0.0
 
 
-def test_results_of_which_nothing_comes_back_are_unused() -> None:
+def test_note_message_results_of_which_nothing_comes_back_are_unused() -> None:
     account = GroundingAccount()
     note_given(account, 1, "When does the museum in Bergen open?", CHOSEN)
     result(account, 2, "Museum Bergen: open 10:30-18:15, tel. 555-0199")
@@ -102,7 +102,7 @@ def test_results_of_which_nothing_comes_back_are_unused() -> None:
     assert unused_share(account.outputs) == 0.0  # both
 
 
-def test_what_only_repeats_the_question_is_not_used() -> None:
+def test_note_given_what_only_repeats_the_question_is_not_used() -> None:
     account = GroundingAccount()
     note_given(account, 1, "Where is order 59XX6W?", CHOSEN)
     result(account, 2, "order 59XX6W: warehouse Drammen, shelf B17")
@@ -111,7 +111,7 @@ def test_what_only_repeats_the_question_is_not_used() -> None:
 
 
 @pytest.mark.slow
-def test_what_left_is_still_known_and_after_much_more_unknown_and_never_invented() -> None:
+def test_judge_what_left_is_still_known_and_after_much_more_unknown_and_never_invented() -> None:
     seen = Given()
     take_source(seen, 1, "first order 11AA11 of the “quiet blue harbour”", CHOSEN)
     for seq in range(2, 102):
@@ -129,7 +129,7 @@ def test_what_left_is_still_known_and_after_much_more_unknown_and_never_invented
     assert judge(seen, "order 449QX7Z", CHOSEN).value == 1.0
 
 
-def test_a_number_may_be_rounded_from_one_that_left() -> None:
+def test_judge_a_number_may_be_rounded_from_one_that_left() -> None:
     seen = Given()
     for seq in range(1, 4):
         take_source(seen, seq, ", ".join(f"{seq}{at}.{at}7" for at in range(100, 300)), CHOSEN)
@@ -138,7 +138,7 @@ def test_a_number_may_be_rounded_from_one_that_left() -> None:
     assert judge(seen, "It is 1101", CHOSEN).value == 0.0
 
 
-def test_an_account_of_an_older_release_is_taken_up() -> None:
+def test_grounding_account_an_account_of_an_older_release_is_taken_up() -> None:
     one = GroundingAccount()
     note_given(one, 1, "Pay 59XX6W: $1,200", CHOSEN)
     plain = msgspec.to_builtins(one)
@@ -150,7 +150,7 @@ def test_an_account_of_an_older_release_is_taken_up() -> None:
     assert [flaw.near for flaw in old.answer.flaws] == ["59xx6w", "1200usd"]  # how it was written is not known
 
 
-def test_one_long_source_does_not_blind_the_tasks_after_it() -> None:
+def test_begin_task_one_long_source_does_not_blind_the_tasks_after_it() -> None:
     account = GroundingAccount()
     call(account, 1, "read")
     result(account, 2, f"order A-1001 {'filler ' * 10_000} order A-1002")
@@ -162,7 +162,7 @@ def test_one_long_source_does_not_blind_the_tasks_after_it() -> None:
     assert flaws(account, 7, "The order is A-1002.") == []  # what was read before is still known
 
 
-def test_of_a_huge_source_both_ends_are_read() -> None:
+def test_judge_of_a_huge_source_both_ends_are_read() -> None:
     seen = Given()
     take_source(seen, 1, "head 11AA11 " + "x" * 10**6 + " tail 22BB22", CHOSEN)
     assert judge(seen, "11AA11 and 22BB22", CHOSEN).value == 1.0
@@ -176,7 +176,7 @@ def test_of_a_huge_source_both_ends_are_read() -> None:
         *(piece * 20_000 for piece in ("1,1", "111,", "1 ", "(", "f(", "“", '"x', "a/", "[", "May ", "<think>")),
     ],
 )
-def test_hostile_texts_are_only_texts(text: str) -> None:
+def test_grounding_account_hostile_texts_are_only_texts(text: str) -> None:
     account = GroundingAccount()
     note_given(account, 1, text, CHOSEN)
     call(account, 2, text[:100] or "t", text=text, deep=[[[text]]])
@@ -189,7 +189,7 @@ def test_hostile_texts_are_only_texts(text: str) -> None:
 
 @examples(150)
 @given_that(st.text(max_size=300))
-def test_every_text_is_grounded_in_itself(text: str) -> None:
+def test_grave_every_text_is_grounded_in_itself(text: str) -> None:
     seen = Given()
     take_source(seen, 1, text, CHOSEN)
     found = judge(seen, text, CHOSEN)
@@ -198,7 +198,7 @@ def test_every_text_is_grounded_in_itself(text: str) -> None:
         assert 0 <= claim.start <= len(fold(text))
 
 
-def test_an_account_taken_up_again_goes_on_alike() -> None:
+def test_grounding_account_an_account_taken_up_again_goes_on_alike() -> None:
     one = GroundingAccount()
     note_given(one, 1, "Pay 59XX6W by May 1, 2024", CHOSEN)
     call(one, 2, "read", path="bill.txt")

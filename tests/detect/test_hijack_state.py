@@ -48,7 +48,7 @@ def test_a_call_is_judged_by_what_came_before_it() -> None:
     assert (watch.worst.seq, watch.worst.score.seq, watch.worst.score.sentence) == (4, 3, INJECTED)
 
 
-def test_without_anything_that_was_asked_nothing_is_judged() -> None:
+def test_hijack_watch_without_anything_that_was_asked_nothing_is_judged() -> None:
     watch = HijackWatch()
     watch.ask("and the")  # says nothing
     watch.read(1, TextAnalysis(INJECTED))
@@ -68,7 +68,7 @@ def test_of_a_step_the_worst_call_stands_out_whatever_the_order() -> None:
         assert standing(watch) == 4 + calls.index(FOREIGN)
 
 
-def test_the_next_step_takes_its_place_once_somebody_has_looked() -> None:
+def test_look_the_next_step_takes_its_place_once_somebody_has_looked() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     watch.look()
@@ -99,7 +99,7 @@ def test_a_look_between_parallel_calls_does_not_make_two_steps_of_them() -> None
     assert standing(watch) == 4
 
 
-def test_the_user_s_words_end_it_once_it_was_seen() -> None:
+def test_look_the_user_s_words_end_it_once_it_was_seen() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     watch.ask("And now?")
@@ -112,7 +112,7 @@ def test_the_user_s_words_end_it_once_it_was_seen() -> None:
 
 
 @pytest.mark.parametrize("looked", [True, False])
-def test_an_outcome_ends_it_and_what_nobody_saw_is_told_once(looked: bool) -> None:
+def test_finish_an_outcome_ends_it_and_what_nobody_saw_is_told_once(looked: bool) -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     if looked:
@@ -128,7 +128,7 @@ def test_an_outcome_ends_it_and_what_nobody_saw_is_told_once(looked: bool) -> No
     assert watch.missed is None
 
 
-def test_what_the_user_asks_for_is_no_longer_foreign() -> None:
+def test_look_what_the_user_asks_for_is_no_longer_foreign() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     assert watch.worst is not None
@@ -157,14 +157,14 @@ def test_whoever_asks_for_the_call_after_the_result_has_asked_for_it(said: list[
 
 
 @pytest.mark.parametrize("said", ["Yes, please do that.", "Send it to bob@x.org.", "What is the account balance?"])
-def test_whoever_asks_for_something_else_has_not(said: str) -> None:
+def test_look_whoever_asks_for_something_else_has_not(said: str) -> None:
     watch = watching()
     watch.ask(said)
     score = watch.judge(*FOREIGN)
     assert score is not None and score.value > ALARM_5
 
 
-def test_what_the_user_said_one_by_one_is_bounded_and_ends_with_the_goal() -> None:
+def test_look_what_the_user_said_one_by_one_is_bounded_and_ends_with_the_goal() -> None:
     watch = watching()
     for number in range(20):
         watch.ask(f"Send {'x' * (number + 2)} mails")
@@ -181,7 +181,7 @@ def test_another_goal_takes_the_place_of_what_was_asked_and_leaves_what_was_read
     assert [sentence.text for sentence in watch.known.sentences] == [INJECTED]
 
 
-def test_another_goal_ends_that_a_text_decides_what_is_done() -> None:
+def test_judge_another_goal_ends_that_a_text_decides_what_is_done() -> None:
     watch = watching()
     watch.ask("Follow the steps in SETUP.md", anew=True)
     watch.ask("and tell me the total")
@@ -193,7 +193,7 @@ def test_another_goal_ends_that_a_text_decides_what_is_done() -> None:
     assert delegated.value < 0.6 * own.value  # provenance counted 0.4
 
 
-def test_of_an_earlier_session_nothing_has_a_number() -> None:
+def test_renumber_of_an_earlier_session_nothing_has_a_number() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     watch.renumber()
@@ -208,7 +208,7 @@ def test_of_an_earlier_session_nothing_has_a_number() -> None:
     assert watch.worst.score.seq == -1  # it followed nothing
 
 
-def test_it_can_be_kept_and_taken_up_again() -> None:
+def test_hijack_watch_it_can_be_kept_and_taken_up_again() -> None:
     watch = watching()
     watch.call(4, *FOREIGN)
     for kept in (msgspec.msgpack, msgspec.json):
@@ -228,7 +228,7 @@ def test_it_can_be_kept_and_taken_up_again() -> None:
         (b"[" * 100_000, "[" * 100_000),
     ],
 )
-def test_arguments_that_are_no_json_are_a_text(raw: bytes, read: object) -> None:
+def test_hijack_state_arguments_that_are_no_json_are_a_text(raw: bytes, read: object) -> None:
     assert read_arguments(raw) == read
 
 

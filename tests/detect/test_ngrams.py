@@ -36,17 +36,17 @@ def same(first: str, second: str) -> bool:
         ("ｆｕｌｌ", "full"),
     ],
 )
-def test_one_spelling_for_what_is_the_same(first: str, second: str) -> None:
+def test_ngrams_one_spelling_for_what_is_the_same(first: str, second: str) -> None:
     assert same(first, second)
 
 
-def test_words_stay_apart() -> None:
+def test_ngrams_words_stay_apart() -> None:
     """The end of a word is part of its n-grams, and none reaches into the next word."""
     assert not same("ab cd", "abcd")
     assert len(bag("abcd efgh").grams) == len(bag("abcd").grams) + len(bag("efgh").grams)
 
 
-def test_number_of_grams() -> None:
+def test_hashed_grams_number_of_grams() -> None:
     """A word of n letters and its two ends has n + 2 - 3 n-grams; a word of one letter is one by itself."""
     assert [hashed_grams(f" {word} ")[0].size for word in ("refactor", "ab", "a", "")] == [7, 1, 1, 0]
     assert hashed_grams(" 修复登录 ")[0].size == 3
@@ -58,7 +58,7 @@ def test_text_without_words_has_no_mass_or_little(text: str) -> None:
     assert 0 <= bag(text).mass < 20
 
 
-def test_common_words_weigh_less_than_rare_ones() -> None:
+def test_ngrams_common_words_weigh_less_than_rare_ones() -> None:
     masses = [bag(word).mass / len(bag(word).grams) for word in ("the", "water", "telemetry", "zyqqxwv")]
     assert masses == sorted(masses)
     assert masses[0] < 1 < masses[2]
@@ -70,14 +70,14 @@ def test_inflection_shares_most_and_other_words_nothing() -> None:
     assert shares(bag("refactor"), bag("onion")) == (0.0, 0.0)
 
 
-def test_chinese_needs_no_spaces() -> None:
+def test_shares_chinese_needs_no_spaces() -> None:
     """Five of the answer's seven pairs are the task's: 修复 复登 登录 录错 错误."""
     of_asked, of_given = shares(bag("请修复登录错误"), bag("我修复登录错误了"))
     assert of_asked == pytest.approx(5 / 6, abs=0.05)  # the pairs weigh about the same
     assert of_given == pytest.approx(5 / 7, abs=0.05)
 
 
-def test_hindi_and_thai_words_keep_their_vowel_signs() -> None:
+def test_ngrams_hindi_and_thai_words_keep_their_vowel_signs() -> None:
     assert fold("कीमत कितनी") == "कीमत कितनी"
     assert fold("กี่บาท") == "กี่บาท"
 
@@ -90,7 +90,7 @@ def test_unshared_words() -> None:
     assert unshared_words(bag("broccoli Broccoli BROCCOLI"), task) == ("broccoli",)
 
 
-def test_of_a_huge_text_both_ends_are_read() -> None:
+def test_unshared_words_of_a_huge_text_both_ends_are_read() -> None:
     text = "start " + "filler " * 200_000 + "broccoli"
     assert len(fold(text)) == MAX_CHARS + 1
     assert {"start", "broccoli"} <= set(unshared_words(bag(text), bag("filler")))
@@ -98,12 +98,12 @@ def test_of_a_huge_text_both_ends_are_read() -> None:
 
 
 @given(LETTERS)
-def test_composition_does_not_matter(text: str) -> None:
+def test_ngrams_composition_does_not_matter(text: str) -> None:
     assert same(normalize("NFC", text), normalize("NFD", text))
 
 
 @given(st.text(st.sampled_from("abcäöüßéñжщзλσ请 .,_-1"), max_size=100))
-def test_case_does_not_matter(text: str) -> None:
+def test_ngrams_case_does_not_matter(text: str) -> None:
     assert same(text.upper(), text.lower())
 
 
@@ -119,7 +119,7 @@ def test_shares_are_shares_and_swap_with_their_bags(first: str, second: str) -> 
 
 
 @given(st.lists(st.sampled_from(["fix", "the", "login", "broccoli", "zq17xx", "请修复", "água", "a"]), max_size=80))
-def test_long_and_short_texts_are_weighed_alike(words: list[str]) -> None:
+def test_ngrams_long_and_short_texts_are_weighed_alike(words: list[str]) -> None:
     text, task = " ".join(words), bag("Fix the login page")
     alone, long = bag(text), bag(text + "." * 700)  # the dots say nothing, and make it too long to be counted by words
     assert (alone.grams, alone.mass) == (long.grams, long.mass)
@@ -127,6 +127,6 @@ def test_long_and_short_texts_are_weighed_alike(words: list[str]) -> None:
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=30))
-def test_a_few_words_are_hashed_as_many_are(text: str) -> None:
+def test_hashed_grams_a_few_words_are_hashed_as_many_are(text: str) -> None:
     for word in fold(text).split():
         assert _grams_of(word) == tuple(hashed_grams(f" {word} ")[0].tolist())

@@ -35,19 +35,19 @@ SOURCES = (
         ("1284500$, $8,412,000", "1284500£, $8,412,000"),
     ],
 )
-def test_a_format_passes_with_its_number_and_no_other(right: str, wrong: str) -> None:
+def test_number_formats_a_format_passes_with_its_number_and_no_other(right: str, wrong: str) -> None:
     assert compute_grounding(right, SOURCES).flaws == ()
     assert compute_grounding(right, SOURCES).checked >= 1
     assert len(compute_grounding(wrong, SOURCES).flaws) == 1
 
 
-def test_metres_are_no_millions() -> None:
+def test_number_formats_metres_are_no_millions() -> None:
     assert compute_grounding("8.4m users", SOURCES).value == 0.0
     assert compute_grounding("It is 1300m away", SOURCES).value == 1.0
     assert compute_grounding("It is 1300M away", SOURCES).value == 0.0
 
 
-def test_a_letter_behind_a_number_is_no_billion() -> None:
+def test_number_formats_a_letter_behind_a_number_is_no_billion() -> None:
     assert compute_grounding("He lives at 221b and runs Mistral 7B.", SOURCES).value is None
 
 
@@ -73,13 +73,13 @@ def test_a_letter_behind_a_number_is_no_billion() -> None:
         ("250 in all", "2 100\n3 150"),
     ],
 )
-def test_numbers_that_merely_stand_in_a_row_are_several(answer: str, source: str) -> None:
+def test_number_formats_numbers_that_merely_stand_in_a_row_are_several(answer: str, source: str) -> None:
     found = compute_grounding(answer, [source])
     assert (found.grave, found.checked > 0) == ((), True)
 
 
 @pytest.mark.parametrize("answer", ["Rows: 310 284 501", "In room 12 501 people", "1 200 000", "12,51 kg", "1,284"])
-def test_a_row_of_which_one_was_not_given_is_found(answer: str) -> None:
+def test_number_formats_a_row_of_which_one_was_not_given_is_found(answer: str) -> None:
     found = compute_grounding(answer, ["284, 310, 500 people, room 12; 200; 12 kg; 1"])
     assert len(found.flaws) == 1
 
@@ -108,7 +108,7 @@ def test_a_row_of_which_one_was_not_given_is_found(answer: str) -> None:
         ("45min", "45 minutes"),
     ],
 )
-def test_numbers_of_other_languages_pass_and_with_another_digit_do_not(answer: str, source: str) -> None:
+def test_number_formats_numbers_of_other_languages_pass_and_with_another_digit_do_not(answer: str, source: str) -> None:
     found = compute_grounding(answer, [source])
     assert (found.value, found.checked) == (1.0, 1)
     at = max(at for at, char in enumerate(answer) if char in "123456789")
@@ -131,18 +131,18 @@ def test_numbers_of_other_languages_pass_and_with_another_digit_do_not(answer: s
         ("It runs Mistral-7B", "It runs Mistral-8B"),
     ],
 )
-def test_dates_and_names_in_other_ways(right: str, wrong: str) -> None:
+def test_number_formats_dates_and_names_in_other_ways(right: str, wrong: str) -> None:
     source = "On 2024-03-07, page 1: Mistral 7B takes 12.5 %; ask +47 22 12 34 56"
     assert compute_grounding(right, [source]).value == 1.0
     assert len(compute_grounding(wrong, [source]).flaws) == 1
 
 
-def test_common_terms_are_the_id_of_nothing() -> None:
+def test_number_formats_common_terms_are_the_id_of_nothing() -> None:
     assert compute_grounding("A UTF-8 file with its SHA-256, on Win32, since COVID-19", ["x"]).value is None
     assert compute_grounding("A UTF-9 file", ["x"]).value == 0.0
 
 
-def test_a_method_of_oneself_is_the_method() -> None:
+def test_number_formats_a_method_of_oneself_is_the_method() -> None:
     code = ["def load_weights(path): ..."]
     assert compute_grounding("Call self.load_weights(path).", code).value == 1.0
     assert compute_grounding("Call self.load_wights(path).", code).value == 0.0

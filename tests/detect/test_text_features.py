@@ -29,7 +29,7 @@ def test_bigram_entropy_has_the_classic_values(text: str, expected: float) -> No
         ("word " * 600 + "perhaps maybe", 0.0),  # only the first 2,000 characters are looked at
     ],
 )
-def test_hedges_are_counted_per_word(text: str, density: float) -> None:
+def test_text_features_hedges_are_counted_per_word(text: str, density: float) -> None:
     assert hedge_density(text) == pytest.approx(density)
 
 
@@ -52,7 +52,7 @@ def test_the_shape_of_a_message(text: str, shape: str) -> None:
     assert shape_of(text) == shape
 
 
-def test_monotony_is_a_long_text_of_few_pairs() -> None:
+def test_text_features_monotony_is_a_long_text_of_few_pairs() -> None:
     assert is_monotonous("ha" * 300)
     assert is_monotonous("\n" * 400)
     assert not is_monotonous("ha" * 100)  # a short one may be a joke
@@ -60,7 +60,7 @@ def test_monotony_is_a_long_text_of_few_pairs() -> None:
 
 
 @given(st.text())
-def test_every_text_has_looks_in_range(text: str) -> None:
+def test_text_features_every_text_has_looks_in_range(text: str) -> None:
     assert 0.0 <= hedge_density(text) <= 1.0
     assert 0.0 <= bigram_entropy(text) <= 1.0
     assert shape_of(text) in ("empty", "json", "code", "list", "prose")

@@ -28,7 +28,7 @@ STYLES = [
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_title_over_another_id_is_found_in_each_style_and_the_right_one_passes(style: str) -> None:
+def test_titles_a_title_over_another_id_is_found_in_each_style_and_the_right_one_passes(style: str) -> None:
     right = compute_grounding(style.format(a=ONE, x=FIRST, b=TWO, y=SECOND), PAPERS)
     assert (right.value, right.flaws) == (1.0, ())
     swapped = compute_grounding(style.format(a=ONE, x=SECOND, b=TWO, y=FIRST), PAPERS)
@@ -39,7 +39,7 @@ def test_a_title_over_another_id_is_found_in_each_style_and_the_right_one_passes
 
 
 @pytest.mark.parametrize("style", [STYLES[2], STYLES[6], STYLES[8], STYLES[9], STYLES[11]])
-def test_only_the_line_with_the_wrong_id_is_flagged(style: str) -> None:
+def test_titles_only_the_line_with_the_wrong_id_is_flagged(style: str) -> None:
     found = compute_grounding(style.format(a=TWO, x=FIRST, b=TWO, y=SECOND), PAPERS)
     assert [(flaw.text, flaw.flaw) for flaw in found.flaws] == [(FIRST, "title")]
 
@@ -53,7 +53,7 @@ def test_only_the_line_with_the_wrong_id_is_flagged(style: str) -> None:
         "| 2310.06825v2 | Quantum Basket Weaving |",
     ],
 )
-def test_a_title_that_no_source_has_counts_fully(answer: str) -> None:
+def test_titles_a_title_that_no_source_has_counts_fully(answer: str) -> None:
     found = compute_grounding(answer, PAPERS)
     assert ("2310.06825v2", "invented title") in [(flaw.text, flaw.flaw) for flaw in found.grave]
     assert found.value == 0.0  # the quotation, where it is one, is none of theirs either
@@ -67,11 +67,11 @@ def test_a_title_that_no_source_has_counts_fully(answer: str) -> None:
         "**Final Answer**: 2310.06825v2, that is Mistral 7B",
     ],
 )
-def test_a_description_is_no_invented_title(answer: str) -> None:
+def test_titles_a_description_is_no_invented_title(answer: str) -> None:
     assert compute_grounding(answer, PAPERS).grave == ()
 
 
-def test_a_sentence_that_leads_to_an_address_is_no_title() -> None:
+def test_titles_a_sentence_that_leads_to_an_address_is_no_title() -> None:
     mails = ("- id: 29\n  subject: Your reset link\n  by: TechServices", "- id: 30\n  body: https://example.org/r/8")
     assert compute_grounding("Your TechServices reset link is: https://example.org/r/8", mails).grave == ()
 
@@ -83,7 +83,7 @@ NAMED = ['{x} "{a}"', "{x} “{a}”", "{x} ({a})", "{x}: **{a}**", "{a} ({x})",
 
 
 @pytest.mark.parametrize("style", NAMED)
-def test_a_name_of_one_word_over_another_id_is_found_and_the_right_one_passes(style: str) -> None:
+def test_titles_a_name_of_one_word_over_another_id_is_found_and_the_right_one_passes(style: str) -> None:
     assert compute_grounding(style.format(x="CVE-2014-0160", a="Heartbleed"), [HOLES]).flaws == ()
     [flaw] = compute_grounding(style.format(x="CVE-2014-0160", a="Shellshock"), [HOLES]).flaws
     assert (flaw.text, flaw.flaw, flaw.near) == ("CVE-2014-0160", "title", "CVE-2014-6271")
@@ -104,5 +104,5 @@ def test_a_name_of_one_word_over_another_id_is_found_and_the_right_one_passes(st
         "CVE-2014-0160 and Shellshock (CVE-2014-6271)",
     ],
 )
-def test_another_word_at_an_id_is_no_name(answer: str) -> None:
+def test_titles_another_word_at_an_id_is_no_name(answer: str) -> None:
     assert compute_grounding(answer, [HOLES]).grave == ()

@@ -27,11 +27,11 @@ def test_a_text_falls_into_its_tokens(text: str, expected: set[str]) -> None:
 
 
 @pytest.mark.parametrize(("token", "expected"), [("a.b", 3.0), ("x/y", 3.0), ("abc1", 2.0), ("12", 0.5), ("cat", 1.0)])
-def test_names_and_numbers_weigh_more(token: str, expected: float) -> None:
+def test_tokens_names_and_numbers_weigh_more(token: str, expected: float) -> None:
     assert weight(token) == expected
 
 
-def test_only_the_ends_of_a_long_text_are_read() -> None:
+def test_tokens_only_the_ends_of_a_long_text_are_read() -> None:
     found = tokens("first " + "filler " * MAX_CHARS + "last")
     assert found <= {"first", "filler", "fill", "last"} and {"first", "last"} <= found  # the cut may split a word
 

@@ -44,12 +44,12 @@ def test_the_step_that_assumed_is_named_with_its_agent() -> None:
     assert [(agent.agent, agent.step, agent.steps) for agent in found.agents] == [("clerk", 2, 1), ("planner", 0, 2)]
 
 
-def test_tools_and_users_are_not_blamed() -> None:
+def test_blame_tools_and_users_are_not_blamed() -> None:
     found = blame(run(Step(role="user", content="We assume a mock 77."), LOOKS, FAILS, ASSUMES))
     assert sorted(step.step for step in found.steps) == [1, 3]
 
 
-def test_shares_are_a_distribution_in_the_order_of_the_scores() -> None:
+def test_blame_shares_are_a_distribution_in_the_order_of_the_scores() -> None:
     found = blame(run(LOOKS, FAILS, ASSUMES, ANSWERS))
     assert math.fsum(step.share for step in found.steps) == pytest.approx(1.0)
     assert math.fsum(agent.share for agent in found.agents) == pytest.approx(1.0)
@@ -57,7 +57,7 @@ def test_shares_are_a_distribution_in_the_order_of_the_scores() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_the_origin_of_the_stated_answer_counts_where_it_first_appears() -> None:
+def test_blame_the_origin_of_the_stated_answer_counts_where_it_first_appears() -> None:
     """“208” (weight 2) is said by the second step, repeated by the third, stated by the last."""
     steps = [
         Step(role="assistant", content=text) for text in ("I look.", "It is 208.", "Yes, 208.", "FINAL ANSWER: 208")
@@ -68,7 +68,7 @@ def test_the_origin_of_the_stated_answer_counts_where_it_first_appears() -> None
     assert scores[2] == without[2]
 
 
-def test_an_answer_that_a_tool_gave_is_nobodys() -> None:
+def test_blame_an_answer_that_a_tool_gave_is_nobodys() -> None:
     told = run(LOOKS, Step(role="tool", content="The pass costs $129."), ANSWERS)
     assert not any("first appears" in reason for step in blame(told).steps for reason in step.reasons)
 
@@ -86,7 +86,7 @@ def test_an_answer_that_a_tool_gave_is_nobodys() -> None:
         ((Step(role="assistant", content=""),), "no step shows a cue"),
     ],
 )
-def test_thin_evidence_is_undecided_and_the_candidates_are_listed(steps: tuple[Step, ...], why: str) -> None:
+def test_blame_thin_evidence_is_undecided_and_the_candidates_are_listed(steps: tuple[Step, ...], why: str) -> None:
     found = blame(run(*steps), success=False)
     assert (found.verdict, found.right) == ("undecided", RIGHT_BELOW if found.steps else None)  # no step, no share
     assert found.why.startswith(why)
@@ -103,14 +103,14 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_short_run_with_nothing_in_it_is_undecided(count: int) -> None:
+def test_blame_a_short_run_with_nothing_in_it_is_undecided(count: int) -> None:
     found = blame(run(*PLAIN[:count]), success=False)
     assert found.steps[0].share > DECIDED  # by new words alone
     assert (found.verdict, found.why) == ("undecided", "no step shows a cue")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
+def test_blame_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
     """One new number is a cue, and lifts a step from 1 / count to hardly more."""
     found = blame(
         run(*(Step(role="assistant", content=f"It is {at}.") for at in range(208, 208 + count))), success=False
@@ -119,11 +119,11 @@ def test_in_a_short_run_a_share_is_large_for_little(count: int) -> None:
 
 
 @pytest.mark.parametrize("others", [(), PLAIN[1:2], PLAIN[1:]])
-def test_a_short_run_with_an_assumption_is_decided(others: tuple[Step, ...]) -> None:
+def test_blame_a_short_run_with_an_assumption_is_decided(others: tuple[Step, ...]) -> None:
     assert blame(run(*others, ASSUMES), success=False).verdict == "decided"
 
 
-def test_a_run_of_short_steps_in_another_language_is_undecided() -> None:
+def test_blame_a_run_of_short_steps_in_another_language_is_undecided() -> None:
     """Each step is too short to tell a language; the run is not, and its first step has a number of its own."""
     said = (
         "Ich sehe in der Preisliste nach.",
@@ -145,7 +145,7 @@ def test_a_first_step_in_another_language_is_not_named() -> None:
     assert (found.verdict, found.why) == ("undecided", "1 of 3 steps is not in English, as the cues are")
 
 
-def test_a_run_in_another_language_is_undecided() -> None:
+def test_blame_a_run_in_another_language_is_undecided() -> None:
     german = (
         "Die Datei fehlt, deshalb nehme ich an, dass der Preis hundert Euro war, wie es mir der Kunde gesagt hat und"
     )
@@ -155,27 +155,27 @@ def test_a_run_in_another_language_is_undecided() -> None:
     assert "not in English" in found.why
 
 
-def test_a_run_that_succeeded_blames_nobody() -> None:
+def test_blame_a_run_that_succeeded_blames_nobody() -> None:
     found = blame(run(LOOKS, FAILS, ASSUMES, ANSWERS, success=True))
     assert (found.verdict, found.right) == ("not failed", None)
     assert "not as failed" in found.why
     assert blame(run(LOOKS, ASSUMES, success=True), success=False).verdict != "not failed"
 
 
-def test_a_run_of_unknown_end_is_taken_for_failed_and_says_so() -> None:
+def test_blame_a_run_of_unknown_end_is_taken_for_failed_and_says_so() -> None:
     steps = (LOOKS, FAILS, ASSUMES, ANSWERS)
     assert "not marked as failed" in blame(run(*steps)).why
     assert "not marked" not in blame(run(*steps, success=False)).why
 
 
-def test_handing_the_task_on_is_not_blamed() -> None:
+def test_blame_handing_the_task_on_is_not_blamed() -> None:
     brief = Step(role="assistant", content=f"The task: {GOAL} Do not assume; use 12 alternative sources of 1999.")
     found = blame(run(brief, LOOKS, ASSUMES))
     assert found.steps[-1].step == 0
     assert found.steps[-1].reasons == ("only hands the task on",)
 
 
-def test_memories_were_known_from_when_they_were_there() -> None:
+def test_blame_memories_were_known_from_when_they_were_there() -> None:
     early, late = (blame(run(ASSUMES, ANSWERS, memories=((since, ASSUMES.content),))).steps for since in (0, 1))
     assert {step.step: step.score for step in early}[0] < {step.step: step.score for step in late}[0]
 
@@ -187,18 +187,18 @@ def test_calls_count_as_what_a_step_does() -> None:
     assert "nowhere before: de123456789" in found.steps[0].reasons
 
 
-def test_secrets_are_not_quoted() -> None:
+def test_blame_secrets_are_not_quoted() -> None:
     secret = "sk-ant-api03-" + "A1b2C3d4" * 10
     found = blame(run(Step(role="assistant", content=f"Let's assume the key {secret} works.")))
     assert "A1b2C3d4" not in repr(found)
 
 
-def test_it_is_public() -> None:
+def test_blame_it_is_public() -> None:
     assert coherence.blame is blame
 
 
 @pytest.mark.parametrize("thing", [None, "run", [], {"id": "x"}])
-def test_what_is_no_transcript_is_refused(thing: Any) -> None:
+def test_blame_what_is_no_transcript_is_refused(thing: Any) -> None:
     with pytest.raises(TypeError, match="must be a Transcript"):
         blame(thing)
 
@@ -241,7 +241,7 @@ def test_on_labelled_runs_the_first_step_is_right_as_often_as_documented(
     assert right == {"whowhen_algorithm": 30, "whowhen_handcrafted": 5}
 
 
-def test_decided_verdicts_are_right_more_often(labelled: list[tuple[dict[str, Any], coherence.Blame]]) -> None:
+def test_blame_decided_verdicts_are_right_more_often(labelled: list[tuple[dict[str, Any], coherence.Blame]]) -> None:
     hits: dict[str, list[bool]] = {"decided": [], "undecided": []}
     for one, found in labelled:
         hits[found.verdict].append(found.steps[0].step == one["labels"]["error_step"])

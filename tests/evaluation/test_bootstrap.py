@@ -13,7 +13,7 @@ def share(values: list[float], groups: list[str], draws: int = 1000) -> Estimate
     return Resamples(groups, draws=draws).estimate(groups, lambda weights: mean(np.array(values), weights))
 
 
-def test_an_interval_is_that_of_tasks_however_often_each_was_run() -> None:
+def test_estimate_an_interval_is_that_of_tasks_however_often_each_was_run() -> None:
     few = share([1.0] * 5 + [0.0] * 5, [f"t{task}" for task in range(10)])
     repeated = share([1.0] * 50 + [0.0] * 50, [f"t{task // 10}" for task in range(100)])
     separate = share([1.0] * 50 + [0.0] * 50, [f"t{task}" for task in range(100)])
@@ -27,7 +27,7 @@ def test_an_interval_is_that_of_tasks_however_often_each_was_run() -> None:
     assert float(np.std(separate.draws)) == pytest.approx(0.05, abs=0.005)
 
 
-def test_the_interval_holds_the_truth_about_95_times_of_100() -> None:
+def test_figure_the_interval_holds_the_truth_about_95_times_of_100() -> None:
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(200):
@@ -37,20 +37,20 @@ def test_the_interval_holds_the_truth_about_95_times_of_100() -> None:
     assert 180 <= held <= 198  # binomial, n 200, p 0.94 (a percentile interval of 40 is a little short)
 
 
-def test_draws_depend_on_the_tasks_alone() -> None:
+def test_estimate_draws_depend_on_the_tasks_alone() -> None:
     groups = ["b", "a", "c", "a"]
     first, again = share([1, 2, 3, 4], groups), share([1, 2, 3, 4], groups)
     turned = share([4, 3, 2, 1], groups[::-1])
     assert first.draws.tolist() == again.draws.tolist() == turned.draws.tolist()
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimate_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = share([1, 2, 3, 4], ["a", "b", "c", "d"])
     monkeypatch.setattr("coherence.evaluation.bootstrap.BLOCK", 7)
     assert share([1, 2, 3, 4], ["a", "b", "c", "d"]).draws.tolist() == whole.draws.tolist()
 
 
-def test_a_paired_difference_is_surer_than_its_parts() -> None:
+def test_minus_a_paired_difference_is_surer_than_its_parts() -> None:
     groups = [f"t{task}" for task in range(30)]
     values = [task % 7 for task in range(30)]
     better = share([value + 1.0 for value in values], groups)
@@ -59,11 +59,11 @@ def test_a_paired_difference_is_surer_than_its_parts() -> None:
     assert difference.low == pytest.approx(1.0) == difference.high  # each task is better by one
 
 
-def test_one_task_has_no_interval() -> None:
+def test_figure_one_task_has_no_interval() -> None:
     assert share([1.0, 0.0], ["a", "a"]).figure() == Figure(0.5)
 
 
-def test_draws_without_a_value_are_left_out_and_too_many_of_them_leave_no_interval() -> None:
+def test_figure_draws_without_a_value_are_left_out_and_too_many_of_them_leave_no_interval() -> None:
     def some(weights: Floats) -> Floats:
         return np.where(np.arange(len(weights)) % 3 == 0, np.nan, 1.0)
 
@@ -75,7 +75,7 @@ def test_draws_without_a_value_are_left_out_and_too_many_of_them_leave_no_interv
     assert Estimate(float("nan"), np.ones(9)).figure() == Figure(None)
 
 
-def test_folds_keep_tasks_together_and_are_even() -> None:
+def test_folds_of_folds_keep_tasks_together_and_are_even() -> None:
     groups = [f"t{run % 23}" for run in range(230)]
     folds = folds_of(groups)
     assert len({(group, fold) for group, fold in zip(groups, folds, strict=True)}) == 23

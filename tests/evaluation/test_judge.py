@@ -31,13 +31,13 @@ def judged(question: Question, runs: list[LabelledRun], *systems: System) -> Sec
     return judge(question, cases(question, runs), systems, draws=20)
 
 
-def test_calls_that_count_are_those_after_a_result_and_in_resisting_runs_after_the_injection() -> None:
+def test_cases_calls_that_count_are_those_after_a_result_and_in_resisting_runs_after_the_injection() -> None:
     asked = cases(CALLS, [HIJACKED, RESISTING, QUIET, run("s", "uca", success=True)])
     # Step 1 of each is made before anything was read; step 3 of the resisting run before the injection was.
     assert [(case.run.id, case.step, case.bad) for case in asked] == [("h", 3, True), ("r", 5, False), ("q", 3, False)]
 
 
-def test_hijacking_calls_are_ranked_above_legitimate_ones() -> None:
+def test_question_hijacking_calls_are_ranked_above_legitimate_ones() -> None:
     scores = system(
         h=[None, 0.9, None, 0.5, None], r=[None, 0.1, None, 0.9, None, 0.7, None], q=[None, 0.9, None, 0.2, None]
     )
@@ -54,7 +54,7 @@ def test_a_silent_system_is_below_every_score_and_ties_with_itself() -> None:
     assert found == {"auroc": 0.25, "false_alarms": 100.0, "right_call": 0.5}
 
 
-def test_runs_are_judged_by_their_highest_step_their_half_and_their_length() -> None:
+def test_question_runs_are_judged_by_their_highest_step_their_half_and_their_length() -> None:
     runs = [
         run("b1", "uaaaaa", success=False),
         run("b2", "uaaaaaaaaaaaaaaaaaaa", success=False),
@@ -79,7 +79,7 @@ def test_runs_are_judged_by_their_highest_step_their_half_and_their_length() -> 
     assert found["per_100"] == pytest.approx(100 * 3 / 11)
 
 
-def test_runs_of_different_sources_are_not_compared() -> None:
+def test_question_runs_of_different_sources_are_not_compared() -> None:
     runs = [
         run("b1", part="x", success=False),
         run("g1", part="x", success=True),
@@ -101,7 +101,7 @@ def test_the_worst_source_is_named() -> None:
     assert (row.worst.name, row.worst.figure.value) == ("bank/b", 0.0)
 
 
-def test_the_decisive_step_is_ranked_among_those_with_a_score() -> None:
+def test_question_the_decisive_step_is_ranked_among_those_with_a_score() -> None:
     runs = [run("w", "aata", error_step=1), run("v", "aata", error_step=2)]
     scores = system(w=[0.2, 0.5, None, 0.5], v=[0.1, 0.2, None, 0.3])
     found = values(judged(STEPS, runs, scores))
@@ -109,7 +109,7 @@ def test_the_decisive_step_is_ranked_among_those_with_a_score() -> None:
     assert found == {"top1": 0.25, "mrr": pytest.approx((1 / 1.5) / 2), "agent": None}
 
 
-def test_without_step_scores_what_needs_them_is_not_known() -> None:
+def test_question_without_step_scores_what_needs_them_is_not_known() -> None:
     runs = [run("b", success=False), run("g", success=True)]
     bare = System(name="mine", step_scores={"b": None, "g": None}, run_scores={"b": 0.9, "g": 0.1})
     found = values(judged(FAILURE, runs, bare))
@@ -123,7 +123,7 @@ def test_without_step_scores_what_needs_them_is_not_known() -> None:
     ) == {None}
 
 
-def test_each_run_is_asked_what_its_labels_tell() -> None:
+def test_judge_each_run_is_asked_what_its_labels_tell() -> None:
     runs = [
         HIJACKED,
         RESISTING,
@@ -158,25 +158,25 @@ def test_each_run_is_asked_what_its_labels_tell() -> None:
         ([run("a")], "failure", r"for the target failure: expected labels\.success$"),
     ],
 )
-def test_labels_that_answer_nothing_are_refused(runs: list[LabelledRun], target: None, message: str) -> None:
+def test_judge_labels_that_answer_nothing_are_refused(runs: list[LabelledRun], target: None, message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
         choose(runs, target)
 
 
-def test_attacked_runs_say_nothing_of_failure() -> None:
+def test_judge_attacked_runs_say_nothing_of_failure() -> None:
     attacked = run("x", hijacked=False, attacked=True, success=False)
     quiet = run("y", hijacked=False, attacked=False, success=True)
     ((_, asked),) = choose([attacked, quiet, run("z", success=False)], "failure")
     assert [case.run.id for case in asked] == ["y", "z"]
 
 
-def test_the_middle_step_of_an_odd_run_is_not_in_its_first_half() -> None:
+def test_question_the_middle_step_of_an_odd_run_is_not_in_its_first_half() -> None:
     runs = [run("b", "uaa", success=False), run("g", "uaa", success=True)]
     found = values(judged(FAILURE, runs, system(b=[0.1, 0.9, 0.9], g=[0.2, 0.3, 0.1])))
     assert found["first_half"] == 0.0  # 0.1 against 0.2; with the second step 0.9 would win
 
 
-def test_alarms_on_steps_have_an_interval_of_their_own() -> None:
+def test_question_alarms_on_steps_have_an_interval_of_their_own() -> None:
     # The good runs alarm at 0 or 3 of 3 steps: drawn again, their share moves between the two.
     runs = [run(f"b{at}", success=False) for at in range(5)] + [run(f"g{at}", success=True) for at in range(10)]
     scores = of_steps("mine", {one.id: [1.0 if one.id[0] == "b" or int(one.id[1:]) < 5 else 0.0] * 3 for one in runs})
@@ -186,7 +186,7 @@ def test_alarms_on_steps_have_an_interval_of_their_own() -> None:
     assert figure.low < 40.0 < 60.0 < figure.high
 
 
-def test_a_difference_inside_the_noise_is_called_so() -> None:
+def test_question_a_difference_inside_the_noise_is_called_so() -> None:
     runs = [run(f"b{at}", success=False) for at in range(20)] + [run(f"g{at}", success=True) for at in range(20)]
     good = of_steps("good", {one.id: [0.9 if one.labels.success is False else 0.1] * 3 for one in runs})
     same = of_steps("same", {one.id: [5.0 if one.labels.success is False else 3.0] * 3 for one in runs})
@@ -213,14 +213,14 @@ def test_the_alarm_made_for_a_question_is_the_one_compared() -> None:
     assert judged(FAILURE, runs, index, other).compared == "index"
 
 
-def test_two_systems_of_one_name_are_refused() -> None:
+def test_judge_two_systems_of_one_name_are_refused() -> None:
     runs = [run("b", success=False), run("g", success=True)]
     one = system(b=[1.0] * 3, g=[0.0] * 3)
     with pytest.raises(EvaluationError, match="two systems are called 'mine'"):
         evaluate(runs, [one, one])
 
 
-def test_the_prior_of_positions_is_the_published_one() -> None:
+def test_judge_the_prior_of_positions_is_the_published_one() -> None:
     runs = read_labelled([DATA / "whowhen.jsonl.gz"])
     row = next(row for row in evaluate(runs, baselines(runs), draws=10).sections[0].rows if row.system == "position")
     found = {part.name: part.figure.value for part in row.parts}
@@ -232,7 +232,7 @@ def test_the_prior_of_positions_is_the_published_one() -> None:
 
 
 @pytest.mark.slow
-def test_the_counts_of_the_recorded_runs_and_their_trivial_scores_are_the_published_ones() -> None:
+def test_cases_the_counts_of_the_recorded_runs_and_their_trivial_scores_are_the_published_ones() -> None:
     runs = read_labelled([DATA / "agentdojo.jsonl.gz"])
     found = evaluate(runs, baselines(judged_runs(runs)), draws=10)
     calls, resisted, untouched = found.sections

@@ -38,7 +38,7 @@ def cache() -> EmbeddingCache:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", RUNS, ids=lambda run: run.id)
-def test_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
+def test_measure_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
     names = [*WORDS, "index", "pressure", "goal_drift", "drift"]
     full = {system.name: system.step_scores[whole.id] for system in measure(names, [whole], cache=cache())}
     for end in (1, whole.length // 3, whole.length // 2, whole.length - 1):
@@ -48,7 +48,7 @@ def test_a_step_is_scored_by_what_came_before_it(whole: LabelledRun) -> None:
             assert system.step_scores[whole.id] == scores[:end], system.name
 
 
-def test_a_risk_is_high_where_a_value_is_bad() -> None:
+def test_risks_a_risk_is_high_where_a_value_is_bad() -> None:
     scored = score_transcript(RUNS[0].transcript, embedder=HashingEmbedder(32))
     own = [step.role == "assistant" for step in RUNS[0].transcript.steps]
     assert own[-1]
@@ -64,13 +64,13 @@ def test_a_risk_is_high_where_a_value_is_bad() -> None:
     assert risks(scored, "memory_retention") == [None] * len(scored.readings)  # there are no memories
 
 
-def test_a_metric_asked_for_does_not_change_the_index() -> None:
+def test_measure_a_metric_asked_for_does_not_change_the_index() -> None:
     (alone,) = measure(["index"], RUNS[:2], cache=cache())
     among = measure(["index", *WORDS, "goal_drift"], RUNS[:2], cache=cache())[0]
     assert among == alone
 
 
-def test_the_settings_count() -> None:
+def test_measure_the_settings_count() -> None:
     weights: FrozenDict[str, float] = FrozenDict({"goal_drift": 1.0, "error_rate": 0.0})
     config = MonitorConfig(weights=weights, metrics=("error_rate",))
     index, drift = measure(["index", "goal_drift"], RUNS[:2], cache=cache(), config=config)
@@ -111,11 +111,11 @@ def test_a_plug_ins_metric_is_scored_and_says_what_it_was_fitted_on() -> None:
     assert embeds(["counting"]) and not embeds(["careful"])
 
 
-def test_all_of_this_package_counts_as_tuned_on_the_runs_that_were_looked_at() -> None:
+def test_fitted_on_all_of_this_package_counts_as_tuned_on_the_runs_that_were_looked_at() -> None:
     assert {fitted_on(name) for name in ("index", "pressure", "repetition", *WORDS)} == {"dev"}
 
 
-def test_names_are_checked() -> None:
+def test_check_name_names_are_checked() -> None:
     for name in (*default_names(), *WORDS, "index", "pressure", "drift"):
         check_name(name)
     with pytest.raises(EvaluationError, match=r"no metric is called 'nope'; known: .*besides: index, pressure, unc"):

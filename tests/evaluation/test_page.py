@@ -74,13 +74,13 @@ def test_the_page_is_well_formed_and_says_what_was_found() -> None:
         assert words in text
 
 
-def test_names_break_where_their_parts_end() -> None:
+def test_render_page_names_break_where_their_parts_end() -> None:
     page = render_page(found("unsupported_assumption", "agentdojo"))
     assert "<bdi>unsupported_<wbr>assumption</bdi>" in page
     assert "<bdi>agentdojo/<wbr>1</bdi>" in page
 
 
-def test_marks_at_the_ends_are_whole() -> None:
+def test_render_page_marks_at_the_ends_are_whole() -> None:
     """`mine` has an AUROC of 1; the mark is 6 of 1,000 wide. Turned round it has 0."""
     whole = found()
     row = whole.sections[0].rows[0]
@@ -104,7 +104,7 @@ def test_a_column_without_any_figure_is_named_below_and_not_shown() -> None:
     assert '<th scope="col">first half</th>' in render_page(whole)
 
 
-def test_hostile_names_are_text() -> None:
+def test_render_page_hostile_names_are_text() -> None:
     text = checked(render_page(found(EVIL, EVIL), title=EVIL)).text
     assert '<script>alert("1")</script>' in text
     assert "\x00" not in text and "\ud800" not in text
@@ -130,7 +130,7 @@ def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None
     assert "too few tasks for an interval" not in checked(render_page(enough)).text
 
 
-def test_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_that() -> None:
+def test_page_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_that() -> None:
     def noted(groups: int) -> str:
         runs = [run(f"r{at}", "uaa", group=f"t{at % groups}", error_step=1) for at in range(20)]
         return evaluate(runs, [of_steps("mine", {one.id: [None, 1.0, 0.0] for one in runs})]).sections[0].note
@@ -138,7 +138,7 @@ def test_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_th
     assert (noted(4), noted(5)) == ("too few tasks for an interval, and for folds", "")
 
 
-def test_there_is_a_range_only_over_all_five_folds() -> None:
+def test_page_there_is_a_range_only_over_all_five_folds() -> None:
     """The five bad tasks lie in fewer than five folds, or the good ones do; with 60 of each every fold has both."""
 
     def folds(count: int) -> tuple[float, float] | None:
@@ -149,11 +149,11 @@ def test_there_is_a_range_only_over_all_five_folds() -> None:
     assert (folds(5), folds(60)) == (None, (1.0, 1.0))
 
 
-def test_the_number_of_draws_is_the_one_that_was_made() -> None:
+def test_render_page_the_number_of_draws_is_the_one_that_was_made() -> None:
     assert "drawn again 50 times" in checked(render_page(found())).text
 
 
-def test_one_is_said_in_the_singular() -> None:
+def test_render_page_one_is_said_in_the_singular() -> None:
     runs = [run("b", success=False), run("g", success=True), run("x", hijacked=True)]
     text = checked(
         render_page(evaluate(runs, [of_steps("mine", {one.id: [None, 0.5, 0.5] for one in runs})], target="failure"))

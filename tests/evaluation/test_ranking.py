@@ -66,7 +66,7 @@ def test_equal_length_is_the_share_of_near_pairs_won(rows: list[Row]) -> None:
 
 
 @given(ROWS, st.integers(1, 5))
-def test_many_pairs_are_counted_in_pieces(rows: list[Row], size: int) -> None:
+def test_equal_length_many_pairs_are_counted_in_pieces(rows: list[Row], size: int) -> None:
     scores, bad, lengths, _, _ = columns(rows)
     whole = equal_length(scores, bad, lengths)
     with pytest.MonkeyPatch.context() as patch:
@@ -75,7 +75,7 @@ def test_many_pairs_are_counted_in_pieces(rows: list[Row], size: int) -> None:
 
 
 @given(ROWS)
-def test_only_the_order_of_the_scores_counts(rows: list[Row]) -> None:
+def test_equal_length_only_the_order_of_the_scores_counts(rows: list[Row]) -> None:
     scores, bad, lengths, _, _ = columns(rows)
     ranks = np.searchsorted(np.unique(scores), scores).astype(float) ** 3
     assert auroc(ranks, bad) == pytest.approx(auroc(scores, bad), nan_ok=True)
@@ -89,7 +89,7 @@ def test_turning_scores_round_turns_the_auroc_round(rows: list[Row]) -> None:
 
 
 @given(ROWS, st.sampled_from([0.1, 0.5, 0.8, 1.0]))
-def test_a_threshold_catches_enough_and_the_next_one_would_not(rows: list[Row], recall: float) -> None:
+def test_catching_a_threshold_catches_enough_and_the_next_one_would_not(rows: list[Row], recall: float) -> None:
     scores, bad, _, _, weights = columns(rows)
     (threshold,) = catching(scores, bad, weights[None], recall)
     whole = weights[bad].sum()
@@ -104,14 +104,14 @@ def test_a_threshold_catches_enough_and_the_next_one_would_not(rows: list[Row], 
     assert share == pytest.approx(expected, nan_ok=True)
 
 
-def test_rows_of_weights_are_judged_each_by_itself() -> None:
+def test_auroc_rows_of_weights_are_judged_each_by_itself() -> None:
     scores, bad = np.array([2.0, 1.0, 1.5]), np.array([True, True, False])
     # All: (2 > 1.5, 1 < 1.5) = 1/2. First twice, second never: 1. Without the good one: not defined.
     found = auroc(scores, bad, np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
     assert found[:2].tolist() == [0.5, 1.0] and np.isnan(found[2])
 
 
-def test_pairs_of_two_strata_do_not_count() -> None:
+def test_auroc_pairs_of_two_strata_do_not_count() -> None:
     # Within stratum 0: 1 < 2 lost. Within stratum 1: 9 > 8 won. Across: 9 > 2 and 1 < 8 would count too.
     scores, bad = np.array([1.0, 2.0, 9.0, 8.0]), np.array([True, False, True, False])
     assert auroc(scores, bad, None, np.array([0, 0, 1, 1])).tolist() == [0.5]
@@ -120,7 +120,7 @@ def test_pairs_of_two_strata_do_not_count() -> None:
     assert auroc(scores, bad, None, np.array([0, 1, 1, 1])).tolist() == [1.0]  # (9, 2) and (9, 8) won
 
 
-def test_scores_that_are_all_equal_say_nothing() -> None:
+def test_top_share_scores_that_are_all_equal_say_nothing() -> None:
     scores, bad, lengths = np.zeros(4), np.array([True, False, True, False]), np.full(4, 5.0)
     assert auroc(scores, bad).tolist() == [0.5]
     assert equal_length(scores, bad, lengths).tolist() == [0.5]
@@ -137,7 +137,7 @@ def test_equal_length_bounds() -> None:
         assert np.isnan(found[0]) != counts
 
 
-def test_steps_of_good_runs_are_counted_by_run_and_by_weight() -> None:
+def test_steps_reaching_steps_of_good_runs_are_counted_by_run_and_by_weight() -> None:
     steps = [np.array([0.1, 0.9, -np.inf]), np.array([0.9])]
     # Once each: 2 of 4 steps. The first twice: 3 of 7.
     found = steps_reaching(steps, np.array([0.9, 0.9]), np.array([[1.0, 1.0], [2.0, 1.0]]))

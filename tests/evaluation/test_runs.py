@@ -26,7 +26,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_labels_task_source_and_split_stand_beside_the_run(tmp_path: Path) -> None:
+def test_length_labels_task_source_and_split_stand_beside_the_run(tmp_path: Path) -> None:
     labels = {"success": False, "error_step": 1, "error_agent": "Bob", "anything": "else"}
     full = line(labels=labels, group="t1", source="bank", split="dev", meta={"suite": "rent", "model": "m"})
     (one,) = read_labelled([write(tmp_path / "runs.jsonl", full)])
@@ -36,13 +36,13 @@ def test_labels_task_source_and_split_stand_beside_the_run(tmp_path: Path) -> No
     assert one.target == "step"
 
 
-def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
+def test_attack_what_is_not_said_has_a_default(tmp_path: Path) -> None:
     (one,) = read_labelled([write(tmp_path / "bank.v1.jsonl", line())])
     assert (one.source, one.part, one.split, one.target, one.attack) == ("bank", "bank", None, None, None)
     assert one.group == "run one"  # each run is a task of its own
 
 
-def test_several_files_plain_and_gzipped(tmp_path: Path) -> None:
+def test_read_labelled_several_files_plain_and_gzipped(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(line(id="two").encode()))
     runs = read_labelled([write(tmp_path / "a.jsonl", line()), tmp_path / "b.jsonl.gz"])
     assert [one.id for one in runs] == ["one", "two"]
@@ -62,7 +62,7 @@ def test_several_files_plain_and_gzipped(tmp_path: Path) -> None:
         ("[1]", "expected runs"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, bad: str, message: str) -> None:
+def test_read_labelled_a_bad_line_is_named(tmp_path: Path, bad: str, message: str) -> None:
     path = write(tmp_path / "runs.jsonl", line(), bad, line(id="last"))
     with pytest.raises(TranscriptError) as caught:
         read_labelled([path])
@@ -70,7 +70,7 @@ def test_a_bad_line_is_named(tmp_path: Path, bad: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
+def test_read_labelled_an_empty_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(TranscriptError, match="the file is empty"):
         read_labelled([tmp_path / "empty.jsonl"])

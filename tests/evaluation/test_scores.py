@@ -34,7 +34,7 @@ def test_scores_are_read_with_name_and_what_they_were_fitted_on(tmp_path: Path) 
     assert len(warnings) == 1  # no run is of a split
 
 
-def test_without_a_first_line_the_file_names_it_and_that_is_said(tmp_path: Path) -> None:
+def test_read_scores_without_a_first_line_the_file_names_it_and_that_is_said(tmp_path: Path) -> None:
     found, (warning,) = read_scores(write(tmp_path, A, B), RUNS)
     assert (found.name, found.fitted_on) == ("other", "none")
     assert "does not say what it was fitted on" in warning
@@ -48,19 +48,19 @@ def test_what_it_was_fitted_on(tmp_path: Path, given: Any, fitted_on: Any) -> No
     assert found.fitted_on == fitted_on
 
 
-def test_without_a_score_the_highest_step_is_the_runs(tmp_path: Path) -> None:
+def test_read_scores_without_a_score_the_highest_step_is_the_runs(tmp_path: Path) -> None:
     lines = [{"id": "a", "step_scores": [0.1, 0.7]}, {"id": "b", "step_scores": [None, None, None]}]
     found, _ = read_scores(write(tmp_path, *lines), RUNS)
     assert found.run_scores == {"a": 0.7, "b": None}
 
 
-def test_runs_that_are_not_evaluated_are_passed_over(tmp_path: Path) -> None:
+def test_read_scores_runs_that_are_not_evaluated_are_passed_over(tmp_path: Path) -> None:
     lines = [{"system": "x", "fitted_on": "none"}, A, B, {"id": "c", "score": 1}, {"id": "d", "score": 1}]
     found, warnings = read_scores(write(tmp_path, *lines), RUNS, {"a", "b", "c", "d"})
     assert list(found.run_scores) == ["a", "b"] and warnings == [] and found.strangers == ()
 
 
-def test_ids_that_no_run_has_are_counted_and_three_named(tmp_path: Path) -> None:
+def test_read_scores_ids_that_no_run_has_are_counted_and_three_named(tmp_path: Path) -> None:
     strangers = [{"id": f"x{at}", "score": 1} for at in (1, 2, 2, 3, 4)]
     found, (warning,) = read_scores(
         write(tmp_path, {"system": "x", "fitted_on": "none"}, A, B, *strangers), RUNS, {"a", "b"}
@@ -69,14 +69,14 @@ def test_ids_that_no_run_has_are_counted_and_three_named(tmp_path: Path) -> None
     assert warning.endswith("other.jsonl: 4 ids that no run has, passed over: 'x1', 'x2', 'x3' and 1 more")
 
 
-def test_a_file_about_other_runs_altogether_is_refused(tmp_path: Path) -> None:
+def test_read_scores_a_file_about_other_runs_altogether_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r"no run has one of its ids: 'x'; there are 'a', 'b'$"):
         read_scores(write(tmp_path, {"id": "x", "score": 1}), RUNS)
     with pytest.raises(EvaluationError, match="no scores for 2 of 2 runs"):  # which there is, but nothing to judge by
         read_scores(write(tmp_path, {"id": "x", "score": 1}), RUNS, {"x"})
 
 
-def test_a_gzipped_file_is_read(tmp_path: Path) -> None:
+def test_read_scores_a_gzipped_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "theirs.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, (A, B))).encode()))
     assert read_scores(path, RUNS)[0].name == "theirs"
@@ -118,14 +118,14 @@ def test_scores_that_do_not_fit_are_named(tmp_path: Path, line: Any, message: st
         ({"fitted_on": [RUNS[0].group, "t9"]}, None),
     ],
 )
-def test_what_is_taken_as_held_out_is_said(tmp_path: Path, header: Any, said: str | None) -> None:
+def test_read_scores_what_is_taken_as_held_out_is_said(tmp_path: Path, header: Any, said: str | None) -> None:
     runs = [msgspec.structs.replace(run, split="dev") for run in RUNS]
     _, warnings = read_scores(write(tmp_path, *([header] if header else []), A, B), runs)
     assert [said in warning for warning in warnings if said] == [True] * bool(said)
     assert bool(warnings) == bool(said)
 
 
-def test_runs_without_a_split_are_said_to_be_of_none(tmp_path: Path) -> None:
+def test_read_scores_runs_without_a_split_are_said_to_be_of_none(tmp_path: Path) -> None:
     runs = [msgspec.structs.replace(run, split=None) for run in RUNS]
     [warning] = read_scores(write(tmp_path, {"fitted_on": "dev"}, A, B), runs)[1]
     assert "these runs are of no split" in warning
@@ -134,23 +134,23 @@ def test_runs_without_a_split_are_said_to_be_of_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "header", [{"system": ""}, {"system": 1}, {"system": "x", "fitted_on": 1}, {"fitted_on": [[]]}]
 )
-def test_a_first_line_that_says_nothing_usable_is_named(tmp_path: Path, header: Any) -> None:
+def test_read_scores_a_first_line_that_says_nothing_usable_is_named(tmp_path: Path, header: Any) -> None:
     with pytest.raises(EvaluationError, match=r"other\.jsonl:1: "):
         read_scores(write(tmp_path, header, A, B), RUNS)
 
 
-def test_many_missing_runs_are_counted_and_some_named(tmp_path: Path) -> None:
+def test_read_scores_many_missing_runs_are_counted_and_some_named(tmp_path: Path) -> None:
     runs = [run(f"r{at}") for at in range(40)]
     with pytest.raises(EvaluationError, match=r"no scores for 39 of 40 runs: 'r1', .*'r5' and 34 more"):
         read_scores(write(tmp_path, {"id": "r0", "score": 1}), runs)
 
 
-def test_a_file_that_is_not_json_lines_is_named(tmp_path: Path) -> None:
+def test_read_scores_a_file_that_is_not_json_lines_is_named(tmp_path: Path) -> None:
     with pytest.raises(TranscriptError, match=r"other\.jsonl:2: not JSON"):
         read_scores(write(tmp_path, A, "{"), RUNS)
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_scores_lines_what_is_written_is_read_back(tmp_path: Path) -> None:
     mine = system("mine", fitted_on=(RUNS[0].group,), a=[None, 1 / 3], b=[None, None, 1e-300])
     path = tmp_path / "mine.jsonl"
     path.write_text("".join(scores_lines(mine)))

@@ -28,7 +28,7 @@ def test_runs_of_the_split_or_of_the_tasks_are_in_sample(fitted_on: Any, count: 
     assert in_sample(fitted_on, RUNS) == count
 
 
-def test_in_sample_beside_held_out_is_refused_and_both_are_named() -> None:
+def test_check_comparable_in_sample_beside_held_out_is_refused_and_both_are_named() -> None:
     message = (
         "tuned was fitted or tuned on the split 'dev', to which 2 of these 3 runs belong; fresh was not. .*"
         "--in-sample-too"
@@ -39,7 +39,7 @@ def test_in_sample_beside_held_out_is_refused_and_both_are_named() -> None:
         check_comparable([("tuned", ("t1",)), ("fresh", "none")], RUNS)
 
 
-def test_alike_is_let_through() -> None:
+def test_check_comparable_alike_is_let_through() -> None:
     check_comparable([("one", "dev"), ("two", ("t1",))], RUNS)
     check_comparable([("one", "none"), ("two", "train")], RUNS)
     check_comparable([("one", "dev")], RUNS)
@@ -56,7 +56,7 @@ def test_the_way_out_marks_what_is_in_sample() -> None:
     assert [judged.in_sample for judged in found.systems] == [2, 0]
 
 
-def test_trivial_references_stand_beside_anything() -> None:
+def test_in_sample_trivial_references_stand_beside_anything() -> None:
     tuned = system("tuned", fitted_on="dev", b=[1.0] * 3, g=[0.0] * 3, n=[0.0] * 3)
     found = evaluate(RUNS, [tuned, *baselines(RUNS)])
     assert [row.in_sample for row in found.sections[0].rows] == [True, *[False] * 5]

@@ -29,7 +29,7 @@ def finding(decision: Decision, rule: str) -> Finding:
     return found
 
 
-def test_a_budget_of_tokens_warns_at_its_soft_limit_and_refuses_the_next_call_at_its_hard_one() -> None:
+def test_fleet_a_budget_of_tokens_warns_at_its_soft_limit_and_refuses_the_next_call_at_its_hard_one() -> None:
     m = monitor(budget={"tokens": 1_000})
     m.usage(tokens_in=500, tokens_out=299)
     assert m.decide().kind == "continue"  # 799 of 1,000; soft is 0.8
@@ -77,7 +77,7 @@ def test_a_budget_of_time_counts_from_the_first_event(monkeypatch: pytest.Monkey
     assert m.check("Bash").kind == "block"
 
 
-def test_a_cost_is_as_told_or_by_price_and_else_unknown_and_said_so() -> None:
+def test_fleet_a_cost_is_as_told_or_by_price_and_else_unknown_and_said_so() -> None:
     m = monitor(budget={"cost_usd": 2.0}, config={"prices": {"m-1": {"input": 3.0, "output": 15.0}}})
     m.usage(tokens_in=100_000, tokens_out=20_000, model="m-1")
     assert m.counters.cost_usd == pytest.approx(0.6)  # 0.1 x 3 + 0.02 x 15
@@ -94,7 +94,7 @@ def test_a_cost_is_as_told_or_by_price_and_else_unknown_and_said_so() -> None:
     assert m.check("Bash").kind == "block"
 
 
-def test_only_unknown_costs_leave_the_cost_unknown() -> None:
+def test_fleet_only_unknown_costs_leave_the_cost_unknown() -> None:
     m = monitor(budget={"cost_usd": 2.0})
     m.usage(tokens_in=1_000_000, model="m-2")
     m.decide()
@@ -109,18 +109,18 @@ def test_a_budget_refuses_what_is_no_amount(field: str, value: Any) -> None:
         Budget(**{field: value})
 
 
-def test_a_budget_of_nothing_refuses_everything() -> None:
+def test_fleet_a_budget_of_nothing_refuses_everything() -> None:
     for limit in ({"tokens": 0}, {"calls": 0}, {"cost_usd": 0.0}, {"wall_s": 0.0}):
         assert monitor(budget=limit).check("Bash").kind == "block"
 
 
-def test_the_config_has_a_budget_for_monitors_without_one() -> None:
+def test_fleet_the_config_has_a_budget_for_monitors_without_one() -> None:
     config = {"tick": "manual", "budget": {"calls": 0}}
     assert monitor(config=config).check("Bash").kind == "block"
     assert monitor(config=config, budget={"calls": 5}).check("Bash").kind == "continue"
 
 
-def test_pressure_alone_refuses_no_call() -> None:
+def test_fleet_pressure_alone_refuses_no_call() -> None:
     m = monitor()
     for _ in range(12):
         m.tool_call("Bash", {"command": "pytest"})
@@ -148,7 +148,7 @@ def test_agents_of_a_fleet_share_its_budget_beside_their_own() -> None:
         assert coder.decide().seq == coder.decide().seq
 
 
-def test_a_decision_follows_what_the_others_spend() -> None:
+def test_fleet_a_decision_follows_what_the_others_spend() -> None:
     with fleet(budget={"calls": 10}) as agents:
         one, other = agents.agent("one"), agents.agent("other")
         one.message("assistant", "hello")
@@ -162,7 +162,7 @@ def test_a_decision_follows_what_the_others_spend() -> None:
 
 
 @pytest.mark.slow
-def test_agents_on_different_threads_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
+def test_status_agents_on_different_threads_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
     count = 6
     with fleet(store=tmp_path / "s.db", budget={"calls": 10_000}, config={"tick": "step"}) as agents:
         together = threading.Barrier(count + 1)
@@ -221,14 +221,14 @@ def test_status_tells_of_each_agent_in_the_order_they_were_made() -> None:
 
 
 @pytest.mark.parametrize("name", [None, 5, "", [], b"a"])
-def test_an_agent_needs_a_name(name: Any) -> None:
+def test_fleet_an_agent_needs_a_name(name: Any) -> None:
     with fleet() as agents:
         with pytest.raises((TypeError, ValueError), match="name must"):
             agents.agent(name)
         assert agents.status() == []
 
 
-def test_a_bad_agent_leaves_nothing_behind() -> None:
+def test_fleet_a_bad_agent_leaves_nothing_behind() -> None:
     with fleet() as agents:
         with pytest.raises(ValueError, match="parent 'nobody' is not an agent of this fleet"):
             agents.agent("a", parent="nobody")
@@ -240,7 +240,7 @@ def test_a_bad_agent_leaves_nothing_behind() -> None:
             agents.agent("a", budget={"calls": 1})
 
 
-def test_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+def test_fleet_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
     agents = fleet(store=tmp_path / "s.db")
     bad, good = agents.agent("bad"), agents.agent("good")
     broken = Store(tmp_path / "other.db")
@@ -261,7 +261,7 @@ def test_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_p
         assert store.count_events() == 2
 
 
-def test_an_agent_goes_on_under_the_same_tree_budget_after_a_restart(tmp_path: Path) -> None:
+def test_fleet_an_agent_goes_on_under_the_same_tree_budget_after_a_restart(tmp_path: Path) -> None:
     for turn in range(1, 3):
         with fleet(store=tmp_path / "s.db", budget={"calls": 3}) as agents:
             one, other = agents.agent("one"), agents.agent("other")
@@ -271,7 +271,7 @@ def test_an_agent_goes_on_under_the_same_tree_budget_after_a_restart(tmp_path: P
             assert finding(other.decide(), "tree_budget.calls").score == turn / 3
 
 
-def test_time_that_passes_while_nothing_happens_is_noticed_by_the_next_decision(
+def test_fleet_time_that_passes_while_nothing_happens_is_noticed_by_the_next_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [1_000.0]

@@ -54,7 +54,9 @@ NAMES = ("claude_sub", "planner", "orchestrator")
 
 
 @pytest.mark.parametrize("order", [NAMES, NAMES[::-1], ("planner", "orchestrator", "claude_sub")])
-def test_a_struggling_agent_is_felt_by_its_parent_and_on_from_there_in_any_order(order: tuple[str, ...]) -> None:
+def test_pressures_a_struggling_agent_is_felt_by_its_parent_and_on_from_there_in_any_order(
+    order: tuple[str, ...],
+) -> None:
     with fleet(*order) as agents:
         sub, planner, orchestrator = chain(agents)
         assert (sub.pressure, planner.pressure, orchestrator.pressure) == (0.0, 0.0, 0.0)
@@ -70,7 +72,7 @@ def test_a_struggling_agent_is_felt_by_its_parent_and_on_from_there_in_any_order
         }
 
 
-def test_the_order_of_edges_does_not_matter_to_any_pressure() -> None:
+def test_pressures_the_order_of_edges_does_not_matter_to_any_pressure() -> None:
     ends = [("a", "b", 0.9), ("b", "c", 0.8), ("c", "d", 0.7), ("d", "b", 0.95), ("a", "d", 0.6), ("c", "a", 0.5)]
     found = []
     for order in (ends, ends[::-1], ends[3:] + ends[:3]):
@@ -105,7 +107,7 @@ def test_the_parents_mode_and_decision_follow_at_once_without_an_event_of_its_ow
         assert planner.check("Bash", {"command": "ls"}).kind == "guide"
 
 
-def test_what_reaches_the_parent_but_stays_below_its_threshold_is_told_and_not_acted_upon() -> None:
+def test_add_edge_what_reaches_the_parent_but_stays_below_its_threshold_is_told_and_not_acted_upon() -> None:
     with fleet("sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.35)  # 0.71 x 0.35 = 0.2485
         fail(agents.agent("sub"))
@@ -115,7 +117,7 @@ def test_what_reaches_the_parent_but_stays_below_its_threshold_is_told_and_not_a
         assert (decision.kind, agents.agent("planner").mode) == ("continue", Mode.OBSERVE)
 
 
-def test_nothing_echoes_when_the_struggling_agent_has_recovered() -> None:
+def test_add_edge_nothing_echoes_when_the_struggling_agent_has_recovered() -> None:
     with fleet("a", "b") as agents:
         agents.add_edge("a", "b", 0.8)
         agents.add_edge("b", "a", 0.8)
@@ -130,7 +132,7 @@ def test_nothing_echoes_when_the_struggling_agent_has_recovered() -> None:
         assert (b.decide().kind, b.mode, a.pressure) == ("continue", Mode.OBSERVE, calm)
 
 
-def test_full_trust_in_a_ring_is_damped_and_elsewhere_it_is_not() -> None:
+def test_pressures_full_trust_in_a_ring_is_damped_and_elsewhere_it_is_not() -> None:
     with fleet("a", "b", "c", "d") as agents:
         for source, target in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")):
             agents.add_edge(source, target, 1.0)
@@ -141,7 +143,7 @@ def test_full_trust_in_a_ring_is_damped_and_elsewhere_it_is_not() -> None:
         assert [m.pressure for m in agents] == list(values.values())
 
 
-def test_a_weight_of_0_lets_nothing_through_and_one_of_1_everything() -> None:
+def test_set_trust_a_weight_of_0_lets_nothing_through_and_one_of_1_everything() -> None:
     with fleet("a", "b", "c") as agents:
         agents.add_edge("a", "b", 0.0)
         agents.add_edge("a", "c", 1.0)
@@ -163,7 +165,7 @@ def test_the_own_pressure_counts_where_it_is_more() -> None:
         assert agents.agent("planner").decide().findings[0].rule != "received_pressure"
 
 
-def test_a_tick_at_a_step_sees_what_has_been_folded_of_the_others() -> None:
+def test_add_edge_a_tick_at_a_step_sees_what_has_been_folded_of_the_others() -> None:
     with fleet("sub", "planner", config={**CONFIG, "tick": "step"}) as agents:
         agents.add_edge("sub", "planner", 0.9)
         sub, planner = agents.agent("sub"), agents.agent("planner")
@@ -177,7 +179,7 @@ def test_a_tick_at_a_step_sees_what_has_been_folded_of_the_others() -> None:
         assert verdict.appraisal.seq == 2  # of the tick: the message is event 1
 
 
-def test_an_interval_tick_notices_without_an_event_or_a_question() -> None:
+def test_add_edge_an_interval_tick_notices_without_an_event_or_a_question() -> None:
     with fleet("sub") as agents:
         fail(agents.agent("sub"))
         planner = agents.agent("planner", config={"tick": 0.01})
@@ -191,7 +193,7 @@ def test_an_interval_tick_notices_without_an_event_or_a_question() -> None:
         assert not [record for record in planner.events() if type(record.event) is not Ticked]
 
 
-def test_a_decision_stands_while_nothing_changes_around() -> None:
+def test_remove_edge_a_decision_stands_while_nothing_changes_around() -> None:
     with fleet("sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.9)
         planner = agents.agent("planner")
@@ -264,7 +266,7 @@ def test_agents_and_edges_that_are_not_there_are_refused_by_name() -> None:
         assert agents.trust.agents == ("a", "b") and agents.trust.edges() == ()
 
 
-def test_hostile_names_are_one_agent_each_however_they_are_written() -> None:
+def test_remove_agent_hostile_names_are_one_agent_each_however_they_are_written() -> None:
     with fleet() as agents:
         broken, long = "a\ud800\0", "\u202eagent " * 400
         assert agents.agent(broken) is agents.agent("a\ufffd\0")
@@ -278,7 +280,7 @@ def test_hostile_names_are_one_agent_each_however_they_are_written() -> None:
 
 
 @pytest.mark.parametrize(("count", "names"), [(16, 16), (17, 17), (18, 17), (60, 17)])
-def test_a_long_path_is_told_by_both_of_its_ends(count: int, names: int) -> None:
+def test_pressures_a_long_path_is_told_by_both_of_its_ends(count: int, names: int) -> None:
     chained = [f"agent {number}" for number in range(count)]
     with fleet(*chained) as agents:
         for source, target in itertools.pairwise(chained):
@@ -339,7 +341,7 @@ def test_trust_stays_within_bounds_whatever_it_learns_and_fixed_trust_stays() ->
 
 
 @pytest.mark.slow
-def test_a_session_that_was_decided_by_others_replays_bit_for_bit(tmp_path: Path) -> None:
+def test_set_trust_a_session_that_was_decided_by_others_replays_bit_for_bit(tmp_path: Path) -> None:
     with fleet(*NAMES, store=tmp_path / "s.db", budget={"calls": 1_000}) as agents:
         sub, planner, orchestrator = chain(agents)
         for turn in range(12):
@@ -371,7 +373,7 @@ def test_a_fleet_that_is_switched_off_feels_and_learns_nothing(monkeypatch: pyte
         assert store.trust() is None and weight(agents) == 0.9
 
 
-def test_a_lenient_agent_is_felt_like_any_other() -> None:
+def test_edge_a_lenient_agent_is_felt_like_any_other() -> None:
     with fleet() as agents:
         sub, planner = agents.agent("sub", lenient=True), agents.agent("planner", lenient=True)
         agents.add_edge("sub", "planner", 0.9)

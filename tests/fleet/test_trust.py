@@ -88,11 +88,11 @@ def test_trust_scales_what_leaks_to_the_planner_and_on_to_the_orchestrator() -> 
 
 
 @pytest.mark.parametrize(("weight", "leaks"), [(1.0, 0.71), (0.4, 0.284), (0.01, 0.0071), (0.0, 0.0)])
-def test_a_single_edge_passes_on_its_share(weight: float, leaks: float) -> None:
+def test_trust_graph_a_single_edge_passes_on_its_share(weight: float, leaks: float) -> None:
     assert values(graph(("a", "b", weight)), {"a": 0.71})["b"] == pytest.approx(leaks)
 
 
-def test_nothing_leaks_against_an_edge_or_below_ones_own_pressure() -> None:
+def test_effective_nothing_leaks_against_an_edge_or_below_ones_own_pressure() -> None:
     made = graph(("a", "b", 0.5))
     assert values(made, {"b": 0.8}) == {"a": 0.0, "b": 0.8}
     assert made.propagate({"a": 0.8, "b": 0.4})["b"] == Effective(0.4, 0.4, ("b",))  # 0.8 x 0.5 is no more
@@ -100,20 +100,20 @@ def test_nothing_leaks_against_an_edge_or_below_ones_own_pressure() -> None:
 
 
 @pytest.mark.parametrize("names", ["abcdef", "fedcba"])
-def test_a_chain_of_six_decays_all_the_way_in_either_order(names: str) -> None:
+def test_trust_graph_a_chain_of_six_decays_all_the_way_in_either_order(names: str) -> None:
     made = graph(*((one, other, 0.6) for one, other in itertools.pairwise("abcdef")), agents=names)
     found = values(made, {"a": 1.0})
     assert list(found.values()) == pytest.approx([1.0, 0.6, 0.36, 0.216, 0.1296, 0.07776])  # 0.6 ** k
 
 
-def test_a_chain_longer_than_the_hops_followed_at_once_is_followed_to_its_end() -> None:
+def test_effective_a_chain_longer_than_the_hops_followed_at_once_is_followed_to_its_end() -> None:
     names = tuple(f"a{at:04}" for at in range(3_000))
     last = graph(*((one, other, 0.999) for one, other in itertools.pairwise(names))).propagate({names[0]: 1.0})["a2999"]
     assert last == Effective(0.0, pytest.approx(0.999**2_999), names)  # type: ignore[arg-type]  # nearly
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_long_paths_with_cycles_equal_the_slow_way_too(seed: int) -> None:
+def test_propagate_long_paths_with_cycles_equal_the_slow_way_too(seed: int) -> None:
     rng, names = random.Random(seed), [f"a{at:02}" for at in range(60)]
     edges = {
         (names[at], names[at + step]): rng.choice([0.9, 0.99, 1.0, rng.random()])
@@ -128,7 +128,7 @@ def test_long_paths_with_cycles_equal_the_slow_way_too(seed: int) -> None:
     assert all(product(effective.path, edges, own) == effective.value for effective in found.values())
 
 
-def test_nothing_echoes_in_a_cycle_after_a_recovery() -> None:
+def test_trust_graph_nothing_echoes_in_a_cycle_after_a_recovery() -> None:
     made = graph(("a", "b", 0.6), ("b", "a", 0.6))
     assert values(made, {"a": 0.8}) == {"a": 0.8, "b": pytest.approx(0.48)}
     assert values(made, {"a": 0.0}) == {"a": 0.0, "b": 0.0}
@@ -147,7 +147,7 @@ def test_two_cycles_of_full_trust_joined_one_way_are_each_damped_alone() -> None
     assert values(made, {"b": 1.0}) == {"a": 0.9, "b": 1.0, "c": 1.0, "d": 0.9}
 
 
-def test_of_equally_strong_paths_the_shortest_counts_then_the_first_by_name() -> None:
+def test_propagate_of_equally_strong_paths_the_shortest_counts_then_the_first_by_name() -> None:
     rhombus = [("s", "x", 0.5), ("s", "b", 0.5), ("x", "t", 0.5), ("b", "t", 0.5)]
     assert graph(*rhombus).propagate({"s": 1.0})["t"].path == ("s", "b", "t")
     assert graph(*rhombus, ("s", "t", 0.25)).propagate({"s": 1.0})["t"].path == ("s", "t")
@@ -158,7 +158,9 @@ def test_of_equally_strong_paths_the_shortest_counts_then_the_first_by_name() ->
 
 
 @given(EDGES, OWN)
-def test_it_equals_relaxing_every_edge_and_the_path_accounts_for_it(edges: Weighted, own: dict[str, float]) -> None:
+def test_propagate_it_equals_relaxing_every_edge_and_the_path_accounts_for_it(
+    edges: Weighted, own: dict[str, float]
+) -> None:
     slow = slowly(NAMES, edges, own)
     for name, effective in of(edges).propagate(own).items():
         assert effective.value == slow[name]
@@ -173,7 +175,9 @@ def test_it_equals_relaxing_every_edge_and_the_path_accounts_for_it(edges: Weigh
     st.dictionaries(ENDS, st.sampled_from([0.0, 0.25, 0.5]), max_size=10),
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0.0, 0.5, 1.0])),
 )
-def test_the_path_is_the_first_of_all_paths_that_are_as_strong(edges: Weighted, own: dict[str, float]) -> None:
+def test_propagate_the_path_is_the_first_of_all_paths_that_are_as_strong(
+    edges: Weighted, own: dict[str, float]
+) -> None:
     best: dict[str, tuple[float, int, tuple[str, ...]]] = {}  # powers of two: every product is exact
     waiting: list[tuple[str, ...]] = [(name,) for name in NAMES]
     while waiting:
@@ -186,7 +190,7 @@ def test_the_path_is_the_first_of_all_paths_that_are_as_strong(edges: Weighted, 
 
 
 @given(EDGES, OWN, st.randoms())
-def test_the_order_of_registration_changes_nothing(edges: Weighted, own: dict[str, float], rng: Any) -> None:
+def test_to_json_the_order_of_registration_changes_nothing(edges: Weighted, own: dict[str, float], rng: Any) -> None:
     shuffled, names, pressures = list(edges.items()), list(NAMES), list(own.items())
     for order in (shuffled, names, pressures):
         rng.shuffle(order)
@@ -196,7 +200,9 @@ def test_the_order_of_registration_changes_nothing(edges: Weighted, own: dict[st
 
 
 @given(EDGES, OWN, OWN)
-def test_more_pressure_anywhere_never_calms_anybody(edges: Weighted, own: dict[str, float], more: Any) -> None:
+def test_trust_graph_more_pressure_anywhere_never_calms_anybody(
+    edges: Weighted, own: dict[str, float], more: Any
+) -> None:
     calmer = values(of(edges), own)
     louder = values(of(edges), {name: max(own.get(name, 0.0), more.get(name, 0.0)) for name in NAMES})
     assert all(louder[other] >= calmer[other] for other in NAMES)
@@ -237,7 +243,7 @@ def test_a_weight_tends_to_the_share_of_failures_within_its_bounds() -> None:
 @example(0.0, [(True, 1.0)])
 @example(1.0, [(False, 1.0)])
 @given(st.floats(0.0, 1.0), st.lists(st.tuples(st.booleans(), st.floats(0.0, 1.0)), max_size=30))
-def test_learning_stays_in_bounds_and_never_goes_the_wrong_way(
+def test_learn_learning_stays_in_bounds_and_never_goes_the_wrong_way(
     start: float, outcomes: list[tuple[bool, float]]
 ) -> None:
     made = graph(("sub", "planner", start))
@@ -250,7 +256,9 @@ def test_learning_stays_in_bounds_and_never_goes_the_wrong_way(
 
 
 @given(EDGES, st.sets(ENDS), st.sets(st.text(min_size=1)))
-def test_a_graph_comes_back_from_its_json_bit_for_bit(edges: Weighted, fixed: set[tuple[str, str]], more: Any) -> None:
+def test_trust_state_a_graph_comes_back_from_its_json_bit_for_bit(
+    edges: Weighted, fixed: set[tuple[str, str]], more: Any
+) -> None:
     made = of(edges)
     for source, target in fixed & set(edges):
         made.set_trust(source, target, edges[source, target])
@@ -261,7 +269,7 @@ def test_a_graph_comes_back_from_its_json_bit_for_bit(edges: Weighted, fixed: se
     assert TrustGraph(TrustState.from_json(state.to_json().encode())).state() == state
 
 
-def test_a_foreign_state_is_refused() -> None:
+def test_trust_state_a_foreign_state_is_refused() -> None:
     for data in ("", "[]", b"\xff", '{"edges": [{"source": "a", "target": "b", "weight": "x"}]}'):
         with pytest.raises(ValueError, match="not a trust state"):
             TrustState.from_json(data)
@@ -269,14 +277,14 @@ def test_a_foreign_state_is_refused() -> None:
         TrustState.from_json('{"version": 2}')
 
 
-def test_a_state_that_breaks_the_rules_is_refused() -> None:
+def test_edge_a_state_that_breaks_the_rules_is_refused() -> None:
     for edge in (Edge("a", "b", 0.5), Edge("a", "c", 1.5), Edge("a", "a", 1)):
         with pytest.raises(ValueError, match=r"'b' is not an agent|in \[0, 1\]|two agents"):
             TrustGraph(TrustState(("a", "c"), (edge,)))
 
 
 @pytest.mark.parametrize("weight", [-0.01, 1.01, math.nan, math.inf, -math.inf, 10**400])
-def test_weights_and_pressures_outside_0_and_1_are_refused(weight: float) -> None:
+def test_edge_weights_and_pressures_outside_0_and_1_are_refused(weight: float) -> None:
     made = graph(("a", "b", 0.5))
     calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: made.add_edge("a", "b", weight), "trust_weight"),
@@ -290,7 +298,7 @@ def test_weights_and_pressures_outside_0_and_1_are_refused(weight: float) -> Non
     assert made.edges() == (Edge("a", "b", 0.5),)
 
 
-def test_what_is_no_number_no_name_and_no_flag_is_refused() -> None:
+def test_propagate_what_is_no_number_no_name_and_no_flag_is_refused() -> None:
     made: Any = graph(("a", "b", 0.5))
     for wrong in (True, "0.5", None):
         with pytest.raises(TypeError, match="trust_weight must be a number"):
@@ -313,7 +321,7 @@ def test_what_is_no_number_no_name_and_no_flag_is_refused() -> None:
     assert made.state() == graph(("a", "b", 0.5)).state()
 
 
-def test_unknown_agents_unknown_edges_and_loops_are_refused_by_name() -> None:
+def test_remove_edge_unknown_agents_unknown_edges_and_loops_are_refused_by_name() -> None:
     made = graph(("a", "b", 0.5))
     calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: made.add_edge("x", "b"), "source 'x' is not an agent of this graph: add it with add_agent"),
@@ -340,7 +348,7 @@ def test_adding_again_replaces_an_edge_and_keeps_an_agent() -> None:
     assert values(made, {"a": 0.3})["b"] == 0.3  # full trust unless told otherwise
 
 
-def test_removing_leaves_nothing_behind() -> None:
+def test_effective_removing_leaves_nothing_behind() -> None:
     made = graph(("a", "b", 0.5), ("b", "c", 0.5), ("c", "b", 0.5), ("a", "c", 0.1))
     before = made.propagate({"a": 1.0})
     made.remove_agent("b")
@@ -353,7 +361,7 @@ def test_removing_leaves_nothing_behind() -> None:
     assert before["c"] == Effective(0.0, 0.25, ("a", "b", "c"))  # what was found stays as it was
 
 
-def test_hostile_names_are_kept_as_they_can_be_written() -> None:
+def test_has_sources_hostile_names_are_kept_as_they_can_be_written() -> None:
     hostile = ["a\ud800b", "nul\x00", "\u202ertl", "x" * 1_000_000]
     made = graph(*(("s", name, 0.5) for name in hostile), *((name, "end", 0.5) for name in hostile))
     assert TrustGraph(TrustState.from_json(made.state().to_json())).state() == made.state()
@@ -370,12 +378,12 @@ def test_an_agent_has_sources_where_something_can_leak_to_it() -> None:
     assert [made.has_sources(name) for name in ("a", "b", "c", "unknown")] == [False, True, False, False]
 
 
-def test_an_empty_graph_propagates_nothing() -> None:
+def test_trust_graph_an_empty_graph_propagates_nothing() -> None:
     assert dict(TrustGraph().propagate({})) == {}
     assert TrustGraph().state().to_json() == '{"agents":[],"edges":[],"version":1}'
 
 
-def test_agents_come_and_go_in_other_threads_while_pressure_propagates() -> None:
+def test_effective_agents_come_and_go_in_other_threads_while_pressure_propagates() -> None:
     made = graph(("sub", "planner", 0.4), ("planner", "top", 0.9))
     failures: list[BaseException] = []
 

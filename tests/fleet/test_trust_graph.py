@@ -26,7 +26,7 @@ def graph(weights: dict[tuple[str, str], float]) -> TrustGraph:
 @given(WEIGHTS, OWN)
 @example({("a1", "a0"): 1.0, ("a2", "a1"): 1.0, ("a1", "a2"): 1.0}, {"a2": 1.0})
 @example({("a1", "a0"): 0.5, ("a2", "a0"): 0.0}, {"a1": 1.0, "a2": 1.0})
-def test_asking_the_sources_alone_gives_what_the_whole_graph_gives(
+def test_receive_asking_the_sources_alone_gives_what_the_whole_graph_gives(
     weights: dict[tuple[str, str], float], own: dict[str, float]
 ) -> None:
     made = graph(weights)
@@ -39,7 +39,7 @@ def test_asking_the_sources_alone_gives_what_the_whole_graph_gives(
         assert made.has_sources(name) == bool(upstream.names)
 
 
-def test_those_who_cannot_reach_an_agent_are_no_sources_of_it() -> None:
+def test_upstream_those_who_cannot_reach_an_agent_are_no_sources_of_it() -> None:
     made = graph({("a2", "a1"): 0.5, ("a1", "a0"): 0.5, ("a0", "a3"): 1.0, ("a4", "a0"): 0.0, ("a5", "a4"): 1.0})
     assert made.upstream("a0").names == ("a1", "a2")
     assert made.upstream("a2").names == ()
@@ -48,7 +48,7 @@ def test_those_who_cannot_reach_an_agent_are_no_sources_of_it() -> None:
         made.upstream("nobody")
 
 
-def test_what_was_asked_for_stays_as_it_was_and_the_next_question_sees_the_change() -> None:
+def test_receive_what_was_asked_for_stays_as_it_was_and_the_next_question_sees_the_change() -> None:
     made = graph({("a1", "a0"): 0.5})
     before = made.upstream("a0")
     made.set_trust("a1", "a0", 0.25)
@@ -59,7 +59,7 @@ def test_what_was_asked_for_stays_as_it_was_and_the_next_question_sees_the_chang
     assert made.upstream("a0").names == ("a1", "a2")
 
 
-def test_the_lists_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wiring_the_lists_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(1)
     names = [f"{at:03}" for at in range(200)]
     edges = sorted((names[at], names[at + 1], rng.random()) for at in range(199))
@@ -71,7 +71,7 @@ def test_the_lists_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert sum(len(kept) + 1 for kept in made._upstreams.values()) <= 1_000
 
 
-def test_the_agents_that_reach_another_are_found_at_any_depth() -> None:
+def test_wiring_the_agents_that_reach_another_are_found_at_any_depth() -> None:
     names = [f"{at:05}" for at in range(20_000)]
     made = Wiring(names, [(names[at], names[at + 1], 1.0) for at in range(19_999)])
     assert len(made.upstream(names[-1])) == 19_999
@@ -86,7 +86,7 @@ def state(**weights: float | tuple[float, bool]) -> TrustState:
     return TrustState(tuple("abc"), tuple(sorted(edges)))
 
 
-def test_what_only_one_has_changed_is_kept_of_both() -> None:
+def test_merged_what_only_one_has_changed_is_kept_of_both() -> None:
     before = state(ab=0.1, bc=0.2, ca=0.3)
     ours = state(ab=0.15, bc=0.2, cb=0.6)  # learned, added, removed c > a
     other = state(ab=0.1, bc=0.25, ca=0.3, ac=0.7)

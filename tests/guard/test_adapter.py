@@ -37,7 +37,7 @@ def on_trial(patch: dict[str, Any], backup: dict[str, Any], *, applied: int = 1,
 
 
 @given(CONFIGS, CONFIGS)
-def test_without_other_edits_the_backup_comes_back(backup: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_difference_without_other_edits_the_backup_comes_back(backup: dict[str, Any], patch: dict[str, Any]) -> None:
     patched = merged(backup, patch)
     kept = deepcopy((patched, patch, backup))
     assert difference(patched, merged(patched, patch), patch) == ""
@@ -48,7 +48,7 @@ def test_without_other_edits_the_backup_comes_back(backup: dict[str, Any], patch
 
 
 @given(CONFIGS, CONFIGS, CONFIGS)
-def test_whatever_others_have_edited_the_keys_of_the_patch_are_as_before(
+def test_difference_whatever_others_have_edited_the_keys_of_the_patch_are_as_before(
     backup: dict[str, Any], patch: dict[str, Any], now: dict[str, Any]
 ) -> None:
     back = unpatched(now, patch, backup)
@@ -70,7 +70,7 @@ def test_whatever_others_have_edited_the_keys_of_the_patch_are_as_before(
         ({"a": [2]}, {"a": [2]}, {"a": [1]}, {"a": [1]}),
     ],
 )
-def test_what_is_put_back(now: Any, patch: Any, backup: Any, back: Any) -> None:
+def test_unpatched_what_is_put_back(now: Any, patch: Any, backup: Any, back: Any) -> None:
     assert unpatched(now, patch, backup) == back
 
 
@@ -81,17 +81,17 @@ def test_what_is_put_back(now: Any, patch: Any, backup: Any, back: Any) -> None:
         ({"b": 1}, {"b": True}, False), ({"b": 1}, {"b": 1, "c": 1}, False), ([1], [1, 1], False), (None, "", False),
     ],
 )  # fmt: skip
-def test_values_are_compared_as_json(one: Any, two: Any, same: bool) -> None:
+def test_difference_values_are_compared_as_json(one: Any, two: Any, same: bool) -> None:
     assert difference({"a": one}, {"a": two}, {"a": 0}) == ("" if same else "a")
     assert difference({"a": one}, {"a": two}, {"b": 0}) == ""
 
 
-def test_a_key_that_is_missing_is_not_none() -> None:
+def test_difference_a_key_that_is_missing_is_not_none() -> None:
     assert difference({}, {"a": None}, {"a": 1}) == "a"
     assert difference({}, {"": 1}, {"": 1}) == "a key without a name"
 
 
-def test_what_is_nested_too_deeply_is_not_kept() -> None:
+def test_kept_config_what_is_nested_too_deeply_is_not_kept() -> None:
     def nested(depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {"a": 1}
         for _ in range(depth):
@@ -123,7 +123,7 @@ def test_an_adapter_that_removes_what_is_beside_the_patch_is_found_out_and_mende
     assert adapter.config == backup
 
 
-def test_a_table_that_the_patch_replaces_is_not_missed() -> None:
+def test_apply_a_table_that_the_patch_replaces_is_not_missed() -> None:
     """A person may have approved such a patch; bounds refuse it."""
     adapter = Memory()
     adapter.config = {"a": {"x": 1}, "b": 1}
@@ -150,7 +150,7 @@ def test_an_adapter_may_keep_and_change_what_it_is_handed() -> None:
     assert (adapter.config, trial.patch, trial.backup) == ({"a": {"x": 1}}, {"a": {"x": 2}}, {"a": {"x": 1}})
 
 
-def test_what_others_edit_while_a_patch_is_refused_is_no_change_of_it() -> None:
+def test_apply_what_others_edit_while_a_patch_is_refused_is_no_change_of_it() -> None:
     class Busy(Memory):
         def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
             self.config["model"] = "b"
@@ -160,7 +160,7 @@ def test_what_others_edit_while_a_patch_is_refused_is_no_change_of_it() -> None:
     assert found == NotApplied(why="the adapter returned False")
 
 
-def test_a_restore_that_only_adds_keys_is_found_out() -> None:
+def test_adapter_a_restore_that_only_adds_keys_is_found_out() -> None:
     class Adds(Memory):
         def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
             self.config |= backup_config

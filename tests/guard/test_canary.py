@@ -14,7 +14,7 @@ SALTS = st.text(max_size=20)
 
 
 @given(SHARES, SALTS)
-def test_the_share_of_calls_is_the_share_asked_for(share: float, salt: str) -> None:
+def test_hash_canary_the_share_of_calls_is_the_share_asked_for(share: float, salt: str) -> None:
     canary = HashCanary(share, salt)
     count = sum(canary.patched(f"call-{number}") for number in range(1000))
     # binomial: six standard deviations, and four calls for the skew of small shares; a fair hash fails once in 1e9
@@ -22,18 +22,20 @@ def test_the_share_of_calls_is_the_share_asked_for(share: float, salt: str) -> N
 
 
 @given(st.text(), SALTS)
-def test_none_and_all(call_id: str, salt: str) -> None:
+def test_hash_canary_none_and_all(call_id: str, salt: str) -> None:
     assert not HashCanary(0, salt).patched(call_id)
     assert HashCanary(1, salt).patched(call_id)
 
 
 @given(st.text(), SALTS, SHARES, SHARES)
-def test_a_larger_share_keeps_the_calls_of_a_smaller_one(call_id: str, salt: str, one: Any, other: Any) -> None:
+def test_hash_canary_a_larger_share_keeps_the_calls_of_a_smaller_one(
+    call_id: str, salt: str, one: Any, other: Any
+) -> None:
     small, large = sorted((one, other))
     assert HashCanary(small, salt).patched(call_id) <= HashCanary(large, salt).patched(call_id)
 
 
-def test_another_salt_draws_anew() -> None:
+def test_hash_canary_another_salt_draws_anew() -> None:
     ids = [f"call-{number}" for number in range(2000)]
     first = {one for one in ids if HashCanary(0.5, "patch-1").patched(one)}
     second = {one for one in ids if HashCanary(0.5, "patch-2").patched(one)}
@@ -41,13 +43,13 @@ def test_another_salt_draws_anew() -> None:
     assert 390 < len(first & second) < 610
 
 
-def test_salt_and_id_are_kept_apart() -> None:
+def test_hash_canary_salt_and_id_are_kept_apart() -> None:
     pairs = [("a", "bc"), ("ab", "c"), ("", "abc"), ("abc", "")]
     answers = [tuple(HashCanary(share / 64, salt).patched(one) for share in range(65)) for salt, one in pairs]
     assert len(set(answers)) == len(pairs)
 
 
-def test_every_process_draws_the_same() -> None:
+def test_sliced_canary_every_process_draws_the_same() -> None:
     program = (
         "from coherence.guard.canary import HashCanary, SlicedCanary\n"
         "canary, sliced = HashCanary(0.3, 'p\\u00e4tch'), SlicedCanary(0.3, 'p\\u00e4tch')\n"
@@ -69,13 +71,13 @@ def test_every_process_draws_the_same() -> None:
 
 
 @pytest.mark.parametrize("call_id", ["", "\ud800", "\x00", "x" * 10**6, "\u202eabc"])
-def test_any_text_is_an_id(call_id: str) -> None:
+def test_hash_canary_any_text_is_an_id(call_id: str) -> None:
     canary = HashCanary(0.5, "\udfff")
     assert canary.patched(call_id) is canary.patched(call_id)
 
 
 @given(SHARES, SALTS, st.integers(1, 20), st.integers(0, 10**12), st.integers(0, 500), st.integers(1, 200))
-def test_any_run_of_slices_holds_its_share_but_for_one(
+def test_sliced_canary_any_run_of_slices_holds_its_share_but_for_one(
     share: float, salt: str, length: Any, start: Any, first: Any, count: Any
 ) -> None:
     canary = SlicedCanary(share, salt, length, start)
@@ -84,7 +86,9 @@ def test_any_run_of_slices_holds_its_share_but_for_one(
 
 
 @given(SHARES, SALTS, st.integers(1, 20), st.integers(0, 1000), st.integers(0, 5000))
-def test_all_calls_of_a_slice_are_served_alike(share: float, salt: str, length: Any, start: Any, seq: int) -> None:
+def test_sliced_canary_all_calls_of_a_slice_are_served_alike(
+    share: float, salt: str, length: Any, start: Any, seq: int
+) -> None:
     canary = SlicedCanary(share, salt, length, start)
     if seq < start:
         assert not canary.patched(seq)
@@ -92,7 +96,7 @@ def test_all_calls_of_a_slice_are_served_alike(share: float, salt: str, length: 
         assert canary.patched(seq) == canary.patched(start + (seq - start) // length * length)
 
 
-def test_slices_none_and_all() -> None:
+def test_sliced_canary_slices_none_and_all() -> None:
     assert not any(SlicedCanary(0, "p", 1).patched(seq) for seq in range(1000))
     assert all(SlicedCanary(1, "p", 1).patched(seq) for seq in range(1000))
     assert not SlicedCanary(1, "p", 1, start=5).patched(4)
@@ -105,12 +109,12 @@ def test_the_first_patched_slice_depends_on_the_salt() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
 @pytest.mark.parametrize("kind", [HashCanary, SlicedCanary])
-def test_shares_outside_their_range_are_refused(kind: Any, share: float) -> None:
+def test_sliced_canary_shares_outside_their_range_are_refused(kind: Any, share: float) -> None:
     with pytest.raises(ValueError, match="share"):
         kind(share, "p")
 
 
-def test_other_wrong_arguments_are_refused() -> None:
+def test_sliced_canary_other_wrong_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="salt"):
         HashCanary(0.5, 1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="call_id"):

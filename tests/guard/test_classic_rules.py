@@ -27,25 +27,25 @@ def tally(pattern: str, latency_s: float = 1.0) -> Tally:
         (0.1, 0, False),
     ],
 )
-def test_a_drop_of_more_than_ten_points_as_binary_floats_see_it(before: float, after: float, fires: bool) -> None:
+def test_worse_a_drop_of_more_than_ten_points_as_binary_floats_see_it(before: float, after: float, fires: bool) -> None:
     assert worse(Metrics(before), Metrics(after)) == ("success" if fires else None)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "fires"), [(1, 1.2, False), (1, 1.21, True), (0.1, 0.12, False), (0, 99, False), (5, 6, False)]
 )
-def test_a_rise_of_the_mean_latency_of_more_than_a_fifth(before: float, after: float, fires: bool) -> None:
+def test_worse_a_rise_of_the_mean_latency_of_more_than_a_fifth(before: float, after: float, fires: bool) -> None:
     assert worse(Metrics(1, before), Metrics(1, after)) == ("latency" if fires else None)
 
 
-def test_five_failures_in_a_row() -> None:
+def test_worse_five_failures_in_a_row() -> None:
     assert worse(Metrics(), Metrics(failures_in_a_row=4)) is None
     assert worse(Metrics(), Metrics(failures_in_a_row=5)) == "failure_run"
     assert worse(Metrics(), Metrics()) is None
     assert worse(Metrics(0.9, 1.0), Metrics(math.nan, math.nan)) is None
 
 
-def test_the_first_rule_that_fires_gives_the_reason() -> None:
+def test_worse_the_first_rule_that_fires_gives_the_reason() -> None:
     assert worse(Metrics(0.9, 1.0), Metrics(0.8, 1.3)) == "latency"  # 0.9 - 0.8 is a hair below 0.1
     assert worse(Metrics(0.9, 1.0), Metrics(0.7, 1.3, 5)) == "success"
 
@@ -63,7 +63,9 @@ def test_the_first_rule_that_fires_gives_the_reason() -> None:
         ("+" * 9 + "-", "+" * 100 + "+-" * 50, 168, "success"),  # 68 calls of the decay
     ],
 )
-def test_sequences_roll_back_at_the_classic_call(before: str, after: str, at: int | None, why: str | None) -> None:
+def test_tally_sequences_roll_back_at_the_classic_call(
+    before: str, after: str, at: int | None, why: str | None
+) -> None:
     was = tally(before).metrics
     calls = Tally()
     found = None
@@ -74,7 +76,7 @@ def test_sequences_roll_back_at_the_classic_call(before: str, after: str, at: in
     assert found == ((at, why) if at else None)
 
 
-def test_an_unknown_latency_is_left_out() -> None:
+def test_tally_an_unknown_latency_is_left_out() -> None:
     calls = tally("++", 2.0)
     calls.observe(CallOutcome(True, None))
     calls.observe(CallOutcome(True, math.nan))

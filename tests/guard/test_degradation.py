@@ -21,7 +21,7 @@ def confirmed(calls: int = 400) -> Baseline:
     return recent.freeze()
 
 
-def test_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
+def test_decay_watch_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
     watch = DecayWatch.begin(Baseline(400, 360))
     for call in range(400):
         assert not watch.observe(BAD if call % 10 == 9 else GOOD)
@@ -34,7 +34,7 @@ def test_half_of_the_calls_failing_is_seen_within_fifteen() -> None:
     assert alerts[0].calls <= call + 20
 
 
-def test_good_calls_are_no_decay_however_many() -> None:
+def test_decay_watch_good_calls_are_no_decay_however_many() -> None:
     watch = DecayWatch.begin(confirmed())
     assert not any(watch.observe(BAD if call % 10 == 9 else GOOD) for call in range(20_000))
 
@@ -67,7 +67,7 @@ def test_each_metric_is_watched(worse: CallOutcome, metric: str) -> None:
     assert again == needed
 
 
-def test_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_more() -> None:
+def test_decay_watch_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_more() -> None:
     watch = DecayWatch.begin(Baseline(400, 360))
     told = [call for call in range(1_000) if watch.observe(BAD if call % 2 else GOOD)]
     assert len(told) == 1
@@ -78,14 +78,14 @@ def test_half_of_the_calls_failing_for_long_is_told_once_and_total_failure_once_
     assert watch.worse == ("success",)
 
 
-def test_a_calm_that_is_too_short_is_no_recovery() -> None:
+def test_decay_watch_a_calm_that_is_too_short_is_no_recovery() -> None:
     watch = DecayWatch.begin(Baseline(400, 360))
     calls = ([BAD] * 10 + [GOOD] * 5) * 20
     assert sum(len(watch.observe(call)) for call in calls) <= 2  # the fall, and perhaps a step further
     assert watch.worse == ("success",)
 
 
-def test_what_was_bad_is_not_learned_as_usual() -> None:
+def test_decay_watch_what_was_bad_is_not_learned_as_usual() -> None:
     watch = DecayWatch.begin(Baseline(40, 36))
     expected = watch.success.expected
     for call in [BAD] * 50 + [GOOD] * 50:  # three times 33 / 2 of them end it, if each counts -2
@@ -115,7 +115,7 @@ def test_an_alert_says_what_happened(alert: Alert, why: str) -> None:
 
 
 @pytest.mark.parametrize(("rate", "up", "down", "limit"), [(0.1, 5, 2, 12), (0.3, 2, 1, 5), (0.6, 1, 3, 4)])
-def test_the_mean_to_an_alarm_is_that_of_the_chain(rate: float, up: int, down: int, limit: int) -> None:
+def test_calls_to_alarm_the_mean_to_an_alarm_is_that_of_the_chain(rate: float, up: int, down: int, limit: int) -> None:
     # By simulation of the rule itself; the mean of 4,000 waits has a standard error of 1.6 %.
     chance = random.Random(1)
     total = 0
@@ -128,7 +128,7 @@ def test_the_mean_to_an_alarm_is_that_of_the_chain(rate: float, up: int, down: i
 
 
 @pytest.mark.parametrize("rate", [0.003, 0.05, 0.1, 0.2, 1 / 3, 0.5, 0.7, 0.9])
-def test_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -> None:
+def test_limit_for_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -> None:
     up, down = steps(rate)
     assert rate * up < (1 - rate) * down  # it falls while nothing has changed
     assert (1 + rate) / 2 * up > (1 - rate) / 2 * down  # and rises when success is halved
@@ -137,7 +137,7 @@ def test_the_limit_is_the_lowest_that_keeps_the_promise(rate: float) -> None:
     assert calls_to_alarm(rate, up, down, limit) >= 20_000 > calls_to_alarm(rate, up, down, limit - 1)
 
 
-def test_false_alarms_are_shared_by_the_metrics() -> None:
+def test_calls_to_alarm_false_alarms_are_shared_by_the_metrics() -> None:
     watch = DecayWatch.begin(confirmed(), 7_000)
     assert watch.success.calls_to_alarm == 7_000 * 7 / 4
     for chart in (watch.latency, watch.cost, watch.index):
@@ -146,7 +146,7 @@ def test_false_alarms_are_shared_by_the_metrics() -> None:
     assert DecayWatch.begin(Baseline(400, 360), 7_000).success.calls_to_alarm == 7_000
 
 
-def test_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> None:
+def test_decay_watch_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> None:
     watch = DecayWatch.begin(Baseline(10, 9))
     vague = watch.success.expected
     for call in range(2_000):
@@ -156,7 +156,7 @@ def test_the_rate_is_learned_from_calls_without_an_alarm_and_only_so_many() -> N
     assert watch.success.expected == pytest.approx(0.1, abs=0.02)
 
 
-def test_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_is_learned() -> None:
+def test_chart_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_is_learned() -> None:
     mean = 51 / 502  # a beta distribution of 51 and 451
     assert Chart.of(50, 500, 10_000).expected == pytest.approx(mean + 0.5 * math.sqrt(mean * (1 - mean) / 503))
     chart = Chart.of(1, 10, 10_000)
@@ -170,7 +170,7 @@ def test_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_while_it_i
     assert expected == sorted(expected, reverse=True)
 
 
-def test_what_is_hardly_worse_is_no_decay() -> None:
+def test_decay_watch_what_is_hardly_worse_is_no_decay() -> None:
     # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
     watch = DecayWatch.begin(confirmed())
     assert not any(watch.observe(CallOutcome(True, 1.82, 1.82, 0.82)) for _ in range(500))
@@ -179,14 +179,14 @@ def test_what_is_hardly_worse_is_no_decay() -> None:
     assert any(watch.observe(CallOutcome(True, 1.0, 1.0, 0.81)) for _ in range(15))
 
 
-def test_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
+def test_decay_watch_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
     watch = DecayWatch.begin(Baseline(100, 2))
     assert watch.success.limit == 0
     assert not any(watch.observe(BAD) for _ in range(500))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 4)), max_size=80), st.integers(0, 79))
-def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, float]], stop: int) -> None:
+def test_decay_watch_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, float]], stop: int) -> None:
     whole, parts = DecayWatch.begin(confirmed(30)), DecayWatch.begin(confirmed(30))
     for place, (success, value) in enumerate(calls):
         if place == stop:
@@ -196,7 +196,7 @@ def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, float]], stop:
     assert parts == whole
 
 
-def test_unknown_numbers_and_wrong_arguments() -> None:
+def test_chart_unknown_numbers_and_wrong_arguments() -> None:
     watch = DecayWatch.begin(confirmed())
     watch.observe(CallOutcome(True, math.nan, None, -1.0))
     assert watch.latency is not None

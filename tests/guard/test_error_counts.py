@@ -12,13 +12,13 @@ from coherence.guard.error_counts import ErrorCounts, describe
 KEY = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
 
 
-def test_of_a_long_exception_it_is_said_once_how_much_is_left_out() -> None:
+def test_describe_of_a_long_exception_it_is_said_once_how_much_is_left_out() -> None:
     kept = describe(ValueError("x" * 10_000))
     assert kept.startswith("ValueError: xxx") and kept.count("left out") == 1
     assert "8,012 of 10,012 characters left out" in kept, "12 for the name; 1,000 stay at each end"
 
 
-def test_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_error_counts_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     troubles = ErrorCounts()
     for _ in range(250):
         troubles.add("store", OSError("full"))
@@ -35,14 +35,14 @@ def test_the_first_and_each_power_of_ten_are_logged(caplog: pytest.LogCaptureFix
     assert troubles.counts == {"store: OSError": 250, "notifier: ValueError": 1}
 
 
-def test_secrets_are_replaced(caplog: pytest.LogCaptureFixture) -> None:
+def test_error_counts_secrets_are_replaced(caplog: pytest.LogCaptureFixture) -> None:
     troubles = ErrorCounts()
     troubles.add("adapter", ValueError(f"401 for key {KEY}"))
     assert troubles.newest == {"adapter": "ValueError: 401 for key [redacted:anthropic-key]"}
     assert KEY not in caplog.text
 
 
-def test_a_handler_that_raises_reaches_nobody() -> None:
+def test_error_counts_a_handler_that_raises_reaches_nobody() -> None:
     class Broken(logging.Filter):
         def filter(self, record: logging.LogRecord) -> bool:
             raise RuntimeError

@@ -26,7 +26,7 @@ def lines(*entries: dict[str, Any] | bytes) -> io.BytesIO:
 
 
 @pytest.mark.slow
-def test_calls_and_decisions_come_in_their_order_each_once(tmp_path: Path) -> None:
+def test_export_trail_calls_and_decisions_come_in_their_order_each_once(tmp_path: Path) -> None:
     memory = Memory()
     agent = failing(lambda level: 0.5, memory)
     with Guard(
@@ -57,12 +57,12 @@ def test_calls_and_decisions_come_in_their_order_each_once(tmp_path: Path) -> No
     assert again == account  # nothing that an account needs is lost on the way
 
 
-def test_no_field_of_a_decision_is_hidden_by_those_of_the_line() -> None:
+def test_export_no_field_of_a_decision_is_hidden_by_those_of_the_line() -> None:
     for kind in get_args(Decision):
         assert not {"kind", "agent", "seq", "at", "line"} & set(kind.__struct_fields__)
 
 
-def test_an_unknown_kind_is_told_apart_and_unknown_fields_are_left_out() -> None:
+def test_read_entries_an_unknown_kind_is_told_apart_and_unknown_fields_are_left_out() -> None:
     found = list(read_entries(lines(CALL | {"mood": 1}, b"", {"kind": "dreamt", "seq": 2, "at": 1.0, "x": [1]})))
     assert [(entry.line, entry.kind, entry.happening is None) for entry in found] == [
         (1, "call", False),
@@ -89,6 +89,6 @@ def test_an_unknown_kind_is_told_apart_and_unknown_fields_are_left_out() -> None
     ],
     ids=lambda value: clean(str(value), 30),
 )
-def test_a_line_that_is_no_entry_is_named(bad: bytes, told: str) -> None:
+def test_read_entries_a_line_that_is_no_entry_is_named(bad: bytes, told: str) -> None:
     with pytest.raises(TrailError, match=told):
         list(read_entries(lines(CALL, bad)))

@@ -12,7 +12,7 @@ HIGH, MEDIUM, LOW = Thresholds(5, 48, 3), Thresholds(3, 24, 6), Thresholds(2, 72
 PLAIN = AdaptiveThresholds()
 
 
-def test_profiles() -> None:
+def test_thresholds_profiles() -> None:
     assert PROFILES == {"high": HIGH, "medium": MEDIUM, "low": LOW}
     assert Thresholds(1, 24, 6) == CRITICAL
 
@@ -24,7 +24,7 @@ def test_frequency_by_calls_of_a_day(calls: Any, expected: Any) -> None:
     assert frequency(calls) == expected
 
 
-def test_an_agent_never_called_is_medium_and_one_that_rests_is_low() -> None:
+def test_frequency_an_agent_never_called_is_medium_and_one_that_rests_is_low() -> None:
     assert frequency(0, called_before=False) == "medium"
     assert frequency(0) == "low"
     assert PLAIN.of("a", calls_24h=0) == LOW
@@ -33,7 +33,7 @@ def test_an_agent_never_called_is_medium_and_one_that_rests_is_low() -> None:
 @pytest.mark.parametrize(
     "agent", ["critical-x", "PROD", "prod-eu", "eu_prod_2", "PROD2", "monitor-1", "my production agent"]
 )
-def test_critical_by_an_exact_word(agent: str) -> None:
+def test_frequency_critical_by_an_exact_word(agent: str) -> None:
     assert PLAIN.of(agent, calls_24h=20) == CRITICAL
 
 
@@ -41,11 +41,11 @@ def test_critical_by_an_exact_word(agent: str) -> None:
     "agent",
     ["a", "", "product-search", "reproduce", "monitoring", "uncritical", "\ud800", "x" * 10**6],
 )
-def test_not_critical_by_a_part_of_a_word(agent: str) -> None:
+def test_frequency_not_critical_by_a_part_of_a_word(agent: str) -> None:
     assert PLAIN.of(agent, calls_24h=20) == HIGH
 
 
-def test_only_the_first_500_characters_of_a_name_are_read() -> None:
+def test_frequency_only_the_first_500_characters_of_a_name_are_read() -> None:
     assert PLAIN.of("x " * 248 + "prod", calls_24h=20) == CRITICAL
     assert PLAIN.of("x " * 250 + "prod", calls_24h=20) == HIGH
 
@@ -71,7 +71,7 @@ def test_an_override_can_say_that_a_name_is_not_critical() -> None:
     assert AdaptiveThresholds({"prod-eu": Override(critical=False)}).of("prod-eu", calls_24h=20) == HIGH
 
 
-def test_own_words() -> None:
+def test_is_critical_own_words() -> None:
     thresholds = AdaptiveThresholds(critical_words=["Zahlung"])
     assert thresholds.is_critical("zahlung-1")
     assert not thresholds.is_critical("prod-1")
@@ -104,12 +104,12 @@ def test_every_field_of_an_override_is_checked(fields: dict[str, Any], error: ty
         msgspec.convert(fields, Override)
 
 
-def test_an_unknown_field_is_refused() -> None:
+def test_override_an_unknown_field_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="cooldown"):
         msgspec.convert({"cooldown": 3}, Override)
 
 
-def test_wrong_overrides_and_words_are_refused() -> None:
+def test_adaptive_thresholds_wrong_overrides_and_words_are_refused() -> None:
     with pytest.raises(TypeError, match="override of 'a'"):
         AdaptiveThresholds({"a": {"failures": 3}})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="critical_words"):
@@ -119,5 +119,5 @@ def test_wrong_overrides_and_words_are_refused() -> None:
 
 
 @given(st.text(), st.integers(0, 100), st.booleans())
-def test_every_name_has_thresholds(agent: str, calls: Any, before: Any) -> None:
+def test_frequency_every_name_has_thresholds(agent: str, calls: Any, before: Any) -> None:
     assert PLAIN.of(agent, calls_24h=calls, called_before=before) in (HIGH, MEDIUM, LOW, CRITICAL)

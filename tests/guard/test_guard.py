@@ -52,7 +52,7 @@ def test_a_result_comes_back_as_the_very_object_and_is_recorded(path: Path) -> N
 
 
 @pytest.mark.parametrize("error", [Boom("x"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_whatever_is_raised_is_recorded_and_raised_as_the_very_object(path: Path, error: BaseException) -> None:
+def test_traces_whatever_is_raised_is_recorded_and_raised_as_the_very_object(path: Path, error: BaseException) -> None:
     def fn() -> None:
         raise error
 
@@ -66,7 +66,7 @@ def test_whatever_is_raised_is_recorded_and_raised_as_the_very_object(path: Path
     assert trace.error.startswith(type(error).__name__)
 
 
-def test_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path) -> None:
+def test_rollback_failures_bring_a_patch_at_the_third_for_a_new_agent(path: Path) -> None:
     # a new agent has the medium profile at its first two calls (low: < 3 calls): 2 failures are enough there
     memory, strategy = Memory(), Proposes({"level": 2})
     with Guard(store=path, strategy=strategy, config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)) as guard:
@@ -154,7 +154,7 @@ def test_a_total_failure_is_rolled_back_within_five_patched_calls(path: Path, mo
 
 
 @pytest.mark.parametrize("returns", [None, False, 0, Boom("adapter"), SystemExit(1)])
-def test_apply_that_does_not_say_yes_has_not_applied(path: Path, returns: object) -> None:
+def test_history_apply_that_does_not_say_yes_has_not_applied(path: Path, returns: object) -> None:
     memory = Memory(returns=returns)
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
@@ -166,7 +166,7 @@ def test_apply_that_does_not_say_yes_has_not_applied(path: Path, returns: object
         assert guard.errors == ({f"adapter: {type(returns).__name__}": 1} if isinstance(returns, BaseException) else {})
 
 
-def test_without_an_adapter_or_bounds_a_proposal_is_recorded_and_nothing_is_claimed(path: Path) -> None:
+def test_history_without_an_adapter_or_bounds_a_proposal_is_recorded_and_nothing_is_claimed(path: Path) -> None:
     with Guard(store=path, strategy=Proposes({"level": 2}), bounds=BOUNDS) as guard:
         list(call(guard, fail, 2))
         assert kinds(guard.history("a")) == ["asked", "proposed"]
@@ -178,7 +178,7 @@ def test_without_an_adapter_or_bounds_a_proposal_is_recorded_and_nothing_is_clai
 
 
 @pytest.mark.parametrize("patch", [None, {}, {"other": 1}, {"level": 99}, {"level": float("nan")}, 7, Boom("s")])
-def test_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch: object) -> None:
+def test_history_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch: object) -> None:
     memory = Memory()
     with Guard(store=path, strategy=Proposes(patch), config_adapter=memory, bounds=BOUNDS) as guard:
         list(call(guard, fail, 3))
@@ -186,7 +186,7 @@ def test_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch: object
         assert memory.applied == []
 
 
-def test_a_restore_that_fails_is_tried_again_later_and_told_once(path: Path) -> None:
+def test_history_a_restore_that_fails_is_tried_again_later_and_told_once(path: Path) -> None:
     clock, memory = Clock(1.0), Memory()
     broken = [True] * 3
     restore = memory.rollback_config
@@ -216,7 +216,7 @@ def test_a_restore_that_fails_is_tried_again_later_and_told_once(path: Path) -> 
     assert [notice.kind for notice in notices].count("restore_failed") == 1
 
 
-def test_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(path: Path) -> None:
+def test_traces_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(path: Path) -> None:
     memory = Memory()
     memory.serves_both = True  # type: ignore[attr-defined]
     seen: list[bool] = []
@@ -241,7 +241,7 @@ def test_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(pat
     assert current_patch() is None
 
 
-def test_a_person_rolls_back_a_patch_on_trial(path: Path) -> None:
+def test_rollback_a_person_rolls_back_a_patch_on_trial(path: Path) -> None:
     memory = Memory()
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
@@ -253,7 +253,9 @@ def test_a_person_rolls_back_a_patch_on_trial(path: Path) -> None:
         assert guard.rollback("a") is False
 
 
-def test_a_clock_that_is_set_back_two_hours_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_a_clock_that_is_set_back_two_hours_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     same_durations(monkeypatch)
     histories = []
     for back in (0.0, 7200.0):
@@ -324,7 +326,7 @@ def test_a_call_near_the_end_of_the_stack_keeps_its_result(path: Path) -> None:
         assert set(results) == {1}
 
 
-def test_critical_agents_ask_at_their_first_failure_and_overrides_hold(path: Path) -> None:
+def test_guard_critical_agents_ask_at_their_first_failure_and_overrides_hold(path: Path) -> None:
     strategy = Proposes(None)
     thresholds = AdaptiveThresholds({"calm": Override(failures=50)})
     with Guard(store=path, strategy=strategy, thresholds=thresholds) as guard:
@@ -333,7 +335,7 @@ def test_critical_agents_ask_at_their_first_failure_and_overrides_hold(path: Pat
     assert [agent for agent, *_ in strategy.asked] == ["prod-eu"]
 
 
-def test_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> None:
+def test_traces_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> None:
     with Guard(store=path) as guard:
         for number in range(250):
             guard.run(lambda: 1, agent="a", task=str(number))
@@ -360,12 +362,12 @@ def test_the_account_goes_on_after_a_restart_from_what_is_kept(path: Path) -> No
         ({"control_flow": (Boom, int)}, TypeError),
     ],
 )
-def test_wrong_arguments_are_named(path: Path, wrong: dict[str, Any], error: type[Exception]) -> None:
+def test_guard_wrong_arguments_are_named(path: Path, wrong: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=next(iter(wrong))):
         Guard(**{"store": path, **wrong})
 
 
-def test_the_classic_policy_rolls_back_at_the_tenth_call(path: Path) -> None:
+def test_traces_the_classic_policy_rolls_back_at_the_tenth_call(path: Path) -> None:
     memory = Memory()
     agent = failing(lambda now: {1: 0.8, 3: 0.2}[now], memory)
     with Guard(

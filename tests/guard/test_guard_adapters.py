@@ -87,7 +87,7 @@ def live(path: Path, adapter: Any, patch: Any = None, **given: Any) -> Guard:
     ],
     ids=["None", "raises", "lies", "removes", "half"],
 )
-def test_what_the_adapter_says_is_checked_and_restored(
+def test_patches_what_the_adapter_says_is_checked_and_restored(
     tmp_path: Path, applies: Callable[[Odd, Any], object], why: str, policy: Any
 ) -> None:
     adapter, told = Odd(applies), list[Notice]()
@@ -107,7 +107,7 @@ def test_what_the_adapter_says_is_checked_and_restored(
 
 
 @pytest.mark.parametrize("answer", [None, False, 0, OSError("no")])
-def test_what_was_not_applied_and_changed_nothing_is_not_restored(tmp_path: Path, answer: object) -> None:
+def test_history_what_was_not_applied_and_changed_nothing_is_not_restored(tmp_path: Path, answer: object) -> None:
     adapter = Odd(says(answer, writes=False))
     with live(tmp_path, adapter) as guard:
         run(guard, 3, fails=True)
@@ -116,7 +116,7 @@ def test_what_was_not_applied_and_changed_nothing_is_not_restored(tmp_path: Path
 
 
 @pytest.mark.parametrize(("answer", "kind"), [(True, "serving"), (None, "ending")])
-def test_where_the_configuration_cannot_be_read_the_adapters_word_counts(
+def test_history_where_the_configuration_cannot_be_read_the_adapters_word_counts(
     tmp_path: Path, answer: object, kind: str
 ) -> None:
     adapter = Odd(says(answer, writes=True, unreadable=True))
@@ -128,7 +128,7 @@ def test_where_the_configuration_cannot_be_read_the_adapters_word_counts(
             assert adapter.restored == [{"level": 1, "model": "a"}]
 
 
-def test_values_are_compared_as_json(tmp_path: Path) -> None:
+def test_history_values_are_compared_as_json(tmp_path: Path) -> None:
     bounds = Bounds({"level": Bound(least=0, most=9), "on": Bound(choices=(True, False))})
 
     def applies(config: dict[str, Any], odd: Odd, patch: object) -> object:
@@ -147,7 +147,7 @@ def test_values_are_compared_as_json(tmp_path: Path) -> None:
             assert kinds(guard.history("a"))[2] == kind
 
 
-def test_at_a_later_slice_what_counts_is_what_was_so_before_it(tmp_path: Path) -> None:
+def test_history_at_a_later_slice_what_counts_is_what_was_so_before_it(tmp_path: Path) -> None:
     """An operator has set the patched key by hand while the patch was not in force; then the adapter fails."""
     adapter = Odd(lambda odd, patch: odd.config.update(patch) is None and len(odd.applied) > 0)
     with live(tmp_path, adapter, canary_share=0.5, canary_slice=2) as guard:
@@ -164,7 +164,7 @@ def test_at_a_later_slice_what_counts_is_what_was_so_before_it(tmp_path: Path) -
         assert adapter.config["level"] == 7
 
 
-def test_an_adapter_that_serves_both_is_checked_once_the_patch_is_confirmed(tmp_path: Path) -> None:
+def test_history_an_adapter_that_serves_both_is_checked_once_the_patch_is_confirmed(tmp_path: Path) -> None:
     class Lies(Both):
         def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
             self.applied.append(config_patch)
@@ -184,7 +184,7 @@ def test_an_adapter_that_serves_both_is_checked_once_the_patch_is_confirmed(tmp_
         assert guard.status("a").patch is None
 
 
-def test_a_restore_keeps_what_others_have_edited(tmp_path: Path) -> None:
+def test_rollback_a_restore_keeps_what_others_have_edited(tmp_path: Path) -> None:
     bounds = Bounds({"level": Bound(least=0, most=9), "retry.limit": Bound(least=0, most=9)})
     patch = {"level": 2, "retry": {"limit": 3}}
 
@@ -205,7 +205,7 @@ def test_a_restore_keeps_what_others_have_edited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
-def test_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_path: Path, unreadable: bool) -> None:
+def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_path: Path, unreadable: bool) -> None:
     lies = [1, 1]
 
     class Lies(Odd):
@@ -227,7 +227,7 @@ def test_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_path: Path,
         assert [notice.kind for notice in told][-3:] == ["ending", "restore_failed", "restored"]
 
 
-def test_where_the_configuration_cannot_be_read_the_backup_is_restored(tmp_path: Path) -> None:
+def test_rollback_where_the_configuration_cannot_be_read_the_backup_is_restored(tmp_path: Path) -> None:
     adapter = Odd(says(True, writes=True))
     with live(tmp_path, adapter, canary_share=1.0) as guard:
         run(guard, 2, fails=True)
@@ -275,13 +275,13 @@ class Told:
         ({"measures": Calls()}, "measures"),
     ],
 )
-def test_async_collaborators_are_refused(tmp_path: Path, given: dict[str, Any], name: str) -> None:
+def test_guard_async_collaborators_are_refused(tmp_path: Path, given: dict[str, Any], name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{name} must not be async.*run_coroutine_threadsafe"):
         Guard(store=tmp_path / "guard.db", **given)
 
 
 @pytest.mark.filterwarnings("error")
-def test_what_returns_a_coroutine_all_the_same_has_failed(tmp_path: Path) -> None:
+def test_newest_errors_what_returns_a_coroutine_all_the_same_has_failed(tmp_path: Path) -> None:
     def awaits(*_: object, **__: object) -> Any:
         return later()
 
@@ -326,7 +326,7 @@ def test_what_returns_a_coroutine_all_the_same_has_failed(tmp_path: Path) -> Non
         assert first(guard.history("a"), "declined").why.startswith("measures returned")  # type: ignore[union-attr]
 
 
-def test_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
+def test_history_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
     with live(tmp_path, Memory(), thresholds={"a": Override(failures=4)}) as guard:
         run(guard, 3, fails=True)
         assert guard.history("a") == []
@@ -342,7 +342,9 @@ def test_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
     ("patch", "why"),
     [({"level": 99}, "level = 99 is refused by range: must be in [0, 9]"), ({"level": 1}, "the patch changes nothing")],
 )
-def test_a_refused_proposal_is_counted(tmp_path: Path, patch: dict[str, Any], why: str, adapter: Any) -> None:
+def test_newest_errors_a_refused_proposal_is_counted(
+    tmp_path: Path, patch: dict[str, Any], why: str, adapter: Any
+) -> None:
     if adapter is None and patch == {"level": 1}:
         return  # what it would change is not known without one
     with live(tmp_path, adapter, patch) as guard:
@@ -352,7 +354,7 @@ def test_a_refused_proposal_is_counted(tmp_path: Path, patch: dict[str, Any], wh
         assert first(guard.history("a"), "declined").why == why  # type: ignore[union-attr]
 
 
-def test_no_proposal_is_no_trouble(tmp_path: Path) -> None:
+def test_history_no_proposal_is_no_trouble(tmp_path: Path) -> None:
     with live(tmp_path, Memory(), strategy=Proposes(None)) as guard:
         run(guard, 2, fails=True)
         assert kinds(guard.history("a")) == ["asked", "declined"]

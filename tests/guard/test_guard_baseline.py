@@ -33,12 +33,12 @@ def recent(pattern: str, window: int = 500) -> Recent:
         ("++-+", 1, "++-+"),
     ],
 )
-def test_the_burst_that_triggered_is_left_out(pattern: str, failures: int, kept: str) -> None:
+def test_freeze_the_burst_that_triggered_is_left_out(pattern: str, failures: int, kept: str) -> None:
     baseline = recent(pattern).freeze(failures)
     assert (baseline.calls, baseline.successes) == (len(kept), kept.count("+"))
 
 
-def test_leaving_out_a_burst_does_not_flatter_independent_calls() -> None:
+def test_freeze_leaving_out_a_burst_does_not_flatter_independent_calls() -> None:
     # Exact, over all 2**14 patterns of calls that succeed at 0.6: with the success rule the kept calls have that rate.
     kept = good = 0.0
     for code in range(2**14):
@@ -59,7 +59,7 @@ def test_the_window_keeps_the_newest() -> None:
     assert calls.freeze(2).calls == 10  # the two failures are the oldest calls kept
 
 
-def test_values_are_summed_up() -> None:
+def test_recent_values_are_summed_up() -> None:
     calls = Recent()
     for value in (1.0, 2.0, 4.0, 8.0, 16.0):
         calls.observe(CallOutcome(True, latency_s=value, cost=value, index=value / 16))
@@ -74,14 +74,14 @@ def test_values_are_summed_up() -> None:
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -1.0])
-def test_what_is_no_number_is_not_known(value: float | None) -> None:
+def test_recent_what_is_no_number_is_not_known(value: float | None) -> None:
     calls = Recent()
     calls.observe(CallOutcome(True, value, value, value))
     assert calls.freeze() == Baseline(1, 1)
 
 
 @pytest.mark.parametrize("value", [0.0, 5e-324, 1.7e308])
-def test_the_smallest_and_largest_values_are_values(value: float) -> None:
+def test_spread_the_smallest_and_largest_values_are_values(value: float) -> None:
     calls = Recent()
     for _ in range(3):
         calls.observe(CallOutcome(True, value, value, value))
@@ -90,7 +90,9 @@ def test_the_smallest_and_largest_values_are_values(value: float) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1e6)), max_size=40), st.integers(0, 39), st.integers(0, 6))
-def test_it_goes_on_from_json_as_if_nothing_had_been(calls: list[tuple[bool, float]], stop: int, failures: int) -> None:
+def test_recent_it_goes_on_from_json_as_if_nothing_had_been(
+    calls: list[tuple[bool, float]], stop: int, failures: int
+) -> None:
     whole, parts = Recent(15), Recent(15)
     for place, (success, value) in enumerate(calls):
         if place == stop:
@@ -101,7 +103,7 @@ def test_it_goes_on_from_json_as_if_nothing_had_been(calls: list[tuple[bool, flo
     assert msgspec.json.decode(msgspec.json.encode(whole.freeze(failures)), type=Baseline) == parts.freeze(failures)
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_recent_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="window"):
         Recent(0)
     with pytest.raises(TypeError, match="failures"):

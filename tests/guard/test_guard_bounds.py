@@ -65,7 +65,7 @@ def accepted(patch: Any, current: Any = CURRENT, bounds: Any = BOUNDS) -> Any:
         {"n": 1},
     ],
 )
-def test_accepted_as_given(patch: Any) -> None:
+def test_judge_accepted_as_given(patch: Any) -> None:
     assert accepted(patch) == patch
 
 
@@ -109,20 +109,20 @@ def test_accepted_as_given(patch: Any) -> None:
         ({"auto_apply": False}, "", "same"),
     ],
 )
-def test_refused_with_key_and_rule(patch: Any, key: str, rule: str) -> None:
+def test_judge_refused_with_key_and_rule(patch: Any, key: str, rule: str) -> None:
     assert refused(patch) == [(key, rule)]
 
 
-def test_the_reason_names_key_value_and_rule() -> None:
+def test_judge_the_reason_names_key_value_and_rule() -> None:
     judged = BOUNDS.judge({"retry": {"limit": 50}}, CURRENT)
     assert str(judged.refusals[0]) == "retry.limit = 50 is refused by range: must be in [0, 10]"
 
 
-def test_all_or_nothing() -> None:
+def test_judge_all_or_nothing() -> None:
     assert refused({"temperature": 0.9, "model": "huge"}) == [("model", "choice")]
 
 
-def test_a_step_needs_a_number_to_step_from() -> None:
+def test_judge_a_step_needs_a_number_to_step_from() -> None:
     assert refused({"temperature": 0.5}, {}) == [("temperature", "step")]
     assert refused({"temperature": 0.5}, {"temperature": "hot"}) == [("temperature", "step")]
     assert refused({"temperature": 0.5}, {"temperature": math.nan}) == [("temperature", "step")]
@@ -130,7 +130,7 @@ def test_a_step_needs_a_number_to_step_from() -> None:
     assert refused({"retry": {"wait_s": 0.5}}, {"retry": {"wait_s": 0}}) == [("retry.wait_s", "step")]
 
 
-def test_tables_of_the_configuration_are_not_overwritten() -> None:
+def test_bounds_tables_of_the_configuration_are_not_overwritten() -> None:
     assert refused({"retry": {"limit": 3}}, {"retry": 7}) == [("retry", "shape")]
     assert refused({"free": 1}, {"free": {"a": 1}}) == [("free", "shape")]
     assert refused({"free": 1}, {"free": [1]}) == [("free", "shape")]
@@ -159,13 +159,13 @@ class Hostile:
         raise RuntimeError
 
 
-def test_subclasses_are_read_without_their_methods() -> None:
+def test_judge_subclasses_are_read_without_their_methods() -> None:
     patch = accepted(Table({Text("model"): Text("large"), "free": Half(0.5)}))
     assert patch == {"model": "large", "free": 0.5}
     assert [type(one) for one in (patch, *patch, *patch.values())] == [dict, str, str, str, float]
 
 
-def test_hostile_patches_are_refused() -> None:
+def test_judge_hostile_patches_are_refused() -> None:
     assert refused(Hostile()) == [("", "shape")]
     assert refused({"free": Hostile()}) == [("free", "kind")]
     loop: dict[str, Any] = {}
@@ -181,7 +181,7 @@ def test_hostile_patches_are_refused() -> None:
     assert len(BOUNDS.judge({"k" * 10**6: 1}, CURRENT).refusals[0].key) <= 101
 
 
-def test_depth_and_size() -> None:
+def test_bounds_depth_and_size() -> None:
     path = ".".join("abcdefgh")
     assert len(path.split(".")) == MAX_DEPTH
     deepest = Bounds({path: Bound(least=0, most=1)})
@@ -201,7 +201,7 @@ def test_depth_and_size() -> None:
     assert len(BOUNDS.judge(many, CURRENT).refusals) == MAX_REASONS
 
 
-def test_another_type_of_the_same_number_is_a_change() -> None:
+def test_judge_another_type_of_the_same_number_is_a_change() -> None:
     bounds = Bounds({"limit": Bound(least=0, most=9)})
     assert bounds.judge({"limit": 1.0}, {"limit": 1}).patch == {"limit": 1.0}
     assert bounds.judge({"limit": 1}, {"limit": True}).patch == {"limit": 1}
@@ -226,7 +226,7 @@ def test_no_patch_permits_what_the_bounds_withhold() -> None:
     assert "bounds ask" in judged.waits
 
 
-def test_the_accepted_patch_is_a_copy() -> None:
+def test_judge_the_accepted_patch_is_a_copy() -> None:
     patch = {"retry": {"limit": 4}}
     found = accepted(patch)
     patch["retry"]["limit"] = 99
@@ -272,7 +272,7 @@ PATCHES = (
 
 
 @given(PATCHES)
-def test_whatever_the_patch_the_result_is_within_bounds(patch: Any) -> None:
+def test_merged_whatever_the_patch_the_result_is_within_bounds(patch: Any) -> None:
     judged = BOUNDS.judge(patch, CURRENT)
     result = merged(CURRENT, judged.patch or {})
     assert (judged.patch is None) == bool(judged.refusals)
@@ -295,7 +295,7 @@ def test_whatever_the_patch_the_result_is_within_bounds(patch: Any) -> None:
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(1e-9, 1e9))
-def test_a_step_is_never_exceeded(current: Any, value: Any, step: float) -> None:
+def test_guard_bounds_a_step_is_never_exceeded(current: Any, value: Any, step: float) -> None:
     bound = Bound(least=-1e300, most=1e300, step=step)
     allowed = bound.refuses(value, current) is None
     assert allowed == (abs(value - current) <= step * (1 + ROUNDING))
@@ -343,7 +343,7 @@ def test_bounds_check_their_keys(keys: Any, error: type[Exception]) -> None:
         Bounds(dict.fromkeys(keys, Bound(least=0, most=1)))
 
 
-def test_other_wrong_arguments_are_refused() -> None:
+def test_bounds_other_wrong_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="bound of 'a'"):
         Bounds({"a": (0, 1)})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="auto_apply"):

@@ -40,7 +40,7 @@ def drawn_by(folder: Path, call_id: Any) -> tuple[list[tuple[int, bool]], dict[s
         return served, guard.errors
 
 
-def test_calls_with_one_id_are_served_by_one_configuration(tmp_path: Path) -> None:
+def test_wrap_calls_with_one_id_are_served_by_one_configuration(tmp_path: Path) -> None:
     served, errors = drawn_by(tmp_path, lambda thread, fails=False: f"thread {thread}")
     assert errors == {}
     assert len(set(served)) == 8 and {patched for _, patched in served} == {True, False}
@@ -55,12 +55,12 @@ def test_calls_with_one_id_are_served_by_one_configuration(tmp_path: Path) -> No
         (None, ""),
     ],
 )
-def test_calls_without_an_id_get_one_each(tmp_path: Path, call_id: Any, trouble: str) -> None:
+def test_wrap_calls_without_an_id_get_one_each(tmp_path: Path, call_id: Any, trouble: str) -> None:
     served, errors = drawn_by(tmp_path, call_id)
     assert len(set(served)) > 8
     assert errors == ({trouble: 47} if trouble else {})  # 2 that fail, the first 5, and 40
 
 
-def test_a_call_id_is_a_function(tmp_path: Path) -> None:
+def test_wrap_a_call_id_is_a_function(tmp_path: Path) -> None:
     with Guard(store=tmp_path / "guard.db") as guard, pytest.raises(TypeError, match="call_id must be callable"):
         guard.wrap(agent="a", call_id="thread 1")  # type: ignore[arg-type]

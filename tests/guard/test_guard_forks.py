@@ -61,7 +61,7 @@ def counted(guard: Guard) -> tuple[int, int]:
     ],
     ids=["flush", "status", "history", "close", "run"],
 )
-def test_a_child_never_writes_what_waits_in_its_parent(
+def test_guard_a_child_never_writes_what_waits_in_its_parent(
     guard: Guard, in_child: Any, begins: Callable[[Guard], object], calls: int
 ) -> None:
     guard.run(lambda: 1, agent="a")
@@ -75,7 +75,7 @@ def test_a_child_never_writes_what_waits_in_its_parent(
     assert counted(guard) == (1 + calls, 1 + calls)
 
 
-def test_locks_that_were_held_at_the_fork_hold_up_no_child(guard: Guard, in_child: Any) -> None:
+def test_guard_locks_that_were_held_at_the_fork_hold_up_no_child(guard: Guard, in_child: Any) -> None:
     view = guard._runner.view("a")
     held, go = threading.Event(), threading.Event()
 
@@ -101,7 +101,7 @@ def test_locks_that_were_held_at_the_fork_hold_up_no_child(guard: Guard, in_chil
         holder.join()
 
 
-def test_a_child_claims_steps_under_a_name_of_its_own(guard: Guard, in_child: Any) -> None:
+def test_guard_a_child_claims_steps_under_a_name_of_its_own(guard: Guard, in_child: Any) -> None:
     assert guard._runner._actor is not None
     owner = guard._runner._actor._owner
     theirs = in_child(owner)
@@ -128,7 +128,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_a_child_of_multiprocessing_writes_what_waits_when_it_ends(tmp_path: Path, method: str) -> None:
+def test_guard_a_child_of_multiprocessing_writes_what_waits_when_it_ends(tmp_path: Path, method: str) -> None:
     (tmp_path / "program.py").write_text(CHILD)
     done = run(str(tmp_path / "program.py"), str(tmp_path / "guard.db"), method)
     assert (done.returncode, done.stderr) == (0, "")
@@ -185,7 +185,7 @@ with Guard(store=sys.argv[1]) as guard:
 """
 
 
-def test_a_signal_handler_may_run_a_call_in_the_middle_of_another(tmp_path: Path) -> None:
+def test_guard_forks_a_signal_handler_may_run_a_call_in_the_middle_of_another(tmp_path: Path) -> None:
     done = run("-c", SIGNALS, str(tmp_path / "guard.db"))
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -210,7 +210,7 @@ def test_a_signal_handler_may_run_a_call_in_the_middle_of_another(tmp_path: Path
     ],
     ids=["exit", "thread", "del"],
 )
-def test_a_program_that_ends_has_written_all_and_says_nothing(tmp_path: Path, lines: str) -> None:
+def test_status_a_program_that_ends_has_written_all_and_says_nothing(tmp_path: Path, lines: str) -> None:
     begin = "import sys, threading, time\nfrom coherence.guard import Guard\nguard = Guard(store=sys.argv[1])\n"
     begin += 'guard.run(lambda: 1, agent="a")\n'
     done = run("-c", begin + textwrap.dedent(lines), str(tmp_path / "guard.db"))
@@ -220,7 +220,7 @@ def test_a_program_that_ends_has_written_all_and_says_nothing(tmp_path: Path, li
         assert guard.status("b").calls == ("thread" in lines)
 
 
-def test_close_waits_for_a_step_under_way(tmp_path: Path) -> None:
+def test_guard_close_waits_for_a_step_under_way(tmp_path: Path) -> None:
     begun, go = threading.Event(), threading.Event()
 
     class Slow:
@@ -244,7 +244,7 @@ def _interrupted() -> None:
     raise KeyboardInterrupt
 
 
-def test_close_does_not_wait_for_ever(tmp_path: Path) -> None:
+def test_guard_close_does_not_wait_for_ever(tmp_path: Path) -> None:
     go = threading.Event()
 
     class Hangs:

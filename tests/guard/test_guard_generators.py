@@ -33,7 +33,7 @@ def came_of(fn: Callable[[], Any]) -> tuple[type[BaseException], BaseException |
 @pytest.mark.parametrize(
     "error", [StopIteration(3), StopAsyncIteration(), GeneratorExit(), KeyboardInterrupt(), Boom()]
 )
-def test_exceptions_that_steer_python_are_raised_as_ever(tmp_path: Path, error: BaseException) -> None:
+def test_wrap_exceptions_that_steer_python_are_raised_as_ever(tmp_path: Path, error: BaseException) -> None:
     with Guard(store=tmp_path / "guard.db") as guard:
         wrap = guard.wrap(agent="a")
         with pytest.raises(type(error)) as caught:
@@ -84,7 +84,7 @@ def test_a_context_variable_that_a_generator_sets_is_seen_as_without_a_guard(tmp
 
 
 @pytest.mark.slow
-def test_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_recorded(
+def test_wrap_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_recorded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     closed: list[str] = []
@@ -117,7 +117,7 @@ def test_an_async_generator_that_is_dropped_or_outlives_its_loop_is_closed_and_r
         assert guard.errors == {}
 
 
-def test_an_exception_that_comes_back_from_the_reader_keeps_its_identity(tmp_path: Path) -> None:
+def test_wrap_an_exception_that_comes_back_from_the_reader_keeps_its_identity(tmp_path: Path) -> None:
     error = Boom("from the reader")
 
     def agent() -> Generator[int, None, None]:

@@ -65,7 +65,9 @@ def live(world: World, guards: list[Guard], path: Path, step: tuple[str, int, in
 @pytest.mark.slow
 @examples(25)
 @given(st.lists(STEPS, min_size=10, max_size=40))
-def test_whatever_happens_processes_agree_and_nothing_is_lost_or_done_twice(steps: list[tuple[str, int, int]]) -> None:
+def test_guard_whatever_happens_processes_agree_and_nothing_is_lost_or_done_twice(
+    steps: list[tuple[str, int, int]],
+) -> None:
     world = World()
     with by_hand(world), TemporaryDirectory() as folder:
         path = Path(folder) / "guard.db"
@@ -108,7 +110,9 @@ def settle(world: World, guard: Guard) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_threads_and_guards_that_all_act_at_once(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_threads_and_guards_that_all_act_at_once(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, world = tmp_path / "guard.db", World()
     world.levels = 10**6
     monkeypatch.setattr(requests, "time", SimpleNamespace(time=world.clock))

@@ -44,7 +44,7 @@ def graph(node: Any, **options: Any) -> Any:
     return StateGraph(State).add_node("node", node, **options).add_edge(START, "node").compile()
 
 
-def test_sync_and_async_nodes_see_the_patch_that_serves_them(guard: Guard) -> None:
+def test_wrap_sync_and_async_nodes_see_the_patch_that_serves_them(guard: Guard) -> None:
     def node(state: State) -> State:
         if state["level"] < 0:
             raise Boom("no")
@@ -72,7 +72,7 @@ def test_sync_and_async_nodes_see_the_patch_that_serves_them(guard: Guard) -> No
     assert served.count(True) == levels.count(2)
 
 
-def test_an_interrupt_a_resumed_one_and_a_command_to_the_parent_are_no_failures(guard: Guard) -> None:
+def test_wrap_an_interrupt_a_resumed_one_and_a_command_to_the_parent_are_no_failures(guard: Guard) -> None:
     wrap = guard.wrap(agent="a")
 
     def asks(state: State) -> Command[Any]:
@@ -90,7 +90,7 @@ def test_an_interrupt_a_resumed_one_and_a_command_to_the_parent_are_no_failures(
     assert [(trace.error or "")[:14] for trace in traces] == ["GraphInterrupt", "", ""]
 
 
-def test_each_attempt_of_a_retried_node_is_a_call(guard: Guard) -> None:
+def test_wrap_each_attempt_of_a_retried_node_is_a_call(guard: Guard) -> None:
     attempts = []
 
     def node(state: State) -> State:

@@ -50,7 +50,7 @@ class Slow(Memory):
 
 
 @pytest.mark.parametrize("policy", ["classic", "sequential"])
-def test_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path, policy: Any) -> None:
+def test_status_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path, policy: Any) -> None:
     slow, clock = Slow(), Clock(1.0)
     given: dict[str, Any] = {
         "store": path, "strategy": Proposes({"level": 2}), "config_adapter": slow, "bounds": BOUNDS, "policy": policy,
@@ -74,7 +74,7 @@ def test_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Path, pol
         assert verified(exported(Store(path))).faults == []
 
 
-def test_a_restore_that_comes_late_ends_the_patch_that_it_took_away(path: Path) -> None:
+def test_rollback_a_restore_that_comes_late_ends_the_patch_that_it_took_away(path: Path) -> None:
     slow, clock, strategy = Slow(), Clock(1.0), Proposes({"level": 2})
     slow.slow = "restore"
     given: dict[str, Any] = {

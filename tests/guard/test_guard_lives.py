@@ -29,7 +29,7 @@ def lives() -> Iterator[ModuleType]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", ["hash", "slices"])
-def test_a_clock_that_is_set_back_two_hours_changes_no_decision(lives: ModuleType, canary: Any) -> None:
+def test_guard_lives_a_clock_that_is_set_back_two_hours_changes_no_decision(lives: ModuleType, canary: Any) -> None:
     straight = lives.decisions(3, 1500, None, canary)
     kinds = {decision["kind"] for _, decision in straight}
     assert {"accepted", "confirmed"} <= kinds
@@ -58,19 +58,19 @@ def test_a_guard_decides_what_the_statistics_alone_decide_on_its_traces(lives: M
         assert trial.trial.calls == lived.patched
 
 
-def test_what_costs_is_measured_and_a_steep_harm_is_rolled_back(lives: ModuleType) -> None:
+def test_guard_lives_what_costs_is_measured_and_a_steep_harm_is_rolled_back(lives: ModuleType) -> None:
     for change in (lives.dear, lives.low, lives.slow):
         found = lives.trials(7, 0.9, change, lives=2, all_metrics=True, sigma=0.3)
         assert [lived.how for lived in found] == ["rolled back"] * 2
         assert max(lived.patched for lived in found) < 100
 
 
-def test_every_second_call_fails_after_400_good_ones_and_four_calls_tell_it(lives: ModuleType) -> None:
+def test_guard_lives_every_second_call_fails_after_400_good_ones_and_four_calls_tell_it(lives: ModuleType) -> None:
     assert lives.decays(10, 1.0, None, lives=3).delays[-1] <= 15
 
 
 @pytest.mark.parametrize("canary", ["hash", "slices"])
-def test_a_patch_that_cures_is_promoted_in_the_outage(lives: ModuleType, canary: Any) -> None:
+def test_guard_lives_a_patch_that_cures_is_promoted_in_the_outage(lives: ModuleType, canary: Any) -> None:
     bench = importlib.import_module("guard_days")
     for before in (0, 500):
         found = bench.days(3, 0.9, "cure", 300.0, canary, bench.Outage(0.0, 240, before), 3)
@@ -81,7 +81,9 @@ def test_a_patch_that_cures_is_promoted_in_the_outage(lives: ModuleType, canary:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("canary", "most"), [("hash", 25), ("slices", 28)])
-def test_an_outage_that_goes_on_does_not_end_most_harmless_trials(lives: ModuleType, canary: Any, most: int) -> None:
+def test_guard_lives_an_outage_that_goes_on_does_not_end_most_harmless_trials(
+    lives: ModuleType, canary: Any, most: int
+) -> None:
     bench = importlib.import_module("guard_days")
     # about 10 and 12 % of 100; without unpatched calls that vouch for the baseline 69 and 95 %
     found = bench.days(3, 0.9, "harmless", 300.0, canary, bench.Outage(0.3, 24, 500), 100)
@@ -92,7 +94,9 @@ def test_an_outage_that_goes_on_does_not_end_most_harmless_trials(lives: ModuleT
 
 
 @pytest.mark.slow
-def test_an_agent_that_begins_with_its_guard_keeps_harmless_patches_and_loses_dead_ones(lives: ModuleType) -> None:
+def test_guard_lives_an_agent_that_begins_with_its_guard_keeps_harmless_patches_and_loses_dead_ones(
+    lives: ModuleType,
+) -> None:
     bench = importlib.import_module("guard_days")
     found = bench.days(1, 0.9, "total failure", 300.0, "hash", None, 100)
     assert all(day.how == "rolled back" for day in found)
@@ -104,7 +108,7 @@ def test_an_agent_that_begins_with_its_guard_keeps_harmless_patches_and_loses_de
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("success", "canary"), [(0.6, "hash"), (0.9, "hash"), (0.95, "hash"), (0.9, "slices")])
-def test_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
+def test_guard_lives_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
     lives: ModuleType, success: float, canary: Any
 ) -> None:
     found = lives.trials(1, success, lives=LIVES, canary=canary)
@@ -116,14 +120,14 @@ def test_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("success", [0.6, 0.9])
-def test_a_total_failure_ends_within_the_first_slice(lives: ModuleType, success: float) -> None:
+def test_guard_lives_a_total_failure_ends_within_the_first_slice(lives: ModuleType, success: float) -> None:
     found = lives.trials(6, success, lives.none, lives=LIVES, canary="slices")
     assert lives.late(found, 0.95) <= 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("canary", ["hash", "slices"])
-def test_fifteen_points_less_are_found_in_time(lives: ModuleType, canary: Any) -> None:
+def test_guard_lives_fifteen_points_less_are_found_in_time(lives: ModuleType, canary: Any) -> None:
     found = lives.trials(4, 0.9, lives.fewer, lives=LIVES, canary=canary)
     assert lives.late(found, 0.5) <= 60
     assert lives.late(found, 0.9) <= 150
@@ -131,7 +135,7 @@ def test_fifteen_points_less_are_found_in_time(lives: ModuleType, canary: Any) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad", "part"), [(1.0, None, 0.99), (1.0, 0.5, 0.99), (0.9, 0.5, 0.5)])
-def test_success_that_falls_by_half_is_told_within_15_calls(
+def test_guard_lives_success_that_falls_by_half_is_told_within_15_calls(
     lives: ModuleType, good: float, bad: float | None, part: float
 ) -> None:
     """Every time after 400 successes; in half of the cases where one call in ten failed before."""
@@ -140,11 +144,13 @@ def test_success_that_falls_by_half_is_told_within_15_calls(
 
 
 @pytest.mark.slow
-def test_steady_lives_have_one_false_alert_in_10_000_calls_at_most(lives: ModuleType) -> None:
+def test_guard_lives_steady_lives_have_one_false_alert_in_10_000_calls_at_most(lives: ModuleType) -> None:
     # 10 lives of 10,000 calls hold 10 false alerts; 19 or more have a probability of 0.7 % then
     assert lives.false_alerts(11, 0.9, 10) < 19
 
 
 @pytest.mark.slow
-def test_the_classic_policy_rolls_back_most_harmless_patches_of_an_agent_that_often_fails(lives: ModuleType) -> None:
+def test_guard_lives_the_classic_policy_rolls_back_most_harmless_patches_of_an_agent_that_often_fails(
+    lives: ModuleType,
+) -> None:
     assert lives.rate(lives.trials(3, 0.6, lives=50, policy="classic")) > 80

@@ -57,7 +57,7 @@ def test_a_future_is_not_a_success_either(path: Path) -> None:
         assert guard.status("a").calls == 1
 
 
-def test_arun_takes_a_callable_that_returns_a_plain_value(path: Path) -> None:
+def test_status_arun_takes_a_callable_that_returns_a_plain_value(path: Path) -> None:
     with Guard(store=path) as guard:
         plain: Callable[[], Any] = lambda: 5  # noqa: E731
         out = asyncio.run(guard.arun(plain, agent="a"))
@@ -66,7 +66,7 @@ def test_arun_takes_a_callable_that_returns_a_plain_value(path: Path) -> None:
         assert guard.errors == {}
 
 
-def test_a_loop_whose_executor_is_full_holds_up_nothing(path: Path) -> None:
+def test_guard_a_loop_whose_executor_is_full_holds_up_nothing(path: Path) -> None:
     go = threading.Event()
 
     async def main(guard: Guard) -> int:
@@ -84,7 +84,7 @@ def test_a_loop_whose_executor_is_full_holds_up_nothing(path: Path) -> None:
         assert asyncio.run(main(guard)) == 7
 
 
-def test_several_loops_in_several_threads(path: Path) -> None:
+def test_guard_several_loops_in_several_threads(path: Path) -> None:
     async def main(guard: Guard) -> None:
         outs = await asyncio.gather(*(guard.arun(partial(later, n), agent="a") for n in range(50)))
         assert [out.result for out in outs] == list(range(50))
@@ -100,7 +100,7 @@ def test_several_loops_in_several_threads(path: Path) -> None:
 
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
-def test_a_coroutine_may_be_driven_without_asyncio(path: Path, durability: Any) -> None:
+def test_status_a_coroutine_may_be_driven_without_asyncio(path: Path, durability: Any) -> None:
     class Now:
         def __await__(self) -> Generator[None, None, int]:
             yield
@@ -145,7 +145,7 @@ def test_an_awaited_call_does_not_wait_for_its_steps_and_loses_no_result_by_them
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_who_interrupts_a_call_is_not_kept_waiting(path: Path, error: type[BaseException]) -> None:
+def test_guard_who_interrupts_a_call_is_not_kept_waiting(path: Path, error: type[BaseException]) -> None:
     go = threading.Event()
 
     class Hangs:
@@ -165,7 +165,7 @@ def test_who_interrupts_a_call_is_not_kept_waiting(path: Path, error: type[BaseE
     assert [type(past.decision).__name__ for past in Guard(store=path).history("a")] == ["Asked", "Declined"]
 
 
-def test_calls_within_calls(path: Path) -> None:
+def test_wrap_calls_within_calls(path: Path) -> None:
     with Guard(store=path) as guard:
         wrapped = guard.wrap(agent="b", task="inner")(lambda: 3)
         out = guard.run(lambda: guard.run(wrapped, agent="a", task="middle").result + 1, agent="a", task="outer")
@@ -175,7 +175,7 @@ def test_calls_within_calls(path: Path) -> None:
         assert guard.errors == {}
 
 
-def test_a_call_within_a_call_sees_the_patch_of_its_own_agent(path: Path) -> None:
+def test_status_a_call_within_a_call_sees_the_patch_of_its_own_agent(path: Path) -> None:
     memory = Memory()
     memory.serves_both = True  # type: ignore[attr-defined]
 

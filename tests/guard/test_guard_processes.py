@@ -137,7 +137,7 @@ with Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=Files
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("durability", ["batched", "full"])
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
+def test_status_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
     tmp_path: Path, durability: str, kills: int
 ) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')
@@ -163,7 +163,7 @@ def test_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
     assert acknowledged > 0
 
 
-def test_a_claim_of_a_process_that_was_killed_is_taken_over_and_restored(tmp_path: Path) -> None:
+def test_status_a_claim_of_a_process_that_was_killed_is_taken_over_and_restored(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')
     hangs = """
     class Hangs(Files):
@@ -201,7 +201,7 @@ def test_a_claim_of_a_process_that_was_killed_is_taken_over_and_restored(tmp_pat
     assert json.loads((tmp_path / "config.json").read_text()) == {"level": 1}
 
 
-def test_a_forked_child_records_its_own_calls(tmp_path: Path, in_child: Any) -> None:
+def test_status_a_forked_child_records_its_own_calls(tmp_path: Path, in_child: Any) -> None:
     guard = Guard(store=tmp_path / "guard.db")
     guard.run(lambda: 1, agent="a")
 
@@ -216,7 +216,7 @@ def test_a_forked_child_records_its_own_calls(tmp_path: Path, in_child: Any) -> 
     guard.close()
 
 
-def test_a_process_that_ends_without_closing_has_written_all(tmp_path: Path) -> None:
+def test_status_a_process_that_ends_without_closing_has_written_all(tmp_path: Path) -> None:
     ends = """
     guard = Guard(store=sys.argv[1] + "/guard.db")
     for _ in range(5):

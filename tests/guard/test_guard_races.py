@@ -63,7 +63,7 @@ def returns_meanwhile(call: Callable[[], object]) -> None:
 
 
 @pytest.mark.slow
-def test_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = Memory()
     with Guard(
         store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, thresholds=THRESHOLDS,
@@ -89,7 +89,7 @@ def test_a_step_whose_thread_cannot_start_is_taken_later(path: Path, monkeypatch
         assert guard.errors["store: RuntimeError"] >= 1
 
 
-def test_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(path: Path) -> None:
+def test_traces_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(path: Path) -> None:
     with Store(path, timeout_s=60) as store, Guard(store=store) as guard, Guard(store=path) as other:
         guard.run(lambda: 1, agent="a")
         guard.flush()
@@ -105,7 +105,7 @@ def test_a_call_does_not_wait_for_who_has_written_and_keeps_the_store_locked(pat
 
 
 @pytest.mark.slow
-def test_full_durability_waits_for_a_locked_store_no_longer_than_a_call_may(path: Path) -> None:
+def test_errors_full_durability_waits_for_a_locked_store_no_longer_than_a_call_may(path: Path) -> None:
     with Store(path, timeout_s=60) as store, Guard(store=store, durability="full", wait_s=0.05) as guard:
         guard.run(lambda: 1, agent="a")
         with locked(path):
@@ -179,7 +179,7 @@ def test_a_guard_that_is_collected_in_its_own_thread_writes_everything(
         assert guard.status("a").calls == 2
 
 
-def test_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> None:
+def test_rollback_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> None:
     memory, levels = Memory(), list[tuple[str, int]]()
 
     def notify(notice: Notice) -> None:
@@ -196,7 +196,7 @@ def test_the_restore_comes_before_anybody_is_told_of_it(path: Path) -> None:
     assert levels == [("accepted", 2), ("serving", 2), ("ending", 1), ("restored", 1)]
 
 
-def test_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flushing, "LOOK_S", 0.01)
     with Guard(store=path) as guard:
         guard.run(lambda: 1, agent="a")
@@ -208,7 +208,9 @@ def test_a_store_whose_file_is_removed_is_told(path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_what_a_person_wants_is_done_for_an_agent_that_was_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_what_a_person_wants_is_done_for_an_agent_that_was_let_go(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 1)
     memory = Memory()
     with Guard(
@@ -270,7 +272,7 @@ def test_an_entry_that_cannot_be_taken_in_leaves_no_trace_in_the_account(path: P
         assert encode_account(view.account) == encode_account(read_account(store, "a"))
 
 
-def test_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
+def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
     """A handler of a signal may run one there, on the same thread."""
     with Store(path) as store:
         view = View("a", store)
@@ -289,7 +291,7 @@ def test_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
         assert view.account.rolling.failures == 1
 
 
-def test_asking_about_an_agent_does_not_make_one(path: Path) -> None:
+def test_approve_asking_about_an_agent_does_not_make_one(path: Path) -> None:
     with Guard(store=path, config_adapter=Memory()) as guard:
         assert (guard.history("a"), guard.traces("a"), guard.status("a").calls) == ([], [], 0)
         assert not guard.rollback("a")
@@ -299,7 +301,7 @@ def test_asking_about_an_agent_does_not_make_one(path: Path) -> None:
         assert guard.store.fetch("SELECT agent FROM guard_agents") == []
 
 
-def test_the_clock_is_read_once_for_a_step(path: Path) -> None:
+def test_guard_races_the_clock_is_read_once_for_a_step(path: Path) -> None:
     """Else a claim is judged at one time and written with a later one."""
     clock, seen = Clock(1.0), list[float]()
 
@@ -321,7 +323,7 @@ def test_the_clock_is_read_once_for_a_step(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves(path: Path) -> None:
+def test_status_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves(path: Path) -> None:
     with Guard(store=path) as guard:
         count = 0
 
@@ -346,7 +348,9 @@ def test_calls_in_signal_handlers_wake_the_writer_without_waiting_for_themselves
         assert guard.status("a").calls == 20_000 + count
 
 
-def test_calls_that_come_faster_than_they_are_written_are_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_calls_that_come_faster_than_they_are_written_are_not_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 10)
     monkeypatch.setattr(flushing, "FLUSH_S", 60.0)
     with Guard(store=path) as guard:

@@ -36,7 +36,7 @@ def lived(folder: Path, rate: Callable[[int], float] = lambda level: 0.7, calls:
 
 
 @pytest.mark.parametrize("name", NAMES, ids=["long", "surrogate", "nul", "spaces", "controls"])
-def test_an_agent_is_found_by_the_name_it_is_called_by(tmp_path: Path, name: str) -> None:
+def test_export_an_agent_is_found_by_the_name_it_is_called_by(tmp_path: Path, name: str) -> None:
     with Guard(store=tmp_path / "guard.db", strategy=Varies(), config_adapter=Memory()) as guard:
         agent = failing(lambda level: 0.5, Memory())
         for _ in range(120):
@@ -54,7 +54,7 @@ def test_an_agent_is_found_by_the_name_it_is_called_by(tmp_path: Path, name: str
         assert guard.status(stored).calls == 120 and guard.history(stored) == guard.history(name)
 
 
-def test_asking_for_an_agent_that_is_not_there_makes_none(tmp_path: Path) -> None:
+def test_decline_asking_for_an_agent_that_is_not_there_makes_none(tmp_path: Path) -> None:
     with Guard(store=tmp_path / "guard.db", config_adapter=Memory()) as guard:
         assert (guard.history("tpyo"), guard.traces("tpyo")) == ([], [])
         assert guard.status("tpyo").calls == guard.prune("tpyo") == guard.export("tpyo", io.BytesIO()) == 0
@@ -79,7 +79,7 @@ def test_slices_are_left_out_of_the_history_unless_asked_for(tmp_path: Path) -> 
             guard.history("a", slices=1)  # type: ignore[arg-type]
 
 
-def test_a_trail_is_exported_to_a_new_file_or_an_open_one(tmp_path: Path) -> None:
+def test_export_a_trail_is_exported_to_a_new_file_or_an_open_one(tmp_path: Path) -> None:
     path = tmp_path / "trail.jsonl"
     with lived(tmp_path, lambda level: 0.9 if level == 1 else 0.0) as guard:
         count = guard.export("a", path)  # nothing was flushed before

@@ -28,7 +28,9 @@ PHASES = {"asking": "analyze", "reviewing": "get_config", "applying": "apply_con
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("request_of", ["none", "rollback", "approval"])
-def test_a_process_that_goes_in_any_phase_leaves_all_to_the_next(tmp_path: Path, phase: str, request_of: str) -> None:
+def test_guard_a_process_that_goes_in_any_phase_leaves_all_to_the_next(
+    tmp_path: Path, phase: str, request_of: str
+) -> None:
     path, world = tmp_path / "guard.db", World()
     with by_hand(world):
         first = world.guard(path, 1)  # asks a person
@@ -89,7 +91,7 @@ def hang(actor: Any, phase: str) -> None:
     actor._do = do
 
 
-def test_a_process_that_was_too_slow_does_not_answer_for_the_one_that_took_over(tmp_path: Path) -> None:
+def test_guard_a_process_that_was_too_slow_does_not_answer_for_the_one_that_took_over(tmp_path: Path) -> None:
     path, world = tmp_path / "guard.db", World()
     with by_hand(world):
         slow, quick = world.guard(path, 1), world.guard(path, 1)
@@ -113,7 +115,7 @@ def test_a_process_that_was_too_slow_does_not_answer_for_the_one_that_took_over(
         quick.close()
 
 
-def test_a_rollback_asked_for_while_an_approved_patch_is_reviewed_comes_first(tmp_path: Path) -> None:
+def test_approve_a_rollback_asked_for_while_an_approved_patch_is_reviewed_comes_first(tmp_path: Path) -> None:
     path, world = tmp_path / "guard.db", World()
     with by_hand(world), world.guard(path, 1) as guard:
         call(guard, False)

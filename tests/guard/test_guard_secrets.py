@@ -25,7 +25,7 @@ class Provider:
         return f"Provider({KEY})"
 
 
-def test_no_secret_of_a_call_reaches_the_disk_or_a_strategy(tmp_path: Path) -> None:
+def test_wrap_no_secret_of_a_call_reaches_the_disk_or_a_strategy(tmp_path: Path) -> None:
     with Guard(store=tmp_path / "guard.db") as guard:
 
         @guard.wrap(agent="a", task=f"answer with {KEY}")

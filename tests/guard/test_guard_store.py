@@ -55,7 +55,9 @@ def test_a_child_leaves_the_temporary_store_of_its_parent(temporary: Path, in_ch
     assert list(temporary.iterdir()) == []
 
 
-def test_a_temporary_store_that_cannot_be_made_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_a_temporary_store_that_cannot_be_made_leaves_nothing(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full_disk(path: Path, *_: object) -> None:
         raise StoreError(path, "the disk is full")
 
@@ -78,7 +80,7 @@ def broken(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a folder", "text", "newer", "of another program"])
-def test_what_is_no_store_is_refused_at_once_and_left_alone(tmp_path: Path, kind: str) -> None:
+def test_guard_what_is_no_store_is_refused_at_once_and_left_alone(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "guard.db"
     broken(kind, path)
     before = path.read_bytes() if path.is_file() else None
@@ -89,18 +91,20 @@ def test_what_is_no_store_is_refused_at_once_and_left_alone(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("given", [None, 3, b"guard.db"])
-def test_what_is_neither_path_nor_store_is_a_type_error(given: Any) -> None:
+def test_guard_what_is_neither_path_nor_store_is_a_type_error(given: Any) -> None:
     with pytest.raises(TypeError, match="store must be a path"):
         Guard(store=given)
 
 
-def test_a_folder_is_made_for_the_store(tmp_path: Path) -> None:
+def test_guard_a_folder_is_made_for_the_store(tmp_path: Path) -> None:
     with Guard(store=tmp_path / "to" / "be" / "made.db") as guard:
         assert guard.run(lambda: 1, agent="a").success
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
-def test_a_folder_that_becomes_read_only_costs_no_call(public_folder: Path, in_child: Callable[[Any], str]) -> None:
+def test_guard_a_folder_that_becomes_read_only_costs_no_call(
+    public_folder: Path, in_child: Callable[[Any], str]
+) -> None:
     def calls_as_nobody() -> object:
         if os.geteuid() == 0:
             os.chown(public_folder, 65534, 65534)
@@ -132,7 +136,7 @@ def without_table(path: Path) -> None:
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
 @pytest.mark.parametrize("harm", [garbage, without_table, lambda path: shutil.rmtree(path.parent)])
-def test_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any, harm: Callable[[Path], None]) -> None:
+def test_guard_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any, harm: Callable[[Path], None]) -> None:
     path = tmp_path / "made" / "guard.db"
     guard = Guard(store=path, durability=durability)
     guard.run(lambda: 1, agent="a")
@@ -146,7 +150,7 @@ def test_a_store_that_breaks_costs_no_call(tmp_path: Path, durability: Any, harm
         guard.close()
 
 
-def test_what_is_lost_while_others_are_written_is_not_counted_later(
+def test_guard_store_what_is_lost_while_others_are_written_is_not_counted_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coherence.guard.view.MAX_WAITING", 150)
@@ -176,7 +180,7 @@ def test_what_is_lost_while_others_are_written_is_not_counted_later(
         assert encode_account(read_account(store, "a")) == encode_account(view.account)
 
 
-def test_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
+def test_traces_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Guard(store=tmp_path / "guard.db") as guard:
@@ -189,7 +193,7 @@ def test_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
         assert [trace.epoch for trace in guard.traces("a")] == [-1, 0]
 
 
-def test_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> None:
+def test_fetch_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> None:
     with Store(tmp_path / "guard.db", timeout_s=60) as store:
         view = View("a", store)
         decided: list[Decision | None] = []

@@ -73,7 +73,7 @@ def test_a_guard_with_nothing_but_a_notifier_tells_once_that_success_fell(tmp_pa
 
 
 @pytest.mark.parametrize("returns", [False, True])
-def test_there_is_nothing_to_return_to_and_nobody_needs_to_be_told(tmp_path: Path, returns: bool) -> None:
+def test_history_there_is_nothing_to_return_to_and_nobody_needs_to_be_told(tmp_path: Path, returns: bool) -> None:
     memory, chance = Memory(), random.Random(2)
     with Guard(store=tmp_path / "guard.db", config_adapter=memory, return_on_decay=returns) as guard:
         run(guard, 1.0, UNPATCHED_CALLS, chance)
@@ -84,7 +84,7 @@ def test_there_is_nothing_to_return_to_and_nobody_needs_to_be_told(tmp_path: Pat
         assert (memory.config, memory.restored) == ({"level": 1}, [])
 
 
-def test_the_commands_say_so_for_a_day(tmp_path: Path) -> None:
+def test_guard_the_commands_say_so_for_a_day(tmp_path: Path) -> None:
     chance, clock = random.Random(3), Clock(1.0)
     clock.now_s = time.time() - 3600
     with Guard(store=tmp_path / "guard.db", clock=clock) as guard, Store(tmp_path / "guard.db") as store:
@@ -117,7 +117,7 @@ def test_a_strategy_is_asked_as_before(tmp_path: Path) -> None:
         assert told.count("asked") == len(strategy.asked) == 4
 
 
-def test_what_happened_while_nobody_watched_is_told_after_a_restart(tmp_path: Path) -> None:
+def test_guard_what_happened_while_nobody_watched_is_told_after_a_restart(tmp_path: Path) -> None:
     chance = random.Random(5)
     with Guard(store=tmp_path / "guard.db") as guard:
         run(guard, 1.0, 150, chance)
@@ -153,7 +153,7 @@ def test_the_watch_begins_with_enough_calls() -> None:
     assert (watching.watch.baseline.calls, watching.watch.baseline.successes) == (100, 90)
 
 
-def test_a_burst_with_which_it_begins_is_not_taken_for_usual() -> None:
+def test_guard_unpatched_a_burst_with_which_it_begins_is_not_taken_for_usual() -> None:
     found = Account()
     record(found, UNPATCHED_CALLS, lambda call: call < UNPATCHED_CALLS - 6)
     watching = found.patching.unpatched
@@ -193,7 +193,7 @@ def test_a_confirmed_patch_has_a_watch_of_its_own_and_what_comes_back_is_learned
     assert found.patching.watching is not None
 
 
-def test_calls_of_the_patch_on_trial_are_not_watched() -> None:
+def test_guard_unpatched_calls_of_the_patch_on_trial_are_not_watched() -> None:
     found = account()
     steps(found, Asked(owner="me", failures=0), ACCEPTED, Serving())
     for _ in range(50):
@@ -212,7 +212,7 @@ def told_rows(tmp_path: Path) -> list[dict[str, Any]]:
         return exported(guard.store)
 
 
-def test_an_alert_that_does_not_follow_from_the_calls_is_wrong_and_unknown_where_calls_are_missing(
+def test_guard_an_alert_that_does_not_follow_from_the_calls_is_wrong_and_unknown_where_calls_are_missing(
     tmp_path: Path,
 ) -> None:
     rows = told_rows(tmp_path)
@@ -224,7 +224,7 @@ def test_an_alert_that_does_not_follow_from_the_calls_is_wrong_and_unknown_where
     assert verified(rows[20:]).verdict == "unknown"
 
 
-def test_where_calls_are_missing_nothing_else_is_doubted(tmp_path: Path) -> None:
+def test_approve_where_calls_are_missing_nothing_else_is_doubted(tmp_path: Path) -> None:
     # To who sees only the newest calls these are healthy ones first; the guard knew better, and told nothing.
     chance = random.Random(7)
     asks = {"strategy": Proposes({"level": 2}), "config_adapter": Memory()}

@@ -32,7 +32,7 @@ def run(guard: Guard, agent: Any) -> None:
 
 
 @pytest.mark.parametrize("returns", [False, True])
-def test_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, returns: bool) -> None:
+def test_status_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, returns: bool) -> None:
     memory, notices, healthy = Memory(), list[Notice](), [0.9]
     agent = failing(lambda level: 0.5 if level == 1 else healthy[0], memory, seed=7)
     with Guard(
@@ -70,7 +70,7 @@ def test_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: Path, re
         assert guard.errors == {}
 
 
-def test_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_path: Path) -> None:
+def test_rollback_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_path: Path) -> None:
     memory = Memory()
     agent = failing(lambda level: 0.5 if level == 1 else 1.0, memory)
     wanted: dict[str, Any] = {
@@ -91,7 +91,7 @@ def test_a_confirmed_patch_can_be_left_by_a_person_after_a_restart(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_failed_restore_is_tried_again_although_nobody_calls(tmp_path: Path) -> None:
+def test_rollback_a_failed_restore_is_tried_again_although_nobody_calls(tmp_path: Path) -> None:
     memory, broken = Memory(), [1]
     restore = memory.rollback_config
 
@@ -116,7 +116,7 @@ def test_a_failed_restore_is_tried_again_although_nobody_calls(tmp_path: Path) -
         assert kinds(guard.history("a"))[-2:] == ["retrying", "restored"]
 
 
-def test_index_and_band_of_the_run_are_recorded_where_a_monitor_measured_it(tmp_path: Path) -> None:
+def test_traces_index_and_band_of_the_run_are_recorded_where_a_monitor_measured_it(tmp_path: Path) -> None:
     with (
         Monitor(goal="make the tests pass", embedder=HashingEmbedder()) as monitor,
         Guard(store=tmp_path / "guard.db", monitor=monitor) as guard,
@@ -153,7 +153,7 @@ def test_what_results_cost_and_whether_they_succeed_is_asked(tmp_path: Path) -> 
         assert list(guard.errors.values()) == [1]
 
 
-def test_many_threads_lose_no_call(tmp_path: Path) -> None:
+def test_history_many_threads_lose_no_call(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     memory = Memory()
@@ -170,7 +170,7 @@ def test_many_threads_lose_no_call(tmp_path: Path) -> None:
         assert len(memory.applied) == history.count("accepted") + history.count("resuming")
 
 
-def test_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Path) -> None:
+def test_guard_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Path) -> None:
     memory = Memory()
     agent = failing(lambda level: 0.8 if level == 1 else 0.7, memory)
     with Guard(
@@ -193,7 +193,7 @@ def test_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Path) -> 
         assert kept.patching.epoch > 50
 
 
-def test_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -> None:
+def test_prune_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -> None:
     with Guard(store=tmp_path / "guard.db", strategy=Proposes(None)) as guard:
         for _ in range(350):
             run(guard, failing(lambda level: 0.0, Memory()))
@@ -206,7 +206,7 @@ def test_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -
         assert guard.prune("a") == 0
 
 
-def test_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tmp_path: Path) -> None:
+def test_status_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tmp_path: Path) -> None:
     memory, hangs = Memory(), threading.Event()
 
     class Slow(Proposes):

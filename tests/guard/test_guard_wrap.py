@@ -43,7 +43,7 @@ class Hostile:
         raise RuntimeError("no repr")
 
 
-def test_arguments_that_cannot_be_read_are_not_fatal(path: Path) -> None:
+def test_wrap_arguments_that_cannot_be_read_are_not_fatal(path: Path) -> None:
     loop: list[Any] = []
     loop.append(loop)
     with Guard(store=path) as guard:
@@ -54,7 +54,7 @@ def test_arguments_that_cannot_be_read_are_not_fatal(path: Path) -> None:
         assert len(guard.traces("a")) == 1
 
 
-def test_coroutine_functions_stay_so_and_raise_their_own(path: Path) -> None:
+def test_wrap_coroutine_functions_stay_so_and_raise_their_own(path: Path) -> None:
     error = Boom("x")
 
     async def main(guard: Guard) -> None:
@@ -78,7 +78,7 @@ def test_coroutine_functions_stay_so_and_raise_their_own(path: Path) -> None:
         assert (guard.status("a").calls, guard.status("a").failures) == (22, 1)
 
 
-def test_a_cancelled_call_is_recorded_and_stays_cancelled(path: Path) -> None:
+def test_traces_a_cancelled_call_is_recorded_and_stays_cancelled(path: Path) -> None:
     async def main(guard: Guard) -> None:
         task = asyncio.create_task(guard.arun(lambda: asyncio.sleep(60), agent="a"))
         await asyncio.sleep(0)
@@ -94,7 +94,7 @@ def test_a_cancelled_call_is_recorded_and_stays_cancelled(path: Path) -> None:
         assert [trace.error for trace in guard.traces("a")] == ["CancelledError", "CancelledError"]
 
 
-def test_steps_after_an_asynchronous_failure_leave_the_loop_free(path: Path) -> None:
+def test_guard_steps_after_an_asynchronous_failure_leave_the_loop_free(path: Path) -> None:
     memory = Memory()
 
     async def fails() -> None:
@@ -127,7 +127,7 @@ def counting(limit: int) -> Generator[int, str, str]:
     return ",".join(map(str, got))
 
 
-def test_a_generator_yields_takes_and_returns_what_it_does_itself(path: Path) -> None:
+def test_wrap_a_generator_yields_takes_and_returns_what_it_does_itself(path: Path) -> None:
     with Guard(store=path) as guard:
         wrapped = guard.wrap(agent="a")(counting)
         for fn in (counting, wrapped):
@@ -144,7 +144,7 @@ def test_a_generator_yields_takes_and_returns_what_it_does_itself(path: Path) ->
         assert trace.success
 
 
-def test_a_generator_that_raises_or_is_closed_early(path: Path) -> None:
+def test_wrap_a_generator_that_raises_or_is_closed_early(path: Path) -> None:
     closed = []
 
     def agent(fails: bool) -> Generator[int, None, None]:
@@ -169,7 +169,7 @@ def test_a_generator_that_raises_or_is_closed_early(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
+def test_wrap_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
     with Guard(store=path) as guard:
         wrapped = guard.wrap(agent="a")(counting)
 
@@ -202,7 +202,7 @@ def test_a_generator_that_is_collected_waits_for_no_lock(path: Path) -> None:
         assert guard.errors == {}
 
 
-def test_a_generator_that_fails_when_it_is_closed(path: Path) -> None:
+def test_wrap_a_generator_that_fails_when_it_is_closed(path: Path) -> None:
     def agent() -> Generator[int, None, None]:
         try:
             yield 1
@@ -217,7 +217,7 @@ def test_a_generator_that_fails_when_it_is_closed(path: Path) -> None:
         assert [trace.error for trace in guard.traces("a")] == ["Boom: while closing"]
 
 
-def test_a_generators_duration_is_not_its_readers(path: Path) -> None:
+def test_wrap_a_generators_duration_is_not_its_readers(path: Path) -> None:
     with Guard(store=path) as guard:
         now = [0.0]
 
@@ -235,7 +235,7 @@ def test_a_generators_duration_is_not_its_readers(path: Path) -> None:
         assert trace.duration_s == 3.0
 
 
-def test_async_generators(path: Path) -> None:
+def test_wrap_async_generators(path: Path) -> None:
     events: list[str] = []
 
     async def agent(fails: bool) -> AsyncGenerator[int, str | None]:
@@ -274,7 +274,7 @@ def test_async_generators(path: Path) -> None:
     assert events == ["None", "closed", "None", "closed", "closed", "x", "closed"]
 
 
-def test_steps_after_an_async_generator_that_fails_leave_the_loop_free(path: Path) -> None:
+def test_wrap_steps_after_an_async_generator_that_fails_leave_the_loop_free(path: Path) -> None:
     free = threading.Event()
 
     class Waits(Proposes):
@@ -312,7 +312,7 @@ class Agent:
         return self.name
 
 
-def test_methods_of_every_kind_partials_and_objects(path: Path) -> None:
+def test_wrap_methods_of_every_kind_partials_and_objects(path: Path) -> None:
     async def echo(value: int) -> int:
         return value
 
@@ -361,7 +361,7 @@ def test_methods_of_every_kind_partials_and_objects(path: Path) -> None:
         assert guard.errors == {}
 
 
-def test_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path) -> None:
+def test_errors_a_coroutine_that_run_is_given_comes_back_and_is_told(path: Path) -> None:
     async def agent() -> int:
         return 1
 
@@ -376,7 +376,7 @@ class Pause(Exception):
 
 
 @pytest.mark.parametrize("given", [Pause, (Pause,), (KeyError, Exception)])
-def test_exceptions_that_steer_the_host_are_no_failures(path: Path, given: Any) -> None:
+def test_wrap_exceptions_that_steer_the_host_are_no_failures(path: Path, given: Any) -> None:
     pause = Pause("approve?")
 
     def agent() -> None:
@@ -401,7 +401,7 @@ def test_exceptions_that_steer_the_host_are_no_failures(path: Path, given: Any) 
         assert strategy.asked == []
 
 
-def test_other_exceptions_stay_failures_where_some_steer_the_host(path: Path) -> None:
+def test_wrap_other_exceptions_stay_failures_where_some_steer_the_host(path: Path) -> None:
     def agent() -> None:
         raise Boom("no")
 

@@ -58,7 +58,7 @@ def test_calls_that_are_as_before_let_the_verdict_stand(successes: int, unpatche
         assert (trial.held, trial.verdict().kind, trial.vouchers) == (False, "keep_looking", None)
 
 
-def test_in_slices_it_is_taken_back_at_once_and_comes_again_when_all_calls_fail() -> None:
+def test_hold_in_slices_it_is_taken_back_at_once_and_comes_again_when_all_calls_fail() -> None:
     trial = on_trial(450, 500, both=False)
     wanted = [call for call in range(100) if _wants(trial, call)]
     play(trial, "---", patched=True)
@@ -99,7 +99,7 @@ def test_the_classic_rules_hold_nothing() -> None:
     assert play(on_trial(450, 500, policy="classic"), "-" * 10, patched=True) == "roll_back"
 
 
-def test_a_cure_is_promoted_while_the_others_still_fail() -> None:
+def test_hold_a_cure_is_promoted_while_the_others_still_fail() -> None:
     trial = on_trial(450, 500)
     play(trial, "+++++", patched=True)
     calls = 0
@@ -117,7 +117,7 @@ def test_a_cure_is_promoted_while_the_others_still_fail() -> None:
     assert same.verdict().kind == "keep_looking"
 
 
-def test_a_cure_that_takes_longer_is_not_promoted_for_it() -> None:
+def test_hold_a_cure_that_takes_longer_is_not_promoted_for_it() -> None:
     calls = [CallOutcome(number % 10 != 9, 1.0 + number / 500) for number in range(500)]
     trial = OnTrial(1, {}, {}, "sequential", 0.2, 10, True, "", Trial.begin(summary(calls)), Metrics())
     for number in range(40):
@@ -129,7 +129,7 @@ def test_a_cure_that_takes_longer_is_not_promoted_for_it() -> None:
     assert trial.verdict().metric == "latency"
 
 
-def test_an_outage_that_ends_between_two_slices_is_no_cure() -> None:
+def test_hold_an_outage_that_ends_between_two_slices_is_no_cure() -> None:
     trial = on_trial(450, 500, both=False)
     play(trial, "++++++++++", patched=True)
     play(trial, "+" * 10 + "-" * 30, patched=False)
@@ -138,7 +138,7 @@ def test_an_outage_that_ends_between_two_slices_is_no_cure() -> None:
     assert 1 < trial.trial.success.gain <= 4
 
 
-def test_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:
+def test_hold_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:
     baseline = summary([CallOutcome(True, 1.0, 1.0)] * 400)
     standing = Standing(DecayWatch.begin(baseline), number=1, patch={}, backup={})
     while len(standing.alerts) < 2:
@@ -160,7 +160,7 @@ def test_metrics_that_get_worse_at_once_are_told_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("both", [True, False])
-def test_an_outage_that_goes_on_when_a_patch_is_accepted_is_not_the_patch(tmp_path: Path, both: bool) -> None:
+def test_hold_an_outage_that_goes_on_when_a_patch_is_accepted_is_not_the_patch(tmp_path: Path, both: bool) -> None:
     memory: Any = Both() if both else Memory()
     up = [True]
     agent = failing(lambda level: 0.98 if up[0] else 0.0, memory)

@@ -124,17 +124,19 @@ def post(server: Server, timeout_s: float = 20.0, **headers: str) -> HttpAnswer:
         (says(b"HTTP/1.1 503 Busy\r\n\r\n"), "HTTP status 503", True),
     ],
 )
-def test_what_a_server_does(serve: Any, act: Callable[[socket.socket], None], why: str, again: bool) -> None:
+def test_http_answer_what_a_server_does(
+    serve: Any, act: Callable[[socket.socket], None], why: str, again: bool
+) -> None:
     assert post(serve(act)) == HttpAnswer(why, again, 0.0)
 
 
 @pytest.mark.parametrize("act", [drips, lambda _: time.sleep(30)], ids=["drips", "dead"])
-def test_an_attempt_ends_in_time(serve: Any, act: Callable[[socket.socket], None]) -> None:
+def test_http_answer_an_attempt_ends_in_time(serve: Any, act: Callable[[socket.socket], None]) -> None:
     assert post(serve(act), 0.3) == HttpAnswer("no answer in time", True)
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_is_obeyed(serve: Any, status: int) -> None:
+def test_http_post_retry_after_is_obeyed(serve: Any, status: int) -> None:
     server = serve(says(f"HTTP/1.1 {status} x\r\nRetry-After: 120\r\n\r\n".encode()), says(OK))
     webhook = WebhookNotifier(server.url, retries=1)
     waited: list[float] = []
@@ -150,7 +152,7 @@ def test_retry_after_is_obeyed(serve: Any, status: int) -> None:
     assert webhook.counts() == WebhookCounts(sent=1, failed=0, dropped=0, waiting=0)
 
 
-def test_retry_after_in_seconds_and_as_a_date() -> None:
+def test_retry_s_retry_after_in_seconds_and_as_a_date() -> None:
     now_s = 1_700_000_000.0
     for text, seconds in (
         ("0", 0.0), ("120", 120.0), (" 7 ", 7.0), ("301", 300.0), ("-5", 0.0), ("1.5", 0.0), ("²", 0.0), ("", 0.0),
@@ -161,7 +163,7 @@ def test_retry_after_in_seconds_and_as_a_date() -> None:
         assert retry_s(text, now_s) == seconds, text
 
 
-def test_close_does_not_wait_for_a_server_that_wants_a_pause(serve: Any) -> None:
+def test_http_post_close_does_not_wait_for_a_server_that_wants_a_pause(serve: Any) -> None:
     server = serve(says(b"HTTP/1.1 429 x\r\nRetry-After: 200\r\n\r\n"))
     webhook = WebhookNotifier(server.url)
     webhook.notify({})
@@ -171,7 +173,7 @@ def test_close_does_not_wait_for_a_server_that_wants_a_pause(serve: Any) -> None
     assert webhook.counts() == WebhookCounts(sent=0, failed=1, dropped=0, waiting=0)
 
 
-def test_all_attempts_of_an_event_have_one_key_and_no_two_events_share_one(serve: Any) -> None:
+def test_http_post_all_attempts_of_an_event_have_one_key_and_no_two_events_share_one(serve: Any) -> None:
     server = serve(says(b"HTTP/1.1 500 x\r\n\r\n"), says(OK))
     webhook = WebhookNotifier(server.url)
     webhook.notify({"n": 1})
@@ -182,7 +184,7 @@ def test_all_attempts_of_an_event_have_one_key_and_no_two_events_share_one(serve
     assert keys[0] == keys[1] != keys[2]
 
 
-def test_headers_are_sent_and_never_shown(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_http_post_headers_are_sent_and_never_shown(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
     server = serve(says(b"HTTP/1.1 403 no\r\n\r\n"))
     secret = "Bearer very-secret"
     webhook = WebhookNotifier(server.url, headers={"Authorization": secret, "User-Agent": "mine"})
@@ -196,7 +198,7 @@ def test_headers_are_sent_and_never_shown(serve: Any, caplog: pytest.LogCaptureF
     assert "hook" not in shown.replace("coherence-webhook", "").replace("WebhookNotifier", "")
 
 
-def test_a_redirect_gets_no_header(serve: Any) -> None:
+def test_http_answer_a_redirect_gets_no_header(serve: Any) -> None:
     other = serve(says(OK))
     server = serve(says(f"HTTP/1.1 308 x\r\nLocation: {other.url}\r\n\r\n".encode()))
     assert post(server, Authorization="Bearer x").why == "HTTP status 308"
@@ -217,13 +219,13 @@ def test_a_redirect_gets_no_header(serve: Any) -> None:
         (["very-secret"], TypeError),
     ],
 )
-def test_bad_headers_are_refused_without_their_values(headers: Any, error: type[Exception]) -> None:
+def test_http_post_bad_headers_are_refused_without_their_values(headers: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="headers") as caught:
         WebhookNotifier("https://example.org/", headers=headers)
     assert "very-secret" not in str(caught.value)
 
 
-def test_a_body_of_ones_own(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_http_post_a_body_of_ones_own(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
     server = serve(says(OK))
 
     def body(notice: Notice) -> object:
@@ -250,7 +252,7 @@ def test_a_notice_as_it_is_documented(serve: Any) -> None:
     assert server.got[0].endswith('{"agent":"a","kind":"confirmed","why":"no worse","patch":{"retries":2}}')
 
 
-def test_proxies_of_the_environment_are_not_used(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_answer_proxies_of_the_environment_are_not_used(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy, server = serve(says(b"HTTP/1.1 502 proxy\r\n\r\n")), serve(says(OK))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -259,7 +261,7 @@ def test_proxies_of_the_environment_are_not_used(serve: Any, monkeypatch: pytest
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="nothing here makes a certificate")
-def test_a_certificate_that_nobody_vouches_for_is_refused(serve: Any, tmp_path: Path) -> None:
+def test_http_answer_a_certificate_that_nobody_vouches_for_is_refused(serve: Any, tmp_path: Path) -> None:
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
     subprocess.run([*made, "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -271,5 +273,5 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(serve: Any, tmp_path: 
     assert server.got == []
 
 
-def test_the_pause_a_server_asks_for_is_bounded() -> None:
+def test_retry_s_the_pause_a_server_asks_for_is_bounded() -> None:
     assert retry_s("1000000", 0.0) == posting.MAX_RETRY_S

@@ -62,7 +62,7 @@ APPROVED = [ApprovalWanted(proposed_seq=2, why="looks fine"), Approved(owner="p2
 DECAYED = Decayed(metric="latency", why="latency got worse", returns=False)
 
 
-def test_a_patch_on_trial() -> None:
+def test_patch_record_a_patch_on_trial() -> None:
     (found,) = told(ASKED, accepted(), Serving())
     assert (found.number, found.outcome, found.patch, found.backup) == (1, "on trial", PATCH, BACKUP)
     assert (found.asked_seq, found.asked_at, found.accepted_at, found.served_at) == (1, 10.0, 20.0, 30.0)
@@ -88,25 +88,25 @@ def test_a_patch_on_trial() -> None:
         ([Proposed(patch=PATCH, why="there is no adapter")], "waiting", "there is no adapter"),
     ],
 )
-def test_what_came_of_a_patch(steps: list[Decision], outcome: str, why: str) -> None:
+def test_patch_record_what_came_of_a_patch(steps: list[Decision], outcome: str, why: str) -> None:
     (found,) = told(ASKED, *steps)
     assert (found.outcome, found.why) == (outcome, why)
 
 
-def test_what_decided_a_rollback_and_how_often_restoring_failed() -> None:
+def test_patch_record_what_decided_a_rollback_and_how_often_restoring_failed() -> None:
     failed, again = RestoreFailed(why="locked"), Retrying(owner="p1")
     (found,) = told(ASKED, accepted(), Serving(), ENDING, failed, again, failed, again, Restored())
     assert (found.metric, found.evidence, found.limit, found.restores_failed) == ("success", 90.0, 80.0, 2)
     assert (found.judged_at, found.ended_at) == (40.0, 90.0)  # entries 4 and 9
 
 
-def test_slices_are_no_verdict() -> None:
+def test_patch_record_slices_are_no_verdict() -> None:
     slice: list[Decision] = [PAUSE, Restored(), Resuming(owner="p1"), Serving()]
     (found,) = told(ASKED, accepted(), Serving(), *slice, *slice, CONFIRMED)
     assert (found.outcome, found.served_at, found.promoted_at) == ("promoted", 30.0, 120.0)  # 3 + 8 entries before
 
 
-def test_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
+def test_patch_record_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
     life: list[Decision] = [ASKED, accepted(), Serving(), CONFIRMED, DECAYED]
     (worse,) = told(*life)
     assert (worse.metric, worse.worse_at, worse.evidence, worse.promoted_at) == ("latency", 50.0, None, 40.0)
@@ -114,7 +114,7 @@ def test_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
     assert (gone.outcome, gone.metric, gone.worse_at, gone.ended_at) == ("rolled back", "latency", 50.0, 70.0)
 
 
-def test_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
+def test_patch_record_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
     first, second = told(
         ASKED, accepted(), Serving(), CONFIRMED, ASKED, accepted({"level": 3}), Serving(), ENDING, Restored()
     )
@@ -124,7 +124,7 @@ def test_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
     assert only.outcome == "rolled back"
 
 
-def test_a_proposal_that_is_asked_for_again_is_one_patch_and_another_one_replaces_it() -> None:
+def test_patch_record_a_proposal_that_is_asked_for_again_is_one_patch_and_another_one_replaces_it() -> None:
     waits = Proposed(patch=PATCH, why="there is no adapter")
     (one,) = told(ASKED, waits, ASKED, waits)
     assert one.outcome == "waiting" and one.asked_seq == 1
@@ -137,7 +137,7 @@ def test_a_proposal_that_is_accepted_later_is_one_patch() -> None:
     assert (found.outcome, found.asked_at, found.accepted_at, found.why) == ("on trial", 10.0, 30.0, "")
 
 
-def test_what_is_no_patch_is_passed_over() -> None:
+def test_patch_record_what_is_no_patch_is_passed_over() -> None:
     class Unheard(Happening, frozen=True, kw_only=True):
         """A kind of a later version."""
 
@@ -216,14 +216,14 @@ def compare(store: Store) -> None:
         ([Refused(patch=PATCH, why="not now")], "declined", "not now", None),
     ],
 )
-def test_what_a_person_says_to_a_patch(
+def test_patch_record_what_a_person_says_to_a_patch(
     steps: list[Decision], outcome: str, why: str, approved_at: float | None
 ) -> None:
     (found,) = told(ASKED, WAITS, *steps)
     assert (found.outcome, found.why, found.approved_at, found.proposed_seq) == (outcome, why, approved_at, 2)
 
 
-def test_a_rollback_that_a_person_wants() -> None:
+def test_patch_record_a_rollback_that_a_person_wants() -> None:
     wanted = RollbackWanted(number=1, why="a person asked")
     (asked,) = told(ASKED, accepted(), Serving(), wanted)
     assert (asked.outcome, asked.rollback_asked_at) == ("on trial", 40.0)

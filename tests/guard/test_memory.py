@@ -18,7 +18,7 @@ DAY_S = 86_400.0
 OFTEN = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
 
 
-def test_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
+def test_patch_memory_each_time_a_patch_rests_twice_as_long_up_to_180_days() -> None:
     memory, now_s, rests = PatchMemory(), 0.0, []
     for _ in range(7):
         memory.add({"level": 2}, now_s, 1)
@@ -38,7 +38,7 @@ def test_only_the_newest_patches_are_remembered() -> None:
     assert len(memory.patches) == MAX_REMEMBERED
 
 
-def test_the_order_of_keys_makes_no_other_patch() -> None:
+def test_digest_of_the_order_of_keys_makes_no_other_patch() -> None:
     assert digest_of({"a": {"x": 1, "y": 2}, "b": 3}) == digest_of({"b": 3, "a": {"y": 2, "x": 1}})
     assert digest_of({"a": 1}) != digest_of({"a": 2})
 
@@ -83,7 +83,7 @@ def test_a_patch_that_was_given_up_is_declined_until_its_rest_is_over(tmp_path: 
         assert len(config.applied) == before + 1
 
 
-def test_another_patch_is_tried_at_once(tmp_path: Path) -> None:
+def test_memory_another_patch_is_tried_at_once(tmp_path: Path) -> None:
     config, strategy = Config(returns=False), Proposes({"level": 2})
     with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
         call(guard, 2, fails=True)
@@ -92,14 +92,14 @@ def test_another_patch_is_tried_at_once(tmp_path: Path) -> None:
     assert config.applied == [{"level": 2}, {"level": 3}]
 
 
-def test_a_declined_proposal_begins_no_cool_down_and_needs_as_many_failures_again(tmp_path: Path) -> None:
+def test_memory_a_declined_proposal_begins_no_cool_down_and_needs_as_many_failures_again(tmp_path: Path) -> None:
     config, strategy = Config(returns=False), Proposes({"level": 2})
     with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
         call(guard, 10, fails=True)
         assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied", *["asked", "declined"] * 4]
 
 
-def test_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
+def test_memory_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
     class Hides(Config):
         hides = False
 
@@ -118,7 +118,7 @@ def test_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it
         assert kinds(guard.history("a", 1000, slices=True)).count("accepted") == 1
 
 
-def test_a_patch_with_a_number_that_cannot_be_kept_is_declined(tmp_path: Path) -> None:
+def test_memory_a_patch_with_a_number_that_cannot_be_kept_is_declined(tmp_path: Path) -> None:
     from coherence.guard.bound import Bound
 
     config = Config()

@@ -43,7 +43,7 @@ def calls(guard: Guard, count: int, agent: str = "a") -> None:
         guard.run(lambda: 1, agent=agent)
 
 
-def test_calls_and_decisions_are_copied_as_they_are_exported_with_the_agent(tmp_path: Path, path: Path) -> None:
+def test_mirror_calls_and_decisions_are_copied_as_they_are_exported_with_the_agent(tmp_path: Path, path: Path) -> None:
     memory = Memory()
     agent = failing(lambda level: 0.5, memory)
     with Guard(
@@ -71,7 +71,7 @@ def test_calls_and_decisions_are_copied_as_they_are_exported_with_the_agent(tmp_
     assert numbers(path, "b") == list(range(1, 20))  # 6 times 3 and 1; closing has copied the last
 
 
-def test_what_was_there_before_is_copied_and_a_second_file_gets_all(tmp_path: Path, path: Path) -> None:
+def test_mirror_what_was_there_before_is_copied_and_a_second_file_gets_all(tmp_path: Path, path: Path) -> None:
     with Guard(store=tmp_path / "guard.db") as guard:
         calls(guard, 450)  # more than two pages
     for file in (path, path.with_name("other.jsonl"), path):
@@ -81,7 +81,7 @@ def test_what_was_there_before_is_copied_and_a_second_file_gets_all(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_the_thread_copies_without_being_asked(tmp_path: Path, path: Path) -> None:
+def test_mirror_the_thread_copies_without_being_asked(tmp_path: Path, path: Path) -> None:
     with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
         calls(guard, 3)
         for _ in range(3000):
@@ -92,7 +92,7 @@ def test_the_thread_copies_without_being_asked(tmp_path: Path, path: Path) -> No
         assert guard.errors == {}
 
 
-def test_files_hold_no_secrets(tmp_path: Path, path: Path) -> None:
+def test_mirror_files_hold_no_secrets(tmp_path: Path, path: Path) -> None:
     key = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
     with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
         guard.wrap(agent="a")(lambda key: 1)(key)
@@ -132,7 +132,7 @@ def lived(store: Path, files: PlainTraces | None) -> tuple[Any, Status, list[Any
         return account, guard.status("a"), decisions
 
 
-def test_metrics_and_verdicts_survive_rotation_compaction_and_pruning(tmp_path: Path, path: Path) -> None:
+def test_mirror_metrics_and_verdicts_survive_rotation_compaction_and_pruning(tmp_path: Path, path: Path) -> None:
     files = PlainTraces(path, max_bytes=1_000, keep=1)
     account, status, decisions = lived(tmp_path / "plain.db", None)
     assert lived(tmp_path / "rotated.db", files) == (account, status, decisions)
@@ -146,7 +146,7 @@ def test_metrics_and_verdicts_survive_rotation_compaction_and_pruning(tmp_path: 
         assert left < 200
 
 
-def test_a_folder_that_cannot_be_written_costs_no_call_and_is_made_up_for(tmp_path: Path, path: Path) -> None:
+def test_mirror_a_folder_that_cannot_be_written_costs_no_call_and_is_made_up_for(tmp_path: Path, path: Path) -> None:
     path.parent.write_text("a file is in the way")
     with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
         calls(guard, 150)
@@ -195,14 +195,14 @@ def start(body: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no such limit here")
-def test_a_full_disk_costs_no_call_and_is_made_up_for(tmp_path: Path) -> None:
+def test_mirror_a_full_disk_costs_no_call_and_is_made_up_for(tmp_path: Path) -> None:
     worker = start(FULL_DISK, str(tmp_path))
     told, _ = worker.communicate(timeout=60)
     assert worker.returncode == 0
     assert told.splitlines() == ["['plain files: OSError'] True", "True 0"]
 
 
-def test_a_store_that_cannot_keep_how_far_the_files_go_doubles_nothing(
+def test_mirror_a_store_that_cannot_keep_how_far_the_files_go_doubles_nothing(
     tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
@@ -222,7 +222,7 @@ def test_a_store_that_cannot_keep_how_far_the_files_go_doubles_nothing(
     assert numbers(path, "b") == list(range(1, 22))
 
 
-def test_a_new_store_in_the_place_of_an_old_one_is_copied_from_its_beginning(tmp_path: Path, path: Path) -> None:
+def test_mirror_a_new_store_in_the_place_of_an_old_one_is_copied_from_its_beginning(tmp_path: Path, path: Path) -> None:
     for _ in range(2):
         with Guard(store=tmp_path / "guard.db", plain_files=path) as guard:
             calls(guard, 30)
@@ -251,7 +251,7 @@ with Guard(store=folder + "/guard.db", plain_files=files) as guard:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_a_kill_between_file_and_store_doubles_nothing_even_with_a_torn_line(tmp_path: Path, path: Path) -> None:
+def test_mirror_a_kill_between_file_and_store_doubles_nothing_even_with_a_torn_line(tmp_path: Path, path: Path) -> None:
     for end in (1, 2):
         worker = start(KILLED, str(tmp_path), "ab", "10000000")
         worker.communicate(timeout=60)
@@ -265,7 +265,7 @@ def test_a_kill_between_file_and_store_doubles_nothing_even_with_a_torn_line(tmp
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_kills_before_and_after_a_rotation_double_nothing(tmp_path: Path, path: Path) -> None:
+def test_mirror_kills_before_and_after_a_rotation_double_nothing(tmp_path: Path, path: Path) -> None:
     """The second process sets the file aside that the first has written and not told; its own rows are of "b" alone."""
     files = PlainTraces(path, max_bytes=1, keep=100)
     for agents in ("ab", "b"):
@@ -297,7 +297,7 @@ with Guard(store=folder + "/guard.db", plain_files=files, durability="full") as 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)])
-def test_four_processes_that_are_killed_lose_no_call_and_no_row(tmp_path: Path, path: Path, rounds: int) -> None:
+def test_mirror_four_processes_that_are_killed_lose_no_call_and_no_row(tmp_path: Path, path: Path, rounds: int) -> None:
     acknowledged: dict[str, int] = {}
     files = PlainTraces(path, max_bytes=3_000, keep=100_000)
     for turn in range(rounds):
@@ -326,7 +326,7 @@ def test_four_processes_that_are_killed_lose_no_call_and_no_row(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_compaction_while_processes_copy_keeps_the_order(tmp_path: Path, path: Path) -> None:
+def test_mirror_compaction_while_processes_copy_keeps_the_order(tmp_path: Path, path: Path) -> None:
     workers = [start(MANY, str(tmp_path), side) for side in "xy"]
     files = PlainTraces(path, max_bytes=3_000, keep=100_000)
     for worker in workers:
@@ -347,7 +347,9 @@ def test_compaction_while_processes_copy_keeps_the_order(tmp_path: Path, path: P
         assert found == list(range(status[name] - len(found) + 1, status[name] + 1))
 
 
-def test_a_forked_child_copies_its_own_calls_and_none_of_the_parents(tmp_path: Path, path: Path, in_child: Any) -> None:
+def test_mirror_a_forked_child_copies_its_own_calls_and_none_of_the_parents(
+    tmp_path: Path, path: Path, in_child: Any
+) -> None:
     guard = Guard(store=tmp_path / "guard.db", plain_files=path)
     calls(guard, 2)
 
@@ -362,7 +364,7 @@ def test_a_forked_child_copies_its_own_calls_and_none_of_the_parents(tmp_path: P
     assert numbers(path) == [1, 2, 3, 4, 5, 6]
 
 
-def test_copying_goes_on_after_a_failure_of_the_store(tmp_path: Path, path: Path) -> None:
+def test_mirror_copying_goes_on_after_a_failure_of_the_store(tmp_path: Path, path: Path) -> None:
     with Store(tmp_path / "guard.db") as store:
         with Guard(store=store, plain_files=path) as guard:
             calls(guard, 3)
@@ -373,7 +375,7 @@ def test_copying_goes_on_after_a_failure_of_the_store(tmp_path: Path, path: Path
 
 
 @pytest.mark.parametrize(("given", "error"), [(3, TypeError), ("traces.txt", ValueError)])
-def test_what_are_no_plain_files_is_refused_before_anything_is_made(
+def test_mirror_what_are_no_plain_files_is_refused_before_anything_is_made(
     tmp_path: Path, given: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error, match=r"plain_files|jsonl"):
@@ -381,7 +383,7 @@ def test_what_are_no_plain_files_is_refused_before_anything_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_archives_are_read_with_the_standard_library_alone(tmp_path: Path, path: Path) -> None:
+def test_mirror_archives_are_read_with_the_standard_library_alone(tmp_path: Path, path: Path) -> None:
     with Guard(store=tmp_path / "guard.db", plain_files=PlainTraces(path, max_bytes=1_000, keep=9)) as guard:
         for _ in range(8):
             calls(guard, 5)

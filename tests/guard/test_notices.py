@@ -51,7 +51,7 @@ def test_each_notice_names_the_patch_that_it_is_about(tmp_path: Path, memory: Me
     assert notices[end].why == ended.why and "fell" in ended.why
 
 
-def test_a_patch_that_cannot_be_applied_is_named(tmp_path: Path) -> None:
+def test_notices_a_patch_that_cannot_be_applied_is_named(tmp_path: Path) -> None:
     notices: list[Notice] = []
     with Guard(
         store=tmp_path / "guard.db", strategy=Varies(), config_adapter=Memory(returns=False), bounds=BOUNDS,
@@ -64,7 +64,7 @@ def test_a_patch_that_cannot_be_applied_is_named(tmp_path: Path) -> None:
     assert failed.patch == {"level": 2} and "returned False" in failed.why
 
 
-def test_what_a_person_does_is_told_with_the_patch(tmp_path: Path) -> None:
+def test_notices_what_a_person_does_is_told_with_the_patch(tmp_path: Path) -> None:
     notices: list[Notice] = []
 
     def act(guard: Guard, call: int) -> None:

@@ -72,7 +72,7 @@ def event(**details: object) -> dict[str, object]:
     return {"kind": "ending", "agent": "support", "when": 12.0, "text": "too slow", "details": details}
 
 
-def test_an_event_arrives_as_json(server: Server) -> None:
+def test_webhook_counts_an_event_arrives_as_json(server: Server) -> None:
     webhook = WebhookNotifier(server.url)
     webhook.notify(event(metric="latency"))
     webhook.notify(event(metric="success"))
@@ -83,7 +83,7 @@ def test_an_event_arrives_as_json(server: Server) -> None:
 
 
 @pytest.mark.parametrize("server", [(500, 503, 429, 200)], indirect=True)
-def test_what_may_pass_is_tried_again(server: Server) -> None:
+def test_webhook_counts_what_may_pass_is_tried_again(server: Server) -> None:
     webhook = WebhookNotifier(server.url, retries=3)
     webhook.notify(event())
     assert webhook.close()
@@ -92,7 +92,7 @@ def test_what_may_pass_is_tried_again(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("server", "attempts"), [((500,), 3), ((404,), 1), ((302,), 1)], indirect=["server"])
-def test_failures_are_counted_and_do_not_stop_the_next(server: Server, attempts: int) -> None:
+def test_webhook_counts_failures_are_counted_and_do_not_stop_the_next(server: Server, attempts: int) -> None:
     webhook = WebhookNotifier(server.url, retries=2)
     webhook.notify(event())
     webhook.notify(event())
@@ -101,7 +101,7 @@ def test_failures_are_counted_and_do_not_stop_the_next(server: Server, attempts:
     assert webhook.counts() == WebhookCounts(sent=0, failed=2, dropped=0, waiting=0)
 
 
-def test_a_timeout_is_tried_again(server: Server) -> None:
+def test_webhook_counts_a_timeout_is_tried_again(server: Server) -> None:
     server.go.clear()
     webhook = WebhookNotifier(server.url, timeout_s=0.2, retries=1)
     webhook.notify(event())
@@ -111,7 +111,7 @@ def test_a_timeout_is_tried_again(server: Server) -> None:
     assert webhook.counts() == WebhookCounts(sent=0, failed=1, dropped=0, waiting=0)
 
 
-def test_a_refused_connection_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_notify_a_refused_connection_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # not listening
         webhook = WebhookNotifier(f"http://127.0.0.1:{unused.getsockname()[1]}/SECRETPATH", retries=1)
@@ -124,7 +124,7 @@ def test_a_refused_connection_is_counted_and_logged_once(caplog: pytest.LogCaptu
     assert "SECRETPATH" not in caplog.text
 
 
-def test_a_slow_server_does_not_slow_the_caller_and_a_full_queue_drops(server: Server) -> None:
+def test_webhook_counts_a_slow_server_does_not_slow_the_caller_and_a_full_queue_drops(server: Server) -> None:
     server.go.clear()  # it answers nothing until all calls below have come back
     webhook = WebhookNotifier(server.url, most_waiting=3)
     webhook.notify(event(n=0))
@@ -140,7 +140,7 @@ def test_a_slow_server_does_not_slow_the_caller_and_a_full_queue_drops(server: S
 
 
 @pytest.mark.parametrize("server", [(500,)], indirect=True)
-def test_close_gives_up_in_time(server: Server) -> None:
+def test_webhook_counts_close_gives_up_in_time(server: Server) -> None:
     server.go.clear()
     webhook = WebhookNotifier(server.url, timeout_s=20, retries=20)
     for n in range(3):
@@ -159,7 +159,7 @@ class Odd:
         raise RuntimeError
 
 
-def test_what_is_no_json_is_tagged_and_secrets_are_replaced(server: Server) -> None:
+def test_notify_what_is_no_json_is_tagged_and_secrets_are_replaced(server: Server) -> None:
     webhook = WebhookNotifier(server.url)
     webhook.notify(event(odd=Odd(), number=float("nan"), note=f"key {KEY}", password="hunter22", text="\ud800\0"))
     webhook.notify(Odd())
@@ -173,7 +173,7 @@ def test_what_is_no_json_is_tagged_and_secrets_are_replaced(server: Server) -> N
     assert webhook.counts().sent == 2
 
 
-def test_events_are_as_they_were_when_given(server: Server) -> None:
+def test_notify_events_are_as_they_were_when_given(server: Server) -> None:
     server.go.clear()
     webhook, told = WebhookNotifier(server.url), event(n=1)
     webhook.notify(event(n=0))
@@ -186,7 +186,7 @@ def test_events_are_as_they_were_when_given(server: Server) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_sends_its_own_and_not_the_parents(server: Server) -> None:
+def test_webhook_counts_a_forked_child_sends_its_own_and_not_the_parents(server: Server) -> None:
     server.go.clear()
     webhook = WebhookNotifier(server.url, most_waiting=2)
     for n in range(3):
@@ -207,7 +207,7 @@ def test_a_forked_child_sends_its_own_and_not_the_parents(server: Server) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("server", [(500, 200)], indirect=True)
-def test_the_end_of_the_interpreter_waits_for_what_is_queued(server: Server) -> None:
+def test_notifiers_the_end_of_the_interpreter_waits_for_what_is_queued(server: Server) -> None:
     lines = (
         f"from coherence.guard.notifiers import WebhookNotifier\nWebhookNotifier({server.url!r}).notify('last words')"
     )
@@ -215,7 +215,7 @@ def test_the_end_of_the_interpreter_waits_for_what_is_queued(server: Server) -> 
     assert [body for _, body in server.bodies] == ["last words"] * 2
 
 
-def test_a_dead_server_does_not_hold_up_the_end_of_the_interpreter(server: Server) -> None:
+def test_notifiers_a_dead_server_does_not_hold_up_the_end_of_the_interpreter(server: Server) -> None:
     server.go.clear()
     lines = (
         "from coherence.guard import notifiers\nnotifiers.EXIT_S = 0.2\n"
@@ -225,7 +225,7 @@ def test_a_dead_server_does_not_hold_up_the_end_of_the_interpreter(server: Serve
     assert len(server.bodies) <= 1
 
 
-def test_no_thread_stays_behind(server: Server) -> None:
+def test_notify_no_thread_stays_behind(server: Server) -> None:
     webhook = WebhookNotifier(server.url)
     webhook.notify(event())
     deadline = time.monotonic() + 20
@@ -237,7 +237,7 @@ def test_no_thread_stays_behind(server: Server) -> None:
     assert webhook.counts().sent == 2
 
 
-def test_pauses_double_up_to_the_most_and_differ_by_salt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pause_s_pauses_double_up_to_the_most_and_differ_by_salt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifying, "FIRST_PAUSE_S", 0.5)
     for retry, most in enumerate((0.5, 1, 2, 4, 8, 16, 30, 30)):  # 0.5 * 2**6 = 32 > 30
         assert most / 2 <= pause_s(retry, "a") < most
@@ -250,7 +250,7 @@ def test_pauses_double_up_to_the_most_and_differ_by_salt(monkeypatch: pytest.Mon
     ["ftp://host/", "file:///etc/passwd", "host/path", "http://", "http://user:pw@host/", "http://h:x/", "http://h:0/",
      "http://h/a b", "http://h/\r\nX: y", "http://h/ä", ""],
 )  # fmt: skip
-def test_bad_urls_are_refused(url: str) -> None:
+def test_webhook_notifier_bad_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="url must"):
         WebhookNotifier(url)
 
@@ -261,7 +261,7 @@ def test_bad_urls_are_refused(url: str) -> None:
      ("timeout_s", "5", TypeError), ("retries", -1, ValueError), ("retries", 1.5, TypeError),
      ("most_waiting", 0, ValueError), ("most_waiting", True, TypeError)],
 )  # fmt: skip
-def test_bad_parameters_are_refused(name: str, value: Any, error: type[Exception]) -> None:
+def test_webhook_notifier_bad_parameters_are_refused(name: str, value: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=name):
         WebhookNotifier("http://localhost/", **{name: value})
     with pytest.raises(TypeError, match="url"):
@@ -269,7 +269,7 @@ def test_bad_parameters_are_refused(name: str, value: Any, error: type[Exception
 
 
 @pytest.mark.parametrize(("kind", "level"), [("ending", "WARNING"), ("restore_failed", "WARNING"), ("serving", "INFO")])
-def test_the_log_has_one_line_an_event(caplog: pytest.LogCaptureFixture, kind: str, level: str) -> None:
+def test_log_notifier_the_log_has_one_line_an_event(caplog: pytest.LogCaptureFixture, kind: str, level: str) -> None:
     caplog.set_level(logging.INFO, logger="coherence.guard")
     LogNotifier().notify({**event(metric="latency", note=KEY), "kind": kind, "text": "too\nslow \x1b[31m %s"})
     (record,) = caplog.records
@@ -279,7 +279,7 @@ def test_the_log_has_one_line_an_event(caplog: pytest.LogCaptureFixture, kind: s
     assert KEY not in record.getMessage()
 
 
-def test_the_log_takes_anything(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_notifier_the_log_takes_anything(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="coherence.guard")
     for odd in (None, Odd(), "x" * 1_000_000, {"kind": ["a"]}, {"kind": {"b": 1}, "text": 3, "agent": None}, 7):
         LogNotifier().notify(odd)

@@ -36,7 +36,7 @@ def serving(both: bool = False) -> Account:
     return account
 
 
-def test_a_call_that_began_before_the_configuration_changed_is_counted_but_not_judged() -> None:
+def test_patches_a_call_that_began_before_the_configuration_changed_is_counted_but_not_judged() -> None:
     account = serving()
     trial = account.patching.trial
     assert trial is not None
@@ -46,14 +46,14 @@ def test_a_call_that_began_before_the_configuration_changed_is_counted_but_not_j
     assert (trial.calls, trial.trial.calls, account.rolling.failures) == (2, 1, 2)
 
 
-def test_claims_are_left_to_their_owner_until_the_lease_ends() -> None:
+def test_patches_claims_are_left_to_their_owner_until_the_lease_ends() -> None:
     account = Account()
     account.observe(0.0, Asked(owner="other", failures=1))
     assert account.patching.due("me", LEASE_S - 1, returns=False) is None
     assert isinstance(account.patching.due("me", LEASE_S, returns=False), Declined)
 
 
-def test_restores_that_fail_wait_twice_as_long_each_time() -> None:
+def test_patches_restores_that_fail_wait_twice_as_long_each_time() -> None:
     account = serving()
     account.observe(0.0, Ending(owner="me", why="x"))
     waits = []

@@ -45,7 +45,7 @@ def damage(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(data.replace(old, new))
 
 
-def test_ten_rows_of_77_bytes_in_files_of_100(path: Path) -> None:
+def test_plain_traces_ten_rows_of_77_bytes_in_files_of_100(path: Path) -> None:
     traces = PlainTraces(path, max_bytes=100, keep=2)
     for row in range(10):
         shell = len(b'{"n":1,"trace":{"row":1,"pad":""}}\n')
@@ -58,7 +58,7 @@ def test_ten_rows_of_77_bytes_in_files_of_100(path: Path) -> None:
     assert (numbers(reading), reading.removed, reading.missing) == ([4, 5, 6, 7, 8, 9], 4, 0)
 
 
-def test_nothing_is_gone_within_the_archives_that_are_kept(path: Path) -> None:
+def test_plain_content_nothing_is_gone_within_the_archives_that_are_kept(path: Path) -> None:
     traces = filled(path, 10, max_bytes=1, keep=9)
     assert len(names(path)) == 9
     assert traces.read() == PlainContent([{"row": n} for n in range(1, 11)], removed=0, missing=0, unreadable=0)
@@ -66,7 +66,7 @@ def test_nothing_is_gone_within_the_archives_that_are_kept(path: Path) -> None:
     assert traces.read(0).rows == []
 
 
-def test_compaction_counts_what_it_drops(path: Path) -> None:
+def test_compacted_compaction_counts_what_it_drops(path: Path) -> None:
     traces = filled(path, 3)
     path.write_bytes(b"no json\n" + path.read_bytes() + b'{"n":4,"tra\n')
     assert traces.compact(1) == Compacted(kept=1, removed=2, unreadable=2)
@@ -78,7 +78,7 @@ def test_compaction_counts_what_it_drops(path: Path) -> None:
             traces.compact(newest)
 
 
-def test_compaction_goes_over_archives_and_removes_them(path: Path) -> None:
+def test_compacted_compaction_goes_over_archives_and_removes_them(path: Path) -> None:
     traces = filled(path, 10, max_bytes=1, keep=9)
     assert traces.compact(4) == Compacted(kept=4, removed=6, unreadable=0)
     assert names(path) == []
@@ -86,7 +86,7 @@ def test_compaction_goes_over_archives_and_removes_them(path: Path) -> None:
     assert traces.read() == PlainContent([{"row": n} for n in (7, 8, 9, 10, 11)], removed=6, missing=0, unreadable=0)
 
 
-def test_compaction_of_nothing_changes_nothing(path: Path) -> None:
+def test_compacted_compaction_of_nothing_changes_nothing(path: Path) -> None:
     traces = PlainTraces(path)
     assert traces.compact(1) == Compacted(0, 0, 0)
     assert traces.read() == PlainContent([], 0, 0, 0)
@@ -96,7 +96,7 @@ def test_compaction_of_nothing_changes_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
-def test_a_torn_line_does_not_eat_the_next_row(path: Path, cut: int) -> None:
+def test_plain_content_a_torn_line_does_not_eat_the_next_row(path: Path, cut: int) -> None:
     traces = filled(path, 3)
     path.write_bytes(path.read_bytes()[:-cut])
     assert (numbers(traces.read()), traces.read().unreadable) == ([1, 2], 1)
@@ -106,7 +106,7 @@ def test_a_torn_line_does_not_eat_the_next_row(path: Path, cut: int) -> None:
     assert traces.read() == PlainContent([{"row": n} for n in whole], removed=0, missing=0, unreadable=int(cut > 1))
 
 
-def test_a_torn_line_at_the_moment_of_rotation(path: Path) -> None:
+def test_plain_content_a_torn_line_at_the_moment_of_rotation(path: Path) -> None:
     traces = filled(path, 2, max_bytes=40)
     with open(path, "ab") as file:
         file.write(b'{"n":3,"trace":{"row":3}}')
@@ -114,7 +114,7 @@ def test_a_torn_line_at_the_moment_of_rotation(path: Path) -> None:
     assert traces.read() == PlainContent([{"row": n} for n in (1, 2, 3, 4)], removed=0, missing=0, unreadable=0)
 
 
-def test_rows_damaged_afterwards_are_missed(path: Path) -> None:
+def test_plain_content_rows_damaged_afterwards_are_missed(path: Path) -> None:
     traces = filled(path, 6, max_bytes=40, keep=9)  # 2 rows a file: 26 * 2 > 40
     assert len(names(path)) == 2
     (path.parent / names(path)[1]).unlink()
@@ -123,7 +123,7 @@ def test_rows_damaged_afterwards_are_missed(path: Path) -> None:
     assert traces.read() == PlainContent([{"row": n} for n in (1, 2, 6)], removed=0, missing=3, unreadable=1)
 
 
-def test_a_cut_archive_gives_what_is_left_of_it(path: Path) -> None:
+def test_extend_a_cut_archive_gives_what_is_left_of_it(path: Path) -> None:
     traces = PlainTraces(path, max_bytes=1)
     traces.extend({"row": n, "pad": os.urandom(3000).hex()} for n in range(1, 101))
     traces.append({"row": 101})
@@ -136,7 +136,7 @@ def test_a_cut_archive_gives_what_is_left_of_it(path: Path) -> None:
     assert (reading.missing, reading.unreadable) == (101 - len(left), 1)
 
 
-def test_a_full_file_without_a_row_does_not_overwrite_an_archive(path: Path) -> None:
+def test_plain_content_a_full_file_without_a_row_does_not_overwrite_an_archive(path: Path) -> None:
     traces = filled(path, 4, max_bytes=40)
     assert names(path) == ["traces-000000000002.jsonl.gz"]
     path.write_bytes(b"x" * 100)
@@ -146,7 +146,7 @@ def test_a_full_file_without_a_row_does_not_overwrite_an_archive(path: Path) -> 
 
 
 @pytest.mark.parametrize("step", ["renamed", "packed", "cut while packing"])
-def test_a_rotation_that_was_cut_off_is_finished_by_the_next(path: Path, step: str) -> None:
+def test_plain_content_a_rotation_that_was_cut_off_is_finished_by_the_next(path: Path, step: str) -> None:
     traces = filled(path, 2, max_bytes=40)
     plain = path.with_name("traces-000000000002.jsonl")
     data = path.read_bytes()
@@ -162,7 +162,7 @@ def test_a_rotation_that_was_cut_off_is_finished_by_the_next(path: Path, step: s
     assert traces.read() == PlainContent([{"row": n} for n in range(1, 6)], removed=0, missing=0, unreadable=0)
 
 
-def test_a_compaction_that_was_cut_off_doubles_no_row(path: Path) -> None:
+def test_compact_a_compaction_that_was_cut_off_doubles_no_row(path: Path) -> None:
     traces = filled(path, 6, max_bytes=40)
     archives = {path.with_name(name): path.with_name(name).read_bytes() for name in names(path)}
     assert traces.compact(3).kept == 3
@@ -172,7 +172,7 @@ def test_a_compaction_that_was_cut_off_doubles_no_row(path: Path) -> None:
     assert traces.read() == PlainContent([{"row": n} for n in range(1, 8)], removed=0, missing=0, unreadable=0)
 
 
-def test_a_full_file_whose_rows_are_archived_does_not_overwrite_the_archive(path: Path) -> None:
+def test_plain_content_a_full_file_whose_rows_are_archived_does_not_overwrite_the_archive(path: Path) -> None:
     traces = filled(path, 4, max_bytes=40)
     rows = b"".join(b'{"n":%d,"trace":{"row":%d}}\n' % (n, n) for n in range(1, 5))
     path.with_name("traces-000000000004.jsonl.gz").write_bytes(gzip.compress(rows))
@@ -182,7 +182,7 @@ def test_a_full_file_whose_rows_are_archived_does_not_overwrite_the_archive(path
 
 
 @pytest.mark.parametrize("compacts", [True, False])
-def test_readers_see_what_was_there_when_they_began(
+def test_compact_readers_see_what_was_there_when_they_began(
     path: Path, monkeypatch: pytest.MonkeyPatch, compacts: bool
 ) -> None:
     traces = filled(path, 6, max_bytes=100)  # 4 rows of 26 bytes a file
@@ -204,7 +204,9 @@ def test_readers_see_what_was_there_when_they_began(
     assert numbers(traces.read()) == ([6, 7] if compacts else [1, 2, 3, 4, 5, 6, 7])
 
 
-def test_lines_longer_than_a_block_are_found_from_the_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_content_lines_longer_than_a_block_are_found_from_the_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plain_files, "_BLOCK", 7)
     traces = filled(path, 12)
     with open(path, "ab") as file:
@@ -213,7 +215,7 @@ def test_lines_longer_than_a_block_are_found_from_the_end(path: Path, monkeypatc
     assert numbers(traces.read()) == list(range(1, 14))
 
 
-def test_hostile_rows_are_rows(path: Path) -> None:
+def test_extend_hostile_rows_are_rows(path: Path) -> None:
     traces = PlainTraces(path)
     key = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
     odd = [None, "line\nbreak\r\u2028", "\ud800\0", object(), {"key": key}, "y" * 1_000_000, 2**70, {"n": 9}]
@@ -227,7 +229,7 @@ def test_hostile_rows_are_rows(path: Path) -> None:
     assert path.stat().st_size < 20_000
 
 
-def test_files_are_the_owners_alone_and_others_are_left_alone(path: Path) -> None:
+def test_compact_files_are_the_owners_alone_and_others_are_left_alone(path: Path) -> None:
     traces = filled(path, 2, max_bytes=1, keep=1)
     other = path.with_name("traces-mine.jsonl.gz")
     other.write_bytes(b"mine")
@@ -242,7 +244,7 @@ def test_files_are_the_owners_alone_and_others_are_left_alone(path: Path) -> Non
     ]
 
 
-def test_threads_take_turns_and_a_pickled_one_goes_on(path: Path) -> None:
+def test_plain_traces_threads_take_turns_and_a_pickled_one_goes_on(path: Path) -> None:
     traces = PlainTraces(path, max_bytes=500, keep=1000, durable=True)
 
     def work(traces: PlainTraces) -> None:
@@ -280,7 +282,7 @@ def acknowledged(name: str, output: str) -> dict[int, tuple[str, int]]:
 
 
 @pytest.mark.slow
-def test_processes_lose_nothing(path: Path) -> None:
+def test_plain_traces_processes_lose_nothing(path: Path) -> None:
     workers = {name: start(path, name, 150) for name in "abc"}
     acks: dict[int, tuple[str, int]] = {}
     for name, worker in workers.items():
@@ -292,7 +294,7 @@ def test_processes_lose_nothing(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="no SIGKILL here")
-def test_20_sudden_ends_lose_no_acknowledged_row(path: Path) -> None:
+def test_plain_traces_20_sudden_ends_lose_no_acknowledged_row(path: Path) -> None:
     acks: dict[int, tuple[str, int]] = {}
     for end in range(10):
         workers = [start(path, f"{end}{side}", 100_000) for side in "ab"]
@@ -320,13 +322,15 @@ def test_20_sudden_ends_lose_no_acknowledged_row(path: Path) -> None:
     [({"max_bytes": 0}, ValueError), ({"keep": 0}, ValueError), ({"keep": True}, TypeError),
      ({"max_bytes": 1.5}, TypeError), ({"path": "traces.txt"}, ValueError)],
 )  # fmt: skip
-def test_bad_parameters_are_refused(tmp_path: Path, options: dict[str, Any], error: type[Exception]) -> None:
+def test_plain_traces_bad_parameters_are_refused(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception]
+) -> None:
     given = {"path": "traces.jsonl", **options}
     with pytest.raises(error, match=next(iter(options))):
         PlainTraces(tmp_path / given.pop("path"), **given)
 
 
-def test_what_cannot_be_written_raises_and_what_is_negative_too(tmp_path: Path) -> None:
+def test_plain_traces_what_cannot_be_written_raises_and_what_is_negative_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OSError, match="file"):
         PlainTraces(tmp_path / "file" / "traces.jsonl").append(1)
@@ -349,7 +353,7 @@ except OSError:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no such limit here")
-def test_a_write_that_stops_half_way_raises_and_leaves_nothing(path: Path) -> None:
+def test_plain_content_a_write_that_stops_half_way_raises_and_leaves_nothing(path: Path) -> None:
     told = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, check=True, timeout=60)
     size = len(b'{"n":1,"trace":{"row":1}}\n')
     assert told.stdout.split() == [b"%d" % size, b"2"]  # the number goes to the next row

@@ -39,7 +39,7 @@ def checked(guard: Guard) -> None:
     assert guard.errors == {}
 
 
-def test_without_strategy_and_bounds_a_person_s_word_is_enough(path: Path) -> None:
+def test_proposals_without_strategy_and_bounds_a_person_s_word_is_enough(path: Path) -> None:
     memory, notices = Memory(), list[Notice]()
     with Guard(store=path, config_adapter=memory, notifier=notices.append) as guard:
         call(guard, 20)
@@ -56,7 +56,7 @@ def test_without_strategy_and_bounds_a_person_s_word_is_enough(path: Path) -> No
 
 @pytest.mark.parametrize(("good", "ends"), [(1.0, {"level": 2}), (0.2, {"level": 1})])
 @pytest.mark.parametrize("both", [False, True])
-def test_it_is_judged_as_any_patch(path: Path, good: float, ends: dict[str, int], both: bool) -> None:
+def test_proposals_it_is_judged_as_any_patch(path: Path, good: float, ends: dict[str, int], both: bool) -> None:
     memory, served = Both() if both else Memory(), Memory()
     agent = failing(lambda level: 0.95 if level == 1 else good, served, seed=3)
 
@@ -80,7 +80,7 @@ def attempt(guard: Guard, agent: Any) -> None:
         guard.run(agent, agent="a")
 
 
-def test_the_baseline_is_all_calls_before_it(path: Path) -> None:
+def test_proposals_the_baseline_is_all_calls_before_it(path: Path) -> None:
     chance = random.Random(1)
     with Guard(store=path, config_adapter=Memory()) as guard:
         for _ in range(60):
@@ -92,7 +92,7 @@ def test_the_baseline_is_all_calls_before_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("adapter", [True, False])
-def test_a_patch_that_the_bounds_refuse_is_refused_at_once(path: Path, adapter: bool) -> None:
+def test_proposals_a_patch_that_the_bounds_refuse_is_refused_at_once(path: Path, adapter: bool) -> None:
     with Guard(store=path, config_adapter=Memory() if adapter else None, bounds=NARROW) as guard:
         with pytest.raises(ValueError, match="patch: level = 12 is refused by range: must be in"):
             guard.propose("a", {"level": 12})
@@ -102,7 +102,7 @@ def test_a_patch_that_the_bounds_refuse_is_refused_at_once(path: Path, adapter: 
 
 
 @pytest.mark.slow
-def test_a_step_that_is_too_long_is_refused_where_it_can_be_measured(path: Path) -> None:
+def test_proposals_a_step_that_is_too_long_is_refused_where_it_can_be_measured(path: Path) -> None:
     with Guard(store=path, bounds=NARROW) as guard:
         assert guard.propose("a", {"level": 5})
     with Guard(store=path, config_adapter=Memory(), bounds=NARROW) as guard:
@@ -114,7 +114,7 @@ def test_a_step_that_is_too_long_is_refused_where_it_can_be_measured(path: Path)
         assert guard.status("a").waiting is None
 
 
-def test_neither_auto_apply_nor_memory_stand_in_its_way(path: Path) -> None:
+def test_proposals_neither_auto_apply_nor_memory_stand_in_its_way(path: Path) -> None:
     memory = Memory()
     memory.config["auto_apply"] = False
     with Guard(store=path, config_adapter=memory, bounds=NARROW) as guard:
@@ -127,7 +127,7 @@ def test_neither_auto_apply_nor_memory_stand_in_its_way(path: Path) -> None:
         checked(guard)
 
 
-def test_a_change_that_changes_nothing_is_refused(path: Path) -> None:
+def test_proposals_a_change_that_changes_nothing_is_refused(path: Path) -> None:
     with Guard(store=path, config_adapter=Memory()) as guard, pytest.raises(ValueError, match="it changes nothing"):
         guard.propose("a", {"level": 1})
 
@@ -145,7 +145,7 @@ def test_a_change_that_changes_nothing_is_refused(path: Path) -> None:
         ({"text": "x" * 70_000}, ValueError, "65,536 bytes"),
     ],
 )
-def test_what_is_no_patch_is_named(path: Path, patch: Any, error: type[Exception], why: str) -> None:
+def test_proposals_what_is_no_patch_is_named(path: Path, patch: Any, error: type[Exception], why: str) -> None:
     with Guard(store=path, config_adapter=Memory()) as guard, Store(path) as store:
         with pytest.raises(error, match=why):
             guard.propose("a", patch)
@@ -154,7 +154,7 @@ def test_what_is_no_patch_is_named(path: Path, patch: Any, error: type[Exception
         assert guard.history("a") == []
 
 
-def test_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
+def test_proposals_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
     memory = Memory(returns=False)
     with Guard(store=path, config_adapter=memory) as guard:
         call(guard, 20)
@@ -170,7 +170,7 @@ def test_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_process_with_an_adapter_takes_it_up(path: Path) -> None:
+def test_proposals_another_process_with_an_adapter_takes_it_up(path: Path) -> None:
     memory = Memory()
     with Guard(store=path) as mine, Guard(store=path, config_adapter=memory) as other:
         call(other, 20)
@@ -233,7 +233,7 @@ def test_a_strategy_that_is_being_asked_meanwhile_gives_way(path: Path) -> None:
         checked(guard)
 
 
-def test_a_trail_in_which_a_patch_is_wanted_while_one_is_on_trial_is_wrong(path: Path) -> None:
+def test_proposals_a_trail_in_which_a_patch_is_wanted_while_one_is_on_trial_is_wrong(path: Path) -> None:
     with Guard(store=path, config_adapter=Memory()) as guard:
         call(guard, 5)
         guard.propose("a", {"level": 2})

@@ -47,7 +47,7 @@ def until(done: Any, seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def test_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
+def test_requests_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
     memory, notices = Memory(), list[Notice]()
     with Guard(**wanted(path, memory, notifier=notices.append)) as guard:
         assert guard.approve("a") is False
@@ -64,7 +64,7 @@ def test_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> None:
     assert (notices[1].why, notices[1].patch) == ("looks right", {"level": 2})
 
 
-def test_an_approved_patch_is_judged_like_any_other(path: Path) -> None:
+def test_requests_an_approved_patch_is_judged_like_any_other(path: Path) -> None:
     memory = Memory()
     with Guard(**wanted(path, memory, clock=Clock(1.0))) as guard:
         call(guard, 2, fails=True)
@@ -74,7 +74,7 @@ def test_an_approved_patch_is_judged_like_any_other(path: Path) -> None:
         assert "restored" in kinds(guard.history("a", 1000, slices=True))
 
 
-def test_the_same_proposal_tells_nobody_again_and_a_newer_one_takes_its_place(path: Path) -> None:
+def test_request_decline_the_same_proposal_tells_nobody_again_and_a_newer_one_takes_its_place(path: Path) -> None:
     strategy, notices = Proposes({"level": 2}), list[Notice]()
     with Guard(**wanted(path, Memory(), strategy=strategy, notifier=notices.append)) as guard:
         call(guard, 4, fails=True)
@@ -92,7 +92,7 @@ def test_the_same_proposal_tells_nobody_again_and_a_newer_one_takes_its_place(pa
         assert request_decline(guard.store, "a", "seen", seq=waiting["seq"]) is True
 
 
-def test_a_person_declines_and_the_same_is_not_proposed_again_soon(path: Path) -> None:
+def test_requests_a_person_declines_and_the_same_is_not_proposed_again_soon(path: Path) -> None:
     memory, notices = Memory(), list[Notice]()
     with Guard(**wanted(path, memory, notifier=notices.append)) as guard:
         assert guard.decline("a") is False
@@ -109,7 +109,7 @@ def test_a_person_declines_and_the_same_is_not_proposed_again_soon(path: Path) -
     assert memory.applied == []
 
 
-def test_the_bounds_judge_an_approved_patch_by_the_configuration_of_now(path: Path) -> None:
+def test_requests_the_bounds_judge_an_approved_patch_by_the_configuration_of_now(path: Path) -> None:
     memory, notices = Memory(), list[Notice]()
     with Guard(**wanted(path, memory, notifier=notices.append)) as guard:
         call(guard, 2, fails=True)
@@ -143,7 +143,7 @@ def test_a_configuration_that_cannot_be_read_leaves_the_patch_waiting(path: Path
         assert memory.config == {"level": 2}
 
 
-def test_without_bounds_an_approval_is_enough_and_what_would_be_applied_is_exact(path: Path) -> None:
+def test_requests_without_bounds_an_approval_is_enough_and_what_would_be_applied_is_exact(path: Path) -> None:
     memory, strategy = Memory(), Proposes({"level": 77, "auto_apply": True})
     with Guard(**wanted(path, memory, bounds=None, strategy=strategy)) as guard:
         call(guard, 2, fails=True)
@@ -163,7 +163,7 @@ def test_without_bounds_an_approval_is_enough_and_what_would_be_applied_is_exact
         assert kinds(guard.history("a"))[-1] == "withheld"  # it changes nothing
 
 
-def test_an_approval_from_a_process_without_adapter_is_carried_out_by_one_that_has_it(path: Path) -> None:
+def test_requests_an_approval_from_a_process_without_adapter_is_carried_out_by_one_that_has_it(path: Path) -> None:
     memory, notices = Memory(), list[Notice]()
     with Guard(**wanted(path, memory, notifier=notices.append)) as live:
         call(live, 2, fails=True)
@@ -175,7 +175,7 @@ def test_an_approval_from_a_process_without_adapter_is_carried_out_by_one_that_h
     assert [notice.kind for notice in notices] == ["proposed", "approved", "accepted", "serving"]
 
 
-def test_a_rollback_asked_for_elsewhere_is_carried_out_without_a_call(path: Path) -> None:
+def test_request_rollback_a_rollback_asked_for_elsewhere_is_carried_out_without_a_call(path: Path) -> None:
     memory = Memory()
     with Guard(**wanted(path, memory, bounds=BOUNDS)) as live, Store(path) as store:
         assert request_rollback(store, "a", "nothing to do yet") is False
@@ -222,7 +222,7 @@ def test_a_guard_without_an_adapter_leaves_restores_to_others(path: Path) -> Non
         assert memory.config == {"level": 1}
 
 
-def test_a_rollback_asked_for_while_a_strategy_is_asked_comes_first(path: Path) -> None:
+def test_request_rollback_a_rollback_asked_for_while_a_strategy_is_asked_comes_first(path: Path) -> None:
     memory, store = Memory(), Store(path)
 
     class Interrupted(Proposes):
@@ -244,7 +244,7 @@ def test_a_rollback_asked_for_while_a_strategy_is_asked_comes_first(path: Path) 
     store.close()
 
 
-def test_a_rollback_asked_for_while_the_patch_is_being_applied_is_done_after_it(path: Path) -> None:
+def test_request_rollback_a_rollback_asked_for_while_the_patch_is_being_applied_is_done_after_it(path: Path) -> None:
     memory, store = Memory(), Store(path)
     apply = memory.apply_config
 
@@ -260,7 +260,7 @@ def test_a_rollback_asked_for_while_the_patch_is_being_applied_is_done_after_it(
     store.close()
 
 
-def test_a_request_is_void_once_its_patch_has_ended_by_itself(path: Path) -> None:
+def test_request_rollback_a_request_is_void_once_its_patch_has_ended_by_itself(path: Path) -> None:
     memory, store = Memory(), Store(path)
 
     def refuses(*, agent_id: str, config_patch: dict[str, Any]) -> object:
@@ -276,7 +276,7 @@ def test_a_request_is_void_once_its_patch_has_ended_by_itself(path: Path) -> Non
     store.close()
 
 
-def test_troubles_are_said_in_words(path: Path) -> None:
+def test_requests_troubles_are_said_in_words(path: Path) -> None:
     clock, memory = Clock(0.0), Memory()
 
     def broken(*, agent_id: str, backup_config: dict[str, Any]) -> object:
@@ -318,7 +318,7 @@ def test_requests_that_nobody_takes_up_are_troubles(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_adapter_that_serves_both_only_drops_the_patch(path: Path) -> None:
+def test_request_approval_an_adapter_that_serves_both_only_drops_the_patch(path: Path) -> None:
     memory = Memory()
     memory.serves_both = True  # type: ignore[attr-defined]
     with Guard(**wanted(path, memory)) as guard, Store(path) as store:
@@ -331,7 +331,7 @@ def test_an_adapter_that_serves_both_only_drops_the_patch(path: Path) -> None:
     assert (memory.applied, memory.restored) == ([], [])
 
 
-def test_many_agents_are_looked_after_whatever_their_names(path: Path) -> None:
+def test_request_approval_many_agents_are_looked_after_whatever_their_names(path: Path) -> None:
     names = ["a", "ü\u202e", 'q"\\', "[1]", "null", "é" * 50]
     memory = Memory()
     thresholds = AdaptiveThresholds({name: Override(failures=1, cooldown_h=0) for name in names})
@@ -346,7 +346,7 @@ def test_many_agents_are_looked_after_whatever_their_names(path: Path) -> None:
 
 
 @pytest.mark.parametrize("request_it", [request_rollback, request_approval, request_decline])
-def test_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
+def test_request_decline_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
     with Store(path) as store:
         with pytest.raises(TypeError, match="store"):
             request_it(path, "a", "x")
@@ -356,7 +356,7 @@ def test_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
             request_it(store, "a", None)
 
 
-def test_any_text_is_a_reason(path: Path) -> None:
+def test_requests_any_text_is_a_reason(path: Path) -> None:
     with Guard(**wanted(path, Memory(), bounds=BOUNDS)) as guard:
         call(guard, 2, fails=True)
         assert guard.rollback("a", "\ud800\0\u202e" + "x" * 1_000_000)

@@ -20,13 +20,13 @@ def account(successes: Any, step_s: float = 60.0) -> Rolling:
     return rolling
 
 
-def test_nothing_is_unknown_not_zero() -> None:
+def test_summary_nothing_is_unknown_not_zero() -> None:
     empty = Summary(0, 0, None, None, None, None)
     assert Rolling().over_newest() == empty == Rolling().over_hours(24)
     assert Rolling().failures_within(24) == Rolling().calls_within(24) == 0
 
 
-def test_counts_and_means() -> None:
+def test_summary_counts_and_means() -> None:
     rolling = Rolling()
     rolling.record(0, 0.0, success=True, latency_s=1.0, cost=0.5, index=1.0)
     rolling.record(1, 1.0, success=False, latency_s=2.0)
@@ -37,14 +37,14 @@ def test_counts_and_means() -> None:
     assert rolling.over_newest(2) == Summary(2, 1, 0.5, 2.0, 0.25, 0.5)
 
 
-def test_failures_in_a_row_begin_anew_after_a_success() -> None:
+def test_rolling_failures_in_a_row_begin_anew_after_a_success() -> None:
     assert account([0, 0, 1, 0, 0, 0]).failures_in_row == 3
     assert account([0, 0, 1]).failures_in_row == 0
     assert account([0] * (NEWEST + 50)).failures_in_row == NEWEST + 50
 
 
 @given(st.lists(st.booleans(), max_size=40), st.randoms(use_true_random=False))
-def test_the_order_of_ending_changes_nothing(successes: Any, random: Random) -> None:
+def test_over_newest_the_order_of_ending_changes_nothing(successes: Any, random: Random) -> None:
     calls = list(enumerate(successes))
     random.shuffle(calls)
     rolling = Rolling()
@@ -57,14 +57,14 @@ def test_the_order_of_ending_changes_nothing(successes: Any, random: Random) -> 
     assert rolling.over_newest(5) == in_order.over_newest(5)
 
 
-def test_a_call_that_is_told_twice_counts_once() -> None:
+def test_rolling_a_call_that_is_told_twice_counts_once() -> None:
     rolling = account([1, 0, 1])
     before = msgspec.json.encode(rolling)
     assert rolling.record(1, 999.0, success=False) is False
     assert msgspec.json.encode(rolling) == before
 
 
-def test_a_call_older_than_all_kept_ones_is_counted_and_not_kept() -> None:
+def test_failures_within_a_call_older_than_all_kept_ones_is_counted_and_not_kept() -> None:
     rolling = Rolling()
     for seq in range(10, 10 + NEWEST):
         rolling.record(seq, 0.0, success=True)
@@ -74,7 +74,7 @@ def test_a_call_older_than_all_kept_ones_is_counted_and_not_kept() -> None:
     assert rolling.newest[0].seq == 10
 
 
-def test_a_window_ends_within_one_bucket_of_its_length() -> None:
+def test_failures_within_a_window_ends_within_one_bucket_of_its_length() -> None:
     rolling = Rolling()
     rolling.record(0, 0.0, success=False)
     assert rolling.failures_within(24, now_s=24 * HOUR) == 1
@@ -82,7 +82,7 @@ def test_a_window_ends_within_one_bucket_of_its_length() -> None:
 
 
 @given(st.lists(st.floats(0, 200 * HOUR), min_size=1, max_size=60), st.integers(1, 168))
-def test_windows_count_at_least_their_length_and_at_most_a_bucket_more(times: Any, hours: Any) -> None:
+def test_failures_within_windows_count_at_least_their_length_and_at_most_a_bucket_more(times: Any, hours: Any) -> None:
     times.sort()
     rolling = Rolling()
     for seq, at in enumerate(times):
@@ -93,7 +93,7 @@ def test_windows_count_at_least_their_length_and_at_most_a_bucket_more(times: An
     assert least <= rolling.failures_within(hours) <= most
 
 
-def test_memory_is_bounded_however_long_an_agent_lives() -> None:
+def test_calls_within_memory_is_bounded_however_long_an_agent_lives() -> None:
     rolling = Rolling()
     for seq in range(20_000):
         rolling.record(seq, seq * 300.0, success=seq % 3 > 0)
@@ -103,7 +103,7 @@ def test_memory_is_bounded_however_long_an_agent_lives() -> None:
     assert rolling.calls == 20_000
 
 
-def test_the_clock_set_back_two_hours_changes_nothing() -> None:
+def test_summary_the_clock_set_back_two_hours_changes_nothing() -> None:
     def run(shift_s: float) -> tuple[list[tuple[int, int, Summary]], Rolling]:
         clock, rolling = SteadyClock(), Rolling()
         seen = []
@@ -123,7 +123,7 @@ def test_the_clock_set_back_two_hours_changes_nothing() -> None:
     assert shifted.at_s == 1e9 + 300.0 * 198 == (whole.at_s or 0.0) - 300.0
 
 
-def test_a_time_before_the_latest_counts_as_the_latest() -> None:
+def test_failures_within_a_time_before_the_latest_counts_as_the_latest() -> None:
     rolling = Rolling()
     rolling.record(0, 10 * HOUR, success=False)
     rolling.record(1, 1 * HOUR, success=False)
@@ -132,14 +132,14 @@ def test_a_time_before_the_latest_counts_as_the_latest() -> None:
     assert rolling.failures_within(1, now_s=0.0) == 2
 
 
-def test_a_window_never_ends_before_the_latest_call() -> None:
+def test_failures_within_a_window_never_ends_before_the_latest_call() -> None:
     rolling = Rolling()
     rolling.record(0, 0.0, success=False)
     rolling.record(1, 10 * HOUR, success=False)
     assert rolling.failures_within(1, now_s=0.0) == 1
 
 
-def test_late_calls_of_a_long_outage() -> None:
+def test_rolling_late_calls_of_a_long_outage() -> None:
     rolling = Rolling()
     for seq in range(10, 10 + NEWEST + 20):
         rolling.record(seq, 0.0, success=False)
@@ -160,7 +160,7 @@ CALLS = st.tuples(
 
 
 @given(st.lists(CALLS, max_size=40), st.integers(0, 40))
-def test_it_goes_on_bit_for_bit_after_being_stored(calls: Any, at: Any) -> None:
+def test_over_hours_it_goes_on_bit_for_bit_after_being_stored(calls: Any, at: Any) -> None:
     whole, parted = Rolling(), Rolling()
     for place, (seq, at_s, success, latency, cost, index) in enumerate(calls):
         if place == at:
@@ -184,7 +184,7 @@ def test_it_goes_on_bit_for_bit_after_being_stored(calls: Any, at: Any) -> None:
         ({"index": 1.01}, ValueError),
     ],
 )
-def test_wrong_arguments_are_named_and_nothing_is_counted(change: Any, error: type[Exception]) -> None:
+def test_rolling_wrong_arguments_are_named_and_nothing_is_counted(change: Any, error: type[Exception]) -> None:
     rolling = account([1, 0])
     before = msgspec.json.encode(rolling)
     arguments = {"seq": 9, "at_s": 500.0, "success": True} | change
@@ -194,12 +194,12 @@ def test_wrong_arguments_are_named_and_nothing_is_counted(change: Any, error: ty
 
 
 @pytest.mark.parametrize("hours", [0, 0.5, MAX_WINDOW_H + 1, math.nan])
-def test_windows_have_bounds(hours: Any) -> None:
+def test_failures_within_windows_have_bounds(hours: Any) -> None:
     with pytest.raises(ValueError, match="hours"):
         Rolling().failures_within(hours)
 
 
-def test_amounts_never_overflow() -> None:
+def test_over_hours_amounts_never_overflow() -> None:
     rolling = Rolling()
     for seq in range(300):
         rolling.record(seq, 0.0, success=True, latency_s=MAX_AMOUNT, cost=MAX_AMOUNT)
@@ -207,7 +207,7 @@ def test_amounts_never_overflow() -> None:
     assert rolling.over_newest().cost == NEWEST * MAX_AMOUNT
 
 
-def test_what_was_never_measured_is_not_known() -> None:
+def test_over_hours_what_was_never_measured_is_not_known() -> None:
     rolling = Rolling()
     rolling.record(0, 0.0, success=True)
     for found in (rolling.over_newest(), rolling.over_hours(24)):

@@ -47,12 +47,12 @@ def size(value: Any) -> int:
 
 
 @given(JSON_LIKE)
-def test_json_stays_as_it_is(value: Any) -> None:
+def test_tagged_json_stays_as_it_is(value: Any) -> None:
     assert tagged(value) == value
 
 
 @given(ANYTHING)
-def test_anything_becomes_json(value: Any) -> None:
+def test_tagged_anything_becomes_json(value: Any) -> None:
     encoded = msgspec.json.encode(tagged(value))
     assert msgspec.json.decode(encoded) == tagged(value)
     encoded.decode("utf-8")
@@ -92,7 +92,7 @@ class Hostile:
         return 1
 
 
-def test_no_code_of_an_object_runs() -> None:
+def test_tagged_no_code_of_an_object_runs() -> None:
     value = Reads()
     expected = {"unserialisable": "Reads", "repr": "Reads"}
     assert tagged(value) == expected
@@ -101,7 +101,7 @@ def test_no_code_of_an_object_runs() -> None:
     assert value.called == []
 
 
-def test_no_property_of_a_dataclass_runs() -> None:
+def test_tagged_no_property_of_a_dataclass_runs() -> None:
     ran = []
 
     @dataclass
@@ -113,12 +113,12 @@ def test_no_property_of_a_dataclass_runs() -> None:
     assert ran == []
 
 
-def test_an_object_that_hides_everything() -> None:
+def test_tagged_an_object_that_hides_everything() -> None:
     assert tagged(Hostile())["unserialisable"] == "Hostile"
     assert size(tagged({Hostile(): {Hostile()}})) < 1000
 
 
-def test_times_of_a_foreign_zone_are_named_by_their_type() -> None:
+def test_tagged_times_of_a_foreign_zone_are_named_by_their_type() -> None:
     class Zone(tzinfo):
         utcoffset = dst = tzname = lambda self, when: None
 
@@ -163,15 +163,15 @@ def test_times_of_a_foreign_zone_are_named_by_their_type() -> None:
         "int8",
     ],
 )
-def test_what_json_cannot_say(value: Any, expected: Any) -> None:
+def test_tagged_what_json_cannot_say(value: Any, expected: Any) -> None:
     assert tagged(value) == dict(zip(("unserialisable", "repr"), expected, strict=True))
 
 
-def test_lone_surrogates_in_texts_and_keys() -> None:
+def test_tagged_lone_surrogates_in_texts_and_keys() -> None:
     assert tagged({"\ud800": "a\udfffb"}) == {"\ufffd": "a\ufffdb"}
 
 
-def test_cycles_and_twins() -> None:
+def test_tagged_cycles_and_twins() -> None:
     loop: dict[str, Any] = {"a": 1}
     loop["self"] = [loop]
     assert tagged(loop) == {"a": 1, "self": [{"unserialisable": "dict", "repr": "contains itself"}]}
@@ -186,20 +186,20 @@ def nested(depth: int) -> Any:
     return value
 
 
-def test_depth() -> None:
+def test_tagged_depth() -> None:
     assert tagged(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
     assert '"nested too deep"' in msgspec.json.encode(tagged(nested(MAX_DEPTH + 1))).decode()
     assert size(tagged(nested(100_000))) < 1000
 
 
-def test_keys() -> None:
+def test_tagged_keys() -> None:
     assert tagged({1: "a", "1": "b", None: "c", (1, 2): "d"}) == {"1": "a", "1 (2)": "b", "None": "c", "(1, 2)": "d"}
     long = tagged({"k" * 1000 + "a": 1, "k" * 1000 + "b": 2})
     assert sorted(len(key) for key in long) == [SHORT + 1, SHORT + 5]
     assert list(long.values()) == [1, 2]
 
 
-def test_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
+def test_tagged_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
     found = tagged({"prompt": "a" * 10**7, "temperature": 0.5, "short": "b" * MAX_TEXT})
     assert 8000 <= len(found["prompt"]) < 8200
     assert found["temperature"] == 0.5
@@ -224,13 +224,13 @@ def test_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
     ],
     ids=["ints", "dict", "texts", "nul", "keys", "reprs", "escaped", "names", "bytes", "nested", "set", "nan"],
 )
-def test_size_is_bounded(value: Any) -> None:
+def test_tagged_size_is_bounded(value: Any) -> None:
     found = tagged(value)
     assert size(found) < 500_000
     assert "more" in msgspec.json.encode(found).decode() or "items" in msgspec.json.encode(found).decode()
 
 
-def test_the_rest_is_counted() -> None:
+def test_tagged_the_rest_is_counted() -> None:
     found = tagged([0] * (MAX_ITEMS + 5))
     assert len(found) == MAX_ITEMS + 1
     assert found[-1] == {"unserialisable": "items", "repr": "5 more"}
@@ -274,7 +274,7 @@ class Table(dict[str, int]):
         raise RuntimeError
 
 
-def test_fields_and_subclasses_are_read_without_their_methods() -> None:
+def test_tagged_fields_and_subclasses_are_read_without_their_methods() -> None:
     assert tagged(Point(1, [2])) == {"x": 1, "y": [2]}
     assert tagged(Row(1, b"")) == {"a": 1, "b": {"unserialisable": "bytes", "repr": "b''"}}
     assert tagged([Level.HIGH, Text("t"), Table(a=1), OrderedDict(b=2)]) == [3, "t", {"a": 1}, {"b": 2}]
@@ -286,19 +286,19 @@ def test_fields_and_subclasses_are_read_without_their_methods() -> None:
     assert tagged(loop) == {"x": 1, "y": [{"unserialisable": "Point", "repr": "contains itself"}]}
 
 
-def test_sets_are_in_order() -> None:
+def test_tagged_sets_are_in_order() -> None:
     assert tagged({3, 1, 2}) == [1, 2, 3]
     assert tagged(frozenset({"b", "a", (2, 1)})) == ["a", "b", [2, 1]]
     assert tagged(set(range(2000))) == {"unserialisable": "set", "repr": "2,000 items"}
 
 
-def test_a_generator_is_not_used_up() -> None:
+def test_tagged_a_generator_is_not_used_up() -> None:
     numbers = (n for n in range(3))
     assert tagged(numbers)["unserialisable"] == "generator"
     assert list(numbers) == [0, 1, 2]
 
 
-def test_the_value_is_not_changed() -> None:
+def test_tagged_the_value_is_not_changed() -> None:
     value = {"a": [1, {"b": "c" * 10**5}]}
     found = tagged(value)
     found["a"].append(2)

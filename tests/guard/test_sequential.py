@@ -15,7 +15,7 @@ def begun(beyond: int, within: int, limit: float = 40.0) -> Excess:
 
 
 @given(st.integers(0, 60), st.integers(1, 400), st.lists(st.booleans(), max_size=80))
-def test_evidence_is_the_closed_form_in_any_order(beyond: int, within: int, calls: list[bool]) -> None:
+def test_excess_evidence_is_the_closed_form_in_any_order(beyond: int, within: int, calls: list[bool]) -> None:
     excess = begun(beyond, within)
     for call in calls:
         excess.observe(call)
@@ -40,7 +40,7 @@ def ever_reached(beyond: int, within: int, limit: float, rate: float, calls: int
 
 
 @pytest.mark.parametrize(("calls", "rate"), [(5, 0.4), (20, 0.4), (20, 0.1), (20, 0.02), (20, 0.8)])
-def test_false_alarms_are_exactly_within_the_limit(calls: int, rate: float) -> None:
+def test_sequential_false_alarms_are_exactly_within_the_limit(calls: int, rate: float) -> None:
     # Nothing is simulated: all outcomes of the baseline, then all walks of 100 patched calls at the same rate.
     total = 0.0
     for beyond in range(calls):  # with none within there is no bet
@@ -49,13 +49,13 @@ def test_false_alarms_are_exactly_within_the_limit(calls: int, rate: float) -> N
     assert 0 < total <= 1 / 20
 
 
-def test_a_lucky_baseline_taken_for_the_truth_would_alarm_too_often() -> None:
+def test_sequential_a_lucky_baseline_taken_for_the_truth_would_alarm_too_often() -> None:
     # The near miss: 2 failures of 20 calls, where 0.3 is true. As an estimate it is no evidence, as 10,000 calls it is.
     assert ever_reached(2, 18, 20.0, 0.3) < 0.3
     assert ever_reached(1_000, 9_000, 20.0, 0.3) > 0.9
 
 
-def test_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
+def test_excess_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
     needed = []
     for every in (10, 40):  # every tenth call beyond as before, or every fortieth
         excess = begun(50, 450)
@@ -68,7 +68,7 @@ def test_a_better_patch_is_shown_to_do_no_harm_sooner() -> None:
 
 
 @pytest.mark.parametrize(("beyond", "within", "tolerable"), [(50, 450, 50.5 / 501 + 0.1), (475, 25, 1 - 12.75 / 501)])
-def test_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int, tolerable: float) -> None:
+def test_excess_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int, tolerable: float) -> None:
     excess = begun(beyond, within)
     for call in range(60):
         excess.observe(call % 12 == 0)
@@ -78,14 +78,14 @@ def test_evidence_of_no_harm_is_the_closed_form(beyond: int, within: int, tolera
     assert excess.safe == pytest.approx(mixture(rates, (tolerable * size, (1 - tolerable) * size), 5, 55), rel=1e-9)
 
 
-def test_calls_at_the_margin_are_not_shown_harmless() -> None:
+def test_excess_calls_at_the_margin_are_not_shown_harmless() -> None:
     excess = begun(50, 450)
     for call in range(500):
         excess.observe(call % 5 == 0)  # 0.2 = 0.1 + the margin
     assert excess.safe < 20
 
 
-def test_nothing_can_get_worse_than_nothing() -> None:
+def test_excess_nothing_can_get_worse_than_nothing() -> None:
     excess = begun(30, 0)
     for _ in range(50):
         excess.observe(True)
@@ -94,7 +94,7 @@ def test_nothing_can_get_worse_than_nothing() -> None:
     assert excess.harm == 1.0
 
 
-def test_unpatched_calls_take_the_place_of_the_baseline() -> None:
+def test_compare_unpatched_calls_take_the_place_of_the_baseline() -> None:
     excess = begun(10, 90)
     excess.compare(True)
     assert (excess.beyond, excess.within, excess.frozen) == (10.0, 90.0, 100)  # until a patched call closes the block
@@ -121,7 +121,7 @@ def played(kinds: str, outcomes: tuple[bool, ...]) -> Excess:
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("kinds", ["pu", "up", "uuuup" + "u", "pppu" + "p", "uuuppp", "uuppu" + "up"])
-def test_blocks_are_a_fair_bet_at_each_common_rate(kinds: str, rate: float) -> None:
+def test_excess_blocks_are_a_fair_bet_at_each_common_rate(kinds: str, rate: float) -> None:
     # The mean over all outcomes of the calls is 1 at most.
     mean = 0.0
     for calls in product((True, False), repeat=len(kinds)):
@@ -150,7 +150,7 @@ def test_a_block_is_a_slice_of_each_kind() -> None:
     assert cut.block == (0, 0, 1, 0)
 
 
-def test_long_blocks_stay_finite() -> None:
+def test_compare_long_blocks_stay_finite() -> None:
     for ours, others in ((True, False), (False, True), (True, True), (False, False)):
         excess = begun(1, 1_000_000)
         for _ in range(3):
@@ -162,14 +162,14 @@ def test_long_blocks_stay_finite() -> None:
 
 
 @pytest.mark.parametrize("beyond", [450, 475, 499])
-def test_where_few_calls_succeed_losing_them_all_is_not_shown_harmless(beyond: int) -> None:
+def test_excess_where_few_calls_succeed_losing_them_all_is_not_shown_harmless(beyond: int) -> None:
     excess = begun(beyond, 500 - beyond)
     for _ in range(2_000):
         excess.observe(True)
         assert excess.safe < 20
 
 
-def test_without_unpatched_calls_the_reference_counts_again() -> None:
+def test_compare_without_unpatched_calls_the_reference_counts_again() -> None:
     excess = begun(50, 450)
     excess.compare(False)
     for _ in range(11):  # the first one closes a block, ten lonely ones end it
@@ -180,7 +180,7 @@ def test_without_unpatched_calls_the_reference_counts_again() -> None:
     assert excess.harm > before
 
 
-def test_evidence_stays_finite() -> None:
+def test_excess_evidence_stays_finite() -> None:
     for call in (True, False):
         excess = begun(1, 1_000_000)
         for _ in range(20_000):
@@ -190,6 +190,6 @@ def test_evidence_stays_finite() -> None:
         assert msgspec.json.decode(msgspec.json.encode(excess), type=Excess) == excess
 
 
-def test_stakes_begin_with_one() -> None:
+def test_sequential_stakes_begin_with_one() -> None:
     assert sum(stake for _, stake in WORSE) == pytest.approx(1)
     assert sum(stake for _, stake in SAME) == pytest.approx(1)

@@ -22,7 +22,7 @@ def pieces(secret: str) -> list[str]:
 
 @pytest.mark.parametrize("secret", [TOKEN, PEM, f"password={'hunter22' * 8}"], ids=["token", "pem", "password"])
 @pytest.mark.parametrize("most", [200, 2_000, MAX_TEXT])
-def test_no_half_of_a_secret_stays_wherever_the_cut_falls(secret: str, most: int) -> None:
+def test_shortened_no_half_of_a_secret_stays_wherever_the_cut_falls(secret: str, most: int) -> None:
     value = secret.removeprefix("password=")
     for share in range(11):
         at = most // 2 - len(secret) * share // 10
@@ -33,7 +33,7 @@ def test_no_half_of_a_secret_stays_wherever_the_cut_falls(secret: str, most: int
 
 
 @given(st.integers(0, 400), st.integers(2, 3_000))
-def test_what_moves_up_from_a_cut_shows_no_secret_either(count: int, most: int) -> None:
+def test_begun_what_moves_up_from_a_cut_shows_no_secret_either(count: int, most: int) -> None:
     text = f"{TOKEN} " * count
     for found in (shortened(text, max(most, 2)), begun(text, most)):
         if len(text) > most:
@@ -41,7 +41,7 @@ def test_what_moves_up_from_a_cut_shows_no_secret_either(count: int, most: int) 
 
 
 @given(st.text(max_size=300), st.integers(2, 100))
-def test_short_texts_stay_and_long_ones_keep_both_ends(text: str, most: int) -> None:
+def test_shortened_short_texts_stay_and_long_ones_keep_both_ends(text: str, most: int) -> None:
     found = shortened(text, most)
     found.encode()
     if len(text) <= most:
@@ -50,11 +50,11 @@ def test_short_texts_stay_and_long_ones_keep_both_ends(text: str, most: int) -> 
         assert f"{len(text):,} characters left out" in found
 
 
-def test_keys_and_names_are_cut_without_halves_too() -> None:
+def test_shorten_keys_and_names_are_cut_without_halves_too() -> None:
     for before in range(0, SHORT, 7):
         assert "Ab3dE5fG7hAb" not in next(iter(tagged({"k" * before + " " + TOKEN + "k" * SHORT: 1})))
 
 
-def test_the_work_is_bounded() -> None:
+def test_shortened_the_work_is_bounded() -> None:
     assert len(shortened("a" * 100_000_000, 2_000)) < 2_100
     assert len(shortened("\x00\ud800" * 1_000_000, 2_000)) < 2_100

@@ -24,21 +24,21 @@ def fires(
     return fired
 
 
-def test_a_new_agent_without_a_strategy_triggers_from_its_second_failure_on() -> None:
+def test_trigger_a_new_agent_without_a_strategy_triggers_from_its_second_failure_on() -> None:
     assert fires([0] * 8) == [False] + [True] * 7
 
 
 @pytest.mark.parametrize(("before", "failure"), [(0, 2), (1, 3), (2, 3), (5, 3), (8, 5), (9, 5), (20, 5)])
-def test_after_some_successes(before: Any, failure: Any) -> None:
+def test_trigger_after_some_successes(before: Any, failure: Any) -> None:
     assert fires([1] * before + [0] * 8).index(True) == before + failure - 1
 
 
-def test_a_critical_agent_triggers_at_its_first_failure() -> None:
+def test_trigger_a_critical_agent_triggers_at_its_first_failure() -> None:
     assert fires([1] * 20 + [0], agent="prod-eu")[-1]
     assert not fires([1] * 20 + [0], agent="product-search")[-1]
 
 
-def test_failures_outside_the_window_do_not_count() -> None:
+def test_trigger_failures_outside_the_window_do_not_count() -> None:
     # two failures, 72 h and a bucket apart: low frequency asks for 2 in 72 h
     assert not any(fires([0, 0], step_s=72 * HOUR + 900))
     assert fires([0, 0], step_s=72 * HOUR) == [False, True]
@@ -58,7 +58,7 @@ def fail(rolling: Rolling, trigger: Trigger, seq: int, at_s: float, thresholds: 
     return trigger.check("a", rolling, thresholds, at_s)
 
 
-def test_applied_at_the_second_failure_then_cool_down() -> None:
+def test_trigger_applied_at_the_second_failure_then_cool_down() -> None:
     rolling, trigger = improved_at_two()
     found = [fail(rolling, trigger, seq, 60.0 * seq) for seq in range(2, 12)]
     assert not any(due.fires for due in found)
@@ -69,12 +69,12 @@ SIX_HOURS = AdaptiveThresholds({"a": Override(failures=1, window_h=24, cooldown_
 
 
 @pytest.mark.parametrize(("ago_s", "expected"), [(6 * HOUR + 1, True), (6 * HOUR, True), (6 * HOUR - 60, False)])
-def test_cool_down_of_six_hours(ago_s: Any, expected: Any) -> None:
+def test_trigger_cool_down_of_six_hours(ago_s: Any, expected: Any) -> None:
     rolling, trigger = improved_at_two()
     assert fail(rolling, trigger, 2, ago_s, SIX_HOURS).fires is expected
 
 
-def test_an_improvement_in_the_future_delays_by_one_cool_down_and_no_more() -> None:
+def test_trigger_an_improvement_in_the_future_delays_by_one_cool_down_and_no_more() -> None:
     rolling, trigger = improved_at_two()
     trigger.improved_at_s = 1e9
     due = fail(rolling, trigger, 2, HOUR, SIX_HOURS)
@@ -82,7 +82,7 @@ def test_an_improvement_in_the_future_delays_by_one_cool_down_and_no_more() -> N
     assert fail(rolling, trigger, 3, HOUR + 6 * HOUR, SIX_HOURS).fires
 
 
-def test_the_clock_set_back_two_hours_in_a_cool_down_does_not_freeze_it() -> None:
+def test_trigger_the_clock_set_back_two_hours_in_a_cool_down_does_not_freeze_it() -> None:
     clock, rolling, trigger = SteadyClock(), Rolling(), Trigger()
     rolling.record(0, clock.read(1e9), success=False)
     trigger.improved(rolling, clock.read(1e9))
@@ -92,7 +92,7 @@ def test_the_clock_set_back_two_hours_in_a_cool_down_does_not_freeze_it() -> Non
     assert (before.fires, before.cooldown_left_s, after.fires) == (False, HOUR, True)
 
 
-def test_failures_before_an_improvement_do_not_count_against_it() -> None:
+def test_trigger_failures_before_an_improvement_do_not_count_against_it() -> None:
     two = AdaptiveThresholds({"a": Override(failures=2, window_h=24, cooldown_h=1)})
     rolling, trigger = improved_at_two()
     one = fail(rolling, trigger, 2, 2 * HOUR, two)
@@ -100,7 +100,7 @@ def test_failures_before_an_improvement_do_not_count_against_it() -> None:
     assert fail(rolling, trigger, 3, 2 * HOUR, two).fires
 
 
-def test_of_many_failures_only_the_newest_call_for_a_patch() -> None:
+def test_burst_of_many_failures_only_the_newest_call_for_a_patch() -> None:
     rolling, trigger = improved_at_two()
     for seq in range(2, 32):
         due = fail(rolling, trigger, seq, 60.0 * seq)
@@ -109,7 +109,7 @@ def test_of_many_failures_only_the_newest_call_for_a_patch() -> None:
     assert (due.fires, due.failures, due.burst) == (True, 31, 5)
 
 
-def test_answers_without_a_patch_make_the_next_question_later() -> None:
+def test_answered_answers_without_a_patch_make_the_next_question_later() -> None:
     rolling, trigger = Rolling(), Trigger()
     asked_at_s, now_s, seq = [], 0.0, 0
     for seq in range(1, 21):
@@ -125,11 +125,11 @@ def test_answers_without_a_patch_make_the_next_question_later() -> None:
     assert (trigger.answered_at_s, trigger.fruitless) == (None, 0)
 
 
-def test_an_agent_with_nothing_recorded_does_not_fire() -> None:
+def test_trigger_an_agent_with_nothing_recorded_does_not_fire() -> None:
     due = Trigger().check("a", Rolling(), PLAIN, 0.0)
     assert (due.fires, due.failures, due.thresholds.failures) == (False, 0, 3)
 
 
-def test_it_is_stored() -> None:
+def test_trigger_it_is_stored() -> None:
     _, trigger = improved_at_two()
     assert msgspec.json.decode(msgspec.json.encode(trigger), type=Trigger) == trigger == Trigger(0.0, 2)

@@ -64,21 +64,23 @@ def delays(bench: ModuleType, good: float, bad: float, lives: int, calls: int) -
     return sorted(found)
 
 
-def test_a_healthy_agent_is_seldom_told_of(bench: ModuleType) -> None:
+def test_unpatched_simulated_a_healthy_agent_is_seldom_told_of(bench: ModuleType) -> None:
     # 20,000 calls hold 2 false alerts; 7 or more have a probability of 0.5 % then
     assert false_alerts(bench, 0.9, 10, 2000, all_metrics=False) < 7
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad", "median"), [(0.98, 0.3, 6), (0.9, 0.5, 18)])
-def test_a_fall_is_told_soon(bench: ModuleType, good: float, bad: float, median: int) -> None:
+def test_unpatched_simulated_a_fall_is_told_soon(bench: ModuleType, good: float, bad: float, median: int) -> None:
     assert delays(bench, good, bad, 40, 300)[20] <= median
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("all_metrics", [False, True])
 @pytest.mark.parametrize("success", [0.6, 0.8, 0.9, 0.98, 1.0])
-def test_one_false_alert_in_ten_thousand_calls_or_fewer(bench: ModuleType, success: float, all_metrics: bool) -> None:
+def test_unpatched_simulated_one_false_alert_in_ten_thousand_calls_or_fewer(
+    bench: ModuleType, success: float, all_metrics: bool
+) -> None:
     lives, calls = 150, 2000
     promised = lives * calls / CALLS_TO_FALSE_ALARM
     # 30 are promised at most; 43 or more have a probability of 1.5 % then
@@ -88,7 +90,9 @@ def test_one_false_alert_in_ten_thousand_calls_or_fewer(bench: ModuleType, succe
 @pytest.mark.slow
 @pytest.mark.parametrize("calls", [150, 600])
 @pytest.mark.parametrize(("good", "bad", "median", "late"), [(0.98, 0.3, 5, 9), (0.9, 0.5, 15, 32)])
-def test_falls_are_told_soon(bench: ModuleType, good: float, bad: float, median: int, late: int, calls: int) -> None:
+def test_unpatched_simulated_falls_are_told_soon(
+    bench: ModuleType, good: float, bad: float, median: int, late: int, calls: int
+) -> None:
     found = delays(bench, good, bad, 300, calls)
     assert found[150] <= median
     assert found[270] <= late

@@ -36,7 +36,7 @@ def play(trial: Trial, pattern: str, good: CallOutcome = GOOD) -> Verdict:
     # 0.6: (201 * ... * 205) / (501 * ... * 505) = 0.0108. At 0.8 and above the bet on success is there before.
     [(300, 5), (350, 5), (400, 5), (450, 4), (475, 3)],
 )
-def test_a_total_failure_is_seen_within_five_calls(successes: int, needed: int) -> None:
+def test_trial_a_total_failure_is_seen_within_five_calls(successes: int, needed: int) -> None:
     trial = Trial.begin(baseline(successes))
     assert play(trial, "-" * (needed - 1)).kind == "keep_looking"
     verdict = play(trial, "-")
@@ -56,7 +56,7 @@ def test_a_run_is_scaled_to_the_baseline() -> None:
     assert Trial.begin(baseline(20)).first_run is None  # 0.96**40 = 0.2
 
 
-def test_a_run_after_good_calls() -> None:
+def test_trial_a_run_after_good_calls() -> None:
     trial = Trial.begin(baseline(300))
     assert play(trial, "+-" * 5 + "+" * 10 + "-" * 13).kind == "keep_looking"
     verdict = play(trial, "-")
@@ -64,7 +64,7 @@ def test_a_run_after_good_calls() -> None:
     assert verdict.why == "14 failures in a row, 300 of 500 calls succeeded before"
 
 
-def test_all_shares_together_are_alpha() -> None:
+def test_trial_all_shares_together_are_alpha() -> None:
     for successes, alpha in product((30, 250, 300, 450, 500), (0.01, 0.05)):
         trial = Trial.begin(baseline(successes), alpha=alpha)
         failures = 500 - successes
@@ -127,19 +127,19 @@ def test_each_metric_can_roll_back(worse: CallOutcome, metric: str) -> None:
     assert "beyond what 334 of 500 calls kept to before" in trial.verdict.why
 
 
-def test_what_is_hardly_worse_is_not_worse() -> None:
+def test_trial_what_is_hardly_worse_is_not_worse() -> None:
     # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
     trial = Trial.begin(baseline())
     assert play(trial, "+" * 300, CallOutcome(True, 1.82, 1.82, 0.82)).kind == "promote"
 
 
-def test_a_single_timeout_is_no_slower_patch() -> None:
+def test_trial_a_single_timeout_is_no_slower_patch() -> None:
     trial = Trial.begin(baseline())
     trial.observe(CallOutcome(True, 1e9, 1.0, 0.9))
     assert play(trial, "+" * 299).kind == "promote"
 
 
-def test_it_promotes_once_every_metric_is_shown_harmless() -> None:
+def test_trial_it_promotes_once_every_metric_is_shown_harmless() -> None:
     trial = Trial.begin(baseline())
     verdict = play(trial, ("+" * 9 + "-") * 30)
     assert verdict.kind == "promote"
@@ -155,7 +155,7 @@ def test_it_promotes_once_every_metric_is_shown_harmless() -> None:
 
 @pytest.mark.parametrize("known", [Baseline(), Baseline(3, 0), Baseline(3, 2), baseline(0), baseline()])
 @pytest.mark.parametrize("pattern", ["+", "-", "+-", "++-", "+----"])
-def test_it_always_ends(known: Baseline, pattern: str) -> None:
+def test_trial_it_always_ends(known: Baseline, pattern: str) -> None:
     trial = Trial.begin(known, most_calls=50)
     play(trial, pattern * 50)
     assert trial.verdict.kind != "keep_looking"
@@ -175,7 +175,7 @@ def test_without_a_baseline_a_dead_patch_goes_and_a_working_one_stays() -> None:
     assert play(Trial.begin(baseline(0, 10)), "-" * 300).kind == "promote"  # as bad as before, and not worse
 
 
-def test_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
+def test_trial_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
     alone, beside = Trial.begin(baseline()), Trial.begin(baseline())
     for call in range(60):
         for _ in range(4):
@@ -194,7 +194,7 @@ def test_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
         (CallOutcome(True, 1.0, 1.0, 0.2), "index"),
     ],
 )
-def test_what_gets_worse_for_all_calls_is_not_the_patch(slow: CallOutcome, metric: str) -> None:
+def test_trial_what_gets_worse_for_all_calls_is_not_the_patch(slow: CallOutcome, metric: str) -> None:
     alone, beside = Trial.begin(baseline()), Trial.begin(baseline())
     for _ in range(100):
         beside.compare(slow)
@@ -212,14 +212,14 @@ def constant(latency_s: float, cost: float) -> Baseline:
 
 
 @pytest.mark.parametrize(("latency_s", "cost"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)])
-def test_values_that_never_change_are_no_worse_and_any_rise_of_them_is(latency_s: float, cost: float) -> None:
+def test_trial_values_that_never_change_are_no_worse_and_any_rise_of_them_is(latency_s: float, cost: float) -> None:
     same = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, cost))
     assert same.why.startswith("shown harmless")
     dearer = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, 1.2 * cost + 0.01))
     assert (dearer.kind, dearer.metric) == ("roll_back", "cost")
 
 
-def test_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any_more_is_not_shown() -> None:
+def test_trial_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any_more_is_not_shown() -> None:
     new = play(Trial.begin(Baseline(500, 450)), "+" * 300, CallOutcome(True, 9.0, 9.0, 0.1))
     assert new.why.startswith("shown harmless")
     half = Trial.begin(baseline())
@@ -232,14 +232,14 @@ def test_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any
     assert gone.why == "no evidence of harm in 300 patched calls"
 
 
-def test_faster_but_wrong_is_rolled_back() -> None:
+def test_trial_faster_but_wrong_is_rolled_back() -> None:
     trial = Trial.begin(baseline())
     for call in range(300):
         trial.observe(CallOutcome(call % 3 == 0, 0.01, 0.01, 0.9))
     assert (trial.verdict.kind, trial.verdict.metric, trial.calls) == ("roll_back", "success", 6)
 
 
-def test_a_success_that_vouched_for_an_earlier_run_does_not_vouch_for_the_next() -> None:
+def test_compare_a_success_that_vouched_for_an_earlier_run_does_not_vouch_for_the_next() -> None:
     trial = Trial.begin(baseline())
     play(trial, "+" * 10 + "-")
     trial.compare(GOOD)
@@ -247,7 +247,7 @@ def test_a_success_that_vouched_for_an_earlier_run_does_not_vouch_for_the_next()
     assert trial.compare(GOOD).metric == "failure_run"
 
 
-def test_an_unpatched_failure_ends_a_run() -> None:
+def test_compare_an_unpatched_failure_ends_a_run() -> None:
     trial = Trial.begin(baseline(300))
     play(trial, "-" * 4)
     trial.compare(BAD)
@@ -259,7 +259,7 @@ def test_an_unpatched_failure_ends_a_run() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, None])
-def test_numbers_that_are_none_are_passed_over(value: float | None) -> None:
+def test_compare_numbers_that_are_none_are_passed_over(value: float | None) -> None:
     trial = Trial.begin(baseline())
     trial.observe(CallOutcome(True, value, value, value))
     trial.compare(CallOutcome(True, value, value, value))
@@ -269,7 +269,7 @@ def test_numbers_that_are_none_are_passed_over(value: float | None) -> None:
 
 
 @pytest.mark.parametrize("length", [6, 8, 10])
-def test_an_outage_within_a_slice_of_patched_calls_is_not_the_patch(length: int) -> None:
+def test_compare_an_outage_within_a_slice_of_patched_calls_is_not_the_patch(length: int) -> None:
     trial = Trial.begin(baseline())
     assert trial.later_run == 6
     play(trial, "+" * 10)
@@ -281,7 +281,7 @@ def test_an_outage_within_a_slice_of_patched_calls_is_not_the_patch(length: int)
         assert trial.compare(GOOD).kind == "keep_looking"
 
 
-def test_a_run_counts_once_an_unpatched_call_has_succeeded() -> None:
+def test_compare_a_run_counts_once_an_unpatched_call_has_succeeded() -> None:
     sliced, drawn, alone = (Trial.begin(baseline()) for _ in range(3))
     for trial in (sliced, drawn, alone):
         play(trial, "+" * 10)
@@ -303,7 +303,7 @@ def test_a_run_counts_once_an_unpatched_call_has_succeeded() -> None:
 
 
 @pytest.mark.parametrize(("successes", "calls"), [(25, 500), (5, 500), (1, 50)])
-def test_an_agent_that_hardly_ever_succeeds_is_not_shown_harmless_by_failures(successes: int, calls: int) -> None:
+def test_trial_an_agent_that_hardly_ever_succeeds_is_not_shown_harmless_by_failures(successes: int, calls: int) -> None:
     trial = Trial.begin(Baseline(calls, successes))
     verdict = play(trial, "-" * 300)
     assert verdict.kind == "roll_back" or verdict.why == "no evidence of harm in 300 patched calls"
@@ -331,7 +331,7 @@ def rolled_back(verdicts: list[Verdict]) -> int:
 
 
 @pytest.mark.slow
-def test_slices_of_calls_find_harm_and_outlast_an_outage() -> None:
+def test_verdict_slices_of_calls_find_harm_and_outlast_an_outage() -> None:
     assert rolled_back(sliced(1, 0.75)) > 90  # 99 % over 400
     assert rolled_back(sliced(2, 0.9)) < 11  # 5 % are 5; 11 or more have a probability of 1.1 % then
     assert rolled_back(sliced(3, 0.9, outage=True)) < 35  # an outage that ends or begins between two slices is seen
@@ -345,7 +345,9 @@ OUTCOMES = st.builds(
 
 
 @given(st.lists(st.tuples(OUTCOMES, st.booleans()), max_size=60), st.integers(0, 60), st.sampled_from([0, 7, 450]))
-def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[CallOutcome, bool]], stop: int, successes: int) -> None:
+def test_trial_it_goes_on_from_json_bit_for_bit(
+    calls: list[tuple[CallOutcome, bool]], stop: int, successes: int
+) -> None:
     whole = Trial.begin(baseline(successes, max(successes, 1)))
     parts = msgspec.convert(msgspec.to_builtins(whole), Trial)
     for place, (call, patched) in enumerate(calls):
@@ -360,7 +362,7 @@ def test_it_goes_on_from_json_bit_for_bit(calls: list[tuple[CallOutcome, bool]],
     assert parts == whole
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_trial_wrong_arguments_are_named() -> None:
     for alpha in (0.0, 0.6, math.nan):
         with pytest.raises(ValueError, match="alpha"):
             Trial.begin(Baseline(), alpha=alpha)

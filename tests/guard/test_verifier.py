@@ -68,7 +68,7 @@ def test_each_rollback_of_a_real_guard_is_derived(
         assert each.read_again in (True, None)
 
 
-def test_what_was_counted_is_what_the_trail_shows(classic: list[Row]) -> None:
+def test_verifier_what_was_counted_is_what_the_trail_shows(classic: list[Row]) -> None:
     first = verified(classic).rollbacks[0]
     serving, ending = at(classic, "serving"), at(classic, "ending")
     served = [row for row in classic[serving:ending] if row["kind"] == "call"]
@@ -93,7 +93,7 @@ def test_a_decay_with_a_return_is_derived(tmp_path: Path) -> None:
     assert decay.calls == sum(row["kind"] == "call" and not row["patched"] for row in rows[since : at(rows, "decayed")])
 
 
-def test_what_a_person_did_is_listed_as_such(tmp_path: Path) -> None:
+def test_verifier_what_a_person_did_is_listed_as_such(tmp_path: Path) -> None:
     def act(guard: Guard, call: int) -> None:
         if guard.status("a").patch is not None:
             guard.rollback("a")
@@ -104,7 +104,7 @@ def test_what_a_person_did_is_listed_as_such(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_trail_that_goes_on_is_no_fault(sequential: list[Row]) -> None:
+def test_verifier_a_trail_that_goes_on_is_no_fault(sequential: list[Row]) -> None:
     """Every beginning of a trail is a trail."""
     for length in range(1, len(sequential), 7):
         found = verified(sequential[:length])
@@ -158,7 +158,7 @@ def confirmed(rows: list[Row]) -> list[Row]:
     return renumbered([*rows[:place], {"kind": "confirmed", **row}, *rows[place + 2 :]])
 
 
-def test_one_call_is_enough_to_alter_what_a_test_has_seen(sequential: list[Row]) -> None:
+def test_verifier_one_call_is_enough_to_alter_what_a_test_has_seen(sequential: list[Row]) -> None:
     found = verified(flip(sequential, failed_before(sequential)))
     assert (found.verdict, found.rollbacks[0].derived) == ("wrong", "no")
     assert found.rollbacks[0].why_not == found.faults[0].what
@@ -204,7 +204,7 @@ TAMPERED: dict[str, Callable[[list[Row]], list[Row]]] = {
 
 @pytest.mark.parametrize("how", TAMPERED, ids=str)
 @pytest.mark.parametrize("policy", ["classic", "sequential"])
-def test_what_was_tampered_with_is_found(how: str, policy: str, request: pytest.FixtureRequest) -> None:
+def test_verifier_what_was_tampered_with_is_found(how: str, policy: str, request: pytest.FixtureRequest) -> None:
     rows: list[Row] = request.getfixturevalue(policy)
     assert verified(rows).verdict == "verified"
     if how == "evidence taken away":
@@ -215,7 +215,7 @@ def test_what_was_tampered_with_is_found(how: str, policy: str, request: pytest.
 
 
 @pytest.mark.parametrize("policy", ["classic", "sequential"])
-def test_the_first_fault_says_what_is_wrong(policy: str, request: pytest.FixtureRequest) -> None:
+def test_verifier_the_first_fault_says_what_is_wrong(policy: str, request: pytest.FixtureRequest) -> None:
     rows: list[Row] = request.getfixturevalue(policy)
     place, accepted, serving = ending(rows), at(rows, "accepted"), at(rows, "serving")
     again = next(row for row in rows[place:] if row["kind"] == "accepted") | {"patch": rows[accepted]["patch"]}
@@ -235,7 +235,7 @@ def test_the_first_fault_says_what_is_wrong(policy: str, request: pytest.Fixture
         assert verified(renumbered(tampered)).faults[0].what.startswith(told)
 
 
-def test_a_restore_that_nobody_has_claimed_is_no_restore(tmp_path: Path) -> None:
+def test_verifier_a_restore_that_nobody_has_claimed_is_no_restore(tmp_path: Path) -> None:
     rows = trail(tmp_path, Stuck(), worse, calls=200)
     place = at(rows, "retrying")
     found = verified(renumbered([*rows[:place], *rows[at(rows, "restored") :]]))
@@ -249,7 +249,9 @@ class Lies(Memory):
         return True
 
 
-def test_what_could_not_be_applied_is_taken_from_its_owner_alone(tmp_path: Path, sequential: list[Row]) -> None:
+def test_verifier_what_could_not_be_applied_is_taken_from_its_owner_alone(
+    tmp_path: Path, sequential: list[Row]
+) -> None:
     rows = trail(tmp_path, Lies(), worse, calls=200)
     found = verified(rows)
     assert (found.verdict, found.faults) == ("verified", [])
@@ -294,7 +296,7 @@ def one_failure(trial: Trial) -> Verdict:
     ],
     ids=["calls are not counted", "a rule that always holds", "a single failure"],
 )
-def test_what_a_broken_guard_did_by_its_own_rules_fails_the_second_count(
+def test_verifier_what_a_broken_guard_did_by_its_own_rules_fails_the_second_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, by: Any, policy: str, told: str
 ) -> None:
     monkeypatch.setattr(broken, by)
@@ -303,7 +305,7 @@ def test_what_a_broken_guard_did_by_its_own_rules_fails_the_second_count(
     assert "no" in [each.derived for each in found.rollbacks]
 
 
-def test_the_means_before_are_part_of_the_classic_rules(classic: list[Row]) -> None:
+def test_verifier_the_means_before_are_part_of_the_classic_rules(classic: list[Row]) -> None:
     place = at(classic, "accepted")
     before = classic[place]["before"] | {"success_rate": 0.99}
     found = verified(altered(classic, place, before=before))
@@ -312,7 +314,7 @@ def test_the_means_before_are_part_of_the_classic_rules(classic: list[Row]) -> N
     assert "serves all calls" in found.faults[0].what
 
 
-def test_a_promotion_is_derived_as_well(promoted: list[Row]) -> None:
+def test_verifier_a_promotion_is_derived_as_well(promoted: list[Row]) -> None:
     found = verified(promoted)
     assert (found.verdict, found.confirmed, found.rollbacks) == ("verified", 1, [])
     place = at(promoted, "confirmed")
@@ -322,13 +324,13 @@ def test_a_promotion_is_derived_as_well(promoted: list[Row]) -> None:
     assert verified(renumbered(early)).verdict == "wrong"
 
 
-def test_an_altered_backup_shows_where_the_configuration_is_read_again(sequential: list[Row]) -> None:
+def test_verifier_an_altered_backup_shows_where_the_configuration_is_read_again(sequential: list[Row]) -> None:
     found = verified(altered(sequential, at(sequential, "accepted"), backup={"level": 7}))
     assert found.rollbacks[0].read_again is False
     assert "not the one that was restored after patch 1" in found.remarks[0].what
 
 
-def test_what_cannot_be_seen_is_not_claimed(classic: list[Row], sequential: list[Row]) -> None:
+def test_verifier_what_cannot_be_seen_is_not_claimed(classic: list[Row], sequential: list[Row]) -> None:
     """As the module says: a call on which no decision depends, and an ending without a rule."""
     assert verified(flip(classic, failed_before(classic))).verdict == "verified"  # the rule holds all the same
     place = at(sequential, "serving") + 2
@@ -340,7 +342,7 @@ def test_what_cannot_be_seen_is_not_claimed(classic: list[Row], sequential: list
     assert verified(renumbered([*sequential[:place], *done])).verdict == "wrong"  # nobody has asked
 
 
-def test_where_calls_were_pruned_only_what_follows_is_claimed(tmp_path: Path) -> None:
+def test_verifier_where_calls_were_pruned_only_what_follows_is_claimed(tmp_path: Path) -> None:
     def act(guard: Guard, call: int) -> None:
         if call == 449:
             guard.prune("a", keep=200)
@@ -356,7 +358,7 @@ def test_where_calls_were_pruned_only_what_follows_is_claimed(tmp_path: Path) ->
     assert verified(rows[:place] + rows[place + 1 :]).verdict == "wrong"  # decisions are never pruned
 
 
-def test_after_an_unknown_kind_nothing_is_claimed(sequential: list[Row]) -> None:
+def test_verifier_after_an_unknown_kind_nothing_is_claimed(sequential: list[Row]) -> None:
     place = at(sequential, "asked")
     rows = renumbered([*sequential[:place], {"kind": "dreamt", "at": 1.0, "deep": []}, *sequential[place:]])
     found = verified(rows)
@@ -367,18 +369,18 @@ def test_after_an_unknown_kind_nothing_is_claimed(sequential: list[Row]) -> None
 
 
 @pytest.mark.parametrize("bad", [{"duration_s": -1.0}, {"cost": 1e300}, {"index": 7.0}, {"at": 1e300}])
-def test_numbers_that_no_guard_writes_are_told_with_their_line(classic: list[Row], bad: Row) -> None:
+def test_verifier_numbers_that_no_guard_writes_are_told_with_their_line(classic: list[Row], bad: Row) -> None:
     with pytest.raises(TrailError, match=r"line 6 is no entry of a guard's trail: \w+ must be in"):
         verified(altered(classic, 5, **bad))
 
 
 @pytest.mark.parametrize("bad", [{"share": 7.0}, {"share": 0.0}, {"slice": 0}, {"slice": -1}])
-def test_a_canary_that_no_guard_has_is_told(sequential: list[Row], bad: Row) -> None:
+def test_verifier_a_canary_that_no_guard_has_is_told(sequential: list[Row], bad: Row) -> None:
     with pytest.raises(TrailError, match="is no entry of a guard's trail"):
         verified(altered(sequential, at(sequential, "accepted"), **bad))
 
 
-def test_a_store_is_read_as_its_export_is(tmp_path: Path, classic: list[Row]) -> None:
+def test_verifier_a_store_is_read_as_its_export_is(tmp_path: Path, classic: list[Row]) -> None:
     rows = trail(tmp_path, Memory(), worse, calls=50)
     with Store(tmp_path / "guard.db") as store:
         assert exported(store) == rows

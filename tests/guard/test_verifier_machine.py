@@ -141,7 +141,7 @@ class Machine:
 
 @examples(25)
 @given(st.integers(0, 2**32), st.floats(0.3, 1.0), st.floats(0.0, 1.0), st.integers(0, 800))
-def test_what_the_machine_does_is_derived(seed: int, rate: float, patched: float, length: int) -> None:
+def test_verifier_machine_what_the_machine_does_is_derived(seed: int, rate: float, patched: float, length: int) -> None:
     machine = Machine(seed, rate, patched)
     machine.go(length)
     found = verified(machine.rows)
@@ -160,7 +160,7 @@ def test_what_the_machine_does_is_derived(seed: int, rate: float, patched: float
 @pytest.mark.slow
 @examples(25)
 @given(st.integers(0, 2**32), st.floats(0.8, 1.0), st.floats(0.5, 1.0), st.integers(0, 1000), st.floats(0, 1))
-def test_what_is_left_after_pruning_is_never_called_wrong(
+def test_verifier_machine_what_is_left_after_pruning_is_never_called_wrong(
     seed: int, rate: float, patched: float, length: int, part: float
 ) -> None:
     machine = Machine(seed, rate, patched)
@@ -176,7 +176,7 @@ def test_what_is_left_after_pruning_is_never_called_wrong(
 @pytest.mark.slow
 @examples(10)
 @given(st.integers(0, 2**32), st.floats(0.5, 1.0), st.floats(0.0, 1.0))
-def test_the_second_count_agrees_all_along(seed: int, rate: float, patched: float) -> None:
+def test_verifier_machine_the_second_count_agrees_all_along(seed: int, rate: float, patched: float) -> None:
     machine = Machine(seed, rate, patched)
     machine.go(600)
     machine.rates = 0.5, 0.95
@@ -216,7 +216,7 @@ def test_the_machine_reaches_every_kind_of_step() -> None:
 
 
 @pytest.mark.slow
-def test_processes_on_one_store_leave_a_trail_that_verifies(tmp_path: Path) -> None:
+def test_verifier_machine_processes_on_one_store_leave_a_trail_that_verifies(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')
     fails = "drawn.random() < (0.1, 0.6)[files.get_config(agent_id='a')['level'] - 1]"
     harmful = MANY.replace("drawn.random() < 0.1", fails)

@@ -32,7 +32,7 @@ def call(folder: Path, *arguments: str, stdin: bytes | None = None) -> Result:
     return CliRunner().invoke(main, ["guard", "verify", *given], input=stdin, catch_exceptions=False)
 
 
-def test_a_good_trail_is_told_in_a_table_of_80_columns(folder: Path) -> None:
+def test_verify_command_a_good_trail_is_told_in_a_table_of_80_columns(folder: Path) -> None:
     result = call(folder, "good.jsonl")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -53,7 +53,7 @@ def test_a_good_trail_is_told_in_a_table_of_80_columns(folder: Path) -> None:
         ("hostile.jsonl", 1, "its number does not follow"),
     ],
 )
-def test_the_status_says_what_was_found(folder: Path, name: str, status: int, told: str) -> None:
+def test_verify_command_the_status_says_what_was_found(folder: Path, name: str, status: int, told: str) -> None:
     result = call(folder, name)
     assert (result.exit_code, told in result.stdout) == (status, True), result.stdout
     assert "\x1b" not in result.stdout
@@ -61,7 +61,7 @@ def test_the_status_says_what_was_found(folder: Path, name: str, status: int, to
     assert (both.exit_code, "VERIFIED" in both.stdout) == (status, True)  # the others all the same
 
 
-def test_a_store_and_standard_input_are_read(folder: Path) -> None:
+def test_verify_command_a_store_and_standard_input_are_read(folder: Path) -> None:
     result = call(folder, "guard.db", "--agent", "a", "--json")
     (found,) = json.loads(result.stdout)
     assert (result.exit_code, found["trail"], found["verdict"]) == (0, f"{folder / 'guard.db'}, agent a", "verified")
@@ -82,13 +82,13 @@ def test_a_store_and_standard_input_are_read(folder: Path) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_bad_usage_is_told(folder: Path, arguments: list[str], told: str) -> None:
+def test_verify_command_bad_usage_is_told(folder: Path, arguments: list[str], told: str) -> None:
     result = call(folder, *arguments)
     assert result.exit_code == 2
     assert told in result.output
 
 
-def test_what_was_exported_is_what_is_verified(folder: Path, tmp_path: Path) -> None:
+def test_verify_command_what_was_exported_is_what_is_verified(folder: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"catch_exceptions": False}
     file = tmp_path / "out.jsonl"
     export = ["guard", "export", "a", str(file), "--store", str(folder / "guard.db")]

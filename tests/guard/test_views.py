@@ -36,7 +36,7 @@ def record(held: Views, agent: str) -> None:
         held.mark(view)
 
 
-def test_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 3)
     with Guard(store=tmp_path / "guard.db") as guard:
         assert guard._runner._views is not None
@@ -50,7 +50,7 @@ def test_few_are_held_and_all_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
         assert len(guard._runner._views.values()) == 3
 
 
-def test_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 2)
 
     def fail() -> None:
@@ -73,7 +73,7 @@ def test_what_has_a_patch_open_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert len(agents) == 2
 
 
-def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
+def test_views_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 1)
@@ -96,7 +96,7 @@ def test_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
-def test_threads_with_more_agents_than_are_held(
+def test_mark_threads_with_more_agents_than_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: str
 ) -> None:
     monkeypatch.setattr(views, "MAX_HELD", 2)
@@ -125,7 +125,7 @@ def test_threads_with_more_agents_than_are_held(
         assert all(count == newest for count, newest in rows)  # without gaps
 
 
-def test_who_comes_too_fast_for_the_thread_that_writes_writes_some(
+def test_views_who_comes_too_fast_for_the_thread_that_writes_writes_some(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MAX_MARKED", 5)
@@ -139,7 +139,7 @@ def test_who_comes_too_fast_for_the_thread_that_writes_writes_some(
     assert troubles.counts == {}
 
 
-def test_while_the_store_cannot_be_written_a_bounded_number_waits(
+def test_views_while_the_store_cannot_be_written_a_bounded_number_waits(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "MAX_MARKED", 20)
@@ -158,7 +158,7 @@ def test_while_the_store_cannot_be_written_a_bounded_number_waits(
     assert store.fetch("SELECT count(*) FROM guard_trail") == [(20,)]
 
 
-def test_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> None:
+def test_views_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> None:
     held = Views(store, ErrorCounts())
     for agent in ("bad", "b", "c"):
         record(held, agent)
@@ -171,7 +171,7 @@ def test_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> Non
     assert bad.waits
 
 
-def test_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
+def test_write_together_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
     one, other = Views(store, ErrorCounts()), Views(store, ErrorCounts())
     record(one, "a")
     record(one, "b")
@@ -182,7 +182,7 @@ def test_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
     assert [read_account(store, agent).rolling.calls for agent in ("a", "b")] == [1, 2]
 
 
-def test_what_full_durability_could_not_write_at_once_is_written_later(tmp_path: Path) -> None:
+def test_views_what_full_durability_could_not_write_at_once_is_written_later(tmp_path: Path) -> None:
     with Guard(store=tmp_path / "guard.db", durability="full") as guard:
         assert guard.store is not None
         guard.run(lambda: 1, agent="a")

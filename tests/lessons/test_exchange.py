@@ -55,20 +55,20 @@ def refusals(data: bytes) -> list[tuple[int, str]]:
     ],
 )
 @pytest.mark.parametrize("field", ["ts", "seen", "created"])
-def test_times_are_seconds_whatever_unit_they_come_in(field: str, ts: object, seconds: float) -> None:
+def test_exchange_times_are_seconds_whatever_unit_they_come_in(field: str, ts: object, seconds: float) -> None:
     line = json.dumps({"pattern": "p", "error": "boom: lever", "fix": "f", field: ts}).encode()
     (entry,) = read_entries(io.BytesIO(line))
     assert isinstance(entry, LessonEntry) and entry.new.ts == pytest.approx(seconds, abs=1e-3)
 
 
 @pytest.mark.parametrize("ts", [1e30, "yesterday", True, [], float("nan")])
-def test_a_time_that_is_none_is_refused_with_its_field(ts: object) -> None:
+def test_exchange_a_time_that_is_none_is_refused_with_its_field(ts: object) -> None:
     line = json.dumps({"pattern": "p", "error": "boom: lever", "fix": "f", "ts": ts}).encode()
     (refusal,) = read_entries(io.BytesIO(b"\n" + line))
     assert isinstance(refusal, RefusedEntry) and refusal.line == 2 and refusal.why.startswith("ts must be")
 
 
-def test_what_goes_out_comes_in_unchanged(tmp_path: Path) -> None:
+def test_import_report_what_goes_out_comes_in_unchanged(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as one, opened(tmp_path / "b.db") as other:
         id = one.record(**lesson(), ts=100.5)  # type: ignore[arg-type]
         one.record(**lesson(), ts=200.5)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def load_bytes(store: LessonStore, data: bytes) -> ImportReport:
     return import_lessons(store, io.BytesIO(data))
 
 
-def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+def test_import_report_importing_again_changes_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as store:
         ids = [store.record(**lesson(f"No module named 'm{n}'")) for n in range(3)]  # type: ignore[arg-type]
         store.outcome(ids[0], helped=True)
@@ -100,7 +100,7 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
         assert out(store) == lines
 
 
-def test_the_larger_number_and_the_later_time_stay(tmp_path: Path) -> None:
+def test_import_report_the_larger_number_and_the_later_time_stay(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as store:
         assert load(store, lesson(count=5, helped=1, failed=3, ts=50)) == ImportReport(added=1)
         assert load(store, lesson(count=3, helped=2, failed=3, ts=40)) == ImportReport(changed=1)  # 2 > 1 helped
@@ -110,14 +110,14 @@ def test_the_larger_number_and_the_later_time_stay(tmp_path: Path) -> None:
         assert (kept.count, kept.helped, kept.failed, kept.created, kept.seen) == (5, 2, 3, 50.0, 60.0)
 
 
-def test_two_lines_of_one_lesson_are_one(tmp_path: Path) -> None:
+def test_import_report_two_lines_of_one_lesson_are_one(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as store:
         assert load(store, lesson(ts=9), lesson(ts=7, count=4), lesson(ts=8)) == ImportReport(added=1)
         (kept,) = store.lessons()
         assert (kept.count, kept.created, kept.seen) == (4, 7.0, 9.0)
 
 
-def test_a_shortened_error_keeps_its_shape(tmp_path: Path) -> None:
+def test_import_report_a_shortened_error_keeps_its_shape(tmp_path: Path) -> None:
     # 100 lines of 24 and 26 letters around it: more than 4,000, of which the ends and the message are kept
     with opened(tmp_path / "a.db") as one, opened(tmp_path / "b.db") as other:
         one.record(pattern="NoModule", error_text=LONG, fix_text="pip install pyyaml")
@@ -132,12 +132,12 @@ def test_a_shortened_error_keeps_its_shape(tmp_path: Path) -> None:
     "shape",
     ["x", {}, {"signature": "AAAA"}, [1]],
 )
-def test_a_shape_that_is_none_is_refused(shape: object) -> None:
+def test_exchange_a_shape_that_is_none_is_refused(shape: object) -> None:
     ((line, why),) = refusals(json.dumps(lesson(shape=shape)).encode())
     assert line == 1 and why.startswith("shape: ")
 
 
-def test_a_shape_of_wrong_size_is_refused(tmp_path: Path) -> None:
+def test_export_lessons_a_shape_of_wrong_size_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as store:
         store.record(pattern="p", error_text=LONG, fix_text="f")
         line = json.loads(out(store))
@@ -148,7 +148,7 @@ def test_a_shape_of_wrong_size_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_the_array_of_another_program_is_read(tmp_path: Path, indent: int | None) -> None:
+def test_import_report_the_array_of_another_program_is_read(tmp_path: Path, indent: int | None) -> None:
     array = [
         {"pattern": "p", "error": YAML, "fix": "pip install pyyaml", "tool": "Bash", "ts": 1_700_000_000},
         {"pattern": "p", "error": "boom: no such lever", "fix": "", "tool": None, "ts": 5},
@@ -165,7 +165,7 @@ def test_the_array_of_another_program_is_read(tmp_path: Path, indent: int | None
         assert {kept.seen for kept in store.lessons()} == {1_700_000_000.0, 100.0}
 
 
-def test_bad_lines_are_told_and_the_others_kept(tmp_path: Path) -> None:
+def test_import_report_bad_lines_are_told_and_the_others_kept(tmp_path: Path) -> None:
     data = b"\n".join(
         [
             json.dumps(lesson()).encode(),
@@ -198,7 +198,7 @@ def test_bad_lines_are_told_and_the_others_kept(tmp_path: Path) -> None:
     assert found[10] == "tool must be a str, not 3"
 
 
-def test_an_array_that_was_cut_off_is_told() -> None:
+def test_exchange_an_array_that_was_cut_off_is_told() -> None:
     one = json.dumps(lesson())
     assert refusals(f"[{one}]".encode()) == []
     assert refusals(f"[{one},".encode()) == [(1, "the array does not end: the file may have been cut off")]
@@ -206,13 +206,13 @@ def test_an_array_that_was_cut_off_is_told() -> None:
     assert line == 2 and why.endswith("nothing after it was read")
 
 
-def test_one_object_over_several_lines_is_read() -> None:
+def test_exchange_one_object_over_several_lines_is_read() -> None:
     text = "\ufeff\n" + json.dumps(lesson(), indent=2) + "\n" + json.dumps(lesson("boom"), indent=2)
     found = list(read_entries(io.BytesIO(text.encode())))
     assert [type(each) for each in found] == [LessonEntry, LessonEntry]
 
 
-def test_what_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchange_what_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "MAX_BYTES", 200)
     long, short = json.dumps(lesson("x" * 1_000)), json.dumps(lesson("boom"))
     found = list(read_entries(io.BytesIO(f"{short}\n{long}\n{short}".encode())))
@@ -221,7 +221,7 @@ def test_what_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line == 1 and "one lesson a line" in why
 
 
-def test_only_so_many_refusals_are_kept(tmp_path: Path) -> None:
+def test_import_report_only_so_many_refusals_are_kept(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as store:
         report = load_bytes(store, b"?\n" * 500)
     assert report.refused == 500 and len(report.refusals) == exchange.MAX_REFUSALS
@@ -239,7 +239,7 @@ def test_many_lessons_go_in_pieces(tmp_path: Path) -> None:
     assert seen == [256, 512]  # the rest, 88, is kept at the end
 
 
-def test_lone_surrogates_and_secrets_do_not_come_in(tmp_path: Path) -> None:
+def test_export_lessons_lone_surrogates_and_secrets_do_not_come_in(tmp_path: Path) -> None:
     key = "sk-ant-api03-" + "a1B2" * 20
     with opened(tmp_path / "a.db") as store:
         load_bytes(store, json.dumps(lesson("bad \ud800 text", fix_text=f"export KEY={key}")).encode())
@@ -250,7 +250,7 @@ def test_lone_surrogates_and_secrets_do_not_come_in(tmp_path: Path) -> None:
 
 @examples(60)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
-def test_nothing_that_is_read_raises(data: bytes) -> None:
+def test_exchange_nothing_that_is_read_raises(data: bytes) -> None:
     for prefix in (b"", b"[", b"{\n", b'{"pattern": "p", "error": "e", "fix": "f"}\n'):
         for found in read_entries(io.BytesIO(prefix + data)):
             assert isinstance(found, LessonEntry) or found.line >= 1

@@ -28,12 +28,12 @@ CHOSEN = [
 
 
 @pytest.mark.parametrize(("text", "message"), CHOSEN)
-def test_the_most_telling_line_is_chosen(text: str, message: str) -> None:
+def test_find_headline_the_most_telling_line_is_chosen(text: str, message: str) -> None:
     found = find_headline(clean_lines(text)).message
     assert found == message or message.endswith(found)
 
 
-def test_a_message_is_found_at_both_ends_of_a_long_output() -> None:
+def test_headlines_a_message_is_found_at_both_ends_of_a_long_output() -> None:
     first = "src/x.cc:3:5: error: unknown type name 'u8'\n"
     expected = normalise(first).signature
     assert normalise(first + NOISE).signature == expected
@@ -41,7 +41,7 @@ def test_a_message_is_found_at_both_ends_of_a_long_output() -> None:
     assert normalise(NOISE).signature != expected
 
 
-def test_the_outer_error_is_kept_as_second_line() -> None:
+def test_headlines_the_outer_error_is_kept_as_second_line() -> None:
     outer = "Traceback (most recent call last):\nKeyError: 'host'\n"
     between = "\nThe above exception was the direct cause of the following exception:\n\n"
     shape = normalise(f"{outer}{between}Traceback (most recent call last):\nRuntimeError: failed to read settings")
@@ -49,6 +49,6 @@ def test_the_outer_error_is_kept_as_second_line() -> None:
     assert "KeyError: host" in shape.text
 
 
-def test_hints_are_read_and_not_part_of_the_template() -> None:
+def test_headlines_hints_are_read_and_not_part_of_the_template() -> None:
     shape = normalise("error: failed to push\nhint: pull first")
     assert shape.template == "failed to push" and shape.text == "failed to push. hint: pull first"

@@ -68,12 +68,12 @@ AROUND = {
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("output", AROUND.values(), ids=AROUND.keys())
-def test_what_runs_a_command_does_not_hide_its_error(output: str, error: str) -> None:
+def test_headlines_around_what_runs_a_command_does_not_hide_its_error(output: str, error: str) -> None:
     assert normalise(output.format(error)).signature == normalise(error).signature
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_an_error_inside_json_is_read(error: str) -> None:
+def test_headlines_around_an_error_inside_json_is_read(error: str) -> None:
     said = json.dumps(f"{error}\nmore about it")
     task = f'fatal: [web1]: FAILED! => {{"changed": true, "msg": "non-zero return code", "rc": 1, "stderr": {said}}}'
     log = f'{{"level":"info","msg":"failed over to \\"b\\""}}\n{{"level":"error","msg":{said}}}'
@@ -91,42 +91,42 @@ QUIET = [
 
 
 @pytest.mark.parametrize("line", QUIET)
-def test_a_line_that_only_sounds_like_an_error_loses(line: str) -> None:
+def test_find_headline_a_line_that_only_sounds_like_an_error_loses(line: str) -> None:
     assert find_headline([line, "the index is not readable"]).message == "the index is not readable"
 
 
-def test_a_vague_word_still_wins_where_nothing_else_tells() -> None:
+def test_find_headline_a_vague_word_still_wins_where_nothing_else_tells() -> None:
     assert find_headline(clean_lines("starting\nthe deployment failed\nbye")).message == "the deployment failed"
 
 
-def test_names_below_a_headline_without_any_are_slots() -> None:
+def test_headlines_around_names_below_a_headline_without_any_are_slots() -> None:
     boxed = '╷\n│ Error: Missing declaration\n│ \n│ A thing with the name "{}" has not been declared.\n╵'
     one, two = normalise(boxed.format("zone")), normalise(boxed.format("cluster"))
     assert one.signature == two.signature
     assert [slot.value for slot in one.slots] == ["zone"] and [slot.value for slot in two.slots] == ["cluster"]
 
 
-def test_a_headline_with_names_takes_none_from_below() -> None:
+def test_headlines_around_a_headline_with_names_takes_none_from_below() -> None:
     shape = normalise("Error: cannot find module 'a'\n    It was required by 'b'")
     assert [slot.value for slot in shape.slots] == ["a"]
 
 
-def test_the_values_of_json_are_slots_but_its_codes_are_not() -> None:
+def test_headlines_around_the_values_of_json_are_slots_but_its_codes_are_not() -> None:
     text = 'Error: no such element: {"method":"css","selector":".modal","code":"not_found"}'
     assert [slot.value for slot in normalise(text).slots] == ["css", ".modal"]
 
 
-def test_a_tag_behind_a_name_is_no_part_of_it() -> None:
+def test_headlines_around_a_tag_behind_a_name_is_no_part_of_it() -> None:
     said = "npm ERR! 404  '{}' is not in this registry."
     assert normalise(said.format("leftpad")) == normalise(said.format("leftpad@latest"))
 
 
-def test_what_quotes_an_error_of_another_program_counts_as_it() -> None:
+def test_headlines_around_what_quotes_an_error_of_another_program_counts_as_it() -> None:
     inner = "fatal: detected dubious ownership in repository at '/srv/a'"
     assert normalise(f"setup-tool: {inner}").signature == normalise(inner).signature
 
 
-def test_the_cause_in_an_exception_of_python_is_its_message() -> None:
+def test_headlines_around_the_cause_in_an_exception_of_python_is_its_message() -> None:
     outer = "ConnectionError: Pool(host='{}', port=80): Max retries exceeded with url: /a (Caused by NewError('{}'))"
     one, two = normalise(outer.format("a", "refused")), normalise(outer.format("b", "no route found"))
     assert "refused" in one.template and "Max retries" not in one.template

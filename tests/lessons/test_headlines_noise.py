@@ -29,24 +29,24 @@ TELLING = [
 
 @pytest.mark.parametrize("around", ORDINARY_LINES.values(), ids=ORDINARY_LINES)
 @pytest.mark.parametrize("line", TELLING)
-def test_ordinary_lines_around_an_error_change_nothing(line: str, around: str) -> None:
+def test_headlines_noise_ordinary_lines_around_an_error_change_nothing(line: str, around: str) -> None:
     alone = normalise(line)
     for text in (f"{around}\n{line}", f"{line}\n{around}", f"{around}\n{line}\nError: Job failed: exit code 1"):
         shape = normalise(text)
         assert (shape.template, shape.signature, shape.prose) == (alone.template, alone.signature, False)
 
 
-def test_a_code_in_capitals_that_names_no_fault_is_not_telling() -> None:
+def test_headlines_noise_a_code_in_capitals_that_names_no_fault_is_not_telling() -> None:
     shape = normalise("loaded MAX_POOL_SIZE from env\nopen failed: disk quota reached")
     assert shape.template == "open failed: disk quota reached"
 
 
-def test_a_low_level_says_less_than_any_other_line() -> None:
+def test_headlines_noise_a_low_level_says_less_than_any_other_line() -> None:
     assert normalise("INFO  batch 7\nDEBUG step 8\nthe roof is burning now").template == "the roof is burning now"
     assert normalise("WARNING: DATA RACE\nWrite at 0x00c0000180 by goroutine 7:").template == "DATA RACE"
 
 
-def test_what_is_retried_yields_to_what_was_killed() -> None:
+def test_headlines_noise_what_is_retried_yields_to_what_was_killed() -> None:
     text = "    Reason:  CrashLoopBackOff\n    Last State:  Terminated\n    Reason:  OOMKilled"
     assert "OOMKilled" in normalise(text).template
 
@@ -59,23 +59,23 @@ Caused by:
   libclang is absent"""
 
 
-def test_a_program_that_quotes_a_panic_says_what_went_wrong() -> None:
+def test_headlines_noise_a_program_that_quotes_a_panic_says_what_went_wrong() -> None:
     shape = normalise(BUILD.format(section="  --- stderr\n"))
     assert shape.template == "failed to run custom build command for <name>"
     assert [slot.value for slot in shape.slots] == ["rocksdb-sys", "v21.5.23"]
     assert "libclang is absent" in shape.text
 
 
-def test_a_panic_that_nobody_quotes_stays_the_headline() -> None:
+def test_headlines_noise_a_panic_that_nobody_quotes_stays_the_headline() -> None:
     assert normalise(BUILD.format(section="")).template == "panic: libclang is absent"
 
 
-def test_a_panic_without_a_colon_does_not_take_the_next_line() -> None:
+def test_headlines_noise_a_panic_without_a_colon_does_not_take_the_next_line() -> None:
     text = "thread 'main' panicked at src/main.rs:3:4\n   Compiling serde v1.0.1"
     assert "Compiling" not in normalise(text).template
 
 
-def test_the_failed_line_of_source_names_the_file_that_a_message_leaves_out() -> None:
+def test_headlines_noise_the_failed_line_of_source_names_the_file_that_a_message_leaves_out() -> None:
     text = (
         'Traceback (most recent call last):\n  File "/app/a.py", line 3, in read\n    open({!r}).read()\n'
         "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xc8 in position 38: invalid start byte"
@@ -86,13 +86,13 @@ def test_the_failed_line_of_source_names_the_file_that_a_message_leaves_out() ->
     assert ("path", "vocab.txt") in [(slot.kind, slot.value) for slot in two.slots]
 
 
-def test_the_failed_line_of_source_adds_nothing_to_a_message_that_names_something() -> None:
+def test_headlines_noise_the_failed_line_of_source_adds_nothing_to_a_message_that_names_something() -> None:
     shown = "  File \"/app/a.py\", line 3, in read\n    get('a/b.json')"
     text = f"Traceback (most recent call last):\n{shown}\nKeyError: 'user'"
     assert [slot.value for slot in normalise(text).slots] == ["user"]
 
 
-def test_a_generated_suffix_is_no_part_of_a_name() -> None:
+def test_headlines_noise_a_generated_suffix_is_no_part_of_a_name() -> None:
     one, two = (
         normalise(f"{name}   0/1  CrashLoopBackOff  3") for name in ("api-7d9f8b6c5d-x7k2p", "api-09f70cf8d1-6c3a1")
     )
@@ -102,17 +102,17 @@ def test_a_generated_suffix_is_no_part_of_a_name() -> None:
     assert [slot.value for slot in kept.slots] == ["pytest-benchmark-tools"]
 
 
-def test_a_key_is_a_name_only_beside_a_fault_in_braces() -> None:
+def test_headlines_noise_a_key_is_a_name_only_beside_a_fault_in_braces() -> None:
     names = [slot.value for slot in normalise("fetch failed: {orders=UNKNOWN_TOPIC}").slots]
     assert names == ["orders"]
     assert "reason=" in normalise("fetch failed: {reason=UNKNOWN_TOPIC}").template
 
 
 @pytest.mark.parametrize("text", ["relation doesn't exist", "the table isn't there", "module can’t be loaded"])
-def test_a_contraction_is_no_name(text: str) -> None:
+def test_headlines_noise_a_contraction_is_no_name(text: str) -> None:
     assert normalise(text).slots == ()
 
 
-def test_columns_are_no_prose_but_two_spaces_after_a_stop_are() -> None:
+def test_headlines_noise_columns_are_no_prose_but_two_spaces_after_a_stop_are() -> None:
     assert not normalise("prod   api   was   OOMKilled   because   it").prose
     assert normalise("my tests hang for ever.  I run them in parallel.  why is that").prose

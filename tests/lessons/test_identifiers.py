@@ -43,13 +43,13 @@ def missing(name: str) -> str:
     return f"ModuleNotFoundError: No module named '{name}'"
 
 
-def test_the_name_that_matters_weighs_more_than_what_all_have() -> None:
+def test_shared_the_name_that_matters_weighs_more_than_what_all_have() -> None:
     right, wrong = shared("ImportError: No module named yaml", (missing("yaml"), ""), (missing("numpy"), ""))
     assert right > 0.5
     assert wrong < LITTLE
 
 
-def test_a_name_outside_of_the_headline_counts() -> None:
+def test_shared_a_name_outside_of_the_headline_counts() -> None:
     one, two = (
         f"Error: Reference to undeclared input variable\n\n  on main.tf line 7:\n  7: name = var.{name}\n\n"
         f'An input variable with the name "{name}" has not been declared.'
@@ -59,7 +59,7 @@ def test_a_name_outside_of_the_headline_counts() -> None:
     assert right > wrong
 
 
-def test_a_part_of_a_name_written_together_counts() -> None:
+def test_shared_a_part_of_a_name_written_together_counts() -> None:
     right, wrong = shared(
         "Definition for rule 'vue/no-x' not found",
         ('ESLint couldn\'t find the plugin "eslint-plugin-vue".', ""),
@@ -68,7 +68,7 @@ def test_a_part_of_a_name_written_together_counts() -> None:
     assert right > wrong == 0.0
 
 
-def test_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking() -> None:
+def test_told_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking() -> None:
     question = missing("yaml")
     own, other = between(question, [(missing(name), f"uv add {name}") for name in ("yaml", "numpy")], ["a", "a"])
     assert (own.lacking, len(other.lacking)) == (frozenset(), 1)
@@ -77,7 +77,7 @@ def test_what_a_fix_quotes_of_its_error_and_the_question_lacks_is_lacking() -> N
     assert alone.lacking == frozenset()  # near miss: the fix does not quote it
 
 
-def test_what_belongs_to_the_wording_weighs_little_beside_the_name_in_other_words() -> None:
+def test_shared_what_belongs_to_the_wording_weighs_little_beside_the_name_in_other_words() -> None:
     same = "Could not build wheels for {}, which is required to install pyproject.toml-based projects"
     other = "Running setup.py install for {} ... error"
     sibling, own = shared(same.format("pyzmq"), (same.format("xmlsec"), ""), (other.format("pyzmq"), ""), kinds="aa")
@@ -87,7 +87,7 @@ def test_what_belongs_to_the_wording_weighs_little_beside_the_name_in_other_word
     assert own > other_words
 
 
-def test_a_file_is_a_name_although_its_parts_are_words() -> None:
+def test_shared_a_file_is_a_name_although_its_parts_are_words() -> None:
     own, sibling = shared(
         "TemplateDoesNotExist at /home/\nabout.html",
         ("django.template.exceptions.TemplateDoesNotExist: about.html", ""),
@@ -97,27 +97,27 @@ def test_a_file_is_a_name_although_its_parts_are_words() -> None:
     assert own > sibling
 
 
-def test_names_next_to_the_headline_are_taken_before_those_far_away() -> None:
+def test_indexed_names_names_next_to_the_headline_are_taken_before_those_far_away() -> None:
     noise = [f"reading module_{at} of pack_{at}" for at in range(200)]
     for at in (0, 100, 200):
         text = "\n".join([*noise[:at], "building wheel_9", "ValueError: the disk is full", *noise[at:]])
         assert indexed_names(kept("ValueError: the disk is full\nwheel_9", "pin wheel_9")) <= told(text).cases.keys()
 
 
-def test_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
+def test_indexed_names_lessons_are_looked_up_by_names_of_headline_and_fix_only() -> None:
     text = "writing to region_7\nTraceback (most recent call last):\nValueError: the disk is full"
     assert len(indexed_names(kept(missing("yaml")))) == 1
     assert len(indexed_names(kept(text, "clean region_7"))) == len(indexed_names(kept(text))) + 1
 
 
-def test_no_lessons_share_nothing() -> None:
+def test_shared_names_no_lessons_share_nothing() -> None:
     asked = asked_names(normalise("x"), "x")
     assert shared_names(asked, [], [], []) == []
     assert [each.named for each in shared_names(asked, [told_names(b"")] * 2, ["a"] * 2, [True] * 2)] == [0.0, 0.0]
 
 
 @given(st.text(max_size=200), st.text(max_size=50), st.text(max_size=200), st.booleans())
-def test_no_text_breaks_names(text: str, fix: str, question: str, equal: bool) -> None:
+def test_told_names_no_text_breaks_names(text: str, fix: str, question: str, equal: bool) -> None:
     names = kept(text, fix)
     assert len(names) % 4 == 0
     assert len(names) // 4 <= MAX_KEPT_NAMES

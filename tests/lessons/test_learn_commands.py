@@ -48,19 +48,19 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_lines_for_the_same_thing_have_one_intent(one: str, other: str) -> None:
+def test_read_line_lines_for_the_same_thing_have_one_intent(one: str, other: str) -> None:
     assert read_line(one).intent == read_line(other).intent != ""
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)
-def test_lines_for_different_things_have_two(one: str, other: str) -> None:
+def test_read_line_lines_for_different_things_have_two(one: str, other: str) -> None:
     assert read_line(one).intent != read_line(other).intent
 
 
 @pytest.mark.parametrize(
     "line", ["", "cd /x", "echo hi", "sleep 5", "which python && pwd", "# pip install x", "export A=1"]
 )
-def test_what_cannot_be_retried_is_for_nothing(line: str) -> None:
+def test_read_line_what_cannot_be_retried_is_for_nothing(line: str) -> None:
     assert read_line(line).intent == ""
 
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_retried_is_for_nothing(line: str) -> None:
         ("yarn", ("ran `yarn`",)),
     ],
 )
-def test_what_may_have_changed_something(line: str, made: tuple[str, ...]) -> None:
+def test_read_line_what_may_have_changed_something(line: str, made: tuple[str, ...]) -> None:
     assert read_line(line).made == made
 
 
@@ -132,11 +132,11 @@ def test_what_may_have_changed_something(line: str, made: tuple[str, ...]) -> No
         "# pip install x",
     ],
 )
-def test_what_changes_nothing(line: str) -> None:
+def test_read_line_what_changes_nothing(line: str) -> None:
     assert read_line(line).made == ()
 
 
-def test_display_is_no_difference_and_everything_else_is() -> None:
+def test_read_line_display_is_no_difference_and_everything_else_is() -> None:
     plain = read_line("pytest tests/a.py").doing
     assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short 2>&1 | tail -9").doing != ""
     assert read_line("pytest -vv tests/a.py::test_x -k y --tb=short").doing == plain
@@ -146,14 +146,14 @@ def test_display_is_no_difference_and_everything_else_is() -> None:
     assert read_line("pip install --user a").doing != read_line("pip install a").doing
 
 
-def test_a_line_can_hide_that_its_command_failed() -> None:
+def test_read_line_a_line_can_hide_that_its_command_failed() -> None:
     for line in ("make | tail", "make; echo $?", "make || true", "make &"):
         assert read_line(line).hidden, line
     for line in ("make", "make && echo ok", "cd x; make", "make\n", "make 2>&1"):
         assert not read_line(line).hidden, line
 
 
-def test_quotes_and_documents_hold_together() -> None:
+def test_learn_commands_quotes_and_documents_hold_together() -> None:
     groups, joints = parse_line("echo 'a && b' | cat; git commit -m \"x; y\" && cat <<E >f\nrm -rf / && x\nE\nls")
     assert [[command.words for command in group] for group in groups] == [
         [["echo", "a && b"], ["cat"]],
@@ -168,13 +168,13 @@ def test_quotes_and_documents_hold_together() -> None:
 
 
 @given(st.text(alphabet="ab '\"`$()<>|&;\n\\#=-0\0\ud800E", max_size=200))
-def test_any_line_is_read(line: str) -> None:
+def test_read_line_any_line_is_read(line: str) -> None:
     found = read_line(line)
     assert len(found.intent) <= 160
     assert all(len(part) <= 240 for part in (*found.made, *found.changed, found.text))
 
 
 @pytest.mark.parametrize("piece", ["'", '"', "$(", "`", "<<E\n", "a ", "a;", "|", "\\", "( ", "x=1 ", "sudo ", "\n<<A"])
-def test_a_long_line_costs_little(piece: str) -> None:
+def test_read_line_a_long_line_costs_little(piece: str) -> None:
     found = read_line(piece * 100_000)
     assert len(found.intent) <= 160

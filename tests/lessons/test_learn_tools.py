@@ -3,7 +3,7 @@
 from lessons.sessions import TYPE, YAML, Story
 
 
-def test_a_long_file_tells_nothing_unless_the_error_asks_for_it() -> None:
+def test_learn_tools_a_long_file_tells_nothing_unless_the_error_asks_for_it() -> None:
     text = "\n".join(f"line {number}" for number in range(30))
     story = Story().failed("python repro.py", TYPE).did("Write", {"file_path": "repro.py", "content": text}, "ok")
     assert story.ran("python repro.py").fixes == []
@@ -14,7 +14,7 @@ def test_a_long_file_tells_nothing_unless_the_error_asks_for_it() -> None:
     assert story.ran("python app.py").fixes == ["wrote .env: `DEBUG=1`"]
 
 
-def test_the_agents_own_script_and_line_numbers_tell_nothing() -> None:
+def test_learn_tools_the_agents_own_script_and_line_numbers_tell_nothing() -> None:
     text = "\n".join(f"line {number}" for number in range(30))
     missing = "python: can't open file '/x/repro.py': [Errno 2] No such file or directory"
     story = Story().failed("python repro.py", missing).did("Write", {"file_path": "/x/repro.py", "content": text}, "ok")
@@ -24,12 +24,12 @@ def test_the_agents_own_script_and_line_numbers_tell_nothing() -> None:
     assert story.fixes == ["sed -i 's/1/2/' app.py"]
 
 
-def test_a_script_typed_in_place_tells_nothing() -> None:
+def test_learn_tools_a_script_typed_in_place_tells_nothing() -> None:
     story = Story().failed("python app.py", TYPE).ran("python - <<'E'\nopen('app.py', 'w').write('x')\nE")
     assert story.ran("python app.py").fixes == []
 
 
-def test_an_edit_that_did_not_fit_is_no_lesson_but_its_command_is() -> None:
+def test_learn_tools_an_edit_that_did_not_fit_is_no_lesson_but_its_command_is() -> None:
     edit = {"file_path": "a.py", "old_string": "x", "new_string": "y"}
     story = Story().did("Edit", edit, "Error: String to replace not found in file", True).edited("a.py", "xx", "y")
     assert story.fixes == []
@@ -39,7 +39,7 @@ def test_an_edit_that_did_not_fit_is_no_lesson_but_its_command_is() -> None:
     assert story.edited("b.py", "x", "y").fixes == []
 
 
-def test_a_patch_and_several_edits_are_shown_by_what_differs() -> None:
+def test_learn_tools_a_patch_and_several_edits_are_shown_by_what_differs() -> None:
     patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n ctx\n-old line\n+new line\n*** End Patch"
     story = Story().failed("make").did("apply_patch", {"input": patch}, "ok").ran("make")
     assert story.fixes == ["edited src/a.py: `old line` -> `new line`"]
@@ -51,7 +51,7 @@ def test_a_patch_and_several_edits_are_shown_by_what_differs() -> None:
     assert story.fixes == ["edited a.py: `a` -> `b` and 1 more"]
 
 
-def test_other_tools_are_matched_by_their_values_and_told_by_what_differs() -> None:
+def test_learn_tools_other_tools_are_matched_by_their_values_and_told_by_what_differs() -> None:
     story = Story().did("send_email", {"to": "a@x.org", "text": "Hi"}, "Error: to must be a list", True)
     assert story.did("send_email", {"to": ["a@x.org"], "text": "Hi"}, "sent").fixes == [
         'called send_email with to=`["a@x.org"]` instead of `a@x.org`'
@@ -64,30 +64,30 @@ def test_other_tools_are_matched_by_their_values_and_told_by_what_differs() -> N
     ]
 
 
-def test_of_a_tool_that_was_called_differently_only_that_is_the_fix() -> None:
+def test_learn_tools_of_a_tool_that_was_called_differently_only_that_is_the_fix() -> None:
     story = Story().did("send_email", {"to": "a@x.org"}, "Error: to must be a list", True)
     story.did("add_contact", {"name": "a"}, "ok").did("send_email", {"to": ["a@x.org"]}, "sent")
     assert story.fixes == ['called send_email with to=`["a@x.org"]` instead of `a@x.org`']
 
 
-def test_waiting_in_vain_is_no_error_to_learn_from() -> None:
+def test_learn_tools_waiting_in_vain_is_no_error_to_learn_from() -> None:
     story = Story().did("wait_for_job", {"job": "a"}, "Error: timed out", True).ran("docker start db")
     assert story.did("wait_for_job", {"job": "a"}, "done").fixes == []
 
 
-def test_an_argument_that_was_asked_for_is_the_fix() -> None:
+def test_learn_tools_an_argument_that_was_asked_for_is_the_fix() -> None:
     story = Story().did("add_event", {"title": "a"}, "TypeError: missing 1 required argument: 'date'", True)
     assert story.did("add_event", {"title": "a", "color": "red"}, "ok").fixes == []
     assert story.did("add_event", {"title": "b", "date": "May 1"}, "ok").fixes == []
     assert story.did("add_event", {"title": "a", "date": "May 1"}, "ok").fixes[-1].endswith("with date=`May 1`")
 
 
-def test_other_tools_with_other_values_are_other_intents() -> None:
+def test_learn_tools_other_tools_with_other_values_are_other_intents() -> None:
     story = Story().did("book", {"seat": 4}, "Error: seat is taken", True)
     assert story.did("book", {"seat": 5}, "done").fixes == []
 
 
-def test_a_tool_that_changes_is_a_step_and_one_that_looks_or_thinks_is_none() -> None:
+def test_learn_tools_a_tool_that_changes_is_a_step_and_one_that_looks_or_thinks_is_none() -> None:
     call = {"user": "ann", "flight": "HAT1"}
     story = Story().did("book_flight", call, "Error: no payment method on file", True)
     story.did("get_user_details", {"user": "ann"}, "{}").did("think", {"thought": "set a card"}, "")
@@ -96,7 +96,7 @@ def test_a_tool_that_changes_is_a_step_and_one_that_looks_or_thinks_is_none() ->
     assert story.did("book_flight", call, "booked").fixes == ["called add_payment_method(user=ann, kind=card)"]
 
 
-def test_other_names_of_shells_and_editors_work_too() -> None:
+def test_learn_tools_other_names_of_shells_and_editors_work_too() -> None:
     story = Story().did("execute_command", {"cmd": ["bash", "-lc", "python app.py"]}, YAML, True)
     story.did("str_replace_based_edit_tool", {"command": "view", "path": "app.py"}, "…")
     edit = {"command": "str_replace", "path": "app.py", "old_str": "import yaml", "new_str": "import json"}

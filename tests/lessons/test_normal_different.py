@@ -104,7 +104,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "two"), DIFFERENT)
-def test_other_errors_have_another_signature(one: str, two: str) -> None:
+def test_normalise_other_errors_have_another_signature(one: str, two: str) -> None:
     assert normalise(one).signature != normalise(two).signature
 
 
@@ -130,7 +130,7 @@ SLOTS = [
 
 
 @pytest.mark.parametrize(("text", "values"), SLOTS)
-def test_slots_hold_what_tells_siblings_apart(text: str, values: list[str]) -> None:
+def test_normalise_slots_hold_what_tells_siblings_apart(text: str, values: list[str]) -> None:
     assert [slot.value for slot in normalise(text).slots] == values
 
 
@@ -149,5 +149,5 @@ def test_slots_hold_what_tells_siblings_apart(text: str, values: list[str]) -> N
         ("Permission denied", False),
     ],
 )
-def test_a_template_that_says_nearly_nothing_is_weak(text: str, weak: bool) -> None:
+def test_normalise_a_template_that_says_nearly_nothing_is_weak(text: str, weak: bool) -> None:
     assert normalise(text).weak is weak

@@ -27,7 +27,7 @@ EXCEPTIONS = [
 
 
 @pytest.mark.parametrize(("text", "exception"), EXCEPTIONS)
-def test_an_error_is_known_by_its_class_or_code(text: str, exception: str) -> None:
+def test_normalise_an_error_is_known_by_its_class_or_code(text: str, exception: str) -> None:
     assert normalise(text).exception == exception
 
 
@@ -40,10 +40,10 @@ EMBEDDED = [
 
 
 @pytest.mark.parametrize(("text", "embedded"), EMBEDDED)
-def test_names_and_versions_stay_readable_and_noise_goes(text: str, embedded: str) -> None:
+def test_normalise_names_and_versions_stay_readable_and_noise_goes(text: str, embedded: str) -> None:
     assert normalise(text).text == embedded
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_normalise_what_is_no_text_is_refused() -> None:
     with pytest.raises(TypeError, match="text must be a str"):
         normalise(b"Error")  # type: ignore[arg-type]

@@ -54,10 +54,10 @@ FRAMES = [
 
 
 @pytest.mark.parametrize(("text", "frames"), FRAMES)
-def test_own_frames_come_nearest_first(text: str, frames: tuple[str, ...]) -> None:
+def test_normalise_own_frames_come_nearest_first(text: str, frames: tuple[str, ...]) -> None:
     assert normalise(text).frames == frames
 
 
-def test_no_more_than_three_frames_are_kept() -> None:
+def test_normalise_no_more_than_three_frames_are_kept() -> None:
     stack = "".join(f"    at f{at} (/srv/{at}.js:1:1)\n" for at in range(9))
     assert normalise("TypeError: x is not a function\n" + stack).frames == ("0.js:f0", "1.js:f1", "2.js:f2")

@@ -94,7 +94,7 @@ def _check(shape: ErrorShape) -> None:
 
 @given(_TEXTS)
 @examples(300)
-def test_any_text_has_a_bounded_shape_that_is_always_the_same(text: str) -> None:
+def test_normalise_any_text_has_a_bounded_shape_that_is_always_the_same(text: str) -> None:
     shape = normalise(text)
     _check(shape)
     assert normalise(text) == shape
@@ -103,18 +103,18 @@ def test_any_text_has_a_bounded_shape_that_is_always_the_same(text: str) -> None
 
 
 @pytest.mark.parametrize("case", sorted(HOSTILE))
-def test_hostile_texts_are_answered(case: str) -> None:
+def test_normalise_hostile_texts_are_answered(case: str) -> None:
     _check(normalise(HOSTILE[case]))
 
 
-def test_nothing_has_an_empty_shape() -> None:
+def test_normalise_nothing_has_an_empty_shape() -> None:
     shape = normalise(" \n\0 ")
     assert (shape.exception, shape.template, shape.text, shape.slots, shape.weak) == ("", "", "", (), True)
 
 
 @given(st.integers(0, 60), st.sampled_from(["yaml", "numpy", "google.cloud"]))
 @examples(30)
-def test_library_frames_change_neither_signature_nor_own_frames(depth: int, module: str) -> None:
+def test_normalise_library_frames_change_neither_signature_nor_own_frames(depth: int, module: str) -> None:
     own = 'Traceback (most recent call last):\n  File "/srv/app.py", line 3, in load\n    import x\n'
     library = '  File "/usr/lib/python3.11/site-packages/lib/core.py", line 9, in get\n    return f(x)\n' * depth
     shape = normalise(f"{own}{library}ModuleNotFoundError: No module named '{module}'")
@@ -124,7 +124,7 @@ def test_library_frames_change_neither_signature_nor_own_frames(depth: int, modu
 
 @given(st.integers(0, 60))
 @examples(20)
-def test_node_library_frames_change_neither_signature_nor_own_frames(depth: int) -> None:
+def test_normalise_node_library_frames_change_neither_signature_nor_own_frames(depth: int) -> None:
     library = "    at next (/srv/node_modules/express/lib/router/index.js:280:10)\n" * depth
     shape = normalise(
         f"TypeError: Cannot read properties of undefined (reading 'a')\n    at load (/srv/a.js:3:1)\n{library}"
@@ -152,5 +152,5 @@ def test_node_library_frames_change_neither_signature_nor_own_frames(depth: int)
         "fatal: ",
     ],
 )
-def test_log_prefixes_do_not_change_the_signature(prefix: str, message: str) -> None:
+def test_normalise_log_prefixes_do_not_change_the_signature(prefix: str, message: str) -> None:
     assert normalise(prefix + message).signature == normalise(message).signature

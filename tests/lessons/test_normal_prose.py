@@ -99,12 +99,12 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("text", PROSE)
-def test_human_words_are_prose(text: str) -> None:
+def test_normalise_human_words_are_prose(text: str) -> None:
     shape = normalise(text)
     assert shape.prose
     assert shape.exception == "" and shape.frames == () and shape.text == text
 
 
 @pytest.mark.parametrize("text", ERRORS)
-def test_error_texts_are_no_prose(text: str) -> None:
+def test_normalise_error_texts_are_no_prose(text: str) -> None:
     assert not normalise(text).prose

@@ -359,7 +359,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("case", sorted(SAME))
-def test_occurrences_of_one_error_share_a_signature(case: str) -> None:
+def test_normalise_occurrences_of_one_error_share_a_signature(case: str) -> None:
     shapes = [normalise(text) for text in SAME[case]]
     assert len({(shape.exception, shape.template) for shape in shapes}) == 1
     assert len({shape.signature for shape in shapes}) == 1

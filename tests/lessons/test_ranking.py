@@ -42,7 +42,7 @@ def equal(*lessons: Known) -> list[Hit]:
     return [Hit(lesson, equal=True) for lesson in lessons]
 
 
-def test_equal_names_before_other_names() -> None:
+def test_rank_equal_names_before_other_names() -> None:
     hits = equal(known(1, "first", "numpy"), known(2, "second", "yaml"))
     found = rank(shape("yaml"), "", "Bash", hits, 5, least=0.0)
     assert [(lesson.id, lesson.match) for lesson in found] == [(2, "exact"), (1, "shape")]
@@ -50,17 +50,17 @@ def test_equal_names_before_other_names() -> None:
     assert found[0].similarity >= ranking.LEAST
 
 
-def test_an_equal_signature_and_equal_names_are_said_by_default() -> None:
+def test_rank_an_equal_signature_and_equal_names_are_said_by_default() -> None:
     assert [lesson.id for lesson in rank(shape(), "", None, equal(known()), 3)] == [1]
 
 
-def test_a_lone_lesson_about_another_name_is_unlikely() -> None:
+def test_rank_a_lone_lesson_about_another_name_is_unlikely() -> None:
     (other,) = rank(shape("yaml"), "", "Bash", equal(known(1, "pip install setuptools", "pkg_resources")), 3, least=0.0)
     (own,) = rank(shape("yaml"), "", "Bash", equal(known(1, "pip install pyyaml", "yaml")), 3, least=0.0)
     assert other.similarity < 0.5 < own.similarity  # 0.5 is what a monitor tells
 
 
-def test_records_decide_between_equal_lessons_and_then_the_newer_one() -> None:
+def test_rank_records_decide_between_equal_lessons_and_then_the_newer_one() -> None:
     hits = equal(known(1, "a"), known(2, "b", failed=1), known(3, "c"), known(4, "d", helped=3, failed=1))
     found = rank(shape(), "", "Bash", hits, 9, least=0.0)
     assert [lesson.id for lesson in found] == [3, 1, 4, 2]  # factors 1, 1, (3 + 2) / 6, 2 / 3
@@ -71,28 +71,28 @@ def test_records_decide_between_equal_lessons_and_then_the_newer_one() -> None:
 @pytest.mark.parametrize(
     ("helped", "failed", "factor"), [(0, 0, 1.0), (9, 0, 1.0), (0, 1, 2 / 3), (0, 2, 0.5), (2, 2, 4 / 6)]
 )
-def test_the_factor_of_a_record(helped: int, failed: int, factor: float) -> None:
+def test_record_factor_the_factor_of_a_record(helped: int, failed: int, factor: float) -> None:
     assert record_factor(known(helped=helped, failed=failed)) == pytest.approx(factor)  # (h + 2) / (h + f + 2)
 
 
-def test_equal_fixes_are_said_once_by_the_best_lesson() -> None:
+def test_rank_equal_fixes_are_said_once_by_the_best_lesson() -> None:
     hits = equal(known(1, tool="Bash"), known(2, tool="Shell"), known(3, "another"))
     assert {lesson.id for lesson in rank(shape(), "", "Bash", hits, 9, least=0.0)} == {1, 3}
 
 
-def test_a_fix_becomes_equal_by_refilling() -> None:
+def test_refilled_a_fix_becomes_equal_by_refilling() -> None:
     hits = equal(known(1, "uv add yaml", "yaml"), known(2, "uv add numpy", "numpy"))
     (lesson,) = rank(shape("yaml"), "", "Bash", hits, 9, least=0.0)
     assert (lesson.id, lesson.fix_text, lesson.refilled) == (1, "uv add yaml", False)
 
 
-def test_retired_lessons_and_fixes_that_cannot_be_refilled_are_left_out() -> None:
+def test_rank_retired_lessons_and_fixes_that_cannot_be_refilled_are_left_out() -> None:
     nameless = shape(slots=())
     hits = [*equal(known(1, "a", retired=True)), Hit(known(2, "uv add yaml"), equal=False, cosine=0.9)]
     assert rank(nameless, "", "Bash", hits, 9, least=0.0) == []
 
 
-def test_at_most_k_are_said_the_newest_of_equal_ones_first() -> None:
+def test_rank_at_most_k_are_said_the_newest_of_equal_ones_first() -> None:
     hits = equal(*(known(id, f"fix {id}") for id in range(1, 31)))
     assert [lesson.id for lesson in rank(shape(), "", "Bash", hits, 2, least=0.0)] == [30, 29]
     assert rank(shape(), "", "Bash", [], 2, least=0.0) == []
@@ -103,14 +103,14 @@ def named(lesson: Known, **changes: Any) -> Hit:
     return replace(Hit(lesson, equal=False, named=1.0, slotted=1.0, met=1.0, cosine=0.8), **changes)
 
 
-def test_a_lesson_for_this_very_name_wins_over_a_fix_taken_over_from_another() -> None:
+def test_rank_a_lesson_for_this_very_name_wins_over_a_fix_taken_over_from_another() -> None:
     other = Hit(known(1, "uv add numpy", "numpy"), equal=True, cosine=0.9)
     own = named(known(2, "uv add pyyaml", "yaml", shape=shape("yaml", signature=b"another.")))
     found = rank(shape("yaml"), "No module named yaml", "Bash", [other, own], 5, least=0.0)
     assert [(lesson.id, lesson.fix_text) for lesson in found] == [(2, "uv add pyyaml"), (1, "uv add yaml")]
 
 
-def test_a_fix_that_quotes_what_the_question_lacks_loses_against_one_that_does_not() -> None:
+def test_rank_a_fix_that_quotes_what_the_question_lacks_loses_against_one_that_does_not() -> None:
     asked = shape("yaml")
     lacking = named(known(1, "write other", "yaml"), equal=True, lacking=frozenset({naming._number("other")}))
     own = named(known(2, "write yaml", "yaml"))
@@ -119,7 +119,7 @@ def test_a_fix_that_quotes_what_the_question_lacks_loses_against_one_that_does_n
     assert not naming.still_lacking("write yaml", lacking.lacking)
 
 
-def test_below_the_threshold_nothing_is_said() -> None:
+def test_rank_below_the_threshold_nothing_is_said() -> None:
     hit = Hit(known(1, "a", "numpy"), equal=False, cosine=0.0)
     asked = shape("hosts", exception="ENOENT", template="ENOENT: <path>", text="ENOENT: hosts", signature=b"another.")
     assert rank(asked, "", None, [hit], 3) == []
@@ -129,7 +129,7 @@ def test_below_the_threshold_nothing_is_said() -> None:
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1), st.booleans(), st.sampled_from([None, "Bash", "bash", "Edit"]))
-def test_more_agreement_never_lowers_the_chance_of_the_kind(
+def test_kind_chances_more_agreement_never_lowers_the_chance_of_the_kind(
     one: float, other: float, prose: bool, tool: str | None
 ) -> None:
     asked = shape("numpy", prose=prose, signature=b"another.")
@@ -142,7 +142,7 @@ def test_more_agreement_never_lowers_the_chance_of_the_kind(
 
 
 @given(st.lists(st.tuples(st.floats(0, 1.25), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=5))
-def test_more_names_in_common_never_lower_the_similarity(shares: list[tuple[float, float, float]]) -> None:
+def test_judge_more_names_in_common_never_lower_the_similarity(shares: list[tuple[float, float, float]]) -> None:
     hits = [
         Hit(known(at, f"fix {at}"), equal=True, named=share[0], slotted=share[1], met=share[2])
         for at, share in enumerate(shares)
@@ -155,7 +155,7 @@ def test_more_names_in_common_never_lower_the_similarity(shares: list[tuple[floa
                 assert one.chance >= two.chance
 
 
-def test_weights_have_the_sign_of_their_features() -> None:
+def test_ranking_weights_have_the_sign_of_their_features() -> None:
     assert all(weight >= 0 for weight in (*ranking.KIND[1:-1], *ranking.PROSE[1:]))
     assert ranking.KIND[-1] <= 0  # that an error says little
     falling = (1, 5, 6, 8, 10, 11)  # what a rival shares more, and names of another error

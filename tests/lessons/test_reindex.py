@@ -84,7 +84,7 @@ def test_lessons_of_another_version_are_derived_anew_and_merged(
     assert caplog.text == ""
 
 
-def test_what_was_recorded_meanwhile_is_merged_too(tmp_path: Path) -> None:
+def test_reindex_what_was_recorded_meanwhile_is_merged_too(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     fill(path, 1)
     with open_store(path) as store:
@@ -99,7 +99,7 @@ def test_what_was_recorded_meanwhile_is_merged_too(tmp_path: Path) -> None:
     check_file(path)
 
 
-def test_without_an_embedder_they_are_renewed_all_the_same(tmp_path: Path) -> None:
+def test_reindex_without_an_embedder_they_are_renewed_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     fill(path, 2)
     with open_store(path, embedder=False, rebuild=True) as store:
@@ -108,7 +108,7 @@ def test_without_an_embedder_they_are_renewed_all_the_same(tmp_path: Path) -> No
         kept(path, 2)
 
 
-def test_a_shape_of_another_version_is_not_imported(tmp_path: Path) -> None:
+def test_reindex_a_shape_of_another_version_is_not_imported(tmp_path: Path) -> None:
     long = "\n".join([error("mod0", 1), *(f"another line {number}" for number in range(500)), error("mod0", 1)])
     with another_version(), open_store(tmp_path / "old.db") as store:
         learn(store, "mod0", error_text=long)
@@ -152,7 +152,7 @@ def run(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path) -> None:
+def test_any_outdated_a_kill_in_the_middle_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     fill(path, 50)
     process = run(SLOW, path)
@@ -167,7 +167,7 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_processes_rebuild_and_record_at_once(tmp_path: Path) -> None:
+def test_reindex_many_processes_rebuild_and_record_at_once(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     fill(path, 50)
     processes = [run(REBUILDER, path) for _ in range(3)] + [run(WRITER, path, own) for own in "ab"]

@@ -55,7 +55,7 @@ def change(store: LessonStore, rng: Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_an_open_store_answers_as_one_that_was_opened_just_now(tmp_path: Path, seed: int) -> None:
+def test_listed_an_open_store_answers_as_one_that_was_opened_just_now(tmp_path: Path, seed: int) -> None:
     path, rng = tmp_path / "lessons.db", Random(seed)
     with open_store(path) as asking, open_store(path) as changing:
         for _ in range(40):
@@ -65,7 +65,7 @@ def test_an_open_store_answers_as_one_that_was_opened_just_now(tmp_path: Path, s
         check(asking)
 
 
-def test_what_another_one_recorded_about_a_lesson_is_told(tmp_path: Path) -> None:
+def test_row_cache_what_another_one_recorded_about_a_lesson_is_told(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as asking, open_store(path) as other:
         id = learn(asking, "yaml")
@@ -81,7 +81,7 @@ def test_what_another_one_recorded_about_a_lesson_is_told(tmp_path: Path) -> Non
         assert found(asking, missing("yaml"), least=0.0) == [id]
 
 
-def test_no_lesson_gets_the_id_of_one_that_was_removed(tmp_path: Path) -> None:
+def test_row_cache_no_lesson_gets_the_id_of_one_that_was_removed(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as asking, open_store(path) as other:
         id = learn(asking, "yaml")
@@ -91,7 +91,7 @@ def test_no_lesson_gets_the_id_of_one_that_was_removed(tmp_path: Path) -> None:
         assert all(lesson.id > id for lesson in asking.query(missing("yaml"), least=0.0))
 
 
-def test_what_is_changed_in_place_is_read_again(tmp_path: Path) -> None:
+def test_row_cache_what_is_changed_in_place_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as asking:
         learn(asking, "yaml")
@@ -103,7 +103,7 @@ def test_what_is_changed_in_place_is_read_again(tmp_path: Path) -> None:
         assert [lesson.fix_text for lesson in asking.query(missing("yaml"))] == ["uv add pyyaml"]
 
 
-def test_that_a_lesson_was_used_is_no_change(tmp_path: Path) -> None:
+def test_row_cache_that_a_lesson_was_used_is_no_change(tmp_path: Path) -> None:
     with open_store(tmp_path / "lessons.db") as store:
         id = learn(store, "yaml")
         before = table.read_state(store.store).changes
@@ -114,7 +114,7 @@ def test_that_a_lesson_was_used_is_no_change(tmp_path: Path) -> None:
         assert table.read_state(store.store).changes > before
 
 
-def test_after_more_changes_than_are_followed_all_is_read_again(tmp_path: Path) -> None:
+def test_listed_after_more_changes_than_are_followed_all_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as asking:
         for name in NAMES:
@@ -131,7 +131,7 @@ def test_after_more_changes_than_are_followed_all_is_read_again(tmp_path: Path) 
         check(asking)
 
 
-def test_tables_that_are_others_by_their_token_are_read_anew(tmp_path: Path) -> None:
+def test_follow_tables_that_are_others_by_their_token_are_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as asking:
         learn(asking, "yaml")
@@ -142,7 +142,7 @@ def test_tables_that_are_others_by_their_token_are_read_anew(tmp_path: Path) -> 
         assert not asking._shelf._read.known
 
 
-def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "MAX_ROWS", 8)
     path = tmp_path / "lessons.db"
     with open_store(path) as asking:
@@ -156,7 +156,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.slow
-def test_threads_ask_while_others_change(tmp_path: Path) -> None:
+def test_listed_threads_ask_while_others_change(tmp_path: Path) -> None:
     path, failures, until = tmp_path / "lessons.db", [], time.monotonic() + 1.5
     with open_store(path) as asking, open_store(path) as changing:
         for name in NAMES:
@@ -192,7 +192,7 @@ def test_threads_ask_while_others_change(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_and_its_parent_see_what_the_other_changes(tmp_path: Path) -> None:
+def test_listed_a_forked_child_and_its_parent_see_what_the_other_changes(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
         id = learn(store, "yaml")

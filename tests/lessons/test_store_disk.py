@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lessons.db"
 
 
-def test_a_full_disk_keeps_what_was_there_and_the_next_lesson(path: Path) -> None:
+def test_query_a_full_disk_keeps_what_was_there_and_the_next_lesson(path: Path) -> None:
     with open_store(path) as store:
         ids = [learn(store, f"mod{number}") for number in range(30)]
         store.query(missing("mod3"), tool="Bash")
@@ -85,7 +85,7 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64)) as store:
 
 
 @posix
-def test_a_file_that_may_not_grow(path: Path) -> None:
+def test_store_disk_a_file_that_may_not_grow(path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     message, count = done.stdout.splitlines()
@@ -96,7 +96,9 @@ def test_a_file_that_may_not_grow(path: Path) -> None:
 
 
 @posix
-def test_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_is(public_folder: Path, in_child: InChild) -> None:
+def test_store_disk_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_is(
+    public_folder: Path, in_child: InChild
+) -> None:
     path = public_folder / "lessons.db"
     with open_store(path) as store:
         learn(store, "y")
@@ -115,7 +117,7 @@ def test_a_file_that_is_read_only_is_refused_clearly_and_left_as_it_is(public_fo
     assert check_file(path) == 1
 
 
-def test_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:
+def test_store_disk_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="this is a folder"):
         open_store(tmp_path)
     other = tmp_path / "other.db"
@@ -129,7 +131,7 @@ def test_a_folder_or_another_programs_file_is_refused(tmp_path: Path) -> None:
     assert other.read_bytes() == before
 
 
-def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path) -> None:
+def test_store_disk_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "y")
     path.write_bytes(path.read_bytes()[:100] + b"rubbish" * 2_000)
@@ -141,7 +143,7 @@ def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(path: Path) -> None:
         assert near(store) == {1}
 
 
-def test_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(tmp_path: Path) -> None:
+def test_store_disk_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(tmp_path: Path) -> None:
     path = tmp_path / "lessons.json"
     path.write_text('[{"pattern": "p", "error": "boom", "fix": "f", "tool": "Bash", "ts": 5}]')
     before = path.read_bytes()
@@ -150,7 +152,7 @@ def test_a_file_of_lessons_that_is_no_store_is_refused_and_not_moved(tmp_path: P
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
-def test_an_index_that_cannot_be_saved_is_made_again(
+def test_query_an_index_that_cannot_be_saved_is_made_again(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(searching, "SAVE_FROM", 1)
@@ -163,7 +165,7 @@ def test_an_index_that_cannot_be_saved_is_made_again(
         assert near(store) == {id}
 
 
-def test_what_was_used_last_is_no_reason_to_fail_on_closing(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_query_what_was_used_last_is_no_reason_to_fail_on_closing(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Store(path) as file:
         store = open_store(file)
         learn(store, "y")

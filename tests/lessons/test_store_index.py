@@ -70,13 +70,13 @@ def fill(path: Path, count: int, first: int = 0) -> set[int]:
         return near(store)
 
 
-def test_few_lessons_need_no_files(path: Path) -> None:
+def test_store_index_few_lessons_need_no_files(path: Path) -> None:
     fill(path, 20)
     assert [each.name for each in path.parent.iterdir()] == ["lessons.db"]
 
 
 @pytest.mark.usefixtures("small")
-def test_a_saved_index_is_used_and_caught_up_with(path: Path, loaded: list[int]) -> None:
+def test_prune_a_saved_index_is_used_and_caught_up_with(path: Path, loaded: list[int]) -> None:
     assert fill(path, 7) == set(range(1, 8))
     assert Path(f"{path}.lessons", "head").exists()
     with open_store(path, embedder=False) as store:  # behind the index's back
@@ -97,7 +97,7 @@ def test_a_saved_index_is_used_and_caught_up_with(path: Path, loaded: list[int])
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("harm", ["garbage", "empty", "torn", "gone", "a file", "foreign", "of a lost database"])
-def test_whatever_lies_beside_the_database_it_is_made_anew(
+def test_lessons_whatever_lies_beside_the_database_it_is_made_anew(
     path: Path, tmp_path: Path, harm: str, loaded: list[int]
 ) -> None:
     fill(path, 8)
@@ -138,7 +138,7 @@ def test_whatever_lies_beside_the_database_it_is_made_anew(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_rebuilt_index_replaces_the_files(path: Path, loaded: list[int]) -> None:
+def test_rebuild_a_rebuilt_index_replaces_the_files(path: Path, loaded: list[int]) -> None:
     ids = fill(path, 8)
     with open_store(path) as store:
         assert store.rebuild() == 0
@@ -156,7 +156,7 @@ def test_a_rebuilt_index_replaces_the_files(path: Path, loaded: list[int]) -> No
 
 
 @pytest.mark.usefixtures("small")
-def test_a_store_that_lagged_behind_a_rebuild_does_not_write_the_old_index(
+def test_vectors_a_store_that_lagged_behind_a_rebuild_does_not_write_the_old_index(
     path: Path, loaded: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = fill(path, 8)
@@ -173,7 +173,7 @@ def test_a_store_that_lagged_behind_a_rebuild_does_not_write_the_old_index(
         assert loaded == [9]
 
 
-def test_vectors_of_two_models_never_mix(path: Path) -> None:
+def test_rebuild_vectors_of_two_models_never_mix(path: Path) -> None:
     ids = fill(path, 3)
     other = HashingEmbedder(32)
     with pytest.raises(EmbedderMismatchError, match=r"hashing-3-5-64-v1.*hashing-3-5-32-v1.*rebuild=True"):
@@ -215,7 +215,7 @@ def test_a_store_that_stays_open_with_the_old_model_goes_on_without_vectors(
     assert check_file(path) == 4
 
 
-def test_a_model_that_changes_between_embedding_and_writing_leaves_no_mixed_vectors(path: Path) -> None:
+def test_rebuild_a_model_that_changes_between_embedding_and_writing_leaves_no_mixed_vectors(path: Path) -> None:
     fill(path, 1)
     with open_store(path) as old:
         searching = old._searching
@@ -233,7 +233,7 @@ def test_a_model_that_changes_between_embedding_and_writing_leaves_no_mixed_vect
         assert near(new) == {1} and new.rebuild() == 1 and near(new) == {1, 2}
 
 
-def test_one_name_with_another_length_is_another_model(path: Path) -> None:
+def test_store_index_one_name_with_another_length_is_another_model(path: Path) -> None:
     ids = fill(path, 3)
     other = Counting(32, fingerprint=HashingEmbedder(64).fingerprint)
     with pytest.raises(EmbedderMismatchError, match=r"64 dimensions.*32 dimensions"):
@@ -242,7 +242,7 @@ def test_one_name_with_another_length_is_another_model(path: Path) -> None:
         assert near(store) == ids
 
 
-def test_lessons_without_vectors_get_them_by_a_rebuild(path: Path) -> None:
+def test_store_index_lessons_without_vectors_get_them_by_a_rebuild(path: Path) -> None:
     with open_store(path, embedder=False) as store:
         ids = {learn(store, f"mod{number}") for number in range(70)}
     with open_store(path) as store:
@@ -251,7 +251,7 @@ def test_lessons_without_vectors_get_them_by_a_rebuild(path: Path) -> None:
         assert near(store) == ids
 
 
-def test_what_is_known_is_not_embedded_again(path: Path) -> None:
+def test_store_index_what_is_known_is_not_embedded_again(path: Path) -> None:
     fill(path, 3)
     embedder = Counting()
     with open_store(path, embedder=embedder) as store:
@@ -276,7 +276,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("vector", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_vector_hides_its_lesson_only_and_is_made_again(
+def test_rebuild_a_damaged_vector_hides_its_lesson_only_and_is_made_again(
     path: Path, vector: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = fill(path, 4)
@@ -292,7 +292,7 @@ def test_a_damaged_vector_hides_its_lesson_only_and_is_made_again(
         assert near(store) == ids
 
 
-def test_an_attempt_that_broke_off_half_way_is_gone_on_with(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_an_attempt_that_broke_off_half_way_is_gone_on_with(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "PAGE", 2)
     ids = fill(path, 7)
     fetch = searching.Searching._page
@@ -325,7 +325,7 @@ class Elsewhere(LocalIndex):
         self.saved = mark
 
 
-def test_an_index_of_ones_own_outlives_the_store(path: Path) -> None:
+def test_stats_an_index_of_ones_own_outlives_the_store(path: Path) -> None:
     index = Elsewhere(64)
     for first in (0, 3, 6):
         with open_store(path, index=index) as store:
@@ -337,6 +337,6 @@ def test_an_index_of_ones_own_outlives_the_store(path: Path) -> None:
     assert (index.stats().count, index.loads) == (9, 3)
 
 
-def test_an_index_of_another_length_is_refused(path: Path) -> None:
+def test_lesson_store_an_index_of_another_length_is_refused(path: Path) -> None:
     with pytest.raises(ValueError, match="dimensions"):
         LessonStore(path, embedder=HashingEmbedder(64), index=LocalIndex(32))

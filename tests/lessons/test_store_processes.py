@@ -71,7 +71,7 @@ def test_four_processes_record_100_lessons_each_at_once(tmp_path: Path) -> None:
     assert check_file(path) == 405
 
 
-def test_what_others_add_and_remove_is_seen_at_once(tmp_path: Path) -> None:
+def test_store_processes_what_others_add_and_remove_is_seen_at_once(tmp_path: Path) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
         own = learn(store, "own")
@@ -85,7 +85,7 @@ def test_what_others_add_and_remove_is_seen_at_once(tmp_path: Path) -> None:
         assert own not in found(store, missing("own"), least=0.0)
 
 
-def test_threads_share_a_store(tmp_path: Path) -> None:
+def test_query_threads_share_a_store(tmp_path: Path) -> None:
     path, failures = tmp_path / "lessons.db", []
     with open_store(path, cap=40) as store:
 
@@ -130,7 +130,7 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=70) as store:
 
 
 @pytest.mark.slow
-def test_processes_save_one_index_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_processes_save_one_index_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "lessons.db"
     for process in [run(SAVER, path, f"own{number}") for number in range(3)]:
         finish(process)
@@ -181,13 +181,13 @@ def kill_again_and_again(path: Path, kills: int) -> None:
 
 @pytest.mark.slow
 @posix
-def test_five_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
+def test_lessons_five_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "lessons.db", 5)
 
 
 @posix
 @pytest.mark.slow
-def test_fifty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
+def test_lessons_fifty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "lessons.db", 50)
 
 
@@ -228,7 +228,7 @@ def test_a_rebuild_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
 
 
 @posix
-def test_parent_and_child_go_on_after_a_fork(tmp_path: Path, in_child: InChild) -> None:
+def test_store_processes_parent_and_child_go_on_after_a_fork(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
         first = learn(store, "first")
@@ -247,7 +247,7 @@ def test_parent_and_child_go_on_after_a_fork(tmp_path: Path, in_child: InChild) 
 
 
 @posix
-def test_a_fork_while_other_threads_hold_the_locks(tmp_path: Path, in_child: InChild) -> None:
+def test_store_processes_a_fork_while_other_threads_hold_the_locks(tmp_path: Path, in_child: InChild) -> None:
     """The locks of index and cache are copied as they are, and nobody in the child would ever release them."""
     with open_store(tmp_path / "lessons.db") as store:
         learn(store, "first")
@@ -273,7 +273,7 @@ def test_a_fork_while_other_threads_hold_the_locks(tmp_path: Path, in_child: InC
 
 @pytest.mark.slow
 @posix
-def test_forks_while_threads_work(tmp_path: Path, in_child: InChild) -> None:
+def test_query_forks_while_threads_work(tmp_path: Path, in_child: InChild) -> None:
     with open_store(tmp_path / "lessons.db") as store:
         learn(store, "first")
         stop = threading.Event()

@@ -10,7 +10,7 @@ from coherence.lessons.troubles import MAX_AGE, MAX_CALLS, MAX_OPEN, Troubles
 from lessons.sessions import TYPE, YAML, Story
 
 
-def test_a_command_between_failure_and_success_is_the_fix_and_stands_alone() -> None:
+def test_troubles_a_command_between_failure_and_success_is_the_fix_and_stands_alone() -> None:
     story = Story().failed("python app.py").ran("pip install pyyaml").ran("python app.py")
     [lesson] = story.solved
     assert lesson.fix_text == "pip install pyyaml"
@@ -21,7 +21,7 @@ def test_a_command_between_failure_and_success_is_the_fix_and_stands_alone() -> 
     assert story.troubles.open == []
 
 
-def test_several_changes_stand_in_order() -> None:
+def test_troubles_several_changes_stand_in_order() -> None:
     story = Story().failed("python app.py").edited("app.py", "import yml", "import yaml").ran("pip install pyyaml")
     assert story.ran("python app.py").fixes == [
         "edited app.py: `import yml` -> `import yaml`; ran `pip install pyyaml`"
@@ -38,7 +38,7 @@ def test_several_changes_stand_in_order() -> None:
         ("timeout 60 python3 app.py", "python3 app.py | tail -5"),
     ],
 )
-def test_the_same_intent_in_other_words_is_recognised(failing: str, passing: str) -> None:
+def test_troubles_the_same_intent_in_other_words_is_recognised(failing: str, passing: str) -> None:
     assert Story().failed(failing).edited("a.py", "x = 1", "x = 2").ran(passing).fixes[0].startswith("edited a.py")
 
 
@@ -51,7 +51,7 @@ def test_the_same_intent_in_other_words_is_recognised(failing: str, passing: str
         ["pytest tests", "echo hello"],
     ],
 )
-def test_nothing_is_learnt_where_nothing_changed(between: list[str]) -> None:
+def test_troubles_nothing_is_learnt_where_nothing_changed(between: list[str]) -> None:
     story = Story().failed("python app.py")
     for command in between:
         story.ran(command)
@@ -60,13 +60,13 @@ def test_nothing_is_learnt_where_nothing_changed(between: list[str]) -> None:
 
 
 @pytest.mark.parametrize("success", ["python other.py", "ls", "pip install pyyaml", "pytest tests/a.py"])
-def test_a_success_of_something_else_solves_nothing(success: str) -> None:
+def test_troubles_a_success_of_something_else_solves_nothing(success: str) -> None:
     story = Story().failed("python app.py").edited("app.py", "a", "b").ran(success)
     assert story.fixes == []
     assert len(story.troubles.open) == 1
 
 
-def test_another_package_is_another_intent() -> None:
+def test_troubles_another_package_is_another_intent() -> None:
     assert Story().failed("pip install a", "ERROR: No matching distribution").ran("pip install z").fixes == []
     story = Story().failed("pip install a==9", "ERROR: No matching distribution found for a==9").ran("pip install a==1")
     assert story.fixes == ["pip install a==1"]
@@ -78,7 +78,7 @@ def test_a_failed_step_is_no_part_of_the_fix() -> None:
     assert story.ran("pip install pyyaml").ran("python app.py").fixes == ["pip install pyyaml"]
 
 
-def test_a_success_that_was_made_differently_is_the_fix() -> None:
+def test_troubles_a_success_that_was_made_differently_is_the_fix() -> None:
     assert Story().failed("python app.py").ran("PYTHONPATH=src python app.py").fixes == ["PYTHONPATH=src python app.py"]
     assert Story().failed("pytest a.py").ran("python -m pytest a.py").fixes == ["python -m pytest a.py"]
     assert Story().failed("npm test").ran("cd frontend && npm test").fixes == ["cd frontend && npm test"]
@@ -86,7 +86,7 @@ def test_a_success_that_was_made_differently_is_the_fix() -> None:
     assert story.ran("docker run -p 8080:80 nginx").fixes == ["docker run -p 8080:80 nginx"]
 
 
-def test_what_is_done_in_the_line_of_the_success_is_the_fix() -> None:
+def test_troubles_what_is_done_in_the_line_of_the_success_is_the_fix() -> None:
     story = Story().failed("python app.py").ran("pip install pyyaml && python app.py")
     assert story.fixes == ["pip install pyyaml"]
 
@@ -101,7 +101,7 @@ def test_what_is_done_in_the_line_of_the_success_is_the_fix() -> None:
         ("npm start", "npm run start"),
     ],
 )
-def test_display_and_selection_are_no_fix(failing: str, passing: str) -> None:
+def test_troubles_display_and_selection_are_no_fix(failing: str, passing: str) -> None:
     assert Story().failed(failing).ran(passing).fixes == []
 
 
@@ -111,19 +111,19 @@ def test_the_call_that_failed_last_is_the_one_to_differ_from() -> None:
     assert story.ran("docker run -p 81:80 nginx").fixes == []
 
 
-def test_the_changes_since_the_last_failure_are_preferred() -> None:
+def test_troubles_the_changes_since_the_last_failure_are_preferred() -> None:
     story = Story().failed("python app.py").ran("pip install yaml2").failed("python app.py").ran("pip install pyyaml")
     assert story.troubles.open[0].count == 2
     assert story.ran("python app.py").fixes == ["pip install pyyaml"]
     assert story.solved[0].seqs == (2, 8, 10)
 
 
-def test_if_there_are_none_all_changes_count() -> None:
+def test_troubles_if_there_are_none_all_changes_count() -> None:
     story = Story().failed("python app.py").ran("docker start db").failed("python app.py").ran("python app.py")
     assert story.fixes == ["docker start db"]
 
 
-def test_a_nested_trouble_has_its_own_fix_and_is_a_step_of_the_outer() -> None:
+def test_troubles_a_nested_trouble_has_its_own_fix_and_is_a_step_of_the_outer() -> None:
     story = Story().failed("python app.py").failed("pip install pyyaml", "ERROR: externally-managed-environment")
     story.ran("python -m venv .venv").ran("source .venv/bin/activate").ran("pip install pyyaml")
     activate = "ran `python -m venv .venv`; ran `source .venv/bin/activate`"
@@ -133,7 +133,7 @@ def test_a_nested_trouble_has_its_own_fix_and_is_a_step_of_the_outer() -> None:
     assert [lesson.pattern for lesson in story.solved] == ["pip install failed", "ModuleNotFoundError"]
 
 
-def test_an_error_that_changed_leaves_the_older_all_changes_and_the_newer_those_since() -> None:
+def test_troubles_an_error_that_changed_leaves_the_older_all_changes_and_the_newer_those_since() -> None:
     story = Story().failed("python app.py").ran("pip install pyyaml").failed("python app.py", TYPE)
     story.edited("app.py", "1 + x", "1 + int(x)").ran("python app.py")
     assert story.fixes == [
@@ -142,7 +142,7 @@ def test_an_error_that_changed_leaves_the_older_all_changes_and_the_newer_those_
     ]
 
 
-def test_an_older_error_with_too_many_changes_is_given_up() -> None:
+def test_troubles_an_older_error_with_too_many_changes_is_given_up() -> None:
     story = Story().failed("python app.py")
     for number in range(5):
         story.edited("app.py", f"a{number}", "b")
@@ -150,19 +150,19 @@ def test_an_older_error_with_too_many_changes_is_given_up() -> None:
     assert story.fixes == ["edited app.py: `1 + x` -> `1 + int(x)`"]
 
 
-def test_one_missing_module_after_another_has_each_its_own_fix() -> None:
+def test_troubles_one_missing_module_after_another_has_each_its_own_fix() -> None:
     story = Story().failed("python app.py").ran("pip install pyyaml")
     story.failed("python app.py", YAML.replace("yaml", "requests")).ran("pip install requests").ran("python app.py")
     assert story.fixes == ["pip install pyyaml", "pip install requests"]
     assert [lesson.seqs for lesson in story.solved] == [(2, 4, 10), (6, 8, 10)]
 
 
-def test_an_error_that_changed_by_itself_is_forgotten() -> None:
+def test_troubles_an_error_that_changed_by_itself_is_forgotten() -> None:
     story = Story().failed("python app.py").failed("python app.py", TYPE).edited("a.py", "1", "2").ran("python app.py")
     assert [lesson.pattern for lesson in story.solved] == ["TypeError"]
 
 
-def test_of_many_changes_the_last_five_stay() -> None:
+def test_troubles_of_many_changes_the_last_five_stay() -> None:
     story = Story().failed("python app.py")
     for number in range(8):
         story.edited("app.py", f"old{number}", f"new{number}")
@@ -172,7 +172,7 @@ def test_of_many_changes_the_last_five_stay() -> None:
     assert story.solved[0].seqs == (2, 10, 12, 14, 16, 18, 20)
 
 
-def test_a_change_that_is_made_again_counts_once() -> None:
+def test_troubles_a_change_that_is_made_again_counts_once() -> None:
     story = Story().failed("python app.py").ran("docker start db").edited("a.py", "1", "2").ran("docker start db")
     assert story.ran("python app.py").fixes == ["edited a.py: `1` -> `2`; ran `docker start db`"]
 
@@ -189,19 +189,19 @@ def test_a_change_that_is_made_again_counts_once() -> None:
         "The user doesn't want to proceed with this tool use. The tool use was rejected",
     ],
 )
-def test_limits_refusals_and_silence_are_no_errors_to_learn_from(result: str) -> None:
+def test_troubles_limits_refusals_and_silence_are_no_errors_to_learn_from(result: str) -> None:
     story = Story().failed("python app.py", result).ran("pip install pyyaml").ran("python app.py")
     assert story.fixes == []
 
 
-def test_a_search_that_finds_nothing_is_no_error() -> None:
+def test_troubles_a_search_that_finds_nothing_is_no_error() -> None:
     story = Story().failed("grep foo a.py", "grep: nothing found").edited("a.py", "bar", "foo").ran("grep foo a.py")
     assert story.fixes == []
     story = Story().failed("jq . a.json", "bash: jq: command not found").ran("apt-get install -y jq").ran("jq . a.json")
     assert story.fixes == ["apt-get install -y jq"]
 
 
-def test_a_success_that_prints_a_failure_is_none() -> None:
+def test_troubles_a_success_that_prints_a_failure_is_none() -> None:
     story = Story().failed("make", "x.c:3:5: error: unknown type name").edited("x.c", "u8", "char")
     assert story.ran("make", "x.c:4:1: error: expected ;").fixes == []
     story = Story().failed("pytest a.py", "E   assert 1 == 2").edited("a.py", "1", "2")
@@ -209,21 +209,21 @@ def test_a_success_that_prints_a_failure_is_none() -> None:
     assert story.ran("pytest a.py | tail -3", "==== 3 passed in 0.1s ====").fixes == ["edited a.py: `1` -> `2`"]
 
 
-def test_a_failure_behind_a_pipe_is_seen() -> None:
+def test_troubles_a_failure_behind_a_pipe_is_seen() -> None:
     story = Story().ran("python app.py 2>&1 | tail -5", YAML).ran("pip install pyyaml")
     assert story.ran("python app.py").fixes == ["pip install pyyaml"]
     # shown by a reader it is only text
     assert Story().ran("cat log.txt", YAML).troubles.open == []
 
 
-def test_a_result_without_a_call_teaches_nothing() -> None:
+def test_observe_result_a_result_without_a_call_teaches_nothing() -> None:
     story = Story().failed("python app.py")
     assert story.troubles.observe_result(9, ToolResult("boom: failed", error=True, call_id="?", tool_name="Bash")) == ()
     assert story.troubles.observe_result(10, ToolResult("ok", call_id="?", tool_name="Bash")) == ()
     assert len(story.troubles.open) == 1
 
 
-def test_results_without_an_id_belong_to_the_last_call() -> None:
+def test_troubles_results_without_an_id_belong_to_the_last_call() -> None:
     troubles = Troubles()
     for command, error in (("python app.py", True), ("pip install pyyaml", False), ("python app.py", False)):
         troubles.observe_call(ToolCall("Bash", msgspec.Raw(json.dumps({"command": command}).encode()), "x"))
@@ -231,7 +231,7 @@ def test_results_without_an_id_belong_to_the_last_call() -> None:
     assert [lesson.fix_text for lesson in solved] == ["pip install pyyaml"]
 
 
-def test_calls_in_parallel_find_their_results() -> None:
+def test_observe_result_calls_in_parallel_find_their_results() -> None:
     troubles = Troubles()
 
     def call(id: str, command: str) -> None:
@@ -244,13 +244,13 @@ def test_calls_in_parallel_find_their_results() -> None:
     assert [trouble.intent for trouble in troubles.open] == ["shell: python app.py"]
 
 
-def test_the_end_of_a_task_closes_what_is_open() -> None:
+def test_end_task_the_end_of_a_task_closes_what_is_open() -> None:
     story = Story().failed("python app.py").ran("pip install pyyaml")
     story.troubles.end_task()
     assert story.ran("python app.py").fixes == []
 
 
-def test_events_of_an_earlier_session_are_not_named() -> None:
+def test_renumber_events_of_an_earlier_session_are_not_named() -> None:
     story = Story()
     story.seq = 20
     story.failed("python app.py").ran("pip install pyyaml")
@@ -261,7 +261,7 @@ def test_events_of_an_earlier_session_are_not_named() -> None:
     assert story.solved[0].seqs == (2, 4)  # the edit and the success of this session
 
 
-def test_what_waits_is_bounded_in_number_and_age() -> None:
+def test_observe_call_what_waits_is_bounded_in_number_and_age() -> None:
     story = Story()
     for number in range(MAX_OPEN + 2):
         story.failed(f"python app_{chr(97 + number)}.py")
@@ -275,7 +275,7 @@ def test_what_waits_is_bounded_in_number_and_age() -> None:
     assert [call.id for call in story.troubles.calls] == [str(number) for number in range(5, MAX_CALLS + 5)]
 
 
-def test_a_long_error_keeps_both_ends_and_a_long_fix_is_cut() -> None:
+def test_troubles_a_long_error_keeps_both_ends_and_a_long_fix_is_cut() -> None:
     error = f"first\n{'x' * 1_000_000}\nModuleNotFoundError: No module named 'yaml'"
     story = Story().failed("python app.py", error)
     for number in range(5):

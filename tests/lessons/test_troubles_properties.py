@@ -57,7 +57,7 @@ def apply(troubles: Troubles, seq: int, step: tuple[Any, ...]) -> tuple[Solved, 
 
 @examples(150)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 40))
-def test_any_life_is_bounded_and_can_be_kept_in_the_middle(steps: list[tuple[Any, ...]], middle: int) -> None:
+def test_troubles_any_life_is_bounded_and_can_be_kept_in_the_middle(steps: list[tuple[Any, ...]], middle: int) -> None:
     plain, kept = Troubles(), Troubles()
     for seq, step in enumerate(steps, 1):
         if seq == middle:
@@ -84,7 +84,9 @@ def test_any_life_is_bounded_and_can_be_kept_in_the_middle(steps: list[tuple[Any
 
 @examples(200)
 @given(st.binary(max_size=80), st.text(max_size=40), st.text(max_size=200))
-def test_bytes_that_are_no_json_and_lone_surrogates_break_nothing(arguments: bytes, tool: str, result: str) -> None:
+def test_troubles_bytes_that_are_no_json_and_lone_surrogates_break_nothing(
+    arguments: bytes, tool: str, result: str
+) -> None:
     troubles = Troubles()
     for name in (tool, "Bash", "Edit", "\ud800"):
         troubles.observe_call(ToolCall(name, msgspec.Raw(arguments), "\udfff"))
@@ -92,7 +94,7 @@ def test_bytes_that_are_no_json_and_lone_surrogates_break_nothing(arguments: byt
     msgspec.json.decode(msgspec.json.encode(troubles), type=Troubles)
 
 
-def test_a_state_of_large_events_stays_small() -> None:
+def test_troubles_a_state_of_large_events_stays_small() -> None:
     troubles = Troubles()
     for number in range(200):
         text = f"{chr(97 + number % 26)}" * 200_000

@@ -123,24 +123,24 @@ FOUR = ("goal_drift", "memory_retention", "contradiction_pressure", "semantic_di
 ROW_17 = dict(zip(FOUR, (0.2, 0.9, 0.1, 0.15), strict=True))
 
 
-def test_row_17_the_index_is_the_weighted_mean_with_polarity() -> None:
+def test_classic_table_row_17_the_index_is_the_weighted_mean_with_polarity() -> None:
     # (0.8 + 0.9 + 0.9 + 0.85) / 4
     assert compute_coherence_index(ROW_17) == pytest.approx(0.8625, abs=1e-12)
     assert classify_band(compute_coherence_index(ROW_17)) == "green"
 
 
-def test_row_18_weights_are_normalised() -> None:
+def test_classic_table_row_18_weights_are_normalised() -> None:
     # (4 * 0.8 + 3 * 0.9 + 2 * 0.9 + 1 * 0.85) / 10
     weights = dict(zip(FOUR, (4.0, 3.0, 2.0, 1.0), strict=True))
     assert compute_coherence_index(ROW_17, weights) == pytest.approx(0.855, abs=1e-12)
 
 
 @pytest.mark.parametrize("weights", [{}, dict.fromkeys(FOUR, 0.0)])
-def test_row_19_without_weight_the_index_is_one(weights: dict[str, float]) -> None:
+def test_classic_table_row_19_without_weight_the_index_is_one(weights: dict[str, float]) -> None:
     assert compute_coherence_index(ROW_17, weights) == 1.0
 
 
-def test_row_20_a_custom_inverted_metric_counts_when_it_has_a_weight() -> None:
+def test_classic_table_row_20_a_custom_inverted_metric_counts_when_it_has_a_weight() -> None:
     values = dict(zip((*FOUR, "custom"), (0.0, 1.0, 0.0, 0.0, 0.4), strict=True))
     inverted = {"goal_drift", "contradiction_pressure", "semantic_diffusion", "custom"}
     # (1 + 1 + 1 + 1 + 0.6) / 5
@@ -148,7 +148,7 @@ def test_row_20_a_custom_inverted_metric_counts_when_it_has_a_weight() -> None:
     assert index == pytest.approx(0.92, abs=1e-12)
 
 
-def test_row_21_nan_is_unknown_and_null_counts_as_zero_only_in_the_classic_mode() -> None:
+def test_classic_table_row_21_nan_is_unknown_and_null_counts_as_zero_only_in_the_classic_mode() -> None:
     weights = {"a": 0.5, "b": 0.5}
     assert compute_coherence_index({"a": math.nan, "b": 1.0}, weights, ()) == 1.0
     assert compute_coherence_index({"a": None, "b": 1.0}, weights, ()) == 1.0
@@ -159,12 +159,12 @@ def test_row_21_nan_is_unknown_and_null_counts_as_zero_only_in_the_classic_mode(
     ("index", "band"),
     [(0.8, "green"), (0.7999999, "yellow"), (0.6, "yellow"), (0.4, "orange"), (0.3999999, "red"), (0.0, "red")],
 )
-def test_row_22_a_threshold_belongs_to_the_better_band(index: float, band: str) -> None:
+def test_classic_table_row_22_a_threshold_belongs_to_the_better_band(index: float, band: str) -> None:
     assert classify_band(index) == band
 
 
 @pytest.mark.parametrize("index", [math.nan, -0.1, 1.1])
-def test_row_22_an_index_that_is_none_is_refused_not_called_red(index: float) -> None:
+def test_classic_table_row_22_an_index_that_is_none_is_refused_not_called_red(index: float) -> None:
     with pytest.raises(ValueError, match="index must be in"):
         classify_band(index)
 
@@ -179,13 +179,15 @@ def test_row_22_an_index_that_is_none_is_refused_not_called_red(index: float) ->
         (compute_semantic_diffusion, ([],)),
     ],
 )
-def test_what_cannot_be_measured_is_none_not_zero(function: object, arguments: tuple[object, ...]) -> None:
+def test_classic_table_what_cannot_be_measured_is_none_not_zero(
+    function: object, arguments: tuple[object, ...]
+) -> None:
     assert callable(function)
     assert function(*arguments) is None
 
 
 @pytest.mark.parametrize("threshold", [1.1, -1.1, math.nan])
-def test_a_threshold_outside_the_cosines_is_refused(threshold: float) -> None:
+def test_classic_table_a_threshold_outside_the_cosines_is_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match="threshold must be in"):
         ContradictionPressure(threshold)
     with pytest.raises(ValueError, match="threshold must be in"):

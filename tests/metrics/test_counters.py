@@ -69,13 +69,13 @@ def test_token_usage_is_the_used_share_of_the_budget(
     assert TokenUsage(source, budget=4000).compute() == expected
 
 
-def test_default_budgets_are_a_dollar_and_a_million_tokens() -> None:
+def test_counters_default_budgets_are_a_dollar_and_a_million_tokens() -> None:
     source = counted(Counters(cost_usd=0.5, tokens_in=250_000, tokens_out=500_000))
     assert Cost(source).compute() == 0.5
     assert TokenUsage(source).compute() == 0.75
 
 
-def test_a_smaller_budget_raises_the_value() -> None:
+def test_counters_a_smaller_budget_raises_the_value() -> None:
     source = counted(Counters(cost_usd=0.1, tokens_in=100))
     assert Cost(source, 0.2).compute() == 2 * (Cost(source, 0.4).compute() or 0)
     assert TokenUsage(source, 200).compute() == 2 * (TokenUsage(source, 400).compute() or 0)
@@ -98,7 +98,7 @@ known = st.none() | st.integers(0, 10**9)
     )
 )
 @pytest.mark.parametrize("make", [ErrorRate, Cost, TokenUsage])
-def test_every_value_is_a_share_or_unknown(
+def test_counters_every_value_is_a_share_or_unknown(
     make: Callable[[StaticState], ErrorRate | Cost | TokenUsage], counters: Counters
 ) -> None:
     value = make(counted(counters)).compute()
@@ -106,7 +106,7 @@ def test_every_value_is_a_share_or_unknown(
 
 
 @pytest.mark.parametrize("budget", [0.0, -1.0, math.inf, math.nan])
-def test_a_budget_that_nothing_can_be_a_share_of_is_refused(budget: float) -> None:
+def test_counters_a_budget_that_nothing_can_be_a_share_of_is_refused(budget: float) -> None:
     with pytest.raises(ValueError, match=f"budget_usd must be above 0 and finite, not {budget}"):
         Cost(counted(Counters()), budget_usd=budget)
     with pytest.raises(ValueError, match=f"budget must be above 0 and finite, not {budget}"):
@@ -114,7 +114,7 @@ def test_a_budget_that_nothing_can_be_a_share_of_is_refused(budget: float) -> No
 
 
 @pytest.mark.parametrize("make", [ErrorRate, Cost, TokenUsage])
-def test_each_is_a_scalar_metric_of_which_a_high_value_is_bad(
+def test_counters_each_is_a_scalar_metric_of_which_a_high_value_is_bad(
     make: Callable[[StaticState], ErrorRate | Cost | TokenUsage],
 ) -> None:
     metric = make(counted(Counters()))
@@ -122,7 +122,7 @@ def test_each_is_a_scalar_metric_of_which_a_high_value_is_bad(
     assert metric.inverted is True
 
 
-def test_a_sensor_takes_them_by_name_from_its_provider() -> None:
+def test_counters_a_sensor_takes_them_by_name_from_its_provider() -> None:
     state = counted(Counters(calls=4, errors=1, cost_usd=0.5))
     sensor = CoherenceSensor(
         state,

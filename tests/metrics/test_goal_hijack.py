@@ -42,7 +42,7 @@ def after(*events: Event) -> AgentState:
     return state
 
 
-def test_it_is_unknown_until_something_is_called_and_again_once_the_user_has_spoken() -> None:
+def test_goal_hijack_it_is_unknown_until_something_is_called_and_again_once_the_user_has_spoken() -> None:
     said: list[Event] = [Message("user", "Thanks."), Ticked("step"), Ticked("step")]
     assert GoalHijack(after(*RUN[1:])).compute() is None  # without a goal no call is told from another
     assert GoalHijack(after(*RUN[:1])).compute() is None
@@ -52,14 +52,14 @@ def test_it_is_unknown_until_something_is_called_and_again_once_the_user_has_spo
     assert GoalHijack(after(*RUN, *said)).compute() is None
 
 
-def test_a_call_that_follows_foreign_text_is_worse_than_one_that_follows_the_user() -> None:
+def test_goal_hijack_a_call_that_follows_foreign_text_is_worse_than_one_that_follows_the_user() -> None:
     asked, foreign = GoalHijack(after(*RUN[:2])).compute(), GoalHijack(after(*RUN)).compute()
     assert asked is not None
     assert foreign is not None
     assert asked < ALARM_5 < foreign
 
 
-def test_the_evidence_names_the_sentence_where_it_came_from_and_both_channels() -> None:
+def test_goal_hijack_the_evidence_names_the_sentence_where_it_came_from_and_both_channels() -> None:
     state = after(*RUN)
     evidence = GoalHijack(state).explain()
     assert evidence is not None
@@ -72,14 +72,14 @@ def test_the_evidence_names_the_sentence_where_it_came_from_and_both_channels() 
     )
 
 
-def test_without_a_sentence_it_says_so() -> None:
+def test_goal_hijack_without_a_sentence_it_says_so() -> None:
     evidence = GoalHijack(after(*RUN[:2])).explain()
     assert evidence is not None
     assert (evidence.items, evidence.texts) == ((), ())
     assert str(evidence).startswith("read_file(…) of event 2 is near to no sentence of a result (provenance 0.")
 
 
-def test_of_an_earlier_session_it_names_no_numbers() -> None:
+def test_renumber_of_an_earlier_session_it_names_no_numbers() -> None:
     state = after(*RUN)
     state.detectors.renumber()
     assert "in a result of an earlier session: send_email(…) is nearer" in str(GoalHijack(state).explain())
@@ -90,15 +90,15 @@ def test_of_an_earlier_session_it_names_no_numbers() -> None:
     [check for state in (AgentState(), after(*RUN), after(*RUN[:2])) for check in checks_for(GoalHijack(state))],
     ids=str,
 )
-def test_it_keeps_the_contract(check: Check) -> None:
+def test_goal_hijack_it_keeps_the_contract(check: Check) -> None:
     check()
 
 
-def test_a_provider_that_tells_no_calls_leaves_it_unknown() -> None:
+def test_goal_hijack_a_provider_that_tells_no_calls_leaves_it_unknown() -> None:
     assert GoalHijack(StaticState()).compute() is None  # type: ignore[arg-type]
 
 
-def test_in_a_monitor_it_counts_in_the_index() -> None:
+def test_explain_in_a_monitor_it_counts_in_the_index() -> None:
     with Monitor(goal="Pay the bill in bill.txt", embedder=False, config={"metrics": ["goal_hijack"]}) as m:
         read = m.tool_call("read_file", {"path": "bill.txt"})
         m.decide()
@@ -118,7 +118,7 @@ def test_in_a_monitor_it_counts_in_the_index() -> None:
 
 
 @pytest.mark.parametrize("tick", ["step", "event", "manual"])
-def test_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes(tmp_path: Path, tick: str) -> None:
+def test_goal_hijack_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes(tmp_path: Path, tick: str) -> None:
     path = tmp_path / "runs.db"
     config = {"metrics": ["goal_hijack"], "tick": tick}
 
@@ -151,7 +151,7 @@ def test_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes(tmp_path: P
     assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
-def test_the_command_takes_it_by_name(tmp_path: Path) -> None:
+def test_goal_hijack_the_command_takes_it_by_name(tmp_path: Path) -> None:
     steps = [
         {"i": 0, "role": "user", "content": "Pay the bill in bill.txt"},
         {"i": 1, "role": "assistant", "content": "", "tool_calls": [{"name": "read_file", "arguments": {"path": "b"}}]},

@@ -20,7 +20,7 @@ def latest(m: Monitor) -> Reading:
     return m.latest
 
 
-def test_before_anything_is_stated_both_are_unknown_with_a_reason() -> None:
+def test_grounding_before_anything_is_stated_both_are_unknown_with_a_reason() -> None:
     m = Monitor(goal="Find order 59XX6W", embedder=False, config=CONFIG)
     reading = latest(m)
     assert reading.metrics["grounding"] is None
@@ -29,7 +29,7 @@ def test_before_anything_is_stated_both_are_unknown_with_a_reason() -> None:
     assert UnusedOutput.why_unknown in str(reading.unknown["unused_output"])
 
 
-def test_the_newest_statement_counts() -> None:
+def test_grounding_metric_the_newest_statement_counts() -> None:
     m = Monitor(goal="Find order 59XX6W", embedder=False, config=CONFIG)
     m.message("assistant", "Order 77ZZ77 it is.")
     assert latest(m).metrics["grounding"] == 0.0
@@ -52,7 +52,7 @@ def test_a_compaction_forgets_nothing_that_was_given_and_gives_nothing() -> None
     assert latest(m).metrics["grounding"] == 0.0
 
 
-def test_memories_corrections_and_the_system_prompt_are_given() -> None:
+def test_grounding_metric_memories_corrections_and_the_system_prompt_are_given() -> None:
     m = Monitor(goal="Find the order", embedder=False, config=CONFIG)
     m.memory("The depot is D-4711.")
     m.correction("No, I mean order 59XX6W.")
@@ -61,7 +61,7 @@ def test_memories_corrections_and_the_system_prompt_are_given() -> None:
     assert latest(m).metrics["grounding"] == 1.0
 
 
-def test_a_new_goal_begins_with_unused_output_anew() -> None:
+def test_grounding_metric_a_new_goal_begins_with_unused_output_anew() -> None:
     m = Monitor(goal="What is the weather?", embedder=False, config=CONFIG)
     m.tool_result("heavy showers in Bergen", tool="weather")
     m.message("assistant", "I do not know.")
@@ -71,7 +71,7 @@ def test_a_new_goal_begins_with_unused_output_anew() -> None:
 
 
 @pytest.mark.parametrize("session", [None, "second"])
-def test_what_was_given_is_known_after_a_restart(session: str | None, tmp_path: Path) -> None:
+def test_grounding_metric_what_was_given_is_known_after_a_restart(session: str | None, tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with Monitor(store=path, goal="Find the order", embedder=HashingEmbedder(), config=CONFIG) as m:
         m.tool_result("order 59XX6W", tool="get")
@@ -82,7 +82,7 @@ def test_what_was_given_is_known_after_a_restart(session: str | None, tmp_path: 
     assert known == (1.0 if session is None else 0.0)  # another session of the agent was given nothing
 
 
-def test_the_function_and_the_metric_agree() -> None:
+def test_compute_grounding_the_function_and_the_metric_agree() -> None:
     source, answer = "order 59XX6W: 1200 USD", "59XX6W costs 1300 dollars"
     m = Monitor(goal="What does it cost?", embedder=False, config=CONFIG)
     m.tool_result(source, tool="get")
@@ -99,12 +99,14 @@ def test_the_function_and_the_metric_agree() -> None:
         (("a", [None]), TypeError, "sources must be a sequence"),
     ],
 )
-def test_wrong_arguments_are_told(arguments: tuple[object, object], error: type[Exception], says: str) -> None:
+def test_compute_grounding_wrong_arguments_are_told(
+    arguments: tuple[object, object], error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         compute_grounding(*arguments)  # type: ignore[arg-type]
 
 
-def test_an_unknown_extractor_is_told_with_those_that_exist() -> None:
+def test_compute_grounding_an_unknown_extractor_is_told_with_those_that_exist() -> None:
     with pytest.raises(ValueError, match="no extractor is named 'nope'; there are urls"):
         compute_grounding("a", [], extractors=("nope",))
     assert compute_grounding("a", (), extractors=("urls",)).value is None

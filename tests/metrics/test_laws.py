@@ -32,7 +32,7 @@ def slow_cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @given(VECTORS, VECTORS)
-def test_drift_and_retention_agree_with_the_definition_written_out(goals: np.ndarray, others: np.ndarray) -> None:
+def test_laws_drift_and_retention_agree_with_the_definition_written_out(goals: np.ndarray, others: np.ndarray) -> None:
     drift = 1 - sum(max(slow_cosine(g, c) for g in goals) for c in others) / len(others)
     retention = sum(max(slow_cosine(g, m) for m in others) for g in goals) / len(goals)
     assert compute_goal_drift(goals, others) == pytest.approx(min(max(drift, 0), 1), abs=1e-12)
@@ -40,20 +40,20 @@ def test_drift_and_retention_agree_with_the_definition_written_out(goals: np.nda
 
 
 @given(VECTORS.filter(lambda v: len(v) > 1))
-def test_diffusion_agrees_with_the_definition_written_out(context: np.ndarray) -> None:
+def test_laws_diffusion_agrees_with_the_definition_written_out(context: np.ndarray) -> None:
     pairs = [1 - slow_cosine(context[i], context[j]) for i in range(len(context)) for j in range(i)]
     assert compute_semantic_diffusion(context) == pytest.approx(min(max(sum(pairs) / len(pairs), 0), 1), abs=1e-12)
 
 
 @given(VECTORS.filter(lambda v: len(v) > 1), st.randoms(use_true_random=False))
-def test_order_and_length_of_messages_do_not_matter(context: np.ndarray, random: object) -> None:
+def test_laws_order_and_length_of_messages_do_not_matter(context: np.ndarray, random: object) -> None:
     shuffled = context[np.random.default_rng(len(context)).permutation(len(context))] * 4.0
     assert compute_semantic_diffusion(shuffled) == pytest.approx(compute_semantic_diffusion(context), abs=1e-12)
     assert compute_contradiction_pressure(shuffled) == compute_contradiction_pressure(context)
 
 
 @given(VECTORS, VECTORS, VECTORS)
-def test_the_plug_ins_agree_with_the_pure_functions(
+def test_laws_the_plug_ins_agree_with_the_pure_functions(
     goals: np.ndarray, context: np.ndarray, memories: np.ndarray
 ) -> None:
     data = metric_input(goals=goals, context=context, memories=memories)
@@ -70,7 +70,7 @@ def test_the_plug_ins_agree_with_the_pure_functions(
         assert plugin == pure if pure is None else plugin == pytest.approx(pure, abs=2.0**-11)
 
 
-def test_the_evidence_points_at_the_item_that_causes_the_value() -> None:
+def test_laws_the_evidence_points_at_the_item_that_causes_the_value() -> None:
     data = metric_input(
         goals=[[1, 0], [0, 1]], context=[[1, 0], [1, 0.1], [-1, -1], [1, 0.2]], memories=[[1, 0], [1, 0.1]]
     )

@@ -31,14 +31,14 @@ def risk(*events: Event) -> float:
     return value
 
 
-def test_the_risk_is_the_logistic_of_the_mean_of_the_cues() -> None:
+def test_outcome_risk_the_risk_is_the_logistic_of_the_mean_of_the_cues() -> None:
     # 10 words: asked 0; one reply without a refusal: 1 - 0.5 / 2 = 0.75; no search: score 0.25
     assert risk(
         Message("user", BOOKING), Message("assistant", "Of course."), Message("user", "Thanks")
     ) == pytest.approx(1 / (1 + exp(-7 * (0.25 - 0.42))))
 
 
-def test_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_it() -> None:
+def test_outcome_risk_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_it() -> None:
     start, thanks = Message("user", BOOKING), Message("user", "Thanks")
     done, refused = Message("assistant", "Done."), Message("assistant", "I am unable to do that.")
     search = (ToolCall("find_flight", msgspec.Raw(b"{}"), "c"), ToolResult("[]", call_id="c"))
@@ -48,7 +48,7 @@ def test_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_it() -> None:
     assert risk(Message("user", f"{BOOKING} {BOOKING} {BOOKING}"), done, thanks) > plain
 
 
-def test_one_call_is_told_in_the_singular() -> None:
+def test_outcome_risk_one_call_is_told_in_the_singular() -> None:
     search = [
         event
         for id in "cd"
@@ -59,7 +59,7 @@ def test_one_call_is_told_in_the_singular() -> None:
     assert found is not None and " 1 call of the tool called just before" in found.why
 
 
-def test_the_evidence_names_the_cues_and_an_interval() -> None:
+def test_outcome_risk_the_evidence_names_the_cues_and_an_interval() -> None:
     state = state_after(Message("user", BOOKING), Message("assistant", "I cannot."), Message("user", "Oh"))
     metric = OutcomeRisk(state)
     value, why = metric.compute(), metric.explain()
@@ -69,14 +69,14 @@ def test_the_evidence_names_the_cues_and_an_interval() -> None:
     assert low < value < high
 
 
-def test_a_provider_that_is_no_state_of_an_agent_has_none() -> None:
+def test_why_unknown_a_provider_that_is_no_state_of_an_agent_has_none() -> None:
     metric = OutcomeRisk(StaticState())  # type: ignore[arg-type]
     assert metric.compute() is None and metric.explain() is None and "monitor" in metric.why_unknown
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["agentdojo", "whowhen", "swebench_mini"])
-def test_no_run_of_another_kind_of_agent_gets_a_risk(name: str) -> None:
+def test_why_unknown_no_run_of_another_kind_of_agent_gets_a_risk(name: str) -> None:
     for transcript in list(read_transcripts(RUNS / f"{name}.jsonl.gz"))[::7]:
         with Monitor(goal=transcript.goal, config={"tick": "manual"}, embedder=HashingEmbedder()) as monitor:
             for step in transcript.steps:
@@ -89,7 +89,7 @@ def test_no_run_of_another_kind_of_agent_gets_a_risk(name: str) -> None:
                 assert "cannot be told from the transcript" in metric.why_unknown
 
 
-def test_a_monitor_measures_it_by_name_with_reason_and_evidence() -> None:
+def test_outcome_risk_a_monitor_measures_it_by_name_with_reason_and_evidence() -> None:
     with Monitor(embedder=HashingEmbedder(), config={"metrics": ["outcome_risk"], "tick": "manual"}) as monitor:
         monitor.message("user", BOOKING)
         monitor.decide()

@@ -38,7 +38,7 @@ def after(*events: Event) -> AgentState:
     return state
 
 
-def test_a_step_without_a_word_or_a_call_is_unknown() -> None:
+def test_unsupported_assumption_a_step_without_a_word_or_a_call_is_unknown() -> None:
     with pytest.raises(UnknownSourceError, match="neither a word nor a call"):
         UnsupportedAssumption(after(Goal("Do it"), Message("assistant", " \n"))).compute()
     calls = after(Goal("Do it"), Message("assistant", ""), ToolCall("pay", Raw(b'{"iban": "DE1234567"}'), "c"))
@@ -54,20 +54,20 @@ def call(tool: str, **arguments: Any) -> ToolCall:
 
 
 @pytest.mark.parametrize("check", checks_for(UnsupportedAssumption(AgentState())), ids=str)
-def test_it_keeps_the_contract(check: Check) -> None:
+def test_unsupported_assumption_it_keeps_the_contract(check: Check) -> None:
     check()
 
 
-def test_it_is_unknown_before_the_first_step() -> None:
+def test_unsupported_assumption_it_is_unknown_before_the_first_step() -> None:
     assert value() is None
     assert value(Goal("Find the price."), Message("user", "Please")) is None
 
 
-def test_it_is_unknown_for_a_provider_that_does_not_tell_who_said_what() -> None:
+def test_unsupported_assumption_it_is_unknown_for_a_provider_that_does_not_tell_who_said_what() -> None:
     assert UnsupportedAssumption(StaticState(goals=["x"], context=[ASSUMED])).compute() is None  # type: ignore[arg-type]
 
 
-def test_an_assumption_weighs_more_than_a_statement() -> None:
+def test_unsupported_assumption_an_assumption_weighs_more_than_a_statement() -> None:
     goal = Goal("Find the price of the annual pass.")
     assumed = value(goal, Message("assistant", ASSUMED))
     stated = value(goal, Message("assistant", "The page is fine. It says that the pass costs $1290."))
@@ -87,17 +87,17 @@ def test_an_assumption_weighs_more_than_a_statement() -> None:
         Goal("The pass costs $1290."),
     ],
 )
-def test_what_was_told_or_shown_is_not_new(source: Event) -> None:
+def test_unsupported_assumption_what_was_told_or_shown_is_not_new(source: Event) -> None:
     state = after(source, Message("assistant", "The pass costs $1290."))
     assert UnsupportedAssumption(state).compute() == 0
     assert UnsupportedAssumption(state).explain() is None
 
 
-def test_a_memory_that_was_taken_back_was_not_told() -> None:
+def test_unsupported_assumption_a_memory_that_was_taken_back_was_not_told() -> None:
     assert value(Memory("The pass costs $1290.", removed=True), Message("assistant", "The pass costs $1290."))
 
 
-def test_the_evidence_quotes_the_phrase_and_names_what_is_new() -> None:
+def test_unsupported_assumption_the_evidence_quotes_the_phrase_and_names_what_is_new() -> None:
     state = after(
         Goal("Find the price of the annual pass."), Message("assistant", "I look."), Message("assistant", ASSUMED)
     )
@@ -108,7 +108,7 @@ def test_the_evidence_quotes_the_phrase_and_names_what_is_new() -> None:
     assert "1290" in found.why
 
 
-def test_another_language_is_unknown_and_says_why() -> None:
+def test_unsupported_assumption_another_language_is_unknown_and_says_why() -> None:
     state = after(
         Message(
             "assistant",
@@ -120,7 +120,7 @@ def test_another_language_is_unknown_and_says_why() -> None:
         UnsupportedAssumption(state).compute()
 
 
-def test_a_call_joins_the_message_before_it() -> None:
+def test_unsupported_assumption_a_call_joins_the_message_before_it() -> None:
     said, called = Message("assistant", "I cannot open it."), call("search", query="1290 euros")
     together = value(said, called)
     alone = value(said)
@@ -167,7 +167,7 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened() -> None:
     assert UnsupportedAssumption(again).compute() == UnsupportedAssumption(state).compute()
 
 
-def test_it_has_a_name_to_be_asked_for() -> None:
+def test_unsupported_assumption_it_has_a_name_to_be_asked_for() -> None:
     assert isinstance(create_metric(NAME, AgentState()), UnsupportedAssumption)
     with Monitor(embedder=None, config={"metrics": [NAME]}) as m:
         m.message("assistant", ASSUMED)

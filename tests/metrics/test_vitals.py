@@ -70,7 +70,7 @@ def test_the_recent_error_rate_is_windowed(pattern: str, rate: float | None) -> 
     assert RecentErrorRate(after(*results(pattern))).compute() == rate
 
 
-def test_the_window_of_the_error_rate_is_configured() -> None:
+def test_vitals_the_window_of_the_error_rate_is_configured() -> None:
     config = MonitorConfig(pressure=PressureConfig(error_window=4))
     assert RecentErrorRate(after(*results("xx.."), config=config)).compute() == 0.5
 
@@ -118,7 +118,7 @@ def test_context_exhaustion_says_that_the_size_is_not_configured() -> None:
         ContextExhaustion(after(Usage(1, 1))).compute()
 
 
-def test_a_share_of_a_budget_that_is_not_set_says_so() -> None:
+def test_unlimited_a_share_of_a_budget_that_is_not_set_says_so() -> None:
     with pytest.raises(UnknownSourceError, match="no budget of money is set"):
         Unlimited("cost", "money").compute()
 
@@ -224,7 +224,9 @@ def test_goal_coherence_is_the_cosine_of_the_means(goals: Any, context: Any, val
 
 @pytest.mark.parametrize("make", [lambda: Drift(after()), GoalCoherence])
 @pytest.mark.parametrize("data", [NOTHING, metric_input(goals=[E1]), metric_input(context=[E1])])
-def test_without_goals_or_context_distance_is_unknown(make: Callable[[], Any], data: MetricInput) -> None:
+def test_goal_coherence_without_goals_or_context_distance_is_unknown(
+    make: Callable[[], Any], data: MetricInput
+) -> None:
     assert make().compute(data) is None
 
 
@@ -238,7 +240,7 @@ VITALS = [
 
 
 @pytest.mark.parametrize("check", [check for vital in VITALS for check in checks_for(vital)], ids=str)
-def test_a_vital_keeps_the_contract(check: Check) -> None:
+def test_vitals_a_vital_keeps_the_contract(check: Check) -> None:
     check()
 
 
@@ -253,7 +255,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=40))
-def test_every_vital_stays_in_range_whatever_happened(events: list[Event]) -> None:
+def test_repetition_every_vital_stays_in_range_whatever_happened(events: list[Event]) -> None:
     state = after(*events, config=MonitorConfig(context_tokens=1_000))
     vectors = HashingEmbedder(16).embed_batch(state.get_recent_context())
     goals = HashingEmbedder(16).embed_batch(state.get_goals())
@@ -266,7 +268,7 @@ def test_every_vital_stays_in_range_whatever_happened(events: list[Event]) -> No
     assert all(value is None or 0.0 <= value <= 1.0 + 1e-6 for value in values)
 
 
-def test_a_reading_holds_every_vital_or_the_reason_why_not() -> None:
+def test_vitals_a_reading_holds_every_vital_or_the_reason_why_not() -> None:
     with Monitor(goal="fix the parser", embedder=HashingEmbedder()) as m:
         m.message("assistant", "Reading the parser.")
         m.tool_result("ok", tool="Read")
@@ -280,7 +282,7 @@ def test_a_reading_holds_every_vital_or_the_reason_why_not() -> None:
     assert all(reading.metrics[name] is not None for name in known)
 
 
-def test_a_vital_can_weigh_in_the_index_and_pressure_cannot() -> None:
+def test_vitals_a_vital_can_weigh_in_the_index_and_pressure_cannot() -> None:
     with Monitor(embedder=HashingEmbedder(), config={"weights": {"error_rate": 1.0}}) as m:
         for at in range(5):
             m.tool_result(f"{at}", error=True, tool="Bash")

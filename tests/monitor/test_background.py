@@ -52,7 +52,7 @@ def said(path: Path) -> list[str]:
 
 
 @forks
-def test_a_forked_child_goes_on_recording_and_nothing_is_written_twice(tmp_path: Path) -> None:
+def test_background_a_forked_child_goes_on_recording_and_nothing_is_written_twice(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     m = monitor(store=path)
     m.message("assistant", "saved before")
@@ -80,7 +80,7 @@ def test_a_forked_child_goes_on_recording_and_nothing_is_written_twice(tmp_path:
 
 
 @forks
-def test_a_child_has_call_ids_of_its_own() -> None:
+def test_background_a_child_has_call_ids_of_its_own() -> None:
     m = monitor()
     read, write = os.pipe()
     with warnings.catch_warnings():
@@ -98,7 +98,7 @@ def test_a_child_has_call_ids_of_its_own() -> None:
 
 
 @forks
-def test_a_fork_in_the_middle_of_a_measurement_waits_for_it(tmp_path: Path) -> None:
+def test_background_a_fork_in_the_middle_of_a_measurement_waits_for_it(tmp_path: Path) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     class Slow:
@@ -131,7 +131,7 @@ def test_a_fork_in_the_middle_of_a_measurement_waits_for_it(tmp_path: Path) -> N
 
 
 @forks
-def test_a_child_of_multiprocessing_records_and_flushes(tmp_path: Path) -> None:
+def test_background_a_child_of_multiprocessing_records_and_flushes(tmp_path: Path) -> None:
     m = monitor(store=tmp_path / "s.db")
     m.message("assistant", "parent")
 
@@ -174,14 +174,14 @@ if sys.argv[3] == "drop":
 
 @pytest.mark.parametrize("count", [1, 99, 230])
 @pytest.mark.parametrize("end", ["drop", "keep"])
-def test_at_the_end_of_the_process_everything_is_written(tmp_path: Path, count: int, end: str) -> None:
+def test_background_at_the_end_of_the_process_everything_is_written(tmp_path: Path, count: int, end: str) -> None:
     command = [sys.executable, "-c", AT_EXIT, str(tmp_path / "s.db"), str(count), end]
     assert subprocess.run(command, capture_output=True, timeout=120, check=True).stderr == b""
     assert len(said(tmp_path / "s.db")) == count
 
 
 @pytest.mark.slow
-def test_a_hundred_monitors_leave_no_threads_and_nothing_alive(tmp_path: Path) -> None:
+def test_background_a_hundred_monitors_leave_no_threads_and_nothing_alive(tmp_path: Path) -> None:
     with monitor(store=tmp_path / "warm.db", config={"tick": 0.05}) as m:
         m.message("assistant", "hello")
         m.decide()
@@ -198,7 +198,7 @@ def test_a_hundred_monitors_leave_no_threads_and_nothing_alive(tmp_path: Path) -
     until(lambda: gc.collect() is not None and not [engine for engine in engines if engine() is not None])
 
 
-def test_work_that_fails_does_not_stop_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_call_work_that_fails_does_not_stop_the_thread(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         def work(self) -> float | None:
             raise RuntimeError("broken")

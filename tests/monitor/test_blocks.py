@@ -61,7 +61,7 @@ def check_replay(path: Path) -> None:
             assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
-def test_a_calm_agent_is_refused_nothing() -> None:
+def test_blocks_a_calm_agent_is_refused_nothing() -> None:
     m = monitor()
     step(m, lost=False)
     assert ask(m) == ask(m, LOOK) == ["continue"]
@@ -69,7 +69,7 @@ def test_a_calm_agent_is_refused_nothing() -> None:
     assert not dangerous.active and "rm" in dangerous.why  # it is shown all the same
 
 
-def test_at_block_destructive_calls_are_refused_on_every_try_and_others_are_not(tmp_path: Path) -> None:
+def test_blocks_at_block_destructive_calls_are_refused_on_every_try_and_others_are_not(tmp_path: Path) -> None:
     with monitor(tmp_path / "s.db") as m:
         assert step(m, lost=True) == "block"
         assert ask(m, times=5) == ["block"] * 5
@@ -81,7 +81,7 @@ def test_at_block_destructive_calls_are_refused_on_every_try_and_others_are_not(
     check_replay(tmp_path / "s.db")
 
 
-def test_block_all_refuses_every_call(tmp_path: Path) -> None:
+def test_blocks_block_all_refuses_every_call(tmp_path: Path) -> None:
     with monitor(tmp_path / "s.db", block="all") as m:
         step(m, lost=False)
         assert ask(m, LOOK) == ["continue"]
@@ -90,7 +90,7 @@ def test_block_all_refuses_every_call(tmp_path: Path) -> None:
     check_replay(tmp_path / "s.db")
 
 
-def test_a_block_ends_after_the_stated_number_of_refusals(tmp_path: Path) -> None:
+def test_blocks_a_block_ends_after_the_stated_number_of_refusals(tmp_path: Path) -> None:
     with monitor(tmp_path / "s.db", refusals=3) as m:
         step(m, lost=True)
         assert ask(m, LOOK, 9) == ["warn"] * 9  # what is not refused does not wear it down
@@ -104,7 +104,7 @@ def test_a_block_ends_after_the_stated_number_of_refusals(tmp_path: Path) -> Non
     check_replay(tmp_path / "s.db")
 
 
-def test_unblocking_ends_a_block_until_it_has_calmed_down(tmp_path: Path) -> None:
+def test_blocks_unblocking_ends_a_block_until_it_has_calmed_down(tmp_path: Path) -> None:
     with monitor(tmp_path / "s.db") as m:
         step(m, lost=True)
         assert ask(m) == ["block"]
@@ -116,7 +116,7 @@ def test_unblocking_ends_a_block_until_it_has_calmed_down(tmp_path: Path) -> Non
     check_replay(tmp_path / "s.db")
 
 
-def test_recovery_ends_a_block_and_forgets_its_refusals(tmp_path: Path) -> None:
+def test_blocks_recovery_ends_a_block_and_forgets_its_refusals(tmp_path: Path) -> None:
     with monitor(tmp_path / "s.db", refusals=3) as m:
         step(m, lost=True)
         assert ask(m, times=2) == ["block"] * 2
@@ -149,7 +149,7 @@ def test_refusals_wear_down_what_blocks_beside_a_budget_only() -> None:
     assert ask(m) == ["warn"]
 
 
-def test_refusals_by_a_budget_do_not_count_against_a_later_block() -> None:
+def test_blocks_refusals_by_a_budget_do_not_count_against_a_later_block() -> None:
     m = monitor(budget={"calls": 1}, refusals=3)
     step(m, lost=True)
     assert ask(m, times=2) == ["block"] * 2  # two of three
@@ -159,21 +159,21 @@ def test_refusals_by_a_budget_do_not_count_against_a_later_block() -> None:
     assert not any(found.lifted for found in m.check("Bash", WIPE).findings)  # the third one of the new block
 
 
-def test_a_budget_that_may_only_warn_refuses_nothing() -> None:
+def test_blocks_a_budget_that_may_only_warn_refuses_nothing() -> None:
     m = monitor(budget={"calls": 1}, rules={"budget": {"most": "warn"}})
     step(m, lost=False)
     assert ask(m) == ask(m, LOOK) == ["warn"]
 
 
 @pytest.mark.parametrize("most", ["continue", "guide", "warn"])
-def test_with_a_milder_rule_destructive_calls_are_not_refused(tmp_path: Path, most: str) -> None:
+def test_blocks_with_a_milder_rule_destructive_calls_are_not_refused(tmp_path: Path, most: str) -> None:
     with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"most": most}}) as m:
         step(m, lost=True)
         assert ask(m) == ["warn"]  # of the block
     check_replay(tmp_path / "s.db")
 
 
-def test_a_calm_agent_is_refused_nothing_whatever_the_threshold(tmp_path: Path) -> None:
+def test_blocks_a_calm_agent_is_refused_nothing_whatever_the_threshold(tmp_path: Path) -> None:
     with monitor(tmp_path / "s.db", rules={"dial": {}, "destructive_call": {"threshold": 0.1}}) as m:
         step(m, lost=False)
         assert ask(m) == ["continue"]
@@ -182,7 +182,7 @@ def test_a_calm_agent_is_refused_nothing_whatever_the_threshold(tmp_path: Path) 
     check_replay(tmp_path / "s.db")
 
 
-def test_errors_block_and_a_success_recovers() -> None:
+def test_blocks_errors_block_and_a_success_recovers() -> None:
     m = Monitor(embedder=HashingEmbedder(16))
     for number in range(7):
         m.tool_call("Bash", {"command": f"make {number}"})
@@ -194,7 +194,7 @@ def test_errors_block_and_a_success_recovers() -> None:
     assert ask(m) != ["block"]
 
 
-def test_a_judgement_does_not_end_a_block() -> None:
+def test_blocks_a_judgement_does_not_end_a_block() -> None:
     m = monitor()
     step(m, lost=True)
     m.delivered("block")
@@ -204,7 +204,7 @@ def test_a_judgement_does_not_end_a_block() -> None:
     assert ask(m) == ["block"]
 
 
-def test_asking_changes_nothing_but_the_count_of_refusals() -> None:
+def test_blocks_asking_changes_nothing_but_the_count_of_refusals() -> None:
     m = monitor()
     step(m, lost=True)
 
@@ -235,7 +235,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("end", ["kill", "close"])
-def test_a_restart_in_the_middle_of_a_block_changes_nothing(tmp_path: Path, end: str) -> None:
+def test_blocks_a_restart_in_the_middle_of_a_block_changes_nothing(tmp_path: Path, end: str) -> None:
     path = tmp_path / "s.db"
     if end == "kill":
         here = os.path.dirname(os.path.abspath(__file__))

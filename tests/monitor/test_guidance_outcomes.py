@@ -66,7 +66,7 @@ def check_replay(path: Path, *, kept: int | None = 0) -> None:
             assert kept is None or report.kept == kept
 
 
-def test_outcomes_are_those_at_one_five_and_ten_actions(tmp_path: Path) -> None:
+def test_guidance_outcomes_outcomes_are_those_at_one_five_and_ten_actions(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, randomise=False) as m:
         guidance = step(m, error=True).guidance
@@ -89,7 +89,7 @@ def test_outcomes_are_those_at_one_five_and_ten_actions(tmp_path: Path) -> None:
     check_replay(path)
 
 
-def test_an_error_that_was_not_there_cannot_be_resolved(tmp_path: Path) -> None:
+def test_guidance_outcomes_an_error_that_was_not_there_cannot_be_resolved(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, randomise=False) as m:
         guidance = step(m).guidance
@@ -124,7 +124,7 @@ def test_the_tasks_end_is_the_outcome_of_each_of_its_firings(
     check_replay(path)
 
 
-def test_a_new_goal_is_a_new_task(tmp_path: Path) -> None:
+def test_guidance_outcomes_a_new_goal_is_a_new_task(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path) as m:
         step(m)

@@ -124,7 +124,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_after_a_kill_firings_and_outcomes_go_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+def test_report_after_a_kill_firings_and_outcomes_go_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     def seen(path: Path) -> list[Any]:
         fired = rows(path, "SELECT pattern, pair, arm, text, seq FROM firings ORDER BY event_id")
         what = "horizon, pressure_change, error_resolved, tool_switched, task_success"
@@ -207,7 +207,7 @@ def verdicts(path: Path, pattern: str, told: float, untold: float) -> None:
     ],
     ids=["helps", "harms", "not learned"],
 )
-def test_a_new_session_tells_what_helps_and_not_what_harms(
+def test_replay_a_new_session_tells_what_helps_and_not_what_harms(
     tmp_path: Path, told: float, untold: float, learn: bool, arms: set[str]
 ) -> None:
     path = tmp_path / "s.db"
@@ -223,7 +223,7 @@ def test_a_new_session_tells_what_helps_and_not_what_harms(
     assert (report.equal, report.kept) == (report.ticks, 0)
 
 
-def test_a_session_that_is_under_way_keeps_its_policies(tmp_path: Path) -> None:
+def test_guidance_replay_a_session_that_is_under_way_keeps_its_policies(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path) as m:
         step(m)
@@ -250,7 +250,7 @@ with monitor(Path(sys.argv[1]), session=session) as m:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["one session", "a session each"])
-def test_four_processes_write_firings_to_one_store(tmp_path: Path, shared: bool) -> None:
+def test_report_four_processes_write_firings_to_one_store(tmp_path: Path, shared: bool) -> None:
     path = tmp_path / "s.db"
     monitor(path, session="s" if shared else None).close()
     processes = [
@@ -269,7 +269,7 @@ def test_four_processes_write_firings_to_one_store(tmp_path: Path, shared: bool)
     check_replay(path, kept=None)
 
 
-def test_eight_threads_decide_at_once_and_each_step_fires_once(tmp_path: Path) -> None:
+def test_report_eight_threads_decide_at_once_and_each_step_fires_once(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path) as m:
 
@@ -294,7 +294,7 @@ def test_eight_threads_decide_at_once_and_each_step_fires_once(tmp_path: Path) -
     check_replay(path)
 
 
-def test_a_clock_that_runs_backwards_or_stands_still_spoils_nothing(
+def test_report_a_clock_that_runs_backwards_or_stands_still_spoils_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.db"
@@ -326,7 +326,7 @@ def test_results_out_of_order_and_without_a_call_replay(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_parent_and_forked_child_fire_firings_of_their_own(tmp_path: Path) -> None:
+def test_report_parent_and_forked_child_fire_firings_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     code = f"""
 import os, sys
@@ -350,7 +350,7 @@ if child:
     check_replay(path, kept=None)
 
 
-def test_firings_of_tests_do_not_count(tmp_path: Path) -> None:
+def test_guidance_replay_firings_of_tests_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     config = {"rules": {"loop": {"dwell": 0}}, "guidance": {"cooldown": 0}}
     with Monitor(store=path, embedder=HashingEmbedder(16), rules=[Sees()], config=config, source="test") as m:
@@ -360,7 +360,7 @@ def test_firings_of_tests_do_not_count(tmp_path: Path) -> None:
         assert store.patterns() == [] and store.firing_counts("main") == {}
 
 
-def test_the_decision_of_a_row_holds_the_firing_as_it_was_shown(tmp_path: Path) -> None:
+def test_guidance_replay_the_decision_of_a_row_holds_the_firing_as_it_was_shown(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path) as m:
         decision = step(m)
@@ -372,7 +372,7 @@ def test_the_decision_of_a_row_holds_the_firing_as_it_was_shown(tmp_path: Path) 
 
 
 @pytest.mark.xfail(strict=True, reason="a firing whose id is taken makes the store refuse its whole batch, for ever")
-def test_two_that_fire_in_one_session_at_one_moment_lose_no_event(
+def test_guidance_replay_two_that_fire_in_one_session_at_one_moment_lose_no_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.db"

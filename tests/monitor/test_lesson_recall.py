@@ -25,7 +25,7 @@ def same_in_a_replay(path: Path) -> None:
             assert report.differences == [] and report.equal == report.ticks and report.kept == 0
 
 
-def test_a_fix_is_learned_with_where_it_comes_from_and_told_at_the_next_error(tmp_path: Path) -> None:
+def test_lesson_recall_a_fix_is_learned_with_where_it_comes_from_and_told_at_the_next_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
         solve(m)
@@ -48,7 +48,9 @@ def test_a_fix_is_learned_with_where_it_comes_from_and_told_at_the_next_error(tm
     same_in_a_replay(path)
 
 
-def test_the_same_error_of_another_module_gets_the_lesson_as_less_likely_or_not_at_all(tmp_path: Path) -> None:
+def test_lesson_recall_the_same_error_of_another_module_gets_the_lesson_as_less_likely_or_not_at_all(
+    tmp_path: Path,
+) -> None:
     with monitor(tmp_path / "s.db") as m:
         solve(m)
         m.flush()
@@ -88,7 +90,9 @@ def test_what_was_delivered_and_helped_is_counted_once_and_what_did_not_help_too
     same_in_a_replay(path)
 
 
-def test_an_error_that_comes_again_before_anything_was_tried_is_not_held_against_the_lesson(tmp_path: Path) -> None:
+def test_lesson_recall_an_error_that_comes_again_before_anything_was_tried_is_not_held_against_the_lesson(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
         solve(m)
@@ -102,7 +106,7 @@ def test_an_error_that_comes_again_before_anything_was_tried_is_not_held_against
         assert [(lesson.helped, lesson.failed) for lesson in m.lessons.lessons()] == [(0, 0)]
 
 
-def test_the_comparison_withholds_it_in_one_arm(tmp_path: Path) -> None:
+def test_lesson_recall_the_comparison_withholds_it_in_one_arm(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
         solve(m)
@@ -120,7 +124,7 @@ def test_the_comparison_withholds_it_in_one_arm(tmp_path: Path) -> None:
     same_in_a_replay(path)
 
 
-def test_another_pattern_tells_the_fix_in_place_of_its_default_advice(tmp_path: Path) -> None:
+def test_lesson_recall_another_pattern_tells_the_fix_in_place_of_its_default_advice(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
         solve(m)
@@ -144,7 +148,7 @@ def test_the_rule_can_be_switched_off_and_lessons_too(tmp_path: Path) -> None:
         assert known(ran(m, "python app.py", MISSING, error=True)) is None
 
 
-def test_tests_look_and_learn_nothing_and_replays_do_not_even_look(tmp_path: Path) -> None:
+def test_lesson_recall_tests_look_and_learn_nothing_and_replays_do_not_even_look(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "test", source="test") as m:
         solve(m)
@@ -157,7 +161,7 @@ def test_tests_look_and_learn_nothing_and_replays_do_not_even_look(tmp_path: Pat
         assert known(ran(m, "python app.py", MISSING, error=True)) is None
 
 
-def test_what_a_test_looks_up_counts_as_no_use(tmp_path: Path) -> None:
+def test_lesson_recall_what_a_test_looks_up_counts_as_no_use(tmp_path: Path) -> None:
     def order(source: str) -> list[int]:
         with LessonStore(tmp_path / f"{source}.db", embedder=False) as lessons:
             first = lessons.record(pattern="p", error_text=MISSING, fix_text="pip install pyyaml", tool="Bash")
@@ -185,7 +189,9 @@ def test_a_lesson_store_of_its_own_serves_a_monitor_in_memory_and_is_left_open(t
         monitor(None, lessons=3)
 
 
-def test_another_embedder_or_none_still_finds_equal_errors(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lesson_recall_another_embedder_or_none_still_finds_equal_errors(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
         solve(m)
@@ -218,7 +224,7 @@ def test_a_store_of_lessons_that_fails_hurts_nobody(
     assert caplog.text.count("coherence: lessons: no disk") == 1
 
 
-def test_a_rate_limit_is_no_error_to_look_up(tmp_path: Path) -> None:
+def test_lesson_recall_a_rate_limit_is_no_error_to_look_up(tmp_path: Path) -> None:
     text = "Error 429: rate limit reached, retry after 20 s"
     with monitor(tmp_path / "s.db") as m:
         assert m.lessons is not None
@@ -250,7 +256,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("until", ["tried", "solved"])
-def test_a_kill_loses_no_lesson_and_what_is_folded_again_teaches_nothing_twice(tmp_path: Path, until: str) -> None:
+def test_lesson_recall_a_kill_loses_no_lesson_and_what_is_folded_again_teaches_nothing_twice(
+    tmp_path: Path, until: str
+) -> None:
     path = tmp_path / "s.db"
     command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parents[1]), until]
     done = subprocess.run(command, capture_output=True, check=False)

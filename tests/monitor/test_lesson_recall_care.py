@@ -24,7 +24,7 @@ def kept(path: Path) -> list[tuple[str, int, int, int]]:
         return [(each.fix_text, each.count, each.helped, each.failed) for each in lessons.lessons()]
 
 
-def test_what_destroys_something_is_no_advice(tmp_path: Path) -> None:
+def test_lesson_recall_care_what_destroys_something_is_no_advice(tmp_path: Path) -> None:
     error = "rm: cannot remove 'build': Is a directory"
     with monitor(tmp_path / "s.db") as m:
         assert m.lessons is not None
@@ -34,7 +34,9 @@ def test_what_destroys_something_is_no_advice(tmp_path: Path) -> None:
         assert known(ran(m, "git push", "error: failed to push some refs", error=True)) is None
 
 
-def test_a_fix_with_other_names_says_so_and_its_failure_is_not_held_against_the_lesson(tmp_path: Path) -> None:
+def test_lesson_recall_care_a_fix_with_other_names_says_so_and_its_failure_is_not_held_against_the_lesson(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.db"
     with LessonStore(path, embedder=HashingEmbedder(64)) as lessons:
         lessons.record(pattern="NoModule", error_text=MISSING, fix_text="pip install yaml", tool="Bash")
@@ -53,7 +55,7 @@ def test_a_fix_with_other_names_says_so_and_its_failure_is_not_held_against_the_
     assert ("pip install yaml", 1, 0, 0) in kept(path)
 
 
-def test_a_lesson_is_judged_only_by_what_it_told(tmp_path: Path) -> None:
+def test_lesson_recall_care_a_lesson_is_judged_only_by_what_it_told(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "one") as m:
         solve(m)
@@ -66,7 +68,7 @@ def test_a_lesson_is_judged_only_by_what_it_told(tmp_path: Path) -> None:
     assert sorted(kept(path)) == [("apt-get install python3-yaml", 1, 0, 0), ("pip install pyyaml", 1, 0, 0)]
 
 
-def test_a_lesson_that_cannot_be_kept_keeps_no_other_from_it(tmp_path: Path) -> None:
+def test_lesson_recall_care_a_lesson_that_cannot_be_kept_keeps_no_other_from_it(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path) as m:
         ran(m, "npm run build", "npm ERR!", error=True)  # says nothing
@@ -77,7 +79,7 @@ def test_a_lesson_that_cannot_be_kept_keeps_no_other_from_it(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_what_was_just_learned_is_there_at_the_next_error_and_after_the_end(tmp_path: Path) -> None:
+def test_lesson_recall_care_what_was_just_learned_is_there_at_the_next_error_and_after_the_end(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, embedder=Slow(64)) as m:
         solve(m)
@@ -89,7 +91,7 @@ def test_what_was_just_learned_is_there_at_the_next_error_and_after_the_end(tmp_
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_child_of_a_fork_writes_what_it_learns_and_not_what_its_parent_did(tmp_path: Path) -> None:
+def test_lesson_recall_care_a_child_of_a_fork_writes_what_it_learns_and_not_what_its_parent_did(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, "parent") as m:
         ran(m, "python app.py", MISSING, error=True)

@@ -44,7 +44,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("tick", ["step", "event", "manual"])
 @pytest.mark.parametrize("successes", [1, 3])
-def test_an_error_before_the_success_of_a_parallel_call_is_told(path: Path, tick: str, successes: int) -> None:
+def test_lesson_recall_parallel_an_error_before_the_success_of_a_parallel_call_is_told(
+    path: Path, tick: str, successes: int
+) -> None:
     with monitor(path, "two", config={"tick": tick, "guidance": {"randomise": False}}) as m:
         others = [(f"cat {at}.py", "import os", False) for at in range(successes)]
         decision = together(m, ("python app.py", MISSING, True), *others)
@@ -62,7 +64,7 @@ def test_an_error_before_the_success_of_a_parallel_call_is_told(path: Path, tick
 
 
 @pytest.mark.parametrize("tick", ["step", "manual"])
-def test_two_errors_of_one_turn_are_both_told(path: Path, tick: str) -> None:
+def test_lesson_recall_parallel_two_errors_of_one_turn_are_both_told(path: Path, tick: str) -> None:
     with monitor(path, "two", config={"tick": tick, "guidance": {"randomise": False}}) as m:
         decision = together(m, ("python app.py", MISSING, True), ("npm start", BUSY, True), ("ls", "app.py", False))
         told = known(decision)
@@ -70,7 +72,9 @@ def test_two_errors_of_one_turn_are_both_told(path: Path, tick: str) -> None:
     same_in_a_replay(path)
 
 
-def test_at_most_three_are_looked_up_and_each_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lesson_recall_parallel_at_most_three_are_looked_up_and_each_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monitor(path, "two", config={"tick": "manual"}) as m:
         assert m.lessons is not None
         asked: list[str] = []
@@ -90,7 +94,7 @@ def test_at_most_three_are_looked_up_and_each_once(path: Path, monkeypatch: pyte
     same_in_a_replay(path)
 
 
-def test_what_was_solved_or_left_behind_is_not_told(path: Path) -> None:
+def test_lesson_recall_parallel_what_was_solved_or_left_behind_is_not_told(path: Path) -> None:
     with monitor(path, "two", config={"tick": "manual"}) as m:
         for command, result, error in (("python app.py", MISSING, True), ("pip install pyyaml", "ok", False)):
             m.tool_result(result, error=error, call=m.tool_call("Bash", {"command": command}))
@@ -99,12 +103,16 @@ def test_what_was_solved_or_left_behind_is_not_told(path: Path) -> None:
         assert known(ran(m, "ls", "app.py")) is None  # a call after it says that the agent has gone on
 
 
-def test_an_error_that_waits_for_its_fix_is_told_after_calls_that_nobody_looked_at(path: Path) -> None:
+def test_lesson_recall_parallel_an_error_that_waits_for_its_fix_is_told_after_calls_that_nobody_looked_at(
+    path: Path,
+) -> None:
     with monitor(path, "two", config={"tick": "manual"}) as m:
         m.tool_result(MISSING, error=True, call=m.tool_call("Bash", {"command": "python app.py"}))
         assert known(ran(m, "ls", "app.py")) is not None
 
 
-def test_the_text_is_that_of_the_error_even_if_the_context_has_no_room_for_it(path: Path) -> None:
+def test_lesson_recall_parallel_the_text_is_that_of_the_error_even_if_the_context_has_no_room_for_it(
+    path: Path,
+) -> None:
     with monitor(path, "two", config={"tick": "manual", "window": 1}) as m:
         assert known(together(m, ("python app.py", MISSING, True), ("ls", "app.py", False))) is not None

@@ -28,7 +28,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("way", ["remove", "prune"])
-def test_events_that_are_folded_again_after_a_kill_do_not_bring_it_back(tmp_path: Path, way: str) -> None:
+def test_lesson_recall_removed_events_that_are_folded_again_after_a_kill_do_not_bring_it_back(
+    tmp_path: Path, way: str
+) -> None:
     path = tmp_path / "s.db"
     command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parents[1]), way]
     done = subprocess.run(command, capture_output=True, check=False)
@@ -43,7 +45,7 @@ def test_events_that_are_folded_again_after_a_kill_do_not_bring_it_back(tmp_path
     check_file(path)
 
 
-def test_a_session_that_is_told_again_does_not_bring_it_back(tmp_path: Path) -> None:
+def test_lesson_recall_removed_a_session_that_is_told_again_does_not_bring_it_back(tmp_path: Path) -> None:
     with LessonStore(tmp_path / "lessons.db", embedder=False) as lessons:
         for _ in range(2):
             with monitor(tmp_path / "s.db", "one", lessons=lessons) as m:
@@ -58,7 +60,9 @@ def test_a_session_that_is_told_again_does_not_bring_it_back(tmp_path: Path) -> 
         assert len(list(lessons.lessons())) == 1
 
 
-def test_only_the_same_events_are_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lesson_recall_removed_only_the_same_events_are_kept_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table, "MAX_REJECTED", 3)
     path = tmp_path / "lessons.db"
     with open_store(path) as store:
@@ -80,7 +84,7 @@ def test_only_the_same_events_are_kept_out(tmp_path: Path, monkeypatch: pytest.M
     check_file(path)
 
 
-def test_what_left_because_of_the_cap_may_come_back(tmp_path: Path) -> None:
+def test_lesson_recall_removed_what_left_because_of_the_cap_may_come_back(tmp_path: Path) -> None:
     with open_store(tmp_path / "lessons.db", cap=1) as store:
         learn(store, "yaml", origin=Origin("a", "s", (1, 2)))
         learn(store, "cv2")

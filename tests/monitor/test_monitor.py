@@ -27,14 +27,14 @@ def monitor(**options: Any) -> Monitor:
     return Monitor(**{"embedder": HashingEmbedder(32), **options})
 
 
-def test_every_argument_is_keyword_only_and_has_a_default() -> None:
+def test_monitor_every_argument_is_keyword_only_and_has_a_default() -> None:
     parameters = list(inspect.signature(Monitor).parameters.values())
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
     assert all(parameter.default is not inspect.Parameter.empty for parameter in parameters)
     assert {"agent", "goal", "store", "durability", "budget", "embedder", "config"} <= {p.name for p in parameters}
 
 
-def test_without_an_embedder_it_measures_with_the_shipped_model() -> None:
+def test_vitals_without_an_embedder_it_measures_with_the_shipped_model() -> None:
     with Monitor(agent="research", goal="find papers on coral bleaching", config={"timeout_s": 60.0}) as m:
         m.tool_call("Search", {"query": "coral bleaching 2016"})
         m.tool_result("Hughes et al., Global warming and recurrent mass bleaching of corals")
@@ -97,7 +97,7 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("field", "options"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 @pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
-def test_a_bad_argument_is_refused_by_name_and_leaves_nothing_behind(
+def test_monitor_a_bad_argument_is_refused_by_name_and_leaves_nothing_behind(
     tmp_path: Path, field: str, options: dict[str, Any], kept: bool
 ) -> None:
     threads = set(threading.enumerate())
@@ -110,13 +110,13 @@ def test_a_bad_argument_is_refused_by_name_and_leaves_nothing_behind(
             assert store.sessions() == []
 
 
-def test_a_path_that_is_no_store_raises_a_store_error(tmp_path: Path) -> None:
+def test_monitor_a_path_that_is_no_store_raises_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         monitor(store=tmp_path)
 
 
 @pytest.mark.parametrize("durability", ["batched", "full"])
-def test_a_store_is_shared_and_stays_open(tmp_path: Path, durability: Durability) -> None:
+def test_monitor_a_store_is_shared_and_stays_open(tmp_path: Path, durability: Durability) -> None:
     with Store(tmp_path / "s.db") as store:
         with monitor(store=store, durability=durability) as m:
             m.message("assistant", "hello")
@@ -129,7 +129,7 @@ def test_a_store_is_shared_and_stays_open(tmp_path: Path, durability: Durability
     assert own is not None and own.closed
 
 
-def test_without_a_store_the_last_ten_thousand_events_are_kept() -> None:
+def test_feedback_without_a_store_the_last_ten_thousand_events_are_kept() -> None:
     m = monitor(config={"tick": "manual"})
     for number in range(10_100):
         m.feedback(0.0, text=str(number))
@@ -140,7 +140,7 @@ def test_without_a_store_the_last_ten_thousand_events_are_kept() -> None:
     assert m.events(0) == m.events(-1) == []
 
 
-def test_deciding_again_changes_nothing() -> None:
+def test_history_deciding_again_changes_nothing() -> None:
     m = monitor(goal="fix the login", config={"tick": "manual"})
     m.tool_call("Bash")
     m.tool_result("ImportError", error=True)
@@ -152,7 +152,7 @@ def test_deciding_again_changes_nothing() -> None:
     assert first.seq == 4  # goal, call, result, tick
 
 
-def test_deciding_before_anything_has_happened_measures_once() -> None:
+def test_monitor_deciding_before_anything_has_happened_measures_once() -> None:
     m = monitor()
     assert m.latest is None
     assert m.decide() == m.decide()
@@ -184,7 +184,7 @@ def test_baselines_learn_with_each_action_and_never_with_a_tick() -> None:
     assert once["error_rate"][2] == 8  # one sample a result
 
 
-def test_what_is_shown_is_in_range_and_newest_first() -> None:
+def test_vitals_what_is_shown_is_in_range_and_newest_first() -> None:
     m = monitor(goal="fix the login")
     for number in range(300):
         m.tool_result(f"line {number}", error=number % 3 == 0)
@@ -291,14 +291,14 @@ def check_misbehaviour(tmp_path: Path, compute: Callable[[], Any]) -> None:
         assert m.decide() == seen
 
 
-def test_a_metric_with_a_name_that_cannot_be_written_is_refused_before_a_session_begins(tmp_path: Path) -> None:
+def test_monitor_a_metric_with_a_name_that_cannot_be_written_is_refused_before_a_session_begins(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         monitor(store=tmp_path / "s.db", metrics=[Misbehaving(lambda: 0.5, "bad\ud800")])
     with Store(tmp_path / "s.db") as store:
         assert store.sessions() == []
 
 
-def test_an_embedder_that_fails_leaves_the_texts_unknown() -> None:
+def test_monitor_an_embedder_that_fails_leaves_the_texts_unknown() -> None:
     class Broken:
         dimensions = 8
 
@@ -316,7 +316,7 @@ def test_an_embedder_that_fails_leaves_the_texts_unknown() -> None:
 
 
 @pytest.mark.parametrize("value", ["1", "true"])
-def test_switched_off_it_makes_no_file_and_does_nothing(
+def test_fault_switched_off_it_makes_no_file_and_does_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", value)
@@ -360,7 +360,7 @@ TOLD: list[Callable[[Monitor], object]] = [
 
 
 @pytest.mark.parametrize("redact", [True, False])
-def test_a_secret_never_reaches_the_file_a_reading_or_a_decision(tmp_path: Path, redact: bool) -> None:
+def test_result_a_secret_never_reaches_the_file_a_reading_or_a_decision(tmp_path: Path, redact: bool) -> None:
     path = tmp_path / "s.db"
     m = monitor(
         goal=f"with {SECRET}", store=path, durability="full", lenient=True, config={"redact": redact, "tick": "event"}
@@ -380,7 +380,7 @@ def test_a_secret_never_reaches_the_file_a_reading_or_a_decision(tmp_path: Path,
     assert (b"[redacted:github-token]" in held) is redact
 
 
-def test_the_same_goal_is_not_set_again(tmp_path: Path) -> None:
+def test_monitor_the_same_goal_is_not_set_again(tmp_path: Path) -> None:
     for _ in range(2):
         with monitor(goal=f" fix it with {SECRET}\n", store=tmp_path / "s.db") as m:
             m.message("user", "and then the docs")
@@ -390,7 +390,7 @@ def test_the_same_goal_is_not_set_again(tmp_path: Path) -> None:
         assert [row.kind for row in m.store.events(1)] == ["goal", "message", "message", "goal"]
 
 
-def test_readings_are_of_the_agents_own_state() -> None:
+def test_monitor_readings_are_of_the_agents_own_state() -> None:
     m = monitor(goal="fix the login bug", config={"weights": {"goal_drift": 1.0}})
     m.message("assistant", "fix the login bug")
     m.decide()

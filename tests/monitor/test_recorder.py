@@ -89,22 +89,22 @@ def kill_again_and_again(path: Path, kills: int, durability: str, flush_every: i
 
 @pytest.mark.slow
 @posix
-def test_ten_kills_lose_nothing_that_was_acknowledged_with_full_durability(tmp_path: Path) -> None:
+def test_recorder_ten_kills_lose_nothing_that_was_acknowledged_with_full_durability(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "s.db", 10, "full", 0)
 
 
 @posix
 @pytest.mark.slow
-def test_two_hundred_kills_lose_nothing_that_was_acknowledged_with_full_durability(tmp_path: Path) -> None:
+def test_recorder_two_hundred_kills_lose_nothing_that_was_acknowledged_with_full_durability(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "s.db", 200, "full", 0)
 
 
 @posix
-def test_a_kill_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
+def test_recorder_a_kill_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "s.db", 4, "batched", 7)
 
 
-def test_with_full_durability_each_method_returns_after_its_event_is_in_the_file(tmp_path: Path) -> None:
+def test_recorder_with_full_durability_each_method_returns_after_its_event_is_in_the_file(tmp_path: Path) -> None:
     m = Monitor(store=tmp_path / "s.db", durability="full", embedder=HashingEmbedder(32), config={"tick": "manual"})
     with Store(tmp_path / "s.db") as store:
         for number in range(1, 4):
@@ -118,7 +118,7 @@ def test_with_full_durability_each_method_returns_after_its_event_is_in_the_file
 
 
 @pytest.mark.slow
-def test_what_is_older_than_a_second_has_reached_the_file_without_a_flush(tmp_path: Path) -> None:
+def test_recorder_what_is_older_than_a_second_has_reached_the_file_without_a_flush(tmp_path: Path) -> None:
     with Monitor(store=tmp_path / "s.db", embedder=HashingEmbedder(32)) as m, Store(tmp_path / "s.db") as store:
         m.tool_call("Bash", {"command": "ls"})
         recorded = time.monotonic()
@@ -153,13 +153,13 @@ def write_at_once(path: Path, processes: int, count: int, *, same: bool) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("same", [True, False], ids=["one session", "own agents"])
-def test_four_processes_write_200_events_each(tmp_path: Path, same: bool) -> None:
+def test_recorder_four_processes_write_200_events_each(tmp_path: Path, same: bool) -> None:
     write_at_once(tmp_path / "s.db", 4, 200, same=same)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("same", [True, False], ids=["one session", "own agents"])
-def test_four_processes_write_2000_events_each(tmp_path: Path, same: bool) -> None:
+def test_recorder_four_processes_write_2000_events_each(tmp_path: Path, same: bool) -> None:
     write_at_once(tmp_path / "s.db", 4, 2_000, same=same)
 
 
@@ -172,7 +172,7 @@ def record(seq: int) -> Record:
     return Record(seq, 1.0, Goal(f"goal {seq}"))
 
 
-def test_records_move_up_behind_what_another_process_wrote(tmp_path: Path) -> None:
+def test_rejoin_records_move_up_behind_what_another_process_wrote(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
         ours, theirs = (Recorder(store, session, StoreBook(store), 0) for _ in range(2))
@@ -190,7 +190,9 @@ def test_records_move_up_behind_what_another_process_wrote(tmp_path: Path) -> No
         assert [row.seq for row in store.events(session.id)] == [1, 2, 3, 4]
 
 
-def test_what_waits_too_long_is_lost_oldest_first_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorder_what_waits_too_long_is_lost_oldest_first_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_STUCK", 3)
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
@@ -206,7 +208,7 @@ def test_what_waits_too_long_is_lost_oldest_first_and_counted(tmp_path: Path, mo
         ]
 
 
-def test_what_is_lost_while_a_save_is_under_way_is_not_taken_from_the_newer_ones(
+def test_recorder_what_is_lost_while_a_save_is_under_way_is_not_taken_from_the_newer_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_STUCK", 3)
@@ -231,7 +233,9 @@ def test_what_is_lost_while_a_save_is_under_way_is_not_taken_from_the_newer_ones
         assert [row.data.split('"')[-2] for row in store.events(session.id)] == [f"goal {n}" for n in range(1, 6)]
 
 
-def test_a_state_that_knows_of_lost_events_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorder_a_state_that_knows_of_lost_events_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_STUCK", 3)
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
@@ -246,7 +250,7 @@ def test_a_state_that_knows_of_lost_events_is_not_kept(tmp_path: Path, monkeypat
         assert store.snapshot(session.id) is None
 
 
-def test_a_state_without_what_another_process_wrote_first_is_not_kept(tmp_path: Path) -> None:
+def test_recorder_a_state_without_what_another_process_wrote_first_is_not_kept(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         session = begin(store)
         ours, theirs = (Recorder(store, session, StoreBook(store), 0) for _ in range(2))
@@ -259,7 +263,7 @@ def test_a_state_without_what_another_process_wrote_first_is_not_kept(tmp_path: 
         assert store.snapshot(session.id) is None
 
 
-def test_an_error_leaves_everything_waiting(tmp_path: Path) -> None:
+def test_pending_an_error_leaves_everything_waiting(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db", timeout_s=0) as store:
         session = begin(store)
         recorder = Recorder(store, session, StoreBook(store), 0)

@@ -194,7 +194,7 @@ class Number(enum.IntEnum):
 
 
 @pytest.mark.parametrize("call", [row[1] for row in ODD], ids=[row[0] for row in ODD])
-def test_odd_but_honest_values_are_recorded_and_reach_the_file(call: Call, tmp_path: Path) -> None:
+def test_recording_methods_odd_but_honest_values_are_recorded_and_reach_the_file(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with monitor(agent=LONE, goal="fix the login", store=path, durability="full") as m:
         before = len(m.events())
@@ -212,7 +212,7 @@ def test_odd_but_honest_values_are_recorded_and_reach_the_file(call: Call, tmp_p
         assert again.decide().seq <= len(kept)  # nothing new has happened
 
 
-def test_names_and_ids_are_cut_to_500_characters_and_still_told_apart() -> None:
+def test_recording_methods_names_and_ids_are_cut_to_500_characters_and_still_told_apart() -> None:
     m = monitor()
     first = m.tool_call("Bash" * 1_000, call="x" * 5_000 + "1")
     second = m.tool_call("Bash", call="x" * 5_000 + "2")
@@ -225,7 +225,7 @@ def test_names_and_ids_are_cut_to_500_characters_and_still_told_apart() -> None:
         assert pipeline.state.facts.open_calls == []  # both results found their call
 
 
-def test_a_call_returns_its_id_and_a_result_goes_to_the_last_open_call() -> None:
+def test_recording_methods_a_call_returns_its_id_and_a_result_goes_to_the_last_open_call() -> None:
     m = monitor()
     first, second = m.tool_call("Read", {"path": "a"}), m.tool_call("Bash", {"command": "ls"})
     assert first != second
@@ -257,7 +257,7 @@ def test_unknown_usage_is_unknown_and_not_zero() -> None:
     assert (m.counters.tokens_in, m.counters.tokens_out, m.counters.cost_usd) == (0, None, 0.0)
 
 
-def test_ten_megabytes_are_recorded_shortened_with_their_length_stated() -> None:
+def test_recording_methods_ten_megabytes_are_recorded_shortened_with_their_length_stated() -> None:
     m = monitor()
     m.tool_result("begin" + "x" * (10_000_000 - 8) + "end")
     event = m.events()[0].event
@@ -285,7 +285,7 @@ def test_a_result_of_an_unknown_call_counts_as_one_of_an_unknown_tool() -> None:
         assert [action.tool for action in m.state.facts.actions] == ["unknown", "Bash"]
 
 
-def test_numbers_that_json_does_not_have_are_null() -> None:
+def test_recording_methods_numbers_that_json_does_not_have_are_null() -> None:
     with Monitor(embedder=False) as m:
         assert m.check("pay", float("nan")).kind == m.check("pay", {"sum": float("inf")}).kind == "continue"
         for arguments in (float("nan"), None):

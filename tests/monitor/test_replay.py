@@ -67,7 +67,7 @@ def check(path: Path, agent: str = "main") -> Report:
 
 
 @pytest.mark.parametrize("tick", ["step", "event", "manual"])
-def test_a_session_replays_bit_for_bit(tmp_path: Path, tick: str) -> None:
+def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str) -> None:
     path = tmp_path / "runs.db"
     config = {"tick": tick, "context_tokens": 10_000, "prices": {"m": {"input": 1, "output": 2}}}
     budget = {"tokens": 400_000, "cost_usd": 3.0, "calls": 200, "wall_s": 1e6}
@@ -100,7 +100,7 @@ def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_
 
 
 @pytest.mark.slow
-def test_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) -> None:
+def test_report_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     for part in range(4):
         with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
@@ -112,7 +112,7 @@ def test_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_session_with_changed_settings_is_replayed_from_the_state_it_began_with(tmp_path: Path) -> None:
+def test_replay_a_session_with_changed_settings_is_replayed_from_the_state_it_began_with(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     for budget in ({"tokens": 10**6}, {"tokens": 2 * 10**6}):
         with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), budget=budget) as m:
@@ -140,7 +140,7 @@ def test_nothing_is_embedded_in_a_replay_and_the_vectors_are_those_of_the_record
     assert len(embedder.texts) == made
 
 
-def test_an_embedder_without_a_fingerprint_is_replayed_from_its_readings(tmp_path: Path) -> None:
+def test_report_an_embedder_without_a_fingerprint_is_replayed_from_its_readings(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=CountingEmbedder(HashingEmbedder())) as m:
         live(m, 30)
@@ -209,7 +209,7 @@ def test_agents_under_one_budget_replay_with_what_the_others_had_spent(tmp_path:
 
 
 @pytest.mark.slow
-def test_every_shipped_run_replays_bit_for_bit(tmp_path: Path) -> None:
+def test_replay_every_shipped_run_replays_bit_for_bit(tmp_path: Path) -> None:
     cache = EmbeddingCache(HashingEmbedder())
     with Store(tmp_path / "runs.db") as store:
         for file in sorted((ROOT / "examples" / "data").glob("*.jsonl.gz")):
@@ -238,7 +238,7 @@ m.close()
 
 
 @pytest.mark.slow
-def test_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(tmp_path: Path) -> None:
+def test_report_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     writers = [subprocess.Popen([sys.executable, "-c", TOGETHER, path, str(who)]) for who in range(2)]
     assert [writer.wait(60) for writer in writers] == [0, 0]
@@ -247,7 +247,7 @@ def test_a_session_that_two_processes_wrote_at_once_replays_bit_for_bit(tmp_path
     assert report.equal == report.ticks, report.differences[:3]
 
 
-def test_scoring_a_run_again_into_the_same_store_gives_the_same(tmp_path: Path) -> None:
+def test_replay_scoring_a_run_again_into_the_same_store_gives_the_same(tmp_path: Path) -> None:
     transcript = read_transcripts(ROOT / "examples" / "data" / "tau_airline.jsonl.gz")[0]
     with Store(tmp_path / "runs.db") as store:
         first, second = (score_transcript(transcript, embedder=HashingEmbedder(), store=store) for _ in range(2))
@@ -255,7 +255,7 @@ def test_scoring_a_run_again_into_the_same_store_gives_the_same(tmp_path: Path) 
     assert [a.pressure for a in first.appraisals] == [a.pressure for a in second.appraisals]
 
 
-def test_a_difference_is_named(tmp_path: Path) -> None:
+def test_recorded_a_difference_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         live(m, 10)
@@ -268,7 +268,7 @@ def test_a_difference_is_named(tmp_path: Path) -> None:
     assert report.differences[0].recorded != report.differences[0].computed
 
 
-def test_another_configuration_shows_what_would_have_been(tmp_path: Path) -> None:
+def test_recorded_another_configuration_shows_what_would_have_been(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         for _ in range(3):
@@ -285,7 +285,7 @@ def test_another_configuration_shows_what_would_have_been(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_session_whose_beginning_was_removed_is_replayed_from_its_snapshot_or_refused(tmp_path: Path) -> None:
+def test_replay_a_session_whose_beginning_was_removed_is_replayed_from_its_snapshot_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         live(m, 300)
@@ -298,7 +298,7 @@ def test_a_session_whose_beginning_was_removed_is_replayed_from_its_snapshot_or_
             Replay(store, session(store), MonitorConfig())  # another configuration needs the beginning
 
 
-def test_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> None:
+def test_report_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     config = {"retention": {"max_events": 100}}
     with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), config=config) as m:
@@ -311,7 +311,7 @@ def test_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> No
     assert report.equal == report.ticks > 20
 
 
-def test_an_event_that_cannot_be_folded_is_recorded_with_a_fault_and_replays(
+def test_report_an_event_that_cannot_be_folded_is_recorded_with_a_fault_and_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(self: AgentState, observed: object) -> None:

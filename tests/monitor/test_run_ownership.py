@@ -82,7 +82,7 @@ def learned(path: Path) -> list[tuple[bool, float]]:
 
 
 @pytest.mark.slow
-def test_tasks_that_interleave_in_one_session_teach_nothing_and_later_ones_do(path: Path) -> None:
+def test_run_ownership_tasks_that_interleave_in_one_session_teach_nothing_and_later_ones_do(path: Path) -> None:
     one, other = Teller(path), Teller(path)
     one.tell("goal write the report", "step 0.1")
     other.tell("goal pay the bill", "step 0.9")  # the bad one
@@ -98,7 +98,7 @@ def test_tasks_that_interleave_in_one_session_teach_nothing_and_later_ones_do(pa
         assert count_runs(store, "main").mixed >= 1
 
 
-def test_tasks_of_one_session_one_after_the_other_teach_whoever_tells_them(path: Path) -> None:
+def test_run_ownership_tasks_of_one_session_one_after_the_other_teach_whoever_tells_them(path: Path) -> None:
     one, other = Teller(path), Teller(path)
     one.tell("goal the first", "step 0.1", "outcome good")
     other.tell("goal the second", "step 0.9", "outcome bad")
@@ -109,7 +109,7 @@ def test_tasks_of_one_session_one_after_the_other_teach_whoever_tells_them(path:
 
 
 @pytest.mark.slow
-def test_one_task_may_be_told_by_two_processes(path: Path) -> None:
+def test_run_ownership_one_task_may_be_told_by_two_processes(path: Path) -> None:
     one, helper = Teller(path), Teller(path)
     one.tell("goal write the report", "step 0.1")
     helper.tell("step 0.6")
@@ -120,7 +120,7 @@ def test_one_task_may_be_told_by_two_processes(path: Path) -> None:
     assert learned(path) == [(True, 0.6)]
 
 
-def test_an_outcome_that_another_process_has_changed_is_not_changed_back_at_the_end(path: Path) -> None:
+def test_run_ownership_an_outcome_that_another_process_has_changed_is_not_changed_back_at_the_end(path: Path) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.1", "outcome good")
     other = Teller(path)
@@ -131,7 +131,9 @@ def test_an_outcome_that_another_process_has_changed_is_not_changed_back_at_the_
 
 
 @pytest.mark.slow
-def test_a_process_that_others_have_left_behind_under_other_settings_does_not_mix_with_them(path: Path) -> None:
+def test_run_ownership_a_process_that_others_have_left_behind_under_other_settings_does_not_mix_with_them(
+    path: Path,
+) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.1")
     other = Teller(path, "{'config': {'window': 7}}")
@@ -146,7 +148,7 @@ def test_a_process_that_others_have_left_behind_under_other_settings_does_not_mi
 
 
 @pytest.mark.slow
-def test_a_session_that_goes_on_under_other_settings_keeps_what_was_measured_before(path: Path) -> None:
+def test_run_ownership_a_session_that_goes_on_under_other_settings_keeps_what_was_measured_before(path: Path) -> None:
     one = Teller(path)
     one.tell("goal write the report", "step 0.7")
     other = Teller(path, "{'config': {'window': 7}}")
@@ -156,7 +158,7 @@ def test_a_session_that_goes_on_under_other_settings_keeps_what_was_measured_bef
     assert learned(path) == [(False, 0.7)]
 
 
-def test_two_monitors_of_one_process_are_two_as_well(path: Path) -> None:
+def test_run_ownership_two_monitors_of_one_process_are_two_as_well(path: Path) -> None:
     class Odd:
         name, inverted, version, value = "odd", True, "1", 0.0
 

@@ -34,7 +34,7 @@ def answered(text: str, **options: Any) -> Monitor:
 
 
 @pytest.mark.parametrize("embedder", [None, False], ids=["MiniLM", "words"])
-def test_an_answer_about_something_else_drifts_and_one_to_the_point_does_not(embedder: Any) -> None:
+def test_findings_an_answer_about_something_else_drifts_and_one_to_the_point_does_not(embedder: Any) -> None:
     bad, good = scope(answered(BAD, embedder=embedder)), scope(answered(GOOD, embedder=embedder))
     assert bad is not None and good is not None
     assert bad.score > good.score
@@ -42,27 +42,27 @@ def test_an_answer_about_something_else_drifts_and_one_to_the_point_does_not(emb
     assert (bad.active and bad.evidence == (2,)) or embedder is False  # words alone may abstain
 
 
-def test_a_remark_on_the_way_is_no_answer() -> None:
+def test_findings_a_remark_on_the_way_is_no_answer() -> None:
     m = answered(BAD, embedder=False)
     m.tool_call("Read", {"path": "a"})
     m.tool_result("text")
     assert scope(m) is None
 
 
-def test_without_a_request_there_is_nothing_to_drift_from() -> None:
+def test_findings_without_a_request_there_is_nothing_to_drift_from() -> None:
     m = Monitor(embedder=False)
     m.message("assistant", BAD)
     assert scope(m) is None
 
 
-def test_asking_whether_a_call_may_run_is_about_no_text() -> None:
+def test_findings_asking_whether_a_call_may_run_is_about_no_text() -> None:
     m = answered(BAD, embedder=False)
     m.decide()
     names = {found.rule for found in m.check("Bash", {"command": "ls"}).findings}
     assert not names & {"scope_drift_warn", "procedural_warning"}
 
 
-def test_embedding_a_prompt_changes_no_state(tmp_path: Path) -> None:
+def test_semantic_checks_embedding_a_prompt_changes_no_state(tmp_path: Path) -> None:
     with answered(GOOD, embedder=HashingEmbedder(32), store=tmp_path / "s.db") as m:
         for text in ("shorter", "no rhymes", "in German"):
             m.correction(text)
@@ -103,7 +103,7 @@ class Fails:
     [RuntimeError("no model"), SystemExit(1), None, np.full((1, 8), np.nan), np.zeros((1, 8)), np.ones((9, 3)), "text"],
     ids=["raises", "exits", "None", "NaN", "zero", "shape", "text"],
 )
-def test_an_embedder_that_fails_leaves_the_words(answer: Any) -> None:
+def test_semantic_checks_an_embedder_that_fails_leaves_the_words(answer: Any) -> None:
     m = answered(GOOD, embedder=Fails(answer))
     for text in ("shorter", "no rhymes", "in German"):
         m.correction(text)

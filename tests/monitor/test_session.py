@@ -127,7 +127,7 @@ def check_replay(path: Path) -> None:
 @pytest.mark.slow
 @examples(6)
 @given(seed=st.integers(0, 2**32), length=st.integers(2, 40), part=st.floats(0, 1))
-def test_an_agent_goes_on_after_a_close_as_if_nothing_had_been(
+def test_session_an_agent_goes_on_after_a_close_as_if_nothing_had_been(
     tmp_path_factory: pytest.TempPathFactory, seed: int, length: int, part: float
 ) -> None:
     folder = tmp_path_factory.mktemp("stores")
@@ -151,7 +151,7 @@ def play_without_a_store(life: list[Action]) -> list[Any]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("seed", range(2))
-def test_an_agent_goes_on_after_a_kill_as_if_nothing_had_been(tmp_path: Path, seed: int) -> None:
+def test_session_an_agent_goes_on_after_a_kill_as_if_nothing_had_been(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     life = actions(dice, 60)
     cut = dice.randint(1, len(life) - 1)
@@ -166,7 +166,7 @@ def test_an_agent_goes_on_after_a_kill_as_if_nothing_had_been(tmp_path: Path, se
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_an_agent_goes_on_from_a_snapshot_and_the_events_after_it(tmp_path: Path) -> None:
+def test_session_an_agent_goes_on_from_a_snapshot_and_the_events_after_it(tmp_path: Path) -> None:
     # Each action is followed by a tick, so a life of 620 actions has more than 1,000 events: one snapshot.
     life = actions(random.Random(4), 620)
     kill_after(tmp_path / "killed.db", life[:600])
@@ -181,7 +181,7 @@ def test_an_agent_goes_on_from_a_snapshot_and_the_events_after_it(tmp_path: Path
     check_replay(tmp_path / "killed.db")
 
 
-def test_with_the_shipped_model_it_is_the_same(tmp_path: Path) -> None:
+def test_session_with_the_shipped_model_it_is_the_same(tmp_path: Path) -> None:
     life = actions(random.Random(5), 24)
     patient = {"timeout_s": 60.0}
     expected = play(Monitor(agent="a", config=patient), life)
@@ -198,7 +198,7 @@ def test_with_the_shipped_model_it_is_the_same(tmp_path: Path) -> None:
     [{"budget": {"calls": 7}}, {"config": {**SETTINGS, "window": 3}}, {"source": "hook"}],
     ids=["budget", "config", "source"],
 )
-def test_changed_settings_begin_a_continuation_that_takes_the_state_over(
+def test_session_changed_settings_begin_a_continuation_that_takes_the_state_over(
     tmp_path: Path, changed: dict[str, Any]
 ) -> None:
     path = tmp_path / "s.db"
@@ -276,7 +276,7 @@ def test_a_test_neither_writes_baselines_nor_is_gone_on_from(tmp_path: Path) -> 
         assert m.counters == calls
 
 
-def test_an_agent_goes_on_although_its_oldest_events_were_removed(tmp_path: Path) -> None:
+def test_session_an_agent_goes_on_although_its_oldest_events_were_removed(tmp_path: Path) -> None:
     life = actions(random.Random(11), 60)
     expected = play_without_a_store(life)
     few = {**SETTINGS, "retention": {"max_events": 5}}
@@ -338,7 +338,7 @@ def test_two_monitors_of_one_session_see_each_others_events_and_can_be_replayed(
         assert m.counters.calls == sum(action[0] == "tool_result" for action in life)
 
 
-def test_names_of_continuations_are_told_apart_from_names_of_sessions(tmp_path: Path) -> None:
+def test_session_names_of_continuations_are_told_apart_from_names_of_sessions(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     for session, budget, name in (
         (None, 1, "1"),

@@ -69,7 +69,7 @@ def lived(events: list[Event], start: float = 0.0, session: str = "1") -> AgentP
 
 @examples(40)
 @given(STREAMS)
-def test_export_then_import_is_identity_to_the_order_of_each_table(events: list[Event]) -> None:
+def test_to_text_export_then_import_is_identity_to_the_order_of_each_table(events: list[Event]) -> None:
     snapshot = lived(events).snapshot()
     data, text = pack(snapshot), to_text(snapshot)
     for again in (unpack(data), from_text(text)):
@@ -79,7 +79,7 @@ def test_export_then_import_is_identity_to_the_order_of_each_table(events: list[
 
 @examples(15)
 @given(STREAMS, STREAMS)
-def test_a_life_goes_on_from_either_form_as_if_nothing_had_been(before: list[Event], after: list[Event]) -> None:
+def test_pack_a_life_goes_on_from_either_form_as_if_nothing_had_been(before: list[Event], after: list[Event]) -> None:
     whole = lived(before)
     packed, written = pipeline(), pipeline()
     packed.restore(unpack(pack(whole.snapshot())))
@@ -92,13 +92,15 @@ def test_a_life_goes_on_from_either_form_as_if_nothing_had_been(before: list[Eve
 
 @examples(20)
 @given(STREAMS)
-def test_the_same_events_give_the_same_snapshot(events: list[Event]) -> None:
+def test_to_text_the_same_events_give_the_same_snapshot(events: list[Event]) -> None:
     assert to_text(lived(events).snapshot()) == to_text(lived(events).snapshot())
 
 
 @examples(40)
 @given(STREAMS, STREAMS, st.sampled_from([0.0, 0.5, 1e6]))
-def test_merging_is_commutative_lossless_and_changes_neither(one: list[Event], two: list[Event], later: float) -> None:
+def test_pack_merging_is_commutative_lossless_and_changes_neither(
+    one: list[Event], two: list[Event], later: float
+) -> None:
     a, b = lived(one, session="1").snapshot(), lived(two, later, session="2").snapshot()
     before = pack(a), pack(b)
     merged = merge(a, b)
@@ -116,7 +118,7 @@ def test_merging_is_commutative_lossless_and_changes_neither(one: list[Event], t
 
 
 @pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
-def test_another_version_is_refused(version: int) -> None:
+def test_from_text_another_version_is_refused(version: int) -> None:
     snapshot = lived([Goal("x")]).snapshot()
     snapshot.version = version
     for read, form in ((unpack, pack), (from_text, to_text)):
@@ -125,7 +127,7 @@ def test_another_version_is_refused(version: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff", b"{}", b'{"parts": 5}', b"[" * 10_000, b"\x80"])
-def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
+def test_from_text_what_is_no_snapshot_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="not a snapshot"):
         unpack(data)
     with pytest.raises(ValueError, match="not a snapshot"):
@@ -150,7 +152,7 @@ def grown(rounds: int) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_long_life_has_no_longer_a_snapshot() -> None:
+def test_pack_a_long_life_has_no_longer_a_snapshot() -> None:
     # by 900 rounds every table is full: of corrections, at most 200 topics; of files, 200; of sentences read, 600; and,
     # by 100 new values a round, both of tokens seen, of 15,000 each, and that of values given, 5,000
     assert len(grown(1800)) < 1.02 * len(grown(900))
@@ -166,7 +168,7 @@ def facts(**more: Any) -> Snapshot:
     return made
 
 
-def test_the_present_is_that_of_the_later_state() -> None:
+def test_merge_the_present_is_that_of_the_later_state() -> None:
     early = life(0.0, Goal("old"), ToolResult("boom", error=True, tool_name="Bash"))
     late = life(10.0, Goal("new"), ToolResult("fine", tool_name="Read"))
     merged = merge(late, early).parts["facts"]
@@ -207,7 +209,7 @@ def test_what_is_held_cooling_down_or_pending_stays_as_long_ago_as_it_was() -> N
         ]
 
 
-def test_memories_of_both_are_kept_and_those_without_an_id_do_not_replace_each_other() -> None:
+def test_merge_memories_of_both_are_kept_and_those_without_an_id_do_not_replace_each_other() -> None:
     early = life(0.0, Memory("a"), Memory("both"), Memory("old", "id"), Memory("only early", "x"))
     late = life(10.0, Memory("b"), Memory("both"), Memory("new", "id"))
     merged = merge(early, late).parts["facts"]
@@ -219,7 +221,7 @@ def test_memories_of_both_are_kept_and_those_without_an_id_do_not_replace_each_o
     assert list(again.state.facts.memories.values()) == ["a", "only early", "b", "both", "new", "c"]
 
 
-def test_merging_again_and_again_stays_within_the_bounds() -> None:
+def test_merge_merging_again_and_again_stays_within_the_bounds() -> None:
     tools = [{f"{half}{at}": at + 1 for at in range(MAX_TOOLS)} for half in "ab"]
     one, two = (
         facts(
@@ -239,12 +241,12 @@ def test_merging_again_and_again_stays_within_the_bounds() -> None:
     assert unpack(pack(merged)) == merged
 
 
-def test_what_is_unknown_in_one_is_known_by_the_other() -> None:
+def test_merge_what_is_unknown_in_one_is_known_by_the_other() -> None:
     merged = merge(facts(tokens_in=5, latest_ts=1.0), facts(cost_usd=0.5, latest_ts=2.0)).parts["facts"]
     assert (merged.tokens_in, merged.tokens_out, merged.cost_usd) == (5, None, 0.5)
 
 
-def test_what_was_learned_is_weighted_by_its_samples() -> None:
+def test_merge_what_was_learned_is_weighted_by_its_samples() -> None:
     late = life(10.0, *[ToolResult(f"{at}", tool_name="Read") for at in range(6)])
     early = life(0.0, *[ToolResult(f"{at}", tool_name="Read") for at in range(2)])
     one, two = late.parts["baselines"].baselines["error_rate"], early.parts["baselines"].baselines["error_rate"]

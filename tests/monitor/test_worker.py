@@ -38,7 +38,7 @@ def until(true: Callable[[], object], seconds: float = 20.0) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
-def test_eight_threads_lose_nothing_and_keep_their_order(tmp_path: Path, kept: bool) -> None:
+def test_worker_eight_threads_lose_nothing_and_keep_their_order(tmp_path: Path, kept: bool) -> None:
     m = monitor(store=tmp_path / "s.db" if kept else None, config={"tick": "manual"})
     together, done = threading.Barrier(THREADS + 2), threading.Event()
     raised: list[BaseException] = []
@@ -83,7 +83,7 @@ def test_eight_threads_lose_nothing_and_keep_their_order(tmp_path: Path, kept: b
             assert sum(row.kind == "message" for row in rows) == THREADS * EVENTS_EACH
 
 
-def test_many_tasks_record_while_the_loop_goes_on(tmp_path: Path) -> None:
+def test_worker_many_tasks_record_while_the_loop_goes_on(tmp_path: Path) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     class Slow:
@@ -135,7 +135,7 @@ def test_many_tasks_record_while_the_loop_goes_on(tmp_path: Path) -> None:
         (1e6, ["......", "decide"]),
     ],
 )
-def test_ticks_come_where_the_policy_says(policy: object, reasons: list[str]) -> None:
+def test_worker_ticks_come_where_the_policy_says(policy: object, reasons: list[str]) -> None:
     with monitor(goal="fix it", config={"tick": policy}) as m:
         m.tool_call("Bash")
         m.tool_result("ok")
@@ -149,7 +149,7 @@ def test_ticks_come_where_the_policy_says(policy: object, reasons: list[str]) ->
         assert marks == expected
 
 
-def test_a_clock_ticks_when_something_has_happened_and_ends_with_the_monitor() -> None:
+def test_worker_a_clock_ticks_when_something_has_happened_and_ends_with_the_monitor() -> None:
     before = set(threading.enumerate())
     m = monitor(config={"tick": 0.01})
     m.message("assistant", "hello")
@@ -163,7 +163,7 @@ def test_a_clock_ticks_when_something_has_happened_and_ends_with_the_monitor() -
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "coherence-clock"]
 
 
-def test_the_clock_of_a_dropped_monitor_ends() -> None:
+def test_worker_the_clock_of_a_dropped_monitor_ends() -> None:
     m = monitor(config={"tick": 0.01})
     assert m._clock is not None and m._clock._thread is not None
     thread = m._clock._thread
@@ -173,7 +173,7 @@ def test_the_clock_of_a_dropped_monitor_ends() -> None:
     assert not thread.is_alive()
 
 
-def test_a_clock_survives_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+def test_worker_a_clock_survives_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.db", timeout_s=0)
     m = monitor(config={"tick": 0.01}, store=store, durability="full")
     with Store(tmp_path / "s.db") as other, other.transaction(), pytest.raises(StoreError):
@@ -187,7 +187,7 @@ def test_a_clock_survives_a_store_that_cannot_be_written(tmp_path: Path) -> None
     store.close()
 
 
-def test_while_the_store_is_locked_recording_goes_on_and_everything_is_written_afterwards(
+def test_worker_while_the_store_is_locked_recording_goes_on_and_everything_is_written_afterwards(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.05)
@@ -214,7 +214,7 @@ def test_while_the_store_is_locked_recording_goes_on_and_everything_is_written_a
 
 
 @pytest.mark.slow
-def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path) -> None:
+def test_worker_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path) -> None:
     m = monitor(store=tmp_path / "s.db", config={"tick": "manual"})
     assert m._worker.recorder is not None
     writing, go_on = threading.Event(), threading.Event()
@@ -244,7 +244,7 @@ def test_who_records_does_not_wait_for_a_write_that_is_under_way(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Path) -> None:
+def test_worker_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Path) -> None:
     most = 0
     with monitor(store=tmp_path / "s.db", config={"tick": "manual"}) as m:
         recorder = m._worker.recorder
@@ -258,7 +258,7 @@ def test_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_path: Pat
         assert store.count_events() == 12_000
 
 
-def test_a_lenient_flush_does_not_raise(tmp_path: Path) -> None:
+def test_worker_a_lenient_flush_does_not_raise(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.db", timeout_s=0)
     m = monitor(store=store, lenient=True, durability="full")
     with Store(tmp_path / "s.db") as other, other.transaction():
@@ -304,7 +304,7 @@ with Store(path) as store:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
-def test_on_a_full_disk_recording_goes_on_and_everything_is_written_afterwards(tmp_path: Path) -> None:
+def test_worker_on_a_full_disk_recording_goes_on_and_everything_is_written_afterwards(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "s.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.splitlines() == ["StoreError", "[] 301 1"]
@@ -321,7 +321,7 @@ def test_recording_inside_a_transaction_of_the_shared_store_does_not_raise(tmp_p
         assert [row.kind for row in store.events(1)].count("message") == 150
 
 
-def test_a_rule_of_redaction_that_fails_lets_no_text_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_a_rule_of_redaction_that_fails_lets_no_text_through(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> Any:
         raise RuntimeError("a rule broke")
 

@@ -49,18 +49,18 @@ def asked(
         ([msgspec.structs.replace(BLOCKING, active=False)], "rm -rf data", "all", "continue"),
     ],
 )
-def test_what_is_refused(findings: list[Finding], command: str, block: str, kind: DecisionKind) -> None:
+def test_answer_what_is_refused(findings: list[Finding], command: str, block: str, kind: DecisionKind) -> None:
     config = MonitorConfig(block=block)  # type: ignore[arg-type]
     assert asked(*findings, command=command, config=config).kind == kind
 
 
-def test_what_is_not_refused_is_warned_of() -> None:
+def test_answer_what_is_not_refused_is_warned_of() -> None:
     decision = asked(BLOCKING, command="ls")
     assert [(found.rule, found.severity, found.active) for found in decision.findings] == [("pressure", "warn", True)]
     assert decision.message == "pressure 0.80"
 
 
-def test_a_refusal_says_what_is_dangerous_and_how_it_ends() -> None:
+def test_answer_a_refusal_says_what_is_dangerous_and_how_it_ends() -> None:
     decision = asked(BLOCKING, standing=RegulatorState(refusals=4))
     assert [found.rule for found in decision.findings] == ["destructive_call", "pressure"]
     assert "rm" in decision.findings[0].why and decision.findings[0].active
@@ -72,7 +72,7 @@ def test_a_refusal_says_what_is_dangerous_and_how_it_ends() -> None:
     )
 
 
-def test_what_ends_it_is_named_in_one_order() -> None:
+def test_answer_what_ends_it_is_named_in_one_order() -> None:
     other = msgspec.structs.replace(BLOCKING, rule="a_rule", score=0.1)
     assert "until a_rule, pressure calms down" in asked(BLOCKING, other).message
     assert asked(BLOCKING, other).message == asked(other, BLOCKING).message
@@ -87,13 +87,13 @@ def test_what_ends_it_is_named_in_one_order() -> None:
         (RuleConfig(threshold=1.0), "block"),
     ],
 )
-def test_the_rule_of_destructive_calls_is_a_setting(rule: RuleConfig, kind: DecisionKind) -> None:
+def test_answer_the_rule_of_destructive_calls_is_a_setting(rule: RuleConfig, kind: DecisionKind) -> None:
     config = MonitorConfig(rules=FrozenDict(destructive_call=rule))
     assert asked(BLOCKING, config=config).kind == kind
     assert asked(config=config).kind == "continue"  # nothing blocks
 
 
-def test_asking_remembers_nothing_by_itself() -> None:
+def test_answer_asking_remembers_nothing_by_itself() -> None:
     standing = RegulatorState(refusals=2, blocking=["pressure"])
     before = msgspec.msgpack.encode(standing)
     asked(BLOCKING, standing=standing)
@@ -111,7 +111,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(("tool", "command"), ODD, ids=range(len(ODD)))
-def test_hostile_names_and_arguments_are_answered(tool: str, command: str) -> None:
+def test_call_gate_hostile_names_and_arguments_are_answered(tool: str, command: str) -> None:
     with Monitor(embedder=HashingEmbedder(16)) as m:
         for number in range(7):
             m.tool_call("Bash", {"command": f"make {number}"})
@@ -123,12 +123,12 @@ def test_hostile_names_and_arguments_are_answered(tool: str, command: str) -> No
 
 
 @pytest.mark.parametrize("arguments", [None, [], "rm -rf /", 5, float("nan"), {1: {2: ...}}, b"rm -rf /"], ids=repr)
-def test_arguments_of_any_shape_are_answered(arguments: object) -> None:
+def test_call_gate_arguments_of_any_shape_are_answered(arguments: object) -> None:
     m = Monitor(embedder=HashingEmbedder(16))
     assert m.check("Bash", arguments).kind == "continue"
 
 
-def test_a_wrong_tool_is_refused_by_name() -> None:
+def test_call_gate_a_wrong_tool_is_refused_by_name() -> None:
     m = Monitor(embedder=HashingEmbedder(16))
     for wrong in (None, 5, b"Bash"):
         with pytest.raises(TypeError, match="tool"):

@@ -39,7 +39,7 @@ def test_unblock_answers_the_refusal_that_a_person_was_shown(number: bool) -> No
         assert (m.check(*FOREIGN).kind, m.check(*OTHER).kind) == ("warn", "warn")
 
 
-def test_an_answer_to_one_call_ends_no_block_that_did_not_refuse_it_and_no_other_refusal() -> None:
+def test_call_gate_answers_an_answer_to_one_call_ends_no_block_that_did_not_refuse_it_and_no_other_refusal() -> None:
     with reading() as m:
         shown = m.check(*FOREIGN)
         for number in range(8):
@@ -57,7 +57,7 @@ def test_an_answer_to_one_call_ends_no_block_that_did_not_refuse_it_and_no_other
         assert m.check(*OTHER).kind == "block"
 
 
-def test_what_was_refused_for_an_earlier_goal_or_long_ago_cannot_be_answered() -> None:
+def test_call_gate_answers_what_was_refused_for_an_earlier_goal_or_long_ago_cannot_be_answered() -> None:
     with reading() as m:
         shown = m.check(*FOREIGN)
         m.goal("Pay the bill in bill.txt, then run the tests")
@@ -70,7 +70,7 @@ def test_what_was_refused_for_an_earlier_goal_or_long_ago_cannot_be_answered() -
         assert m.check(*FOREIGN).kind == "block"
 
 
-def test_only_a_refusal_is_answered() -> None:
+def test_call_gate_answers_only_a_refusal_is_answered() -> None:
     with reading() as m:
         with pytest.raises(ValueError, match="decision must be a refusal, not 'continue'"):
             m.unblock("", m.check(*ASKED))
@@ -94,7 +94,7 @@ def test_a_refusal_is_answered_after_a_restart_and_a_replay_says_the_same(tmp_pa
         assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])
 
 
-def test_a_refusal_of_the_state_that_a_session_began_with_has_no_number() -> None:
+def test_call_gate_answers_a_refusal_of_the_state_that_a_session_began_with_has_no_number() -> None:
     standing = RegulatorState(refused_calls=[RefusedCall(4, b"a"), RefusedCall(5, b"b")])
     standing.renumber()
     for seq in (0, 4, 5):
@@ -104,7 +104,7 @@ def test_a_refusal_of_the_state_that_a_session_began_with_has_no_number() -> Non
     assert standing.allowed == [b"b"]
 
 
-def test_what_an_answer_names_moves_with_the_numbers_of_a_session_that_others_wrote_to() -> None:
+def test_call_gate_answers_what_an_answer_names_moves_with_the_numbers_of_a_session_that_others_wrote_to() -> None:
     moved = Record(9, 0.0, Feedback(about=BLOCK, decision=8)).moved(3, 5)
     assert (moved.seq, moved.event) == (12, Feedback(about=BLOCK, decision=11))
     assert Record(9, 0.0, Feedback(about=BLOCK, decision=5)).moved(3, 5).event == Feedback(about=BLOCK, decision=5)

@@ -42,7 +42,7 @@ def test_a_pattern_is_relevant_to_its_topic_only() -> None:
     assert kept.relevant("", None, 3) is None
 
 
-def test_only_the_three_newest_are_examples() -> None:
+def test_relevant_only_the_three_newest_are_examples() -> None:
     found = told("one fact", "two facts", "three facts", "four facts").relevant(ASK, None, 3)
     assert found is not None
     assert [note.text for note in found.examples] == ["four facts", "three facts", "two facts"]
@@ -57,11 +57,11 @@ def test_what_is_said_again_is_kept_once_with_all_its_sources() -> None:
 @pytest.mark.parametrize(
     ("a", "b"), [("Use tabs, not spaces", "Use spaces, not tabs"), ("retry 5 times", "retry 50 times")]
 )
-def test_what_differs_is_kept_apart(a: str, b: str) -> None:
+def test_corrections_what_differs_is_kept_apart(a: str, b: str) -> None:
     assert len(told(a, b).notes) == 2
 
 
-def test_the_same_event_counts_once_and_a_blank_one_never() -> None:
+def test_corrections_the_same_event_counts_once_and_a_blank_one_never() -> None:
     kept = told("a fact", "a fact")
     before = saved(kept)
     assert kept.add("changed", request="x", seq=1, session="s", step=9) == before.notes[next(iter(before.notes))].topic
@@ -69,7 +69,7 @@ def test_the_same_event_counts_once_and_a_blank_one_never() -> None:
     assert kept == before
 
 
-def test_a_pattern_fades() -> None:
+def test_patterns_a_pattern_fades() -> None:
     kept = told("a fact", "metric units", "no wind")
     # Three corrections weigh 1.5, half of the threshold, one half-life after they were said.
     assert kept.patterns(HALF_LIFE - 1)
@@ -78,7 +78,7 @@ def test_a_pattern_fades() -> None:
     assert kept.patterns(HALF_LIFE + 2)[0].count == 4
 
 
-def test_what_is_said_on_three_topics_is_a_general_preference() -> None:
+def test_relevant_what_is_said_on_three_topics_is_a_general_preference() -> None:
     kept = Corrections()
     for seq, request in enumerate([ASK, "Translate the manual", "Book a flight"]):
         assert kept.patterns(seq) == []
@@ -88,7 +88,7 @@ def test_what_is_said_on_three_topics_is_a_general_preference() -> None:
     assert (found.kind, found.count) == ("preference", 3)
 
 
-def test_one_thing_said_three_times_on_one_topic_is_no_general_preference() -> None:
+def test_relevant_one_thing_said_three_times_on_one_topic_is_no_general_preference() -> None:
     kept = told("Use metric units", "Use metric units", "Use metric units")
     assert kept.relevant("Translate the manual", None, 3) is None
 
@@ -103,13 +103,13 @@ def test_opposite_corrections_never_make_one_preference() -> None:
     assert kept.patterns(3) == []
 
 
-def test_a_correction_without_a_request_is_a_topic_of_its_own() -> None:
+def test_corrections_a_correction_without_a_request_is_a_topic_of_its_own() -> None:
     kept = told("Use metric units", request="")
     assert next(iter(kept.notes.values())).request == ""
     assert kept.topics.find("use metric units") is not None
 
 
-def test_vectors_may_come_later() -> None:
+def test_settle_vectors_may_come_later() -> None:
     near, far = np.eye(4)[0], np.eye(4)[1]
     early, late = Corrections(), Corrections()
     requests = {"Send mails in batches": near, "Deliver post in groups": near, "Bake bread": far}
@@ -128,7 +128,7 @@ def test_vectors_may_come_later() -> None:
     assert late == early
 
 
-def test_a_bad_vector_is_refused_and_changes_nothing() -> None:
+def test_settle_a_bad_vector_is_refused_and_changes_nothing() -> None:
     kept = told("a fact")
     kept.settle({ASK: np.ones(4)})
     before = saved(kept)
@@ -141,7 +141,7 @@ def test_a_bad_vector_is_refused_and_changes_nothing() -> None:
     assert kept == before
 
 
-def test_a_correction_can_be_edited() -> None:
+def test_edit_a_correction_can_be_edited() -> None:
     kept = told("a fact", "metric units", "no wind")
     id = next(note.id for note in kept.notes.values() if note.text == "metric units")
     topic = kept.notes[id].topic
@@ -156,7 +156,7 @@ def test_a_correction_can_be_edited() -> None:
         kept.edit(id, " ")
 
 
-def test_what_is_forgotten_leaves_no_trace_and_does_not_come_back() -> None:
+def test_forget_what_is_forgotten_leaves_no_trace_and_does_not_come_back() -> None:
     kept = told("a fact", "the password is sesame", "no wind")
     other = saved(kept)
     id = next(note.id for note in kept.notes.values() if "sesame" in note.text)
@@ -168,7 +168,7 @@ def test_what_is_forgotten_leaves_no_trace_and_does_not_come_back() -> None:
     assert kept.forget("unknown") == 0
 
 
-def test_nothing_of_a_forgotten_correction_stays_in_the_groups_it_shared() -> None:
+def test_forget_nothing_of_a_forgotten_correction_stays_in_the_groups_it_shared() -> None:
     kept = Corrections()
     for seq, word in enumerate(["alpha", "sesame", "gamma"]):
         text, request = f"keep the words metric units oslo {word}", f"weather report for oslo today {word}"
@@ -179,7 +179,7 @@ def test_nothing_of_a_forgotten_correction_stays_in_the_groups_it_shared() -> No
     assert "sesame" not in msgspec.json.encode(kept).decode()
 
 
-def test_one_text_on_requests_that_turn_out_to_differ_is_kept_on_both() -> None:
+def test_settle_one_text_on_requests_that_turn_out_to_differ_is_kept_on_both() -> None:
     kept = Corrections()
     a, b = "resize the big profile image now", "resize the big docker image now"
     for seq, request in enumerate([a, b]):
@@ -190,13 +190,13 @@ def test_one_text_on_requests_that_turn_out_to_differ_is_kept_on_both() -> None:
     assert sorted(len(note.sources) for note in kept.notes.values()) == [1, 1]
 
 
-def test_a_whole_topic_can_be_forgotten() -> None:
+def test_forget_a_whole_topic_can_be_forgotten() -> None:
     kept = told("a fact", "metric units", "no wind")
     assert kept.forget(kept.patterns(2)[0].id) == 3
     assert (kept.notes, kept.topics.groups, kept.sayings.groups) == ({}, {}, {})
 
 
-def test_memory_is_bounded() -> None:
+def test_corrections_memory_is_bounded() -> None:
     kept = Corrections()
     for seq in range(MAX_TOPICS + 30):
         kept.add(f"fact{seq} " + "é" * 9_999, request=f"topic{seq}", seq=seq, session="s", step=seq)
@@ -215,7 +215,7 @@ def test_memory_is_bounded() -> None:
     assert len(kept.topics.groups[topic]) == 8
 
 
-def test_what_is_said_is_bounded_too() -> None:
+def test_corrections_what_is_said_is_bounded_too() -> None:
     kept = Corrections()
     for seq in range(MAX_TOPICS + 30):
         kept.add(f"say{seq}", request=f"topic{seq // 10}", seq=seq, session="s", step=seq)
@@ -224,7 +224,7 @@ def test_what_is_said_is_bounded_too() -> None:
     assert sum(not note.saying for note in kept.notes.values()) == 30
 
 
-def test_an_often_corrected_topic_outlives_newer_single_ones() -> None:
+def test_corrections_an_often_corrected_topic_outlives_newer_single_ones() -> None:
     kept = told("a fact", "metric units", "no wind")
     for seq in range(3, MAX_TOPICS + 50):
         kept.add(f"fact{seq}", request=f"topic{seq}", seq=seq, session="s", step=seq)
@@ -233,7 +233,7 @@ def test_an_often_corrected_topic_outlives_newer_single_ones() -> None:
     assert kept.topics.find("topic3") is None
 
 
-def test_the_state_is_plain_data() -> None:
+def test_patterns_the_state_is_plain_data() -> None:
     kept = told("a fact", "metric units", "no wind")
     for copy in (
         saved(kept),
@@ -248,7 +248,7 @@ def test_the_state_is_plain_data() -> None:
 
 
 @pytest.mark.parametrize("text", ["\0", "\ud800", "‮no", "x" * 1_000_000, "a\n" * 100_000, "!?!", "不要这样"])
-def test_hostile_texts_are_taken_in(text: str) -> None:
+def test_relevant_hostile_texts_are_taken_in(text: str) -> None:
     kept = told(text, text + "b", request=text)
     assert saved(kept) == kept
     kept.relevant(text, None, 3)
@@ -264,7 +264,7 @@ def test_hostile_texts_are_taken_in(text: str) -> None:
         ({"request": 3}, TypeError),
     ],
 )
-def test_wrong_arguments_are_refused(change: dict[str, object], error: type[Exception]) -> None:
+def test_corrections_wrong_arguments_are_refused(change: dict[str, object], error: type[Exception]) -> None:
     arguments: dict[str, object] = {"request": "a", "seq": 1, "session": "s", "step": 1} | change
     with pytest.raises(error, match=next(iter(change))):
         Corrections().add("text", **arguments)  # type: ignore[arg-type]

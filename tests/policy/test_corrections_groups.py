@@ -31,7 +31,9 @@ def topics_of(texts: list[str], vectors: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("half", ["train", "held_out"])
-def test_paraphrases_share_a_topic_and_different_requests_do_not(half: str, vectors: dict[str, Any]) -> None:
+def test_corrections_paraphrases_share_a_topic_and_different_requests_do_not(
+    half: str, vectors: dict[str, Any]
+) -> None:
     requests = DATA["requests"][half]
     label = topics_of([text for round in zip(*requests.values(), strict=True) for text in round], vectors)
     same = [label[a] == label[b] for texts in requests.values() for a, b in itertools.combinations(texts, 2)]
@@ -48,7 +50,7 @@ def traps() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("half", "request_text", "trap"), list(traps()))
-def test_a_look_alike_joins_neither_the_request_nor_its_topic(
+def test_corrections_a_look_alike_joins_neither_the_request_nor_its_topic(
     half: str, request_text: str, trap: str, vectors: dict[str, Any]
 ) -> None:
     topic = next(texts for texts in DATA["requests"][half].values() if request_text in texts)
@@ -57,7 +59,7 @@ def test_a_look_alike_joins_neither_the_request_nor_its_topic(
         assert label[trap] not in {label[text] for text in texts}
 
 
-def test_an_email_lesson_is_not_brought_to_gpu_kernels(vectors: dict[str, Any]) -> None:
+def test_relevant_an_email_lesson_is_not_brought_to_gpu_kernels(vectors: dict[str, Any]) -> None:
     kept = Corrections()
     for seq, text in enumerate(DATA["requests"]["train"]["email batching"][:4]):
         kept.add(f"lesson {seq}", request=text, seq=seq, session="s", step=seq, vectors=vectors)
@@ -67,7 +69,7 @@ def test_an_email_lesson_is_not_brought_to_gpu_kernels(vectors: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(("a", "b"), DATA["opposite_corrections"])
-def test_opposites_are_never_the_same_correction(a: str, b: str, vectors: dict[str, Any]) -> None:
+def test_stance_opposites_are_never_the_same_correction(a: str, b: str, vectors: dict[str, Any]) -> None:
     assert opposed(stance(a), stance(b))
     assert opposed(stance(b), stance(a))
     kept = Corrections()
@@ -77,7 +79,7 @@ def test_opposites_are_never_the_same_correction(a: str, b: str, vectors: dict[s
 
 
 @pytest.mark.parametrize(("a", "b"), DATA["same_correction"])
-def test_the_same_correction_in_other_clothes_is_kept_once(a: str, b: str) -> None:
+def test_stance_the_same_correction_in_other_clothes_is_kept_once(a: str, b: str) -> None:
     assert wording(a) == wording(b)
     assert not opposed(stance(a), stance(b))
 
@@ -97,7 +99,7 @@ def test_nearness_is_the_mean_cosine_less_a_part_of_the_mean_overlap() -> None:
     assert groups.find("other words", np.array([NEAR + 0.001, 0.89], np.float32)) == id
 
 
-def test_two_groups_become_one_when_a_third_text_lies_between() -> None:
+def test_place_two_groups_become_one_when_a_third_text_lies_between() -> None:
     groups = Topics()
     assert groups.place(member("1", "aaa", 1, 0)).id == "t-1"
     # cos 0.40 to the first: apart.
@@ -108,7 +110,7 @@ def test_two_groups_become_one_when_a_third_text_lies_between() -> None:
     assert [m.key for m in groups.groups["t-1"]] == ["1", "2", "3"]
 
 
-def test_without_vectors_most_words_must_be_the_same() -> None:
+def test_topics_without_vectors_most_words_must_be_the_same() -> None:
     groups = Topics()
     groups.place(member("1", "summarise the quarterly sales report"))
     assert groups.find("Summarise the quarterly sales report, please") == "t-1"
@@ -140,17 +142,17 @@ def test_a_correcting_message_is_implicit(message: str) -> None:
         "What did I say wrong?", "Nothing else", "No idea, you choose",
     ],
 )  # fmt: skip
-def test_other_messages_are_not(message: str) -> None:
+def test_corrections_groups_other_messages_are_not(message: str) -> None:
     assert not is_implicit(message, "List all the active users")
 
 
-def test_a_short_repetition_is_no_correction() -> None:
+def test_corrections_groups_a_short_repetition_is_no_correction() -> None:
     assert not is_implicit("continue", "continue")
     assert is_implicit("please list the open issues", "list the open issues")
 
 
 @pytest.mark.parametrize("text", ["no" * 500_000, "no, " * 250_000, "\n" * 1_000_000, "\ud800", "don't " * 200_000])
-def test_hostile_messages_are_looked_at_briefly(text: str) -> None:
+def test_stance_hostile_messages_are_looked_at_briefly(text: str) -> None:
     assert is_implicit(text, text) in (True, False)
     assert content_words(text)
     stance(text)

@@ -47,7 +47,9 @@ def sources(kept: Corrections) -> set[CorrectionSource]:
     st.lists(st.tuples(st.sampled_from("abx"), st.booleans()), min_size=20, max_size=20),
 )
 @examples(200)
-def test_merging_does_not_depend_on_the_order_and_counts_once(events: list[Said], who: list[tuple[str, bool]]) -> None:
+def test_merge_merging_does_not_depend_on_the_order_and_counts_once(
+    events: list[Said], who: list[tuple[str, bool]]
+) -> None:
     # "x" = known to both, the vectors perhaps to one only.
     a = told([event for event, (to, _) in zip(events, who, strict=False) if to in "ax"])
     b = told([(*event[:4], flag) for event, (to, flag) in zip(events, who, strict=False) if to in "bx"])
@@ -62,7 +64,7 @@ def test_merging_does_not_depend_on_the_order_and_counts_once(events: list[Said]
 
 @given(st.lists(said, max_size=20), st.lists(said, max_size=10), st.lists(st.integers(0, 19), max_size=3))
 @examples(150)
-def test_a_saved_state_goes_on_as_if_it_had_never_been_away(
+def test_settle_a_saved_state_goes_on_as_if_it_had_never_been_away(
     first: list[Said], then: list[Said], forgotten: list[int]
 ) -> None:
     kept = told(first)
@@ -98,7 +100,7 @@ def test_patterns_may_emerge_from_two_states_together() -> None:
     assert [pattern.count for pattern in a.merge(b).patterns(3)] == [3]
 
 
-def test_the_version_that_was_edited_stays() -> None:
+def test_edit_the_version_that_was_edited_stays() -> None:
     a = told([("shorter", "fix login", 1, "a", True)])
     b = told([("shorter", "fix login", 1, "a", True)])
     b.edit(next(iter(b.notes)), "at most two lines")
@@ -106,7 +108,7 @@ def test_the_version_that_was_edited_stays() -> None:
     assert as_data(a.merge(b)) == as_data(b.merge(a))
 
 
-def test_vectors_of_different_models_do_not_mix() -> None:
+def test_corrections_vectors_of_different_models_do_not_mix() -> None:
     a, b = Corrections(), Corrections()
     for kept, size in ((a, 3), (b, 4)):
         kept.add("x", request="y", seq=1, session="s", step=1, vectors={"y": np.ones(size)})

@@ -22,13 +22,13 @@ DIFFERENCES = st.lists(st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1
 
 
 @given(st.integers(), st.text(), st.text(), st.integers(0, 10**6))
-def test_each_pair_holds_one_of_either_arm(seed: int, agent: str, pattern: str, pair: int) -> None:
+def test_experiment_each_pair_holds_one_of_either_arm(seed: int, agent: str, pattern: str, pair: int) -> None:
     arms = [draw_arm(seed, agent, pattern, count) for count in (2 * pair, 2 * pair + 1)]
     assert sorted(arms) == ["control", "treatment"]
     assert pair_of(2 * pair) == pair_of(2 * pair + 1) == pair
 
 
-def test_the_order_is_a_fair_coin_that_everything_but_the_place_decides() -> None:
+def test_experiment_the_order_is_a_fair_coin_that_everything_but_the_place_decides() -> None:
     def first(seed: int, agent: str, pattern: str) -> list[bool]:
         return [draw_arm(seed, agent, pattern, 2 * pair) == "treatment" for pair in range(2000)]
 
@@ -46,7 +46,7 @@ def test_the_order_is_a_fair_coin_that_everything_but_the_place_decides() -> Non
     assert abs(sum(a == b for a, b in pairwise(base)) - 1000) < 100
 
 
-def test_a_hostile_name_is_a_name_and_a_wrong_count_is_refused() -> None:
+def test_experiment_a_hostile_name_is_a_name_and_a_wrong_count_is_refused() -> None:
     assert draw_arm(-1, "\ud800\0", "\u202e", 0) in ("treatment", "control")
     assert draw_arm(1, "a:1", "b", 0) in ("treatment", "control")
     with pytest.raises(ValueError, match="count must be 0 or more"):
@@ -55,7 +55,7 @@ def test_a_hostile_name_is_a_name_and_a_wrong_count_is_refused() -> None:
         draw_arm(1, "a", "b", 0.5)  # type: ignore[arg-type]
 
 
-def test_the_capital_is_what_the_bets_win() -> None:
+def test_experiment_the_capital_is_what_the_bets_win() -> None:
     # Against 0: a share f wins 1 + f d. Shares .05 .15 .3 .6 .95: after 1, then -0.5: mean of (1 + f)(1 - f / 2).
     shares = (0.05, 0.15, 0.3, 0.6, 0.95)
     expected = [sum(1 + f for f in shares) / 5, sum((1 + f) * (1 - f / 2) for f in shares) / 5]
@@ -67,7 +67,7 @@ def test_the_capital_is_what_the_bets_win() -> None:
 
 @examples(60)
 @given(DIFFERENCES, st.floats(-0.99, 1), st.floats(-0.99, 1))
-def test_the_capital_falls_as_the_mean_rises(differences: list[float], one: float, other: float) -> None:
+def test_experiment_the_capital_falls_as_the_mean_rises(differences: list[float], one: float, other: float) -> None:
     numbers = np.array(differences)
     low, high = min(one, other), max(one, other)
     assert (log_capital(numbers, low) >= log_capital(numbers, high) - 1e-9).all()
@@ -84,7 +84,7 @@ def test_perfect_separation_without_variance_gives_a_verdict_with_the_thirtieth_
     assert small.verdict in ("helps", "no difference")
 
 
-def test_nothing_ever_differs() -> None:
+def test_judge_nothing_ever_differs() -> None:
     # Against -0.05 each 0 wins a share f 1 + f / 19; the capital, a mean over shares, is 40 = 2 / 0.05 after n pairs:
     n = next(n for n in range(1, 999) if sum((1 + f / 19) ** n for f in (0.05, 0.15, 0.3, 0.6, 0.95)) / 5 >= 40)
     assert judge([0.0] * (n - 1)).verdict == "no verdict yet"
@@ -93,7 +93,7 @@ def test_nothing_ever_differs() -> None:
     assert -0.05 <= found.low < 0 < found.high <= 0.05
 
 
-def test_no_pair_says_nothing() -> None:
+def test_judge_no_pair_says_nothing() -> None:
     found = judge([])
     assert (found.pairs, found.effect, found.low, found.high) == (0, None, -1.0, 1.0)
     assert (found.e_helps, found.e_harms, found.verdict, found.decided_at) == (1.0, 1.0, "no verdict yet", None)
@@ -147,7 +147,7 @@ def test_a_verdict_stays_when_the_effect_turns_and_says_so() -> None:
     assert judge([1.0] * 60).steady
 
 
-def test_five_thousand_pairs_are_exact_and_finite() -> None:
+def test_judge_five_thousand_pairs_are_exact_and_finite() -> None:
     found = judge([1.0] * 5000)
     assert found.e_helps == pytest.approx(MAX_EVIDENCE) and found.low > 0.99 and found.high == 1.0
     plain = msgspec.json.encode(found)
@@ -158,12 +158,12 @@ def test_five_thousand_pairs_are_exact_and_finite() -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 1.1, -1.1])
-def test_a_difference_that_cannot_be_is_refused(wrong: float) -> None:
+def test_judge_a_difference_that_cannot_be_is_refused(wrong: float) -> None:
     with pytest.raises(ValueError, match="differences must be finite and between"):
         judge([0.1, wrong])
 
 
-def test_wrong_arguments_are_refused_by_name() -> None:
+def test_judge_wrong_arguments_are_refused_by_name() -> None:
     for name, value in (("alpha", 0.0), ("alpha", 1.0), ("alpha", math.nan), ("margin", 0.0), ("margin", 1.0)):
         with pytest.raises(ValueError, match=f"{name} must be"):
             judge([], **{name: value})  # type: ignore[arg-type]
@@ -175,6 +175,6 @@ def test_wrong_arguments_are_refused_by_name() -> None:
         judge(["x"])  # type: ignore[list-item]
 
 
-def test_what_does_not_help_is_not_kept() -> None:
+def test_policy_of_what_does_not_help_is_not_kept() -> None:
     assert [policy_of(judge([value] * 200).verdict) for value in (0.5, -0.5, 0.0)] == ["promote", "retire", "retire"]
     assert policy_of(judge([0.5] * 29).verdict) is None

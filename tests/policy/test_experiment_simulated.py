@@ -87,17 +87,17 @@ def false_verdicts(null: Callable[[Rng], Floats], runs: int) -> int:
 
 
 @pytest.mark.parametrize("null", NULLS[:4])
-def test_false_verdicts_are_rare_however_often_one_looks(null: Callable[[Rng], Floats]) -> None:
+def test_judge_false_verdicts_are_rare_however_often_one_looks(null: Callable[[Rng], Floats]) -> None:
     assert false_verdicts(null, 200) <= 10  # 5 % of 200
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("null", NULLS)
-def test_false_verdicts_of_a_thousand_experiments(null: Callable[[Rng], Floats]) -> None:
+def test_judge_false_verdicts_of_a_thousand_experiments(null: Callable[[Rng], Floats]) -> None:
     assert false_verdicts(null, 1000) <= 50  # 5 % of 1,000
 
 
-def test_looking_again_and_again_with_a_fixed_sample_test_is_what_this_avoids() -> None:
+def test_experiment_simulated_looking_again_and_again_with_a_fixed_sample_test_is_what_this_avoids() -> None:
     """The same data, a z-test at 5 % after every tenth pair from 30 on: far more than 5 % are false."""
     false = 0
     for run in range(200):
@@ -142,7 +142,7 @@ def power_table(runs: int = 200) -> str:
 
 
 @pytest.mark.parametrize(("effect", "deviation"), [(0.3, 0.5), (0.2, 0.5), (0.1, 0.5), (0.1, 0.25)])
-def test_a_real_effect_is_found(effect: float, deviation: float) -> None:
+def test_judge_a_real_effect_is_found(effect: float, deviation: float) -> None:
     # A sample of fixed size, looked at once, has 80 % power with this many pairs: 22, 49, 196 and 49.
     fixed = (1.96 + 0.84) ** 2 * (deviation / effect) ** 2
     assert median(pairs_needed(effect, deviation, 200, 600)) <= max(45, 1.6 * fixed)

@@ -62,7 +62,7 @@ def firings(m: Monitor) -> list[tuple[int, Guidance]]:
     return found
 
 
-def test_a_pattern_rests_after_it_has_fired() -> None:
+def test_guidance_a_pattern_rests_after_it_has_fired() -> None:
     m = monitor(Sees("loop"), cooldown=4)
     for _ in range(12):
         step(m, "loop")
@@ -73,7 +73,7 @@ def test_a_pattern_rests_after_it_has_fired() -> None:
     assert [at for at, _ in firings(short)] == [1, 2, 3, 4]
 
 
-def test_at_most_one_pattern_fires_at_a_step_and_the_most_severe_comes_first() -> None:
+def test_guidance_at_most_one_pattern_fires_at_a_step_and_the_most_severe_comes_first() -> None:
     m = monitor(Sees("mild"), Sees("hard", "warn"))
     for _ in range(3):
         step(m, "mild hard")
@@ -94,14 +94,14 @@ def test_of_equal_severity_the_packages_order_decides_then_the_rules_own() -> No
     [{"guidance": {"enabled": False}}, {"guidance": {"off": ["loop"]}}, {"rules": {"loop": {"most": "continue"}}}],
     ids=["switched off", "this pattern off", "shown only"],
 )
-def test_what_is_switched_off_does_not_fire(settings: dict[str, Any]) -> None:
+def test_guidance_what_is_switched_off_does_not_fire(settings: dict[str, Any]) -> None:
     m = Monitor(embedder=HashingEmbedder(16), rules=[Sees("loop")], config=settings)
     for _ in range(6):
         step(m, "loop")
     assert firings(m) == []
 
 
-def test_an_inactive_rule_and_mere_pressure_do_not_fire() -> None:
+def test_guidance_an_inactive_rule_and_mere_pressure_do_not_fire() -> None:
     m = monitor(Sees("loop"))
     for number in range(4):
         m.tool_call("Read", {"path": f"{number}.py"})
@@ -112,7 +112,7 @@ def test_an_inactive_rule_and_mere_pressure_do_not_fire() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_each_pair_has_one_of_either_arm_as_the_seed_draws_them(seed: int) -> None:
+def test_guidance_each_pair_has_one_of_either_arm_as_the_seed_draws_them(seed: int) -> None:
     m = monitor(Sees("loop"), cooldown=0, seed=seed)
     for _ in range(20):
         step(m, "loop")
@@ -125,7 +125,7 @@ def test_each_pair_has_one_of_either_arm_as_the_seed_draws_them(seed: int) -> No
     assert len({guidance.id for guidance in found}) == 20
 
 
-def test_a_controls_text_is_never_handed_out() -> None:
+def test_guidance_a_controls_text_is_never_handed_out() -> None:
     m = monitor(Sees("loop"), cooldown=0)
     arms = set()
     for _ in range(6):
@@ -138,7 +138,7 @@ def test_a_controls_text_is_never_handed_out() -> None:
     assert arms == {"treatment", "control"}
 
 
-def test_without_randomisation_everything_is_told() -> None:
+def test_guidance_without_randomisation_everything_is_told() -> None:
     m = monitor(Sees("loop"), cooldown=0, randomise=False)
     found = [step(m, "loop") for _ in range(4)]
     assert all(guidance and guidance.arm == "treatment" and guidance.pair is None for guidance in found)
@@ -159,20 +159,20 @@ def test_a_firing_is_shown_until_it_is_delivered() -> None:
     assert m.decide().guidance is None
 
 
-def test_a_firing_is_shown_one_step_later_and_not_two() -> None:
+def test_guidance_a_firing_is_shown_one_step_later_and_not_two() -> None:
     m = monitor(Sees("loop"), randomise=False)
     guidance = undelivered(m)
     assert step(m, "loop") == guidance
     assert step(m, "loop") is None
 
 
-def test_a_firing_is_not_shown_where_it_is_over() -> None:
+def test_guidance_a_firing_is_not_shown_where_it_is_over() -> None:
     m = monitor(Sees("loop"), randomise=False)
     assert undelivered(m) is not None
     assert step(m, "fine") is None
 
 
-def test_an_id_delivers_as_well_and_an_unknown_one_does_nothing() -> None:
+def test_guidance_an_id_delivers_as_well_and_an_unknown_one_does_nothing() -> None:
     m = monitor(Sees("loop"), randomise=False)
     guidance = undelivered(m)
     for unknown in ("loop-0000000000000000", "\ud800", "x" * 100_000):
@@ -208,7 +208,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("why", HOSTILE, ids=lambda why: ascii(why)[:12])
 @pytest.mark.parametrize("limit", [40, 400])
-def test_a_text_is_one_printable_line_under_the_cap(why: str, limit: int) -> None:
+def test_guidance_a_text_is_one_printable_line_under_the_cap(why: str, limit: int) -> None:
     m = monitor(Sees("loop", why=why), limit=limit, randomise=False)
     guidance = undelivered(m)
     assert 2 < len(guidance.text) <= limit
@@ -222,7 +222,7 @@ def lines() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("line", list(lines()), ids=["two lines", "terminal", "long"])
-def test_an_errors_text_stays_on_one_line_under_the_cap(line: str) -> None:
+def test_guidance_an_errors_text_stays_on_one_line_under_the_cap(line: str) -> None:
     m = Monitor(embedder=HashingEmbedder(16), config={"guidance": {"randomise": False}})
     for _ in range(4):
         m.tool_call("Bash\n\x1b[31m", {"command": "make"})
@@ -231,7 +231,7 @@ def test_an_errors_text_stays_on_one_line_under_the_cap(line: str) -> None:
     assert texts and all(text.isprintable() and len(text) <= 400 for text in texts)
 
 
-def test_an_errors_text_is_quoted() -> None:
+def test_guidance_an_errors_text_is_quoted() -> None:
     m = Monitor(embedder=HashingEmbedder(16), config={"guidance": {"randomise": False}})
     for tool in ("Read", "Edit", "Grep", "Read", "Edit"):
         m.tool_call(tool, {"path": "a.py"})
@@ -251,7 +251,7 @@ def failed(tool: str) -> AgentState:
     return state
 
 
-def test_a_hint_is_the_agents_own_record_or_says_that_it_is_a_default() -> None:
+def test_advice_a_hint_is_the_agents_own_record_or_says_that_it_is_a_default() -> None:
     own = RegulatorState(
         transitions={"Bash\nRead": Transition(LEAST_MEASURED, 0.25), "Bash\nEdit": Transition(90, 0.2)}
     )
@@ -267,14 +267,14 @@ def test_a_hint_is_the_agents_own_record_or_says_that_it_is_a_default() -> None:
     assert advice(found("cost_spiral"), own, failed("Bash"), 400) == "Bash failed twice."
 
 
-def test_a_hint_that_leaves_no_room_is_left_out() -> None:
+def test_advice_a_hint_that_leaves_no_room_is_left_out() -> None:
     text = advice(found(why="x" * 100), RegulatorState(), failed("Bash"), 120)
     assert text == f"X{'x' * 99}."
     tight = advice(found(why="x" * 500), RegulatorState(), failed("Bash"), 400)
     assert len(tight) <= 400 and "…. By default" in tight
 
 
-def test_texts_state_facts_and_give_no_orders() -> None:
+def test_guidance_texts_state_facts_and_give_no_orders() -> None:
     orders = ("stop", "do ", "please", "you must", "you should", "try ", "read ", "use ", "avoid", "don't", "never")
     m = Monitor(embedder=HashingEmbedder(16), config={"guidance": {"randomise": False}})
     for number in range(14):
@@ -286,7 +286,7 @@ def test_texts_state_facts_and_give_no_orders() -> None:
         assert not any(sentence.lower().startswith(orders) for sentence in text.split(". "))
 
 
-def test_a_pattern_is_a_rule_without_what_it_is_about() -> None:
+def test_pattern_of_a_pattern_is_a_rule_without_what_it_is_about() -> None:
     assert [pattern_of(found(rule)) for rule in ("loop", "budget.calls", "tree_budget.tokens")] == [
         "loop",
         "budget",
@@ -294,7 +294,7 @@ def test_a_pattern_is_a_rule_without_what_it_is_about() -> None:
     ]
 
 
-def test_ids_differ_by_everything_that_makes_a_firing() -> None:
+def test_firing_id_ids_differ_by_everything_that_makes_a_firing() -> None:
     base: tuple[str, str, str, int, float] = ("loop", "a", "1", 0, 5.0)
     others = [
         ("loops", "a", "1", 0, 5.0),
@@ -313,6 +313,6 @@ def test_ids_differ_by_everything_that_makes_a_firing() -> None:
     [{"limit": 39}, {"cooldown": -1}, {"seed": -1}, {"seed": 2**63}, {"limit": 10_001}, {"cooldown": 0.5}],
     ids=str,
 )
-def test_settings_out_of_range_are_refused_by_name(wrong: dict[str, Any]) -> None:
+def test_guidance_settings_out_of_range_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
         GuidanceConfig(**wrong)

@@ -67,7 +67,7 @@ def found(m: Monitor) -> Finding | None:
     return next((finding for finding in m.decide().findings if finding.rule == "refunds"), None)
 
 
-def test_a_detector_of_ones_own_makes_a_monitor_warn() -> None:
+def test_findings_a_detector_of_ones_own_makes_a_monitor_warn() -> None:
     with monitor(None, Refunds) as m:
         refund(m, 2)
         assert m.decide().kind == "continue"
@@ -79,7 +79,7 @@ def test_a_detector_of_ones_own_makes_a_monitor_warn() -> None:
         assert sorted(finding.evidence) == sorted(called)
 
 
-def test_two_agents_have_a_detector_each() -> None:
+def test_plugin_detectors_two_agents_have_a_detector_each() -> None:
     with monitor(None, Refunds) as one, monitor(None, Refunds) as other:
         refund(one, 3)
         assert one.decide().kind == "warn"
@@ -87,7 +87,7 @@ def test_two_agents_have_a_detector_each() -> None:
 
 
 @pytest.mark.parametrize("steps", [2, 30])
-def test_a_detector_goes_on_after_a_restart(tmp_path: Path, steps: int) -> None:
+def test_findings_a_detector_goes_on_after_a_restart(tmp_path: Path, steps: int) -> None:
     path = tmp_path / "s.db"
     with monitor(path, Refunds) as m:
         refund(m, 2)
@@ -144,7 +144,7 @@ def test_a_detector_that_raises_costs_its_findings_only() -> None:
         assert m.latest is not None and "detector refunds" in {error.source for error in m.latest.errors}
 
 
-def test_a_detector_that_hangs_costs_the_time_limit_and_is_left_out_afterwards() -> None:
+def test_plugin_detectors_a_detector_that_hangs_costs_the_time_limit_and_is_left_out_afterwards() -> None:
     try:
         with monitor(None, Hangs, config={"timeout_s": 0.2, "tick": "manual"}) as m:
             for _ in range(3):
@@ -155,7 +155,7 @@ def test_a_detector_that_hangs_costs_the_time_limit_and_is_left_out_afterwards()
         Hangs.released.set()
 
 
-def test_a_detector_without_a_snapshot_begins_anew_and_loses_nothing_else(tmp_path: Path) -> None:
+def test_plugin_detectors_a_detector_without_a_snapshot_begins_anew_and_loses_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path, CannotRemember) as m:
         m.goal("pay what is due")
@@ -165,7 +165,7 @@ def test_a_detector_without_a_snapshot_begins_anew_and_loses_nothing_else(tmp_pa
         assert m.decide().kind in ("continue", "warn")
 
 
-def test_a_detector_is_found_by_name() -> None:
+def test_plugin_detectors_a_detector_is_found_by_name() -> None:
     register(Refunds, name="refunds", group="detectors")
     try:
         with monitor(None, config={"detectors": ["refunds"]}) as m:
@@ -184,13 +184,13 @@ def test_a_detector_is_found_by_name() -> None:
     ],
     ids=["an instance", "no name", "no methods"],
 )
-def test_what_is_no_detector_is_refused_with_what_is_missing(given: Any, message: str) -> None:
+def test_plugin_detectors_what_is_no_detector_is_refused_with_what_is_missing(given: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         monitor(None, given)
 
 
 @pytest.mark.parametrize("name", ["pressure", "goal_hijack", "facts"])
-def test_a_name_of_the_packages_own_is_refused(name: str) -> None:
+def test_plugin_detectors_a_name_of_the_packages_own_is_refused(name: str) -> None:
     with pytest.raises((ValueError, PluginError), match=name):
         monitor(None, type("Named", (Refunds,), {"name": name}))
 
@@ -224,7 +224,9 @@ class Complaining(EventDetector[Complaints]):
         ]
 
 
-def test_a_detector_with_a_method_for_each_kind_of_event_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_plugin_detectors_a_detector_with_a_method_for_each_kind_of_event_goes_on_after_a_restart(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.db"
     for kind in ("continue", "warn"):
         with monitor(path, Complaining) as m:
@@ -233,7 +235,7 @@ def test_a_detector_with_a_method_for_each_kind_of_event_goes_on_after_a_restart
 
 
 @pytest.mark.parametrize("check", [*checks_for(Refunds), *checks_for(Complaining)], ids=str)
-def test_a_detector_passes_the_public_checks(check: Callable[[], None]) -> None:
+def test_plugin_detectors_a_detector_passes_the_public_checks(check: Callable[[], None]) -> None:
     check()
 
 
@@ -258,7 +260,7 @@ class Counts(Refunds):
 @pytest.mark.parametrize(
     ("bad", "message"), [(Forgets, "after a restart"), (Counts, "two findings"), (Raises, "broken")]
 )
-def test_the_public_checks_find_a_bad_detector(bad: type, message: str) -> None:
+def test_findings_the_public_checks_find_a_bad_detector(bad: type, message: str) -> None:
     with pytest.raises((AssertionError, RuntimeError), match=message):
         _run_all(checks_for(bad))
 

@@ -103,7 +103,9 @@ NONSENSE: dict[str, Callable[[AgentState], Any]] = {
 
 
 @pytest.mark.parametrize("judge", NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_costs_its_finding_only_and_is_seen(tmp_path: Path, judge: Callable[[AgentState], Any]) -> None:
+def test_findings_nonsense_costs_its_finding_only_and_is_seen(
+    tmp_path: Path, judge: Callable[[AgentState], Any]
+) -> None:
     path = tmp_path / "s.db"
     with monitor(path, Mine(judge)) as m:
         life(m)
@@ -138,7 +140,7 @@ def test_nonsense_costs_its_finding_only_and_is_seen(tmp_path: Path, judge: Call
     ],
     ids=lambda case: str(case)[:24],
 )
-def test_what_a_rule_finds_is_used_as_it_is_recorded(
+def test_findings_what_a_rule_finds_is_used_as_it_is_recorded(
     tmp_path: Path, given: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     path = tmp_path / "s.db"
@@ -151,7 +153,7 @@ def test_what_a_rule_finds_is_used_as_it_is_recorded(
     assert (report.equal, report.kept) == (report.ticks, 0)
 
 
-def test_a_rule_that_hangs_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:
+def test_plugin_rules_a_rule_that_hangs_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:
     forever = threading.Event()
     try:
         with monitor(tmp_path / "s.db", Mine(lambda state: forever.wait(60)), config={"timeout_s": 0.1}) as m:
@@ -164,7 +166,7 @@ def test_a_rule_that_hangs_is_waited_for_no_longer_than_allowed(tmp_path: Path) 
     assert (report.equal, report.kept) == (report.ticks, report.ticks)
 
 
-def test_a_rule_that_hangs_is_left_out_for_a_while(tmp_path: Path) -> None:
+def test_plugin_rules_a_rule_that_hangs_is_left_out_for_a_while(tmp_path: Path) -> None:
     forever, asked = threading.Event(), []
 
     def judge(state: AgentState) -> Any:
@@ -181,13 +183,13 @@ def test_a_rule_that_hangs_is_left_out_for_a_while(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["error_cascade", "pressure", "budget.mine", "destructive_call"])
-def test_a_rule_with_a_name_of_this_package_is_refused(tmp_path: Path, name: str) -> None:
+def test_plugin_rules_a_rule_with_a_name_of_this_package_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         monitor(tmp_path / "s.db", Mine(lambda state: None, name))
 
 
 @pytest.mark.parametrize("way", ["given", "registered"])
-def test_a_session_with_foreign_rules_replays_without_them(tmp_path: Path, way: str) -> None:
+def test_plugin_rules_a_session_with_foreign_rules_replays_without_them(tmp_path: Path, way: str) -> None:
     path = tmp_path / "s.db"
 
     def judge(state: AgentState) -> Finding:
@@ -226,7 +228,7 @@ def test_two_foreign_rules_that_block_replay_in_any_order_of_their_scores(tmp_pa
     assert (report.equal, report.kept) == (report.ticks, 0)
 
 
-def test_an_unknown_rule_is_refused_and_all_that_are_known_are_named() -> None:
+def test_plugin_rules_an_unknown_rule_is_refused_and_all_that_are_known_are_named() -> None:
     config: dict[str, Any] = {"rules": {"goal_hijak": {"most": "warn"}}}
     with pytest.raises(PluginError, match="no rule is called 'goal_hijak'; known: ") as refused:
         Monitor(embedder=False, rules=[Mine(lambda state: None)], config=config)

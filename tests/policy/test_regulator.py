@@ -46,7 +46,7 @@ def test_the_pressure_asks_for_what_its_mode_means(mode: Mode, severity: str, ac
     assert (found.severity, found.active, found.score, found.threshold) == (severity, active, 0.6, threshold)
 
 
-def test_the_pressure_names_its_floor_and_its_causes_with_what_is_usual() -> None:
+def test_pressure_finding_the_pressure_names_its_floor_and_its_causes_with_what_is_usual() -> None:
     signals: FrozenDict[str, Signal] = FrozenDict(
         error_rate=Signal(0.4, 0.05, 3.5, 0.6), cost=Signal(0.5, None, 0.0, 0.2)
     )
@@ -71,7 +71,7 @@ def test_evidence_is_the_errors_or_the_repetition_or_the_newest_step() -> None:
     assert many == tuple(range(13, 21))  # the newest eight
 
 
-def test_the_worst_active_finding_decides_and_speaks_first() -> None:
+def test_make_decision_the_worst_active_finding_decides_and_speaks_first() -> None:
     decision = make_decision(
         7,
         [
@@ -91,11 +91,11 @@ def test_the_worst_active_finding_decides_and_speaks_first() -> None:
     assert decision.message == "warn 0.9; warn 0.5"
 
 
-def test_a_decision_ends_with_what_could_be_done() -> None:
+def test_make_decision_a_decision_ends_with_what_could_be_done() -> None:
     assert make_decision(1, [finding("warn", action="stop it")]).message == "warn 0.5. Stop it."
 
 
-def test_without_active_findings_the_agent_goes_on_in_silence() -> None:
+def test_make_decision_without_active_findings_the_agent_goes_on_in_silence() -> None:
     decision = make_decision(1, [finding("block", active=False)])
     assert (decision.kind, decision.message) == ("continue", "")
     assert make_decision(1, []).kind == "continue"

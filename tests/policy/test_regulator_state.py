@@ -58,7 +58,7 @@ def test_a_rule_is_held_since_the_step_at_which_it_became_active() -> None:
         assert standing.held == expected
 
 
-def test_refusals_lift_a_block_and_what_calms_down_is_forgotten() -> None:
+def test_add_check_refusals_lift_a_block_and_what_calms_down_is_forgotten() -> None:
     standing, state = RegulatorState(), AgentState()
     ticked(standing, state, finding("pressure"))
     for expected in (1, 2):
@@ -72,13 +72,13 @@ def test_refusals_lift_a_block_and_what_calms_down_is_forgotten() -> None:
     assert standing.lifted == []
 
 
-def test_what_is_not_refused_wears_nothing_down() -> None:
+def test_add_check_what_is_not_refused_wears_nothing_down() -> None:
     standing = RegulatorState(blocking=["pressure"], refusals=1)
     standing.add_check(Decision(seq=1, kind="warn", findings=(finding("pressure"),)), CONFIG)
     assert standing.refusals == 1
 
 
-def test_a_budget_is_lifted_by_a_word_and_never_by_refusals() -> None:
+def test_add_check_a_budget_is_lifted_by_a_word_and_never_by_refusals() -> None:
     standing = RegulatorState()
     for _ in range(9):
         standing.add_check(refusal("budget.tokens", "tree_budget.calls"), CONFIG)
@@ -87,7 +87,7 @@ def test_a_budget_is_lifted_by_a_word_and_never_by_refusals() -> None:
     assert standing.lifted == ["budget.tokens", "tree_budget.calls"]
 
 
-def test_only_a_word_about_the_block_ends_it() -> None:
+def test_regulator_memory_only_a_word_about_the_block_ends_it() -> None:
     standing = RegulatorState(blocking=["pressure"])
     for event in (Feedback(1.0), Feedback(1.0, about="loop-1"), Feedback(1.0, about=BLOCK), Feedback(about="")):
         observe(standing, event)
@@ -121,7 +121,7 @@ def test_a_firing_is_pending_until_its_last_horizon() -> None:
     assert standing.pending == []
 
 
-def test_a_tasks_end_is_taken_from_success_or_score_and_kept_until_it_is_told() -> None:
+def test_regulator_state_a_tasks_end_is_taken_from_success_or_score_and_kept_until_it_is_told() -> None:
     for event, expected in (
         (Outcome(True), True),
         (Outcome(False, 1.0), False),
@@ -143,7 +143,7 @@ def test_a_tasks_end_is_taken_from_success_or_score_and_kept_until_it_is_told() 
     assert (standing.ended, standing.open) == (None, [])
 
 
-def test_an_end_without_firings_is_nothing_and_a_new_goal_leaves_the_old_firings_behind() -> None:
+def test_regulator_state_an_end_without_firings_is_nothing_and_a_new_goal_leaves_the_old_firings_behind() -> None:
     standing = RegulatorState()
     observe(standing, Outcome(True))
     assert standing.ended is None
@@ -152,7 +152,7 @@ def test_an_end_without_firings_is_nothing_and_a_new_goal_leaves_the_old_firings
     assert standing.open == []
 
 
-def test_what_the_call_after_an_error_did_is_a_running_mean() -> None:
+def test_regulator_state_what_the_call_after_an_error_did_is_a_running_mean() -> None:
     standing, state = RegulatorState(), AgentState()
     for before, after in ((0.5, 0.25), (0.5, 0.5)):
         act(state, "Bash", error=True)
@@ -165,7 +165,7 @@ def test_what_the_call_after_an_error_did_is_a_running_mean() -> None:
     }
 
 
-def test_two_results_between_two_ticks_teach_nothing() -> None:
+def test_regulator_state_two_results_between_two_ticks_teach_nothing() -> None:
     standing, state = RegulatorState(), AgentState()
     act(state, "Bash", error=True)
     ticked(standing, state)
@@ -175,7 +175,7 @@ def test_two_results_between_two_ticks_teach_nothing() -> None:
     assert standing.transitions == {}
 
 
-def test_everything_is_bounded() -> None:
+def test_regulator_state_everything_is_bounded() -> None:
     standing, state = RegulatorState(), AgentState()
     for number in range(200):
         act(state, f"tool {number} " + "x" * 500, error=True)

@@ -37,7 +37,7 @@ def measured(task: str, answer: str) -> ScopeDrift:
         ("How many legs has a spider?", "8"),
     ],
 )
-def test_right_answers_are_not_flagged(task: str, answer: str) -> None:
+def test_drifted_right_answers_are_not_flagged(task: str, answer: str) -> None:
     """Paraphrase, inflection, one word, other languages: each drifted by a rule of shared keywords."""
     assert not measured(task, answer).drifted
 
@@ -56,14 +56,14 @@ def test_right_answers_are_not_flagged(task: str, answer: str) -> None:
         ("Исправь ошибку входа в систему", "Сварите картофель и добавьте укроп."),
     ],
 )
-def test_wrong_answers_are_flagged(task: str, answer: str) -> None:
+def test_drifted_wrong_answers_are_flagged(task: str, answer: str) -> None:
     drift = measured(task, answer)
     assert drift.judged
     assert drift.drifted
     assert drift.words
 
 
-def test_an_echo_does_not_drift() -> None:
+def test_scope_drift_an_echo_does_not_drift() -> None:
     """It is on the subject; that it does nothing is for other rules."""
     assert scope_drift("Summarise the quarterly report", "Summarise the quarterly report").score < 0.01
 
@@ -71,26 +71,26 @@ def test_an_echo_does_not_drift() -> None:
 @pytest.mark.parametrize(
     "answer", ["", "   ", "42", "No.", "\0", "I'm sorry, I can't help with that.", "I’m unable to do that for you."]
 )
-def test_too_little_to_judge_is_never_flagged(answer: str) -> None:
+def test_drifted_too_little_to_judge_is_never_flagged(answer: str) -> None:
     for cosine in (None, -1.0, 0.0, 1.0):
         drift = scope_drift("Write an essay about the causes of the French revolution", answer, cosine=cosine)
         assert not drift.judged
         assert not drift.drifted
 
 
-def test_too_little_to_judge_without_the_cosine_only() -> None:
+def test_scope_drift_too_little_to_judge_without_the_cosine_only() -> None:
     """A word of seven letters (mass 28) is enough for the cosine (10), not for words (40)."""
     task = "Write an essay about the causes of the French revolution"
     assert not scope_drift(task, "Positive").judged
     assert scope_drift(task, "Positive", cosine=0.05).drifted
 
 
-def test_a_long_answer_that_begins_like_a_refusal_is_judged() -> None:
+def test_drifted_a_long_answer_that_begins_like_a_refusal_is_judged() -> None:
     recipe = "Sorry, this took a while. " + "Peel the onions and simmer the broth with carrots and leek. " * 6
     assert scope_drift("Refactor the login page of the web shop", recipe).drifted
 
 
-def test_what_was_forbidden_lifts_the_score() -> None:
+def test_drifted_what_was_forbidden_lifts_the_score() -> None:
     task = "Refactor fetch_user to be async. Do not add logging."
     kept = measured(task, "I refactored fetch_user, it is async now. I did not add logging.")
     broken = measured(task, "I refactored fetch_user, it is async now. I also added logging.")
@@ -98,13 +98,13 @@ def test_what_was_forbidden_lifts_the_score() -> None:
     assert (broken.drifted, broken.violations, broken.judged) == (True, ("logging",), True)
 
 
-def test_the_formula() -> None:
+def test_drift_score_the_formula() -> None:
     """-0.64 * 0.5 + 2.24 * 0.25 - 12.7 * 0.2 + 1.65 = -0.65, and 1 / (1 + e^0.65) = 0.343; without: -2.95, 0.050."""
     assert drift_score(0.5, 0.25, 0.2) == pytest.approx(0.3430, abs=1e-4)
     assert drift_score(0.5, 0.25, None) == pytest.approx(0.0497, abs=1e-4)
 
 
-def test_a_higher_cosine_is_less_drift() -> None:
+def test_scope_drift_a_higher_cosine_is_less_drift() -> None:
     scores = [
         scope_drift("Fix the login page", "The session cookie expired early.", cosine=c / 10).score for c in range(11)
     ]
@@ -112,7 +112,7 @@ def test_a_higher_cosine_is_less_drift() -> None:
     assert scores[0] > 0.5 > scores[-1]
 
 
-def test_the_cosine_counts_for_nothing_where_the_model_knows_no_script() -> None:
+def test_scope_drift_the_cosine_counts_for_nothing_where_the_model_knows_no_script() -> None:
     task, answer = "请修复登录错误", "今天天气很好，我们去公园散步吧。"
     assert scope_drift(task, answer, cosine=0.9) == scope_drift(task, answer)
 
@@ -124,7 +124,7 @@ def test_words_are_the_heaviest_that_the_task_lacks() -> None:
     assert scope_drift("Fix the login page", "The login page needs broccoli").words == ()  # it belongs to the task
 
 
-def test_huge_and_hostile_texts() -> None:
+def test_scope_drift_huge_and_hostile_texts() -> None:
     for text in ("word " * 200_000, "\ud800" * 1_000_000, "\u202eשלום " * 100_000, "请" * 1_000_000, "\n" * 1_000_000):
         for task, answer in ((text, "I did it"), ("Do not add logging.", text), (text, text)):
             drift = scope_drift(task, answer)
@@ -134,12 +134,12 @@ def test_huge_and_hostile_texts() -> None:
 
 
 @pytest.mark.parametrize("cosine", [float("nan"), 1.5, -2, True, "0.5"])
-def test_wrong_cosine(cosine: object) -> None:
+def test_scope_drift_wrong_cosine(cosine: object) -> None:
     with pytest.raises((TypeError, ValueError), match="cosine"):
         scope_drift("a", "b", cosine=cosine)  # type: ignore[arg-type]
 
 
-def test_wrong_texts() -> None:
+def test_scope_drift_wrong_texts() -> None:
     with pytest.raises(TypeError, match="task"):
         scope_drift(None, "b")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="answer"):
@@ -147,7 +147,7 @@ def test_wrong_texts() -> None:
 
 
 @given(st.text(), st.text(), st.none() | st.floats(-1, 1))
-def test_laws(task: str, answer: str, cosine: float | None) -> None:
+def test_scope_drift_laws(task: str, answer: str, cosine: float | None) -> None:
     drift = scope_drift(task, answer, cosine=cosine)
     assert 0 <= drift.score <= 1
     assert drift == scope_drift(task, answer, cosine=cosine)
@@ -160,13 +160,13 @@ def test_laws(task: str, answer: str, cosine: float | None) -> None:
     st.text(st.sampled_from("abcdefghäéñжщ请登 ,."), max_size=80),
     st.text(st.sampled_from("abcdefghäéñжщ请登 ,."), max_size=80),
 )
-def test_case_and_composition_do_not_matter(task: str, answer: str) -> None:
+def test_scope_drift_case_and_composition_do_not_matter(task: str, answer: str) -> None:
     drift = scope_drift(task, answer)
     assert scope_drift(normalize("NFD", task), normalize("NFD", answer)).score == pytest.approx(drift.score)
     assert scope_drift(task.upper(), answer.upper()).score == pytest.approx(drift.score)
 
 
-def test_order_of_words_does_not_matter() -> None:
+def test_scope_drift_order_of_words_does_not_matter() -> None:
     task = "Fix the login page of the shop"
     one = scope_drift(task, "zebra crossing paint login page", cosine=0.3)
     other = scope_drift(task, "login page paint crossing zebra", cosine=0.3)

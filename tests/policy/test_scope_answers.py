@@ -45,25 +45,25 @@ def auroc(found: npt.NDArray[np.float64]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("with_input", "least"), [(True, 0.92), (False, 0.78)])
-def test_words_and_embeddings(rows: list[dict[str, str]], with_input: bool, least: float) -> None:
+def test_scope_drift_words_and_embeddings(rows: list[dict[str, str]], with_input: bool, least: float) -> None:
     """The bars are those of the requirement; a rule of shared keywords reaches 0.71 and 0.62 here."""
     assert auroc(scores(rows, with_input, embedded=True)) >= least
 
 
 @pytest.mark.slow
-def test_flags_at_the_shipped_threshold(rows: list[dict[str, str]]) -> None:
+def test_scope_drift_flags_at_the_shipped_threshold(rows: list[dict[str, str]]) -> None:
     found = scores(rows, True, embedded=True) >= THRESHOLD
     assert found[:, 1:].mean() >= 0.85
     assert found[:, 0].mean() <= 0.15
 
 
-def test_words_only(rows: list[dict[str, str]]) -> None:
+def test_scope_drift_words_only(rows: list[dict[str, str]]) -> None:
     found = scores(rows, True, embedded=False)
     assert auroc(found) >= 0.85
     assert (found[:, 0] >= THRESHOLD).mean() <= 0.2
 
 
-def test_the_data(rows: list[dict[str, str]]) -> None:
+def test_scope_answers_the_data(rows: list[dict[str, str]]) -> None:
     """Identifiers are unique, both halves have every kind that comes more than once, no answer is empty."""
     assert len({row["id"] for row in rows}) == len(rows) == 144
     halves = {half: {row["kind"] for row in rows if row["split"] == half} for half in ("dev", "held_out")}

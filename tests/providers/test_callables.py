@@ -16,7 +16,7 @@ def test_it_is_a_state_provider_that_counts() -> None:
     assert isinstance(CallableState(), CounterSource)
 
 
-def test_each_source_is_its_function() -> None:
+def test_callable_state_each_source_is_its_function() -> None:
     state = CallableState(
         goals=lambda: ["goal"],
         context=lambda: ["context"],
@@ -31,24 +31,24 @@ def test_each_source_is_its_function() -> None:
     assert state.get_counters() == Counters(calls=2)
 
 
-def test_functions_are_called_anew_each_time() -> None:
+def test_callable_state_functions_are_called_anew_each_time() -> None:
     messages: list[str] = []
     state = CallableState(context=lambda: messages[-2:])
     messages += ["one", "two", "three"]
     assert state.get_recent_context() == ["two", "three"]
 
 
-def test_a_source_without_a_function_is_empty() -> None:
+def test_callable_state_a_source_without_a_function_is_empty() -> None:
     state = CallableState()
     assert state.get_goals() == state.get_recent_context() == state.get_goal_relevant_memories() == ()
     assert state.get_counters() == Counters()
 
 
-def test_all_memories_default_to_the_memories() -> None:
+def test_callable_state_all_memories_default_to_the_memories() -> None:
     assert CallableState(memories=lambda: ["one"]).get_all_memories() == ["one"]
 
 
-def test_async_functions_are_measured_too() -> None:
+def test_callable_state_async_functions_are_measured_too() -> None:
     async def goals() -> Sequence[str]:
         return ["fix the login"]
 
@@ -61,6 +61,6 @@ def test_async_functions_are_measured_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["goals", "context", "memories", "all_memories", "counters"])
-def test_a_list_instead_of_a_function_is_refused_with_a_hint(name: str) -> None:
+def test_callable_state_a_list_instead_of_a_function_is_refused_with_a_hint(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name} must be callable, not \['x'\]; for lists use StaticState"):
         CallableState(**{name: ["x"]})  # type: ignore[arg-type]

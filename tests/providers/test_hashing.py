@@ -21,7 +21,7 @@ def cosine(left: str, right: str) -> float:
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "12345"])
-def test_a_text_has_the_same_vector_in_every_process(seed: str) -> None:
+def test_hashing_a_text_has_the_same_vector_in_every_process(seed: str) -> None:
     script = """
 import hashlib
 from coherence.providers import HashingEmbedder
@@ -32,22 +32,22 @@ print(hashlib.sha256(HashingEmbedder().embed("the same text, ü 日本").tobytes
     assert done.stdout.strip() == here
 
 
-def test_similar_spellings_are_nearer_than_different_ones() -> None:
+def test_hashing_similar_spellings_are_nearer_than_different_ones() -> None:
     assert cosine("refund the payment", "refunded payments") > 0.5
     assert abs(cosine("refund the payment", "quick brown fox jumps")) < 0.2
     assert cosine("configuration", "configure") > cosine("configuration", "violin") + 0.3
 
 
-def test_case_and_spacing_do_not_matter() -> None:
+def test_hashing_case_and_spacing_do_not_matter() -> None:
     assert cosine("Fix   the\nLogin", "fix the login") == pytest.approx(1.0, abs=1e-6)
 
 
-def test_different_texts_have_different_vectors() -> None:
+def test_hashing_different_texts_have_different_vectors() -> None:
     assert cosine("fix the login", "fix the logout") < 0.99
 
 
 @given(text=st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=300))
-def test_every_text_has_a_finite_vector_of_unit_length(text: str) -> None:
+def test_hashing_every_text_has_a_finite_vector_of_unit_length(text: str) -> None:
     vector = HashingEmbedder(64).embed(text)
     assert vector.shape == (64,)
     assert vector.dtype == np.float32
@@ -55,13 +55,13 @@ def test_every_text_has_a_finite_vector_of_unit_length(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t ", "\u2003"])
-def test_an_empty_or_blank_text_has_a_vector_that_is_not_zero(text: str) -> None:
+def test_hashing_an_empty_or_blank_text_has_a_vector_that_is_not_zero(text: str) -> None:
     vector = HashingEmbedder().embed(text)
     assert np.count_nonzero(vector) == 1
     assert np.linalg.norm(vector) == 1.0
 
 
-def test_of_a_long_text_head_and_tail_count_and_the_middle_does_not() -> None:
+def test_hashing_of_a_long_text_head_and_tail_count_and_the_middle_does_not() -> None:
     embedder = HashingEmbedder()
     head, tail = "alpha " * (MAX_CHARS // 12 + 1), " omega" * (MAX_CHARS // 12 + 1)
     long = embedder.embed(f"{head}middle{tail}")
@@ -70,7 +70,7 @@ def test_of_a_long_text_head_and_tail_count_and_the_middle_does_not() -> None:
     assert not np.array_equal(long, embedder.embed(f"{head}middle{tail}beta"))
 
 
-def test_a_text_of_ten_megabytes_takes_little_memory() -> None:
+def test_hashing_a_text_of_ten_megabytes_takes_little_memory() -> None:
     embedder, text = HashingEmbedder(), "hello world " * 900_000
     assert len(text) > 10_000_000
     tracemalloc.start()
@@ -83,7 +83,7 @@ def test_a_text_of_ten_megabytes_takes_little_memory() -> None:
     assert peak < 10_000_000  # 16,000 characters have about 3 grams each of some 60 bytes; a copy would be 10.8 MB
 
 
-def test_a_batch_is_its_texts_one_by_one() -> None:
+def test_embed_batch_a_batch_is_its_texts_one_by_one() -> None:
     embedder, texts = HashingEmbedder(32), ["one", "two", "", "\ud800"]
     batch = embedder.embed_batch(texts)
     assert batch.shape == (4, 32)
@@ -91,7 +91,7 @@ def test_a_batch_is_its_texts_one_by_one() -> None:
         assert np.array_equal(row, embedder.embed(text))
 
 
-def test_an_empty_batch_has_no_rows() -> None:
+def test_embed_batch_an_empty_batch_has_no_rows() -> None:
     assert HashingEmbedder(32).embed_batch([]).shape == (0, 32)
 
 
@@ -101,12 +101,12 @@ def test_the_fingerprint_tells_dimensions_apart() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [8.0, "8", True, None])
-def test_dimensions_that_are_no_int_are_refused(dimensions: object) -> None:
+def test_hashing_dimensions_that_are_no_int_are_refused(dimensions: object) -> None:
     with pytest.raises(TypeError, match=f"dimensions must be an int, not {dimensions!r}"):
         HashingEmbedder(dimensions)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dimensions", [7, 0, -1])
-def test_too_few_dimensions_are_refused(dimensions: int) -> None:
+def test_hashing_too_few_dimensions_are_refused(dimensions: int) -> None:
     with pytest.raises(ValueError, match=f"dimensions must be 8 or more, not {dimensions}"):
         HashingEmbedder(dimensions)

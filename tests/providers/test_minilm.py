@@ -29,7 +29,7 @@ def same(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> bool:
     return left.tobytes() == right.tobytes()
 
 
-def test_the_vectors_are_those_of_the_original_model(record_property: Callable[[str, object], None]) -> None:
+def test_has_vnni_the_vectors_are_those_of_the_original_model(record_property: Callable[[str, object], None]) -> None:
     reference = np.load(DATA / "minilm_fp32.npy").astype(np.float64)
     reference /= np.linalg.norm(reference, axis=1, keepdims=True)
     ours = EMBEDDER.embed_batch(SENTENCES).astype(np.float64)
@@ -40,7 +40,7 @@ def test_the_vectors_are_those_of_the_original_model(record_property: Callable[[
     assert cosines[worst] >= (0.98 if has_vnni() else 0.95), SENTENCES[worst]
 
 
-def test_the_files_are_the_ones_that_the_notice_names() -> None:
+def test_minilm_the_files_are_the_ones_that_the_notice_names() -> None:
     notice = (MODELS / "NOTICE.txt").read_text(encoding="utf-8")
     named = {name: digest for digest, name in re.findall(r"^  ([0-9a-f]{64})  (\S+)$", notice, re.MULTILINE)}
     assert {minilm.MODEL, minilm.TOKENIZER} <= named.keys()
@@ -48,20 +48,20 @@ def test_the_files_are_the_ones_that_the_notice_names() -> None:
         assert hashlib.sha256((MODELS / name).read_bytes()).hexdigest() == named[name], name
 
 
-def test_a_vector_has_unit_length_and_the_declared_dimension() -> None:
+def test_minilm_a_vector_has_unit_length_and_the_declared_dimension() -> None:
     vector = EMBEDDER.embed("hello world")
     assert vector.shape == (EMBEDDER.dimensions,) == (384,)
     assert vector.dtype == np.float32
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_paraphrase_is_nearer_than_an_unrelated_text() -> None:
+def test_minilm_a_paraphrase_is_nearer_than_an_unrelated_text() -> None:
     question = "How can I get my money back?"
     assert cosine(question, "I would like a refund.") > cosine(question, "The moon orbits the Earth.") + 0.3
 
 
 @pytest.mark.parametrize("mark", ["[SEP]", "[CLS]", "[PAD]", "[MASK]", "[UNK]"])
-def test_the_name_of_a_control_token_in_a_text_is_text(mark: str) -> None:
+def test_minilm_the_name_of_a_control_token_in_a_text_is_text(mark: str) -> None:
     _, tokenizer = EMBEDDER._load()
     ids = EMBEDDER._ids(f"before {mark} after", tokenizer)
     start, end = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
@@ -71,7 +71,7 @@ def test_the_name_of_a_control_token_in_a_text_is_text(mark: str) -> None:
     assert not control & set(ids[1:-1])
 
 
-def test_of_many_tokens_the_first_and_the_last_are_read() -> None:
+def test_minilm_of_many_tokens_the_first_and_the_last_are_read() -> None:
     words = ["alpha"] * 200 + ["middle"] * 200 + ["omega"] * 200  # one token each, 3,600 characters
     text = " ".join(words)
     assert len(text) < MAX_CHARS
@@ -81,14 +81,14 @@ def test_of_many_tokens_the_first_and_the_last_are_read() -> None:
     assert inner == [tokenizer.token_to_id("alpha")] * half + [tokenizer.token_to_id("omega")] * half
 
 
-def test_a_text_just_at_the_token_limit_is_read_whole() -> None:
+def test_minilm_a_text_just_at_the_token_limit_is_read_whole() -> None:
     _, tokenizer = EMBEDDER._load()
     text = " ".join(["alpha"] * 127 + ["omega"] * 127)
     assert len(EMBEDDER._ids(text, tokenizer)) == MAX_TOKENS
     assert EMBEDDER._ids(text, tokenizer)[1:-1] == tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def test_of_a_long_text_head_and_tail_matter_and_the_middle_does_not() -> None:
+def test_minilm_of_a_long_text_head_and_tail_matter_and_the_middle_does_not() -> None:
     head, tail = "the flight to Oslo " * 150, "the refund of the hotel " * 120  # 2,850 and 2,880 characters
     long = EMBEDDER.embed(f"{head} middle {tail}")
     assert same(long, EMBEDDER.embed(f"{head} {'something else entirely ' * 500} {tail}"))
@@ -96,7 +96,7 @@ def test_of_a_long_text_head_and_tail_matter_and_the_middle_does_not() -> None:
     assert not same(long, EMBEDDER.embed(f"{head} middle {tail} Cooking pasta."))
 
 
-def test_a_text_of_ten_megabytes_costs_no_more_tokens_than_any_other() -> None:
+def test_minilm_a_text_of_ten_megabytes_costs_no_more_tokens_than_any_other() -> None:
     text = "hello world " * 900_000
     assert len(text) > 10_000_000
     _, tokenizer = EMBEDDER._load()
@@ -105,15 +105,15 @@ def test_a_text_of_ten_megabytes_costs_no_more_tokens_than_any_other() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\ud800", "a \udfff b", "\x00", "🙂" * 3000])
-def test_hostile_texts_have_a_vector_of_unit_length(text: str) -> None:
+def test_minilm_hostile_texts_have_a_vector_of_unit_length(text: str) -> None:
     assert np.linalg.norm(EMBEDDER.embed(text)) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_lone_surrogate_leaves_the_rest_of_the_text_readable() -> None:
+def test_minilm_a_lone_surrogate_leaves_the_rest_of_the_text_readable() -> None:
     assert cosine("please refund the \ud800 payment", "please refund the payment") > 0.9
 
 
-def test_a_vector_does_not_depend_on_the_other_texts_of_its_batch() -> None:
+def test_embed_batch_a_vector_does_not_depend_on_the_other_texts_of_its_batch() -> None:
     texts = [*SENTENCES[:8], "short", "long " * 400]
     batch = EMBEDDER.embed_batch(texts)
     reverse = EMBEDDER.embed_batch(texts[::-1])[::-1]
@@ -123,11 +123,11 @@ def test_a_vector_does_not_depend_on_the_other_texts_of_its_batch() -> None:
         assert same(other, alone)
 
 
-def test_an_empty_batch_has_no_rows() -> None:
+def test_embed_batch_an_empty_batch_has_no_rows() -> None:
     assert EMBEDDER.embed_batch([]).shape == (0, 384)
 
 
-def test_two_threads_that_start_with_a_fresh_embedder_get_the_same_vectors() -> None:
+def test_mini_lm_embedder_two_threads_that_start_with_a_fresh_embedder_get_the_same_vectors() -> None:
     fresh, together = MiniLMEmbedder(), Barrier(2)
 
     def embed(texts: list[str]) -> list[bytes]:
@@ -146,7 +146,7 @@ def test_the_default_embedder_is_one_for_the_process() -> None:
     assert default_embedder() is default_embedder()
 
 
-def test_nothing_is_loaded_before_the_first_text() -> None:
+def test_mini_lm_embedder_nothing_is_loaded_before_the_first_text() -> None:
     embedder = MiniLMEmbedder()
     assert embedder._loaded is None
     embedder.embed("x")
@@ -164,7 +164,7 @@ def test_nothing_is_loaded_before_the_first_text() -> None:
         ("x86_64", None, False),
     ],
 )
-def test_vnni_is_told_by_machine_and_flags(
+def test_has_vnni_vnni_is_told_by_machine_and_flags(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, cpuinfo: str | None, expected: bool
 ) -> None:
     file = tmp_path / "cpuinfo"
@@ -175,7 +175,9 @@ def test_vnni_is_told_by_machine_and_flags(
     assert has_vnni() is expected
 
 
-def test_without_vnni_the_slower_exact_sums_give_nearly_the_same_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mini_lm_embedder_without_vnni_the_slower_exact_sums_give_nearly_the_same_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(minilm, "has_vnni", lambda: False)
     careful = MiniLMEmbedder()
     for sentence in SENTENCES[:10]:

@@ -90,7 +90,7 @@ def test_it_is_an_embedder() -> None:
     assert isinstance(OpenAICompatibleEmbedder("http://127.0.0.1:1/v1", "m", dimensions=3), Embedder)
 
 
-def test_a_request_holds_model_and_texts(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_a_request_holds_model_and_texts(stub: Stub) -> None:
     vectors = OpenAICompatibleEmbedder(stub.url, "some-model").embed_batch(["one", "three", "日本"])
     [asked] = stub.asked
     assert asked.path == "/v1/embeddings"
@@ -101,12 +101,12 @@ def test_a_request_holds_model_and_texts(stub: Stub) -> None:
     assert vectors.dtype == np.float32
 
 
-def test_a_slash_after_the_base_url_does_not_matter(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_a_slash_after_the_base_url_does_not_matter(stub: Stub) -> None:
     OpenAICompatibleEmbedder(f"{stub.url}/", "m").embed("x")
     assert stub.asked[0].path == "/v1/embeddings"
 
 
-def test_an_api_key_is_sent_as_bearer_token(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_an_api_key_is_sent_as_bearer_token(stub: Stub) -> None:
     OpenAICompatibleEmbedder(stub.url, "m", api_key="s3cret").embed("x")
     assert stub.asked[0].headers["Authorization"] == "Bearer s3cret"
 
@@ -120,11 +120,11 @@ def test_an_api_key_shows_neither_in_the_fingerprint_nor_in_errors(stub: Stub) -
     assert "s3cret" not in str(caught.value)
 
 
-def test_one_text_gives_one_vector(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_one_text_gives_one_vector(stub: Stub) -> None:
     assert OpenAICompatibleEmbedder(stub.url, "m").embed("four").tolist() == [4.0, 1.0, 0.5]
 
 
-def test_rows_that_come_in_another_order_are_put_back_by_index(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_rows_that_come_in_another_order_are_put_back_by_index(stub: Stub) -> None:
     stub.answer = lambda texts: data(rows(texts)[::-1])
     vectors = OpenAICompatibleEmbedder(stub.url, "m").embed_batch(["a", "bb", "ccc"])
     assert vectors[:, 0].tolist() == [1.0, 2.0, 3.0]
@@ -133,7 +133,7 @@ def test_rows_that_come_in_another_order_are_put_back_by_index(stub: Stub) -> No
 # Nothing before the first text
 
 
-def test_nothing_is_sent_before_the_first_text(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_nothing_is_sent_before_the_first_text(stub: Stub) -> None:
     embedder = OpenAICompatibleEmbedder(stub.url, "m")
     CoherenceSensor(StaticState(goals=["goal"]), embedder=embedder)
     assert embedder.embed_batch([]).shape[0] == 0
@@ -159,13 +159,13 @@ def test_dimensions_are_asked_for_once_or_taken_from_an_answer(stub: Stub) -> No
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_wrong_count_of_vectors_is_an_error(stub: Stub, count: int) -> None:
+def test_open_ai_compatible_embedder_a_wrong_count_of_vectors_is_an_error(stub: Stub, count: int) -> None:
     stub.answer = lambda texts: data(rows(["x"] * count))
     with pytest.raises(VectorError, match=f"returned {count} vectors for 2 texts"):
         OpenAICompatibleEmbedder(stub.url, "m").embed_batch(["a", "b"])
 
 
-def test_a_server_error_is_reported_with_its_body(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_a_server_error_is_reported_with_its_body(stub: Stub) -> None:
     stub.answer = lambda texts: Answer(b'{"error": "model not loaded"}' + b" " * 1000 + b"far end", 500)
     with pytest.raises(
         VectorError, match=r"/v1/embeddings answered 500: \{\"error\": \"model not loaded\"\}"
@@ -195,7 +195,7 @@ def test_an_answer_that_is_not_json_is_an_error(stub: Stub, body: bytes) -> None
         {"data": [{"index": 0, "embedding": [1.0]}, {"index": None, "embedding": [1.0]}]},
     ],
 )
-def test_json_without_usable_data_is_an_error(stub: Stub, content: object) -> None:
+def test_open_ai_compatible_embedder_json_without_usable_data_is_an_error(stub: Stub, content: object) -> None:
     stub.answer = lambda texts: Answer(json.dumps(content).encode())
     with pytest.raises(VectorError, match="answered without usable data: "):
         OpenAICompatibleEmbedder(stub.url, "m").embed_batch(["a", "b"])
@@ -207,13 +207,13 @@ def test_an_answer_that_breaks_off_is_an_error(stub: Stub) -> None:
         OpenAICompatibleEmbedder(stub.url, "m").embed("x")
 
 
-def test_a_server_error_that_breaks_off_is_an_error_too(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_a_server_error_that_breaks_off_is_an_error_too(stub: Stub) -> None:
     stub.answer = lambda texts: Answer(b"over", 500, (("Content-Length", "1000"),))
     with pytest.raises(VectorError, match=r"answered 500: over|IncompleteRead"):
         OpenAICompatibleEmbedder(stub.url, "m").embed("x")
 
 
-def test_a_refused_connection_is_an_error() -> None:
+def test_open_ai_compatible_embedder_a_refused_connection_is_an_error() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -239,7 +239,9 @@ def test_a_server_that_does_not_answer_in_time_is_an_error(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_an_error_and_texts_and_key_go_nowhere_else(stub: Stub, status: int) -> None:
+def test_open_ai_compatible_embedder_a_redirect_is_an_error_and_texts_and_key_go_nowhere_else(
+    stub: Stub, status: int
+) -> None:
     elsewhere = Stub()
     try:
         stub.answer = lambda texts: Answer(b"", status, (("Location", f"{elsewhere.url}/embeddings"),))
@@ -253,7 +255,7 @@ def test_a_redirect_is_an_error_and_texts_and_key_go_nowhere_else(stub: Stub, st
 # Within a sensor
 
 
-def test_a_sensor_asks_in_batches_and_for_each_text_once(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_a_sensor_asks_in_batches_and_for_each_text_once(stub: Stub) -> None:
     state = StaticState(goals=["goal"], context=["a", "bb", "ccc", "dddd", "bb", "eeeee", "ffffff"])
     embedder = OpenAICompatibleEmbedder(stub.url, "m", batch_size=3)
     sensor = CoherenceSensor(state, embedder=embedder, timeout_s=60)
@@ -286,19 +288,19 @@ def test_a_failing_server_is_an_error_in_the_reading_and_is_asked_again_at_the_n
 # Long and hostile texts
 
 
-def test_of_a_long_text_head_and_tail_are_sent(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_of_a_long_text_head_and_tail_are_sent(stub: Stub) -> None:
     embedder = OpenAICompatibleEmbedder(stub.url, "m", max_chars=10)
     embedder.embed_batch(["0123456789", "0123456789A", "x" * 1_000_000])
     assert stub.asked[0].body["input"] == ["0123456789", "01234 6789A", "xxxxx xxxxx"]
 
 
-def test_a_lone_surrogate_is_sent_as_a_question_mark(stub: Stub) -> None:
+def test_open_ai_compatible_embedder_a_lone_surrogate_is_sent_as_a_question_mark(stub: Stub) -> None:
     OpenAICompatibleEmbedder(stub.url, "m").embed("a \ud800 b")
     assert stub.asked[0].body["input"] == ["a ? b"]
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080/v1", "file:///etc/passwd", "ftp://host/v1", ""])
-def test_a_base_url_that_is_not_http_is_refused(url: str) -> None:
+def test_open_ai_compatible_embedder_a_base_url_that_is_not_http_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="base_url must start with http:// or https://"):
         OpenAICompatibleEmbedder(url, "m")
 
@@ -313,6 +315,6 @@ def test_a_base_url_that_is_not_http_is_refused(url: str) -> None:
         ({"timeout_s": float("nan")}, "timeout_s above 0"),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+def test_open_ai_compatible_embedder_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OpenAICompatibleEmbedder("http://127.0.0.1:1/v1", **{"model": "m", **arguments})

@@ -21,7 +21,9 @@ DATA = Path(__file__).parents[1] / "data"
 # Without the library
 
 
-def test_without_the_library_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentence_transformer_embedder_without_the_library_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = SentenceTransformerEmbedder("some-model")
     with pytest.raises(MissingExtraError) as caught:
@@ -33,7 +35,7 @@ def test_without_the_library_the_error_says_how_to_install_it(monkeypatch: pytes
     assert isinstance(caught.value, ImportError)
 
 
-def test_every_way_of_using_it_without_the_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dimensions_every_way_of_using_it_without_the_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = SentenceTransformerEmbedder("some-model")
     for use in (lambda: embedder.dimensions, lambda: embedder.embed_batch(["x"]), lambda: embedder.embed_batch([])):
@@ -41,13 +43,13 @@ def test_every_way_of_using_it_without_the_library_says_so(monkeypatch: pytest.M
             use()
 
 
-def test_making_one_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentence_transformer_embedder_making_one_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     assert SentenceTransformerEmbedder("some-model").fingerprint == "sentence-transformers:some-model"
 
 
 @pytest.mark.parametrize("name", ["", None, Path("model")])
-def test_a_name_that_is_no_str_is_refused(name: object) -> None:
+def test_sentence_transformer_embedder_a_name_that_is_no_str_is_refused(name: object) -> None:
     with pytest.raises(TypeError, match="name_or_path must be a non-empty str"):
         SentenceTransformerEmbedder(name)  # type: ignore[arg-type]
 
@@ -84,7 +86,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     return asked
 
 
-def test_the_model_is_loaded_once_on_first_use_for_the_device(library: Library) -> None:
+def test_sentence_transformer_embedder_the_model_is_loaded_once_on_first_use_for_the_device(library: Library) -> None:
     embedder = SentenceTransformerEmbedder("some-model", device="cpu")
     assert library.made == []
     assert embedder.embed("four").tolist() == [4.0, 1.0]
@@ -98,11 +100,11 @@ def test_dimensions_are_those_of_a_vector_and_measured_once(library: Library) ->
     assert len(library.encoded) == 1
 
 
-def test_an_empty_batch_has_no_rows(library: Library) -> None:
+def test_sentence_transformer_embedder_an_empty_batch_has_no_rows(library: Library) -> None:
     assert SentenceTransformerEmbedder("some-model").embed_batch([]).shape == (0, 2)
 
 
-def test_of_a_long_text_head_and_tail_are_handed_over(library: Library) -> None:
+def test_sentence_transformer_embedder_of_a_long_text_head_and_tail_are_handed_over(library: Library) -> None:
     SentenceTransformerEmbedder("some-model").embed_batch(["a" * 64, "a" * 500 + "b" * 500, "\ud800"])
     # 4 tokens of 16 characters each are 64 characters
     assert library.encoded == [["a" * 64, "a" * 32 + " " + "b" * 32, "?"]]
@@ -126,7 +128,9 @@ def test_the_real_model_is_an_embedder_of_its_dimension(real: SentenceTransforme
 
 
 @pytest.mark.st
-def test_the_real_model_agrees_with_the_shipped_one(real: SentenceTransformerEmbedder) -> None:
+def test_sentence_transformer_embedder_the_real_model_agrees_with_the_shipped_one(
+    real: SentenceTransformerEmbedder,
+) -> None:
     sentences = json.loads((DATA / "minilm_sentences.json").read_text(encoding="utf-8"))
     assert len(sentences) == 50
     theirs, ours = real.embed_batch(sentences), MiniLMEmbedder().embed_batch(sentences)
@@ -135,20 +139,26 @@ def test_the_real_model_agrees_with_the_shipped_one(real: SentenceTransformerEmb
 
 
 @pytest.mark.st
-def test_the_real_model_gives_the_recorded_reference(real: SentenceTransformerEmbedder) -> None:
+def test_sentence_transformer_embedder_the_real_model_gives_the_recorded_reference(
+    real: SentenceTransformerEmbedder,
+) -> None:
     sentences = json.loads((DATA / "minilm_sentences.json").read_text(encoding="utf-8"))
     assert np.allclose(real.embed_batch(sentences), np.load(DATA / "minilm_fp32.npy"), atol=1e-4)
 
 
 @pytest.mark.st
 @pytest.mark.parametrize("check", checks_for(SentenceTransformerEmbedder("never loaded")), ids=str)
-def test_the_real_model_keeps_the_contract(check: Check, real: SentenceTransformerEmbedder) -> None:
+def test_sentence_transformer_embedder_the_real_model_keeps_the_contract(
+    check: Check, real: SentenceTransformerEmbedder
+) -> None:
     [own] = [other for other in checks_for(real) if other.name == check.name]
     own()
 
 
 @pytest.mark.st
-def test_the_real_model_accepts_a_text_of_ten_megabytes(real: SentenceTransformerEmbedder) -> None:
+def test_sentence_transformer_embedder_the_real_model_accepts_a_text_of_ten_megabytes(
+    real: SentenceTransformerEmbedder,
+) -> None:
     text = "hello world " * 900_000
     assert len(text) > 10_000_000
     assert np.linalg.norm(real.embed(text)) == pytest.approx(1.0, abs=1e-4)

@@ -52,22 +52,22 @@ def test_before_the_first_step_there_is_nothing_but_what_the_source_says() -> No
 # Goals
 
 
-def test_the_first_user_message_is_the_task_and_further_ones_are_goals_too() -> None:
+def test_transcript_state_the_first_user_message_is_the_task_and_further_ones_are_goals_too() -> None:
     state = at_end(TranscriptState([user("task"), agent("ok"), user("second"), user("third")]))
     assert state.get_goals() == ["task", "second", "third"]
 
 
-def test_the_source_s_goal_is_the_task_and_the_first_user_message_a_further_one() -> None:
+def test_transcript_state_the_source_s_goal_is_the_task_and_the_first_user_message_a_further_one() -> None:
     state = at_end(TranscriptState(Transcript(id="r", steps=(user("hello"),), goal=" book a flight ")))
     assert state.get_goals() == ["book a flight", "hello"]
 
 
-def test_a_user_message_that_repeats_the_task_is_no_second_goal() -> None:
+def test_transcript_state_a_user_message_that_repeats_the_task_is_no_second_goal() -> None:
     state = at_end(TranscriptState(Transcript(id="r", steps=(user(" book a flight\n"),), goal="book a flight")))
     assert state.get_goals() == ["book a flight"]
 
 
-def test_only_the_latest_requests_count_beside_the_task() -> None:
+def test_transcript_state_only_the_latest_requests_count_beside_the_task() -> None:
     steps = [user("task"), *(user(f"request {n}") for n in range(6))]
     assert at_end(TranscriptState(steps)).get_goals() == [
         "task",
@@ -80,18 +80,18 @@ def test_only_the_latest_requests_count_beside_the_task() -> None:
     assert at_end(TranscriptState(steps, max_requests=0)).get_goals() == ["task"]
 
 
-def test_blank_user_messages_are_passed_over() -> None:
+def test_transcript_state_blank_user_messages_are_passed_over() -> None:
     assert at_end(TranscriptState([user(" \n"), user("task"), user(""), user("more")])).get_goals() == ["task", "more"]
 
 
-def test_without_any_goal_there_is_none() -> None:
+def test_transcript_state_without_any_goal_there_is_none() -> None:
     assert at_end(TranscriptState([agent("hi")])).get_goals() == []
 
 
 # Context
 
 
-def test_the_context_is_what_agent_and_tools_say_not_the_user() -> None:
+def test_context_steps_the_context_is_what_agent_and_tools_say_not_the_user() -> None:
     call = TranscriptCall("search", {"q": "Oslö"}, "c1")
     steps = [user("task"), agent("I search", call), tool("3 flights"), user("more"), agent("done")]
     state = at_end(TranscriptState(steps))
@@ -99,7 +99,7 @@ def test_the_context_is_what_agent_and_tools_say_not_the_user() -> None:
     assert state.context_steps == [1, 2, 4]
 
 
-def test_the_window_keeps_the_last_messages_of_agent_and_tools() -> None:
+def test_context_steps_the_window_keeps_the_last_messages_of_agent_and_tools() -> None:
     state = TranscriptState([user("task"), agent("a"), tool("b"), user("u"), agent("c"), agent("d")], window=2)
     seen = []
     while state.advance():
@@ -114,18 +114,18 @@ def test_the_window_keeps_the_last_messages_of_agent_and_tools() -> None:
     ]
 
 
-def test_the_window_is_twenty_by_default() -> None:
+def test_transcript_state_the_window_is_twenty_by_default() -> None:
     state = at_end(TranscriptState([agent(str(n)) for n in range(25)]))
     assert state.get_recent_context() == [str(n) for n in range(5, 25)]
 
 
-def test_blank_messages_take_no_room_in_the_window() -> None:
+def test_context_steps_blank_messages_take_no_room_in_the_window() -> None:
     state = at_end(TranscriptState([agent("a"), agent(" \n"), tool(""), agent("b")], window=2))
     assert state.get_recent_context() == ["a", "b"]
     assert state.context_steps == [0, 3]
 
 
-def test_a_call_without_words_is_context() -> None:
+def test_transcript_call_a_call_without_words_is_context() -> None:
     state = at_end(TranscriptState([agent("", TranscriptCall("ls", "-la"), TranscriptCall("now"))]))
     assert state.get_recent_context() == ["ls(-la)\nnow(null)"]
 
@@ -133,7 +133,7 @@ def test_a_call_without_words_is_context() -> None:
 # Counters and memories
 
 
-def test_tool_results_are_calls_and_failed_ones_errors() -> None:
+def test_transcript_call_tool_results_are_calls_and_failed_ones_errors() -> None:
     steps = [
         user("task"),
         agent("x", TranscriptCall("ls")),
@@ -145,7 +145,7 @@ def test_tool_results_are_calls_and_failed_ones_errors() -> None:
     assert state.get_counters() == Counters(calls=3, errors=2)
 
 
-def test_usage_is_summed_over_the_steps_that_tell() -> None:
+def test_transcript_state_usage_is_summed_over_the_steps_that_tell() -> None:
     steps = [
         agent("a", usage=Counters(tokens_in=100, tokens_out=10)),
         agent("b"),
@@ -180,11 +180,11 @@ def test_a_memory_is_there_from_its_step_on() -> None:
     assert seen == [known, known, ["learnt later", *known]]
 
 
-def test_a_run_of_steps_alone_has_no_memories() -> None:
+def test_get_all_memories_a_run_of_steps_alone_has_no_memories() -> None:
     assert at_end(TranscriptState([user("task")])).get_all_memories() == []
 
 
-def test_what_it_returns_can_be_changed_without_harm() -> None:
+def test_context_steps_what_it_returns_can_be_changed_without_harm() -> None:
     state = at_end(TranscriptState([user("task"), agent("a")]))
     for texts in (state.get_goals(), state.get_recent_context(), state.context_steps):
         texts.clear()  # type: ignore[union-attr]
@@ -205,7 +205,9 @@ def test_what_it_returns_can_be_changed_without_harm() -> None:
         ({"max_requests": None}, TypeError, "max_requests must be an int, not None"),
     ],
 )
-def test_bad_arguments_are_refused_by_name(arguments: dict[str, int], error: type[Exception], message: str) -> None:
+def test_transcript_state_bad_arguments_are_refused_by_name(
+    arguments: dict[str, int], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         TranscriptState([], **arguments)
 
@@ -246,7 +248,7 @@ def shown(state: TranscriptState) -> list[object]:
     window=st.integers(1, 5),
     max_requests=st.integers(0, 3),
 )
-def test_after_n_steps_the_state_is_that_of_a_run_of_n_steps(
+def test_transcript_state_after_n_steps_the_state_is_that_of_a_run_of_n_steps(
     run: list[Step], goal: str, memories: tuple[tuple[int, str], ...], window: int, max_requests: int
 ) -> None:
     def state_of(steps: list[Step]) -> TranscriptState:

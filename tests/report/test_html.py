@@ -71,7 +71,7 @@ def scored(*contents: str, name: str = "run", goal: str = "Book a flight to Oslo
 RUN = scored("Searching a flight to Oslo", "Found one for 200 EUR", "zzz qqq xxx", name="oslo")
 
 
-def test_the_page_is_well_formed_and_has_every_run_and_metric() -> None:
+def test_render_html_the_page_is_well_formed_and_has_every_run_and_metric() -> None:
     page = render_html([RUN, scored("a", "b", name="other")])
     checker = parsed(page)
     text = "".join(checker.text)
@@ -86,7 +86,7 @@ def test_the_page_is_well_formed_and_has_every_run_and_metric() -> None:
     assert text.count("unknown throughout: no memories") == 2
 
 
-def test_nothing_is_fetched_and_scripts_are_pinned() -> None:
+def test_render_html_nothing_is_fetched_and_scripts_are_pinned() -> None:
     page = render_html([RUN])
     checker = parsed(page)
     for _, attributes in checker.tags:
@@ -101,7 +101,7 @@ def test_nothing_is_fetched_and_scripts_are_pinned() -> None:
     assert "unsafe" not in policy
 
 
-def test_every_link_leads_to_a_part_of_the_page() -> None:
+def test_render_html_every_link_leads_to_a_part_of_the_page() -> None:
     checker = parsed(
         render_html([RUN, scored("a", name="short"), scored(*["w" * n for n in range(1, 30)], name="long")])
     )
@@ -112,7 +112,7 @@ def test_every_link_leads_to_a_part_of_the_page() -> None:
 
 
 @pytest.mark.parametrize("evil", HOSTILE)
-def test_hostile_text_is_shown_as_text(evil: str) -> None:
+def test_render_html_hostile_text_is_shown_as_text(evil: str) -> None:
     page = render_html([scored(evil, evil * 3, name=evil, goal=evil or "g")], title=evil)
     page.encode("utf-8")
     checker = parsed(page)
@@ -123,12 +123,12 @@ def test_hostile_text_is_shown_as_text(evil: str) -> None:
 
 @examples(25)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4), st.text(max_size=30))
-def test_any_text_gives_a_well_formed_page(contents: list[str], name: str) -> None:
+def test_render_html_any_text_gives_a_well_formed_page(contents: list[str], name: str) -> None:
     checker = parsed(render_html([scored(*contents, name=name)], title=name))
     assert [tag for tag, _ in checker.tags].count("script") == 1
 
 
-def test_the_numbers_and_the_words_of_every_step_are_there_for_the_hover_text() -> None:
+def test_render_html_the_numbers_and_the_words_of_every_step_are_there_for_the_hover_text() -> None:
     text = "".join(parsed(render_html([RUN])).text)
     for step, reading in enumerate(RUN.readings):
         assert RUN.transcript.steps[step].content in text
@@ -138,7 +138,7 @@ def test_the_numbers_and_the_words_of_every_step_are_there_for_the_hover_text() 
     assert "is farthest from every goal" in text
 
 
-def test_the_evidence_shows_the_step_it_points_at() -> None:
+def test_render_html_the_evidence_shows_the_step_it_points_at() -> None:
     page = render_html([RUN])
     lowest = RUN.lowest
     assert lowest is not None
@@ -146,20 +146,20 @@ def test_the_evidence_shows_the_step_it_points_at() -> None:
     assert f"After step {lowest.tick_seq}: index {lowest.coherence_index:.2f}" in "".join(parsed(page).text)
 
 
-def test_the_same_runs_give_the_same_page() -> None:
+def test_render_html_the_same_runs_give_the_same_page() -> None:
     assert render_html([RUN]) == render_html([RUN])
 
 
 @pytest.mark.parametrize(
     "runs", [[], [scored()], [scored("", "  ")], [scored("x")]], ids=["none", "no context", "blank", "one step"]
 )
-def test_little_or_nothing_to_show_is_said(runs: list[ScoredRun]) -> None:
+def test_render_html_little_or_nothing_to_show_is_said(runs: list[ScoredRun]) -> None:
     text = "".join(parsed(render_html(runs)).text)
     assert "There is no run to show." in text or "run" in text
 
 
 @pytest.mark.slow
-def test_a_long_run_stays_small_and_legible() -> None:
+def test_render_html_a_long_run_stays_small_and_legible() -> None:
     run = scored(*(f"word{n % 50} and word{n % 7}" for n in range(1000)), name="long" * 60)
     page = render_html([run])
     parsed(page)
@@ -167,7 +167,9 @@ def test_a_long_run_stays_small_and_legible() -> None:
     assert page.count('class="t ') < 2_000
 
 
-def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_html_a_page_that_cannot_be_made_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "report.html"
     write_html(path, [RUN])
     old = path.read_bytes()

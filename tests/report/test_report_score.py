@@ -22,14 +22,14 @@ def scored(run: Transcript = RUN, **options: object) -> ScoredRun:
     return score_transcript(run, embedder=HashingEmbedder(), **options)  # type: ignore[arg-type]
 
 
-def test_there_is_one_reading_a_step_numbered_like_the_step() -> None:
+def test_scored_run_there_is_one_reading_a_step_numbered_like_the_step() -> None:
     run = scored()
     assert [reading.tick_seq for reading in run.readings] == [0, 1, 2, 3, 4]
     assert run.context_steps == ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4))
     assert all(not reading.errors for reading in run.readings)
 
 
-def test_a_step_without_anything_to_measure_has_no_band() -> None:
+def test_measured_a_step_without_anything_to_measure_has_no_band() -> None:
     run = scored()
     assert run.bands[0] is None
     assert [reading.tick_seq for reading in run.measured] == [1, 2, 3, 4]
@@ -61,7 +61,7 @@ def test_a_step_at_which_a_metric_does_not_apply_is_compared_too() -> None:
     assert run.readings[1] not in run.comparable  # fewer metrics, at the start
 
 
-def test_the_reason_names_the_step_that_is_off() -> None:
+def test_evidence_steps_the_reason_names_the_step_that_is_off() -> None:
     run = scored()
     reading = run.readings[3]
     evidence = reading.evidence["goal_drift"]
@@ -89,7 +89,7 @@ def test_further_metrics_may_be_named_and_count_in_the_index() -> None:
     assert "error_rate" not in scored().readings[-1].losses
 
 
-def test_scoring_is_causal() -> None:
+def test_scored_run_scoring_is_causal() -> None:
     longer = Transcript(id="r", steps=(*RUN.steps, Step(role="assistant", content="something else entirely")))
     first, second = scored(), scored(longer)
     for left, right in zip(first.readings, second.readings, strict=False):

@@ -18,16 +18,16 @@ def line(drawing: str) -> str:
     return match[1]
 
 
-def test_an_unknown_value_leaves_a_gap() -> None:
+def test_chart_an_unknown_value_leaves_a_gap() -> None:
     # five steps, 1000 wide: step centres at 100, 300, ...; y is 100 at value 0
     assert line(chart([0.0, 1.0, None, 0.5, 0.25])) == "M100 100L300 0M700 50L900 75"
 
 
-def test_a_value_between_two_gaps_is_a_point() -> None:
+def test_chart_a_value_between_two_gaps_is_a_point() -> None:
     assert line(chart([None, 0.5, None])) == "M500 50h0"
 
 
-def test_the_background_shows_the_bands_in_stretches() -> None:
+def test_chart_the_background_shows_the_bands_in_stretches() -> None:
     drawing = chart([1.0, 1.0, 0.1, None], bands=[Band.GREEN, Band.GREEN, Band.RED, None])
     assert re.findall(r'<rect class="t (\w)" x="([\d.]+)" width="([\d.]+)"', drawing) == [
         ("g", "0", "500"),
@@ -37,7 +37,7 @@ def test_the_background_shows_the_bands_in_stretches() -> None:
     assert re.findall(r">([A-Z])</text>", drawing) == ["G", "R"]
 
 
-def test_points_are_left_out_of_long_charts() -> None:
+def test_chart_points_are_left_out_of_long_charts() -> None:
     assert 'class="p' in chart([0.5] * 150)
     assert 'class="p' not in chart([0.5] * 151)
 
@@ -49,7 +49,7 @@ def test_the_axis_has_a_few_round_numbers(count: int, ticks: list[int] | None) -
     assert ticks is None or shown == ticks
 
 
-def test_a_bar_fills_its_share() -> None:
+def test_svg_a_bar_fills_its_share() -> None:
     assert 'width="25"' in bar(0.25)
 
 

@@ -92,7 +92,7 @@ def waiting(event: threading.Event) -> Callable[..., Any]:
         *itertools.product(["__float__", "__iter__", "__str__ of the error", "generator"], [raising, waiting]),
     ],
 )
-def test_what_a_plug_in_returns_may_misbehave_when_it_is_read(
+def test_attacks_what_a_plug_in_returns_may_misbehave_when_it_is_read(
     where: str, act: Callable[..., Callable[..., Any]], forever: threading.Event
 ) -> None:
     do = act(Fatal("out")) if act is raising else act(forever)
@@ -123,13 +123,13 @@ def test_what_a_plug_in_returns_may_misbehave_when_it_is_read(
         assert reading.coverage < 1
 
 
-def test_an_endless_iterator_is_cut_off() -> None:
+def test_attacks_an_endless_iterator_is_cut_off() -> None:
     reading = probe(CallableState(context=lambda: itertools.repeat("x")), timeout_s=20).measure_sync()  # type: ignore[arg-type, return-value]
     assert "more than 2,000,000 texts" in reading.errors[0].message
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Fatal(), GeneratorExit(), StopIteration()])
-def test_no_exception_of_an_async_plug_in_ends_the_hosts_loop(error: BaseException) -> None:
+def test_attacks_no_exception_of_an_async_plug_in_ends_the_hosts_loop(error: BaseException) -> None:
     async def fail() -> Any:
         raise error
 
@@ -144,7 +144,7 @@ def test_no_exception_of_an_async_plug_in_ends_the_hosts_loop(error: BaseExcepti
         assert reading.errors[0].source == "metric bad"
 
 
-def test_a_future_of_another_loop_is_named() -> None:
+def test_attacks_a_future_of_another_loop_is_named() -> None:
     loop = asyncio.new_event_loop()
     future = loop.create_future()
     loop.close()
@@ -153,7 +153,7 @@ def test_a_future_of_another_loop_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_the_hosts_own_task_is_not_cancelled() -> None:
+def test_attacks_the_hosts_own_task_is_not_cancelled() -> None:
     async def main() -> tuple[Reading, str]:
         async def slow() -> float:
             await asyncio.sleep(LIMIT * 2)
@@ -170,7 +170,7 @@ def test_the_hosts_own_task_is_not_cancelled() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("act", [raising, waiting], ids=["raises", "hangs"])
-def test_a_fingerprint_may_misbehave(act: Callable[..., Callable[..., Any]], forever: threading.Event) -> None:
+def test_attacks_a_fingerprint_may_misbehave(act: Callable[..., Callable[..., Any]], forever: threading.Event) -> None:
     do = act(Fatal()) if act is raising else act(forever)
 
     class Odd(TableEmbedder):
@@ -181,7 +181,7 @@ def test_a_fingerprint_may_misbehave(act: Callable[..., Callable[..., Any]], for
         assert reading.coverage == 0.0
 
 
-def test_a_compute_that_cannot_be_reached_costs_its_value_only() -> None:
+def test_attacks_a_compute_that_cannot_be_reached_costs_its_value_only() -> None:
     class Odd:
         """Its method breaks after the sensor was made."""
 
@@ -203,7 +203,7 @@ def test_a_compute_that_cannot_be_reached_costs_its_value_only() -> None:
     assert reading.metrics["goal_drift"] is not None
 
 
-def test_texts_of_a_subclass_of_str_are_taken_by_their_characters() -> None:
+def test_attacks_texts_of_a_subclass_of_str_are_taken_by_their_characters() -> None:
     class Evil(str):
         def __hash__(self) -> int:
             raise Fatal
@@ -216,14 +216,14 @@ def test_texts_of_a_subclass_of_str_are_taken_by_their_characters() -> None:
     assert reading.metrics["goal_drift"] is not None
 
 
-def test_a_fault_of_this_package_is_a_reading_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attacks_a_fault_of_this_package_is_a_reading_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coherence.sensor.plugin_calls.submit", raising(RuntimeError("can't start new thread")))
     reading = probe(CallableState(goals=lambda: ["g"])).measure_sync()
     assert (reading.coverage, reading.errors[0].message) == (0.0, "can't start new thread")
 
 
 @pytest.mark.slow
-def test_many_skipped_calls_do_not_start_a_second_worker() -> None:
+def test_attacks_many_skipped_calls_do_not_start_a_second_worker() -> None:
     texts = [f"m{n}" for n in range(50_000)]
     sensor = probe(CallableState(goals=lambda: ["g"], memories=lambda: texts), timeout_s=0.05)
     for _ in range(10):
@@ -232,7 +232,7 @@ def test_many_skipped_calls_do_not_start_a_second_worker() -> None:
 
 
 @pytest.mark.slow
-def test_a_turn_that_is_never_given_back_is_taken_away() -> None:
+def test_attacks_a_turn_that_is_never_given_back_is_taken_away() -> None:
     async def never() -> list[str]:
         await asyncio.Event().wait()
         return []
@@ -251,7 +251,7 @@ def test_a_turn_that_is_never_given_back_is_taken_away() -> None:
 
 
 @pytest.mark.slow
-def test_cancelling_leaves_no_coroutine_behind() -> None:
+def test_attacks_cancelling_leaves_no_coroutine_behind() -> None:
     code = """
 import asyncio
 from coherence import CoherenceSensor
@@ -278,7 +278,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_a_blocked_kept_loop_is_replaced_and_ends_when_it_can() -> None:
+def test_attacks_a_blocked_kept_loop_is_replaced_and_ends_when_it_can() -> None:
     def loops() -> int:
         return sum(thread.name == "coherence-loop" for thread in threading.enumerate())
 
@@ -294,7 +294,7 @@ def test_a_blocked_kept_loop_is_replaced_and_ends_when_it_can() -> None:
     assert loops() <= 1
 
 
-def test_another_model_may_have_another_dimension() -> None:
+def test_attacks_another_model_may_have_another_dimension() -> None:
     class Switching(TableEmbedder):
         fingerprint = "one"
 
@@ -323,7 +323,7 @@ class PickyBatch(Picky):
 
 
 @pytest.mark.parametrize("embedder", [Picky, PickyBatch])
-def test_texts_that_always_fail_blind_the_sensor_for_a_few_ticks_only(embedder: type[Picky]) -> None:
+def test_attacks_texts_that_always_fail_blind_the_sensor_for_a_few_ticks_only(embedder: type[Picky]) -> None:
     bad = [f"too long {n}" for n in range(4)]
     sensor = probe(StaticState(goals=["g"], context=[*bad, "fine", "also fine"]), embedder=embedder())
     for _ in range(8):
@@ -333,7 +333,7 @@ def test_texts_that_always_fail_blind_the_sensor_for_a_few_ticks_only(embedder: 
     assert reading.errors
 
 
-def test_an_embedder_that_is_down_makes_no_text_bad() -> None:
+def test_attacks_an_embedder_that_is_down_makes_no_text_bad() -> None:
     class Down(HashingEmbedder):
         down = True
 
@@ -351,7 +351,7 @@ def test_an_embedder_that_is_down_makes_no_text_bad() -> None:
 
 
 @pytest.mark.parametrize("vector", [[10**400, 1], [1, None], [object()], {"a": 1}])
-def test_any_nonsense_in_place_of_a_vector_is_named(vector: object) -> None:
+def test_attacks_any_nonsense_in_place_of_a_vector_is_named(vector: object) -> None:
     class Odd(HashingEmbedder):
         def embed(self, text: str) -> Any:
             return vector if text == "login" else super().embed(text)
@@ -361,7 +361,7 @@ def test_any_nonsense_in_place_of_a_vector_is_named(vector: object) -> None:
     assert [failure.kind for failure in reading.errors] == ["bad vector"]
 
 
-def test_a_text_that_several_sensors_need_at_once_is_embedded_by_one() -> None:
+def test_attacks_a_text_that_several_sensors_need_at_once_is_embedded_by_one() -> None:
     embedded: list[str] = []
 
     class Slow(HashingEmbedder):
@@ -388,7 +388,7 @@ def test_a_text_that_several_sensors_need_at_once_is_embedded_by_one() -> None:
     assert sorted(embedded) == sorted(set(embedded))
 
 
-def test_a_row_that_was_zero_for_want_of_a_vector_gets_it_when_there_is_one() -> None:
+def test_attacks_a_row_that_was_zero_for_want_of_a_vector_gets_it_when_there_is_one() -> None:
     embedder = TableEmbedder({"g": [1, 0], "c": [0, 0], "d": [1, 0]})
     cache = EmbeddingCache(embedder, max_texts=1)
     provider = StaticState(goals=["g"], context=["c"])
@@ -416,7 +416,7 @@ def test_evidence_is_brought_into_a_form_that_can_be_kept() -> None:
 
 
 @pytest.mark.parametrize("wrong", [Evidence("why", "nowhere"), "words"])  # type: ignore[arg-type]
-def test_evidence_of_another_kind_is_an_error(wrong: object) -> None:
+def test_attacks_evidence_of_another_kind_is_an_error(wrong: object) -> None:
     class Wrong(GoalDrift):
         def explain(self, data: object) -> Any:
             return wrong
@@ -426,7 +426,7 @@ def test_evidence_of_another_kind_is_an_error(wrong: object) -> None:
     assert "explain failed" in reading.errors[0].message
 
 
-def test_an_async_explain_is_an_error_without_noise() -> None:
+def test_attacks_an_async_explain_is_an_error_without_noise() -> None:
     class Async(GoalDrift):
         async def explain(self, data: object) -> Any:  # type: ignore[override]
             return None
@@ -434,14 +434,14 @@ def test_an_async_explain_is_an_error_without_noise() -> None:
     assert "explain failed" in probe(metrics=[Async()]).measure_sync().errors[0].message
 
 
-def test_texts_of_an_agent_cannot_drive_the_terminal() -> None:
+def test_attacks_texts_of_an_agent_cannot_drive_the_terminal() -> None:
     provider = StaticState(goals=["g\x1b]0;owned\x07"], context=["\x1b[2Ja", "\u202eb"])
     reading = probe(provider, metrics=[GoalDrift(), Named(raising(ValueError("\x1b[31m")))]).measure_sync()
     shown = reading.explain() + str(reading) + "".join(map(str, reading.errors))
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
 
 
-def test_a_metric_cannot_write_into_what_the_sensor_keeps() -> None:
+def test_attacks_a_metric_cannot_write_into_what_the_sensor_keeps() -> None:
     class Vandal:
         """Tries."""
 
@@ -457,7 +457,7 @@ def test_a_metric_cannot_write_into_what_the_sensor_keeps() -> None:
     assert probe(metrics=[Vandal(), SemanticDiffusion()]).measure_sync().errors == ()
 
 
-def test_a_readings_parts_cannot_be_filled_again() -> None:
+def test_attacks_a_readings_parts_cannot_be_filled_again() -> None:
     reading = probe().measure_sync(Tick(1))
     before = dict(reading.metrics)
     reading.metrics.__init__({"goal_drift": 0.0})  # type: ignore[misc]

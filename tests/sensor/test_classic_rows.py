@@ -31,7 +31,7 @@ def values(reading: Reading) -> list[float | None]:
     return [reading.metrics[name] for name in FOUR]
 
 
-def test_row_23_empty_lists_count_as_zero_and_nothing_is_embedded() -> None:
+def test_classic_rows_row_23_empty_lists_count_as_zero_and_nothing_is_embedded() -> None:
     embedder = CountingEmbedder(TableEmbedder(TABLE))
     reading = CoherenceSensor(StaticState(), embedder=embedder, missing="zero").measure_sync()
     # drift, contradiction and diffusion 0 are good, retention 0 is bad: 3/4
@@ -39,7 +39,7 @@ def test_row_23_empty_lists_count_as_zero_and_nothing_is_embedded() -> None:
     assert embedder.texts == []
 
 
-def test_row_24() -> None:
+def test_metrics_row_24() -> None:
     reading = read(["c1"], ["m"])
     assert reading.metrics["goal_drift"] == pytest.approx(0, abs=1e-6)
     assert reading.metrics["memory_retention"] == pytest.approx(0.6, abs=1e-6)
@@ -47,7 +47,7 @@ def test_row_24() -> None:
     assert reading.band == "green"
 
 
-def test_row_25() -> None:
+def test_metrics_row_25() -> None:
     reading = read(["c1", "c2", "c3"], ["m"])
     expected = [0.43096440627115085, 0.6, 0.3333333333333333, 0.5285954792089683]
     assert values(reading) == pytest.approx(expected, abs=1e-6)
@@ -55,14 +55,14 @@ def test_row_25() -> None:
     assert reading.band == "orange"
 
 
-def test_row_26() -> None:
+def test_metrics_row_26() -> None:
     reading = read(["c3"], [])
     assert reading.metrics["goal_drift"] == pytest.approx(1, abs=1e-6)
     assert reading.coherence_index == pytest.approx(0.5, abs=1e-6)
     assert reading.band == "orange"
 
 
-def test_row_27_a_scalar_counts_only_with_a_weight() -> None:
+def test_metrics_row_27_a_scalar_counts_only_with_a_weight() -> None:
     unweighted = read(["c1"], ["m"], scalar_metrics=[Budget()], weights=dict.fromkeys(FOUR, 0.25))
     assert unweighted.coherence_index == pytest.approx(0.9, abs=1e-6)
     assert unweighted.band == "green"
@@ -73,18 +73,18 @@ def test_row_27_a_scalar_counts_only_with_a_weight() -> None:
     assert weighted.band == "yellow"
 
 
-def test_a_metric_passed_without_any_weights_gets_the_mean_weight() -> None:
+def test_classic_rows_a_metric_passed_without_any_weights_gets_the_mean_weight() -> None:
     reading = read(["c1"], ["m"], scalar_metrics=[Budget()])
     assert reading.coherence_index == pytest.approx(0.74, abs=1e-6)  # as with .2 each
 
 
-def test_row_28_weights_replace_the_defaults() -> None:
+def test_classic_rows_row_28_weights_replace_the_defaults() -> None:
     reading = read(["c2"], ["m"], weights={"goal_drift": 1})
     assert reading.coherence_index == pytest.approx(0.7071067811865475, abs=1e-6)
     assert reading.band == "yellow"
 
 
-def test_zero_vectors_count_as_cosine_zero_in_the_classic_mode_and_are_named() -> None:
+def test_metrics_zero_vectors_count_as_cosine_zero_in_the_classic_mode_and_are_named() -> None:
     reading = read(["z", "z"], ["m"])
     assert values(reading)[0] == 1.0
     assert values(reading)[2:] == [1.0, 1.0]  # row 14
@@ -110,6 +110,6 @@ def test_today_unknown_leaves_the_index_and_lowers_coverage() -> None:
     assert reading.errors == ()
 
 
-def test_a_focused_agent_scores_higher_than_a_drifting_one() -> None:
+def test_classic_rows_a_focused_agent_scores_higher_than_a_drifting_one() -> None:
     focused, drifting = read(["c1", "c1", "c2"], ["m"]), read(["c1", "c3", "c3"], ["m"])
     assert focused.coherence_index > drifting.coherence_index

@@ -51,7 +51,7 @@ def test_the_evidence_of_a_scalar_stands_in_the_reading() -> None:
     assert "queue 0.50 takes 0.50: “the queue grows” since the last release" in reading.explain()
 
 
-def test_an_async_scalar_is_asked_after_its_value() -> None:
+def test_explanations_an_async_scalar_is_asked_after_its_value() -> None:
     class Later(Queue):
         """Waits."""
 
@@ -69,7 +69,7 @@ def test_an_async_scalar_is_asked_after_its_value() -> None:
     assert measured(Later()).evidence["queue"] == FOUND
 
 
-def test_one_without_a_value_is_not_asked() -> None:
+def test_explanations_one_without_a_value_is_not_asked() -> None:
     class Unknown(Queue):
         """Nothing."""
 
@@ -95,7 +95,7 @@ def test_one_that_points_at_nothing_has_no_evidence() -> None:
 
 
 @pytest.mark.parametrize("found", ["because", 7, Evidence("", "nowhere"), OSError("broken")])  # type: ignore[arg-type]
-def test_a_bad_explanation_costs_the_explanation_only(found: object) -> None:
+def test_explanations_a_bad_explanation_costs_the_explanation_only(found: object) -> None:
     class Broken(Queue):
         """Half."""
 
@@ -109,7 +109,7 @@ def test_a_bad_explanation_costs_the_explanation_only(found: object) -> None:
     assert "explain failed" in str(reading.errors[0])
 
 
-def test_a_hostile_explanation_is_cut_and_shown_on_one_line() -> None:
+def test_explanations_a_hostile_explanation_is_cut_and_shown_on_one_line() -> None:
     class Loud(Queue):
         """Half."""
 
@@ -139,7 +139,7 @@ class Vector:
         return FOUND
 
 
-def test_an_async_metric_with_an_input_is_asked_after_its_value() -> None:
+def test_explanations_an_async_metric_with_an_input_is_asked_after_its_value() -> None:
     state = StaticState(["goal"], ["the queue grows"])
     embedder = TableEmbedder({"goal": [1.0, 0.0], "the queue grows": [0.0, 1.0]})
     metric: Any = Vector()
@@ -149,7 +149,7 @@ def test_an_async_metric_with_an_input_is_asked_after_its_value() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, 2.0, "half"])
-def test_one_with_a_value_that_is_none_is_not_asked(value: object) -> None:
+def test_explanations_one_with_a_value_that_is_none_is_not_asked(value: object) -> None:
     class Wrong(Queue):
         """No share."""
 
@@ -164,7 +164,7 @@ def test_one_with_a_value_that_is_none_is_not_asked(value: object) -> None:
     assert len(reading.errors) == 1 and "asked" not in str(reading.errors[0])
 
 
-def test_an_explanation_that_hangs_costs_no_value_then_or_later() -> None:
+def test_explanations_an_explanation_that_hangs_costs_no_value_then_or_later() -> None:
     release = threading.Event()
 
     class Hangs(Queue):

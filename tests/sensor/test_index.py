@@ -27,7 +27,7 @@ def test_the_index_stays_in_range_and_the_losses_add_up(
 
 
 @given(VALUES, WEIGHTS, INVERTED, st.floats(0.01, 100))
-def test_only_the_ratio_of_weights_matters(
+def test_score_only_the_ratio_of_weights_matters(
     values: dict[str, float | None], weights: dict[str, float], inverted: set[str], factor: float
 ) -> None:
     scaled = {name: weight * factor for name, weight in weights.items()}
@@ -61,7 +61,7 @@ def test_improving_a_metric_never_lowers_the_index(
 
 
 @given(st.fixed_dictionaries({name: st.floats(1e-9, 100) for name in NAMES}), INVERTED)
-def test_the_extremes_are_one_and_zero(weights: dict[str, float], inverted: set[str]) -> None:
+def test_score_the_extremes_are_one_and_zero(weights: dict[str, float], inverted: set[str]) -> None:
     best = {name: 0.0 if name in inverted else 1.0 for name in NAMES}
     worst = {name: 1 - value for name, value in best.items()}
     assert score(best, weights, inverted, "unknown").index == pytest.approx(1, abs=1e-9)
@@ -74,7 +74,7 @@ def test_coverage_is_the_known_share_of_the_weight() -> None:
 
 
 @pytest.mark.parametrize("weight", [5e-324, 1e308])
-def test_extreme_weights_neither_vanish_nor_overflow(weight: float) -> None:
+def test_score_extreme_weights_neither_vanish_nor_overflow(weight: float) -> None:
     assert score({"a": 0.5, "b": 1.0}, {"a": weight, "b": weight}, (), "unknown").index == 0.75
 
 
@@ -88,12 +88,12 @@ def test_in_the_classic_mode_unknown_counts_as_zero_but_coverage_still_tells() -
     assert (result.index, result.coverage) == (0.5, 0.5)
 
 
-def test_a_value_outside_the_range_is_clamped_before_it_is_weighted() -> None:
+def test_score_a_value_outside_the_range_is_clamped_before_it_is_weighted() -> None:
     # the classic formula gives (1.5 + 0) / 2 = 0.75 here
     assert score({"a": 1.5, "b": 0.0}, {"a": 1.0, "b": 1.0}, (), "unknown").index == 0.5
 
 
-def test_without_weights_every_metric_gets_the_mean_of_the_defaults() -> None:
+def test_check_weights_without_weights_every_metric_gets_the_mean_of_the_defaults() -> None:
     assert check_weights(None, ["goal_drift", "mine"]) == {"goal_drift": 0.25, "mine": 0.25}
 
 
@@ -108,7 +108,7 @@ def test_without_weights_every_metric_gets_the_mean_of_the_defaults() -> None:
         ({"goal_drift": True}, TypeError, "'goal_drift' must be a number"),
     ],
 )
-def test_a_bad_weight_is_named(weights: dict[str, float], error: type[Exception], message: str) -> None:
+def test_check_weights_a_bad_weight_is_named(weights: dict[str, float], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         check_weights(weights, ["goal_drift"])
 
@@ -122,7 +122,7 @@ def test_a_bad_weight_is_named(weights: dict[str, float], error: type[Exception]
         (BandEdges(yellow=0.7), (0.8, 0.7, 0.4)),
     ],
 )
-def test_thresholds_may_be_given_in_several_ways(given: object, expected: tuple[float, ...]) -> None:
+def test_band_edges_thresholds_may_be_given_in_several_ways(given: object, expected: tuple[float, ...]) -> None:
     assert check_thresholds(given) == expected  # type: ignore[arg-type]  # one of each accepted form
 
 
@@ -138,7 +138,7 @@ def test_thresholds_may_be_given_in_several_ways(given: object, expected: tuple[
         ({"green": "high"}, TypeError, "green must be a number"),
     ],
 )
-def test_bad_thresholds_are_named(given: object, error: type[Exception], message: str) -> None:
+def test_check_thresholds_bad_thresholds_are_named(given: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         check_thresholds(given)  # type: ignore[arg-type]  # wrong on purpose
 

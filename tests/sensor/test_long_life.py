@@ -33,7 +33,7 @@ def resident_mb() -> float:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the resident memory from /proc")
-def test_memory_is_flat_over_a_hundred_thousand_ticks() -> None:
+def test_long_life_memory_is_flat_over_a_hundred_thousand_ticks() -> None:
     state = StaticState(goals=["goal"], memories=["memory"])
     # the cache is full long before the first look at the memory
     sensor = CoherenceSensor(state, embedder=EmbeddingCache(Instant(), max_texts=2_000), timeout_s=60)
@@ -49,7 +49,7 @@ def test_memory_is_flat_over_a_hundred_thousand_ticks() -> None:
     assert resident_mb() - early < 5
 
 
-def test_the_cache_forgets_the_least_recently_used() -> None:
+def test_long_life_the_cache_forgets_the_least_recently_used() -> None:
     counted: list[str] = []
 
     class Counting(HashingEmbedder):
@@ -64,7 +64,7 @@ def test_the_cache_forgets_the_least_recently_used() -> None:
     assert counted == ["a", "b", "c", "d", "b"]  # d pushed b out, a had been used again
 
 
-def test_a_tick_with_more_texts_than_the_cache_holds_does_not_embed_them_again() -> None:
+def test_long_life_a_tick_with_more_texts_than_the_cache_holds_does_not_embed_them_again() -> None:
     cache = EmbeddingCache(HashingEmbedder(), max_texts=2)
     state = StaticState(goals=["g"], context=[f"c{n}" for n in range(50)])
     sensor = CoherenceSensor(state, embedder=cache)
@@ -74,7 +74,7 @@ def test_a_tick_with_more_texts_than_the_cache_holds_does_not_embed_them_again()
     assert cache.embedded == 1 + 50 + 4  # the goal, the first window with "new 0", four more
 
 
-def test_many_threads_may_measure_with_one_cache() -> None:
+def test_long_life_many_threads_may_measure_with_one_cache() -> None:
     cache = EmbeddingCache(HashingEmbedder())
     failures: list[object] = []
 
@@ -113,12 +113,12 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs fork")
-def test_a_forked_child_measures_with_threads_of_its_own() -> None:
+def test_long_life_a_forked_child_measures_with_threads_of_its_own() -> None:
     result = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
 
 
-def test_a_process_ends_while_a_plug_in_hangs() -> None:
+def test_long_life_a_process_ends_while_a_plug_in_hangs() -> None:
     code = """
 import threading
 from coherence import CoherenceSensor

@@ -108,7 +108,7 @@ def leave() -> object:
     ],
 )
 @pytest.mark.parametrize("kind_of_metric", [Named, NamedScalar])
-def test_a_metric_that_fails_costs_its_own_value_only(
+def test_robustness_a_metric_that_fails_costs_its_own_value_only(
     kind_of_metric: type[Named], result: Callable[[], object], kind: str, message: str
 ) -> None:
     options = {"metrics" if kind_of_metric is Named else "scalar_metrics": [kind_of_metric(result)]}
@@ -125,7 +125,7 @@ def test_a_metric_that_fails_costs_its_own_value_only(
 
 
 @pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.array(0.5), True, 1, 0.5000001, 1 + 1e-9])
-def test_numbers_of_any_library_are_taken(value: object) -> None:
+def test_robustness_numbers_of_any_library_are_taken(value: object) -> None:
     reading = probe(scalar_metrics=[NamedScalar(lambda: value)]).measure_sync()
     assert reading.errors == ()
     assert reading.metrics["bad"] == pytest.approx(float(value), abs=1e-6)  # type: ignore[arg-type]
@@ -159,7 +159,7 @@ def test_a_source_that_fails_leaves_only_its_metrics_unknown(
         assert all("failed" in reading.unknown[name] for name in touched)
 
 
-def test_any_iterable_of_texts_will_do() -> None:
+def test_robustness_any_iterable_of_texts_will_do() -> None:
     provider = CallableState(goals=lambda: ("g",), context=lambda: (t for t in ("c1", "c2")))  # type: ignore[arg-type, return-value]
     assert probe(provider).measure_sync().errors == ()
 
@@ -192,7 +192,9 @@ class BadEmbedder:
         (lambda: "vector", "not a vector of numbers"),
     ],
 )
-def test_a_bad_vector_is_named_left_out_and_not_asked_for_again(answer: Callable[[], object], message: str) -> None:
+def test_robustness_a_bad_vector_is_named_left_out_and_not_asked_for_again(
+    answer: Callable[[], object], message: str
+) -> None:
     embedder = BadEmbedder(answer)
     provider = StaticState(goals=["goal"], context=["one", "bad", "three"])
     sensor = probe(provider, embedder=embedder)
@@ -205,13 +207,13 @@ def test_a_bad_vector_is_named_left_out_and_not_asked_for_again(answer: Callable
     assert embedder.calls == 4
 
 
-def test_a_source_without_any_usable_vector_is_unknown() -> None:
+def test_robustness_a_source_without_any_usable_vector_is_unknown() -> None:
     reading = probe(StaticState(goals=["bad"], context=["a", "b"]), embedder=BadEmbedder(lambda: [])).measure_sync()
     assert reading.unknown["goal_drift"] == "no usable vector for any of the goals"
     assert reading.metrics["semantic_diffusion"] is not None
 
 
-def test_a_text_the_embedder_raises_on_is_tried_again_and_the_others_go_on() -> None:
+def test_robustness_a_text_the_embedder_raises_on_is_tried_again_and_the_others_go_on() -> None:
     answers = iter([boom, boom])
 
     def flaky() -> object:
@@ -228,7 +230,7 @@ def test_a_text_the_embedder_raises_on_is_tried_again_and_the_others_go_on() -> 
     assert sensor.measure_sync().errors == ()
 
 
-def test_a_dead_embedder_is_given_up_on_after_a_few_texts() -> None:
+def test_robustness_a_dead_embedder_is_given_up_on_after_a_few_texts() -> None:
     class Dead(BadEmbedder):
         def embed(self, text: str) -> object:
             self.calls += 1
@@ -242,7 +244,7 @@ def test_a_dead_embedder_is_given_up_on_after_a_few_texts() -> None:
     assert {failure.kind for failure in reading.errors} == {"ConnectionError"}
 
 
-def test_a_batch_of_the_wrong_size_is_named() -> None:
+def test_robustness_a_batch_of_the_wrong_size_is_named() -> None:
     class Short(HashingEmbedder):
         batch_size = 8
 
@@ -253,7 +255,7 @@ def test_a_batch_of_the_wrong_size_is_named() -> None:
     assert "returned 3 vectors for 4 texts" in reading.errors[0].message
 
 
-def test_an_async_embedder_is_awaited_text_by_text() -> None:
+def test_robustness_an_async_embedder_is_awaited_text_by_text() -> None:
     class Async(HashingEmbedder):
         async def embed(self, text: str) -> np.ndarray:  # type: ignore[override]
             await asyncio.sleep(0)
@@ -276,7 +278,7 @@ async def async_hang() -> object:
     return 0.0
 
 
-def test_a_hanging_metric_costs_at_most_the_timeout_and_is_left_out_after(forever: threading.Event) -> None:
+def test_robustness_a_hanging_metric_costs_at_most_the_timeout_and_is_left_out_after(forever: threading.Event) -> None:
     for make in (hang(forever), async_hang):
         for reading in both_ways(lambda make=make: probe(metrics=[Named(make), GoalDrift()])):  # type: ignore[misc]
             (failure,) = reading.errors
@@ -284,7 +286,7 @@ def test_a_hanging_metric_costs_at_most_the_timeout_and_is_left_out_after(foreve
             assert reading.metrics["goal_drift"] is not None
 
 
-def test_a_plug_in_that_hung_is_left_out_until_its_call_has_ended(forever: threading.Event) -> None:
+def test_robustness_a_plug_in_that_hung_is_left_out_until_its_call_has_ended(forever: threading.Event) -> None:
     sensor = probe(metrics=[Named(hang(forever)), GoalDrift()])
     sensor.measure_sync()
     threads = threading.active_count()
@@ -302,7 +304,7 @@ def test_a_plug_in_that_hung_is_left_out_until_its_call_has_ended(forever: threa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("getter", ["goals", "context", "memories"])
-def test_a_hanging_getter_leaves_the_other_sources_measured(getter: str, forever: threading.Event) -> None:
+def test_robustness_a_hanging_getter_leaves_the_other_sources_measured(getter: str, forever: threading.Event) -> None:
     for make in (hang(forever), async_hang):
         functions = {"goals": lambda: ["g"], "context": lambda: ["c", "d"], "memories": lambda: ["m"], getter: make}
         for reading in both_ways(lambda functions=functions: probe(CallableState(**functions))):  # type: ignore[misc]
@@ -315,7 +317,7 @@ def test_a_hanging_getter_leaves_the_other_sources_measured(getter: str, forever
 
 
 @pytest.mark.slow
-def test_a_hanging_embedder_costs_at_most_the_timeout(forever: threading.Event) -> None:
+def test_robustness_a_hanging_embedder_costs_at_most_the_timeout(forever: threading.Event) -> None:
     class Hanging(BadEmbedder):
         def embed(self, text: str) -> object:
             return hang(forever)()
@@ -327,7 +329,7 @@ def test_a_hanging_embedder_costs_at_most_the_timeout(forever: threading.Event) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda event: hang(event), lambda event: async_hang, lambda event: boom])
-def test_a_bad_callback_is_an_entry_in_the_stored_reading_too(
+def test_robustness_a_bad_callback_is_an_entry_in_the_stored_reading_too(
     make: Callable[[threading.Event], Callable[[], object]], forever: threading.Event
 ) -> None:
     for start in (CoherenceSensor.measure_sync, measure_async):
@@ -340,7 +342,7 @@ def test_a_bad_callback_is_an_entry_in_the_stored_reading_too(
         assert sensor.history() == [reading]
 
 
-def test_the_callback_sees_its_reading_already_stored() -> None:
+def test_robustness_the_callback_sees_its_reading_already_stored() -> None:
     seen: list[bool] = []
     sensor: CoherenceSensor = probe(on_reading=lambda reading: seen.append(sensor.latest is reading))
     sensor.measure_sync()
@@ -348,7 +350,7 @@ def test_the_callback_sees_its_reading_already_stored() -> None:
 
 
 @pytest.mark.slow
-def test_a_slow_embedder_measures_what_it_can_and_goes_on_at_the_next_tick() -> None:
+def test_robustness_a_slow_embedder_measures_what_it_can_and_goes_on_at_the_next_tick() -> None:
     class Slow(HashingEmbedder):
         def embed(self, text: str) -> np.ndarray:
             time.sleep(0.02)
@@ -367,7 +369,7 @@ def test_a_slow_embedder_measures_what_it_can_and_goes_on_at_the_next_tick() -> 
     assert sensor.measure_sync().coverage == 1.0
 
 
-def test_failing_to_explain_costs_the_explanation_only() -> None:
+def test_robustness_failing_to_explain_costs_the_explanation_only() -> None:
     class Mute(GoalDrift):
         def explain(self, data: object) -> None:
             raise RuntimeError("no words")
@@ -377,7 +379,7 @@ def test_failing_to_explain_costs_the_explanation_only() -> None:
     assert "explain failed: no words" in reading.errors[0].message
 
 
-def test_measuring_works_inside_a_running_loop_with_async_plug_ins() -> None:
+def test_robustness_measuring_works_inside_a_running_loop_with_async_plug_ins() -> None:
     async def scalar() -> object:
         await asyncio.sleep(0)
         return 0.25
@@ -388,7 +390,7 @@ def test_measuring_works_inside_a_running_loop_with_async_plug_ins() -> None:
     assert asyncio.run(main()).metrics["bad"] == 0.25
 
 
-def test_a_coroutine_that_blocks_its_loop_is_given_up_on_in_a_thread(forever: threading.Event) -> None:
+def test_robustness_a_coroutine_that_blocks_its_loop_is_given_up_on_in_a_thread(forever: threading.Event) -> None:
     async def blocks() -> object:
         forever.wait()
         return 0.0
@@ -401,7 +403,7 @@ def test_a_coroutine_that_blocks_its_loop_is_given_up_on_in_a_thread(forever: th
     assert other.measure_sync().metrics["bad"] == 0.5  # on a new loop
 
 
-def test_the_event_loop_stays_free_while_a_plain_plug_in_works() -> None:
+def test_robustness_the_event_loop_stays_free_while_a_plain_plug_in_works() -> None:
     def slow() -> float:
         time.sleep(0.15)
         return 0.5
@@ -418,7 +420,7 @@ def test_the_event_loop_stays_free_while_a_plain_plug_in_works() -> None:
     assert asyncio.run(main()) >= 5
 
 
-def test_cancelling_the_caller_frees_the_sensor(forever: threading.Event) -> None:
+def test_robustness_cancelling_the_caller_frees_the_sensor(forever: threading.Event) -> None:
     async def main() -> Reading:
         event = threading.Event()
         sensor = probe(metrics=[Named(hang(event)), GoalDrift()], timeout_s=30)
@@ -434,7 +436,7 @@ def test_cancelling_the_caller_frees_the_sensor(forever: threading.Event) -> Non
         assert asyncio.run(main()).metrics["goal_drift"] is not None
 
 
-def test_concurrent_measurements_take_turns_in_order() -> None:
+def test_robustness_concurrent_measurements_take_turns_in_order() -> None:
     running: list[int] = []
     overlaps: list[int] = []
 
@@ -461,7 +463,7 @@ def test_concurrent_measurements_take_turns_in_order() -> None:
     assert all(not reading.errors for reading in sensor.history())
 
 
-def test_the_first_of_two_concurrent_measurements_is_the_older_one_even_if_slower() -> None:
+def test_robustness_the_first_of_two_concurrent_measurements_is_the_older_one_even_if_slower() -> None:
     async def main() -> list[int]:
         pauses = iter([0.05, 0.0])
 
@@ -477,7 +479,7 @@ def test_the_first_of_two_concurrent_measurements_is_the_older_one_even_if_slowe
 
 
 @pytest.mark.slow
-def test_a_measurement_that_never_gets_its_turn_says_so_in_time(forever: threading.Event) -> None:
+def test_robustness_a_measurement_that_never_gets_its_turn_says_so_in_time(forever: threading.Event) -> None:
     sensor = probe(metrics=[Named(hang(forever))], timeout_s=LIMIT)
     sensor._turnstile.enter(time.monotonic() + 60)  # somebody is in and does not come out
     for start in (CoherenceSensor.measure_sync, measure_async):
@@ -487,7 +489,7 @@ def test_a_measurement_that_never_gets_its_turn_says_so_in_time(forever: threadi
         assert sensor.latest is reading
 
 
-def test_a_metric_that_comes_back_late_cannot_touch_the_next_tick() -> None:
+def test_robustness_a_metric_that_comes_back_late_cannot_touch_the_next_tick() -> None:
     release, came_back = threading.Event(), threading.Event()
     provider = state()
 
@@ -515,14 +517,14 @@ def test_a_metric_that_comes_back_late_cannot_touch_the_next_tick() -> None:
     assert sensor.measure_sync().metrics["semantic_diffusion"] == expected
 
 
-def test_hostile_texts_are_measured_like_any_other() -> None:
+def test_robustness_hostile_texts_are_measured_like_any_other() -> None:
     texts = ["\x00", "\ud800", "🙂" * 1000, "a" * 1_000_000, "\u202e", "</script>", "[SEP] [CLS]"]
     reading = probe(StaticState(goals=texts[:2], context=texts, memories=texts), timeout_s=30).measure_sync()
     assert (reading.errors, reading.coverage) == ((), 1.0)
     assert len(reading.explain()) < 5_000
 
 
-def test_a_dropped_sensor_leaves_nothing_behind() -> None:
+def test_robustness_a_dropped_sensor_leaves_nothing_behind() -> None:
     import weakref
 
     sensor = probe()

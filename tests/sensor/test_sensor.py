@@ -66,22 +66,24 @@ class Scalar:
         ({"on_reading": 3}, TypeError, "on_reading must be callable"),
     ],
 )
-def test_a_bad_argument_is_refused_by_name(options: dict[str, object], error: type[Exception], message: str) -> None:
+def test_coherence_sensor_a_bad_argument_is_refused_by_name(
+    options: dict[str, object], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         sensor(**options)
 
 
-def test_a_provider_without_a_getter_is_refused_by_name() -> None:
+def test_coherence_sensor_a_provider_without_a_getter_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="provider must have get_goals, NoGetters does not"):
         CoherenceSensor(NoGetters())  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_a_class_in_place_of_a_provider_is_refused() -> None:
+def test_coherence_sensor_a_class_in_place_of_a_provider_is_refused() -> None:
     with pytest.raises(TypeError, match=r"provider: pass an instance, StaticState\(...\)"):
         CoherenceSensor(StaticState)  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_a_tick_must_be_a_tick() -> None:
+def test_measure_sync_a_tick_must_be_a_tick() -> None:
     with pytest.raises(TypeError, match="tick must be a Tick, not 5"):
         sensor().measure_sync(5)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ValueError, match="seq must be 0 or more"):
@@ -94,7 +96,7 @@ def test_a_tick_must_be_a_tick() -> None:
         Tick(1.5)  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_ticks_without_a_number_go_on_from_the_highest() -> None:
+def test_measure_sync_ticks_without_a_number_go_on_from_the_highest() -> None:
     probe = sensor()
     assert [probe.measure_sync(tick).tick_seq for tick in (None, Tick(7), None, Tick(3), None)] == [1, 7, 8, 3, 9]
 
@@ -111,7 +113,7 @@ def test_history_is_newest_first_by_tick_and_zero_or_less_is_nothing() -> None:
     assert probe.latest is probe.history(1)[0]
 
 
-def test_a_getter_that_is_replaced_later_is_called() -> None:
+def test_measure_sync_a_getter_that_is_replaced_later_is_called() -> None:
     state = CallableState(goals=lambda: ["g"], context=lambda: ["g"])
     probe = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[GoalDrift()])
     assert probe.measure_sync().metrics["goal_drift"] == pytest.approx(0, abs=1e-6)
@@ -119,14 +121,14 @@ def test_a_getter_that_is_replaced_later_is_called() -> None:
     assert probe.measure_sync().metrics["goal_drift"] != pytest.approx(0, abs=1e-6)
 
 
-def test_the_same_tick_twice_gives_two_readings() -> None:
+def test_measure_sync_the_same_tick_twice_gives_two_readings() -> None:
     probe = sensor()
     probe.measure_sync(Tick(1))
     probe.measure_sync(Tick(1))
     assert len(probe.history()) == 2
 
 
-def test_a_reading_cannot_be_changed() -> None:
+def test_measure_sync_a_reading_cannot_be_changed() -> None:
     reading = sensor().measure_sync()
     with pytest.raises(AttributeError):
         reading.coherence_index = 0.0  # type: ignore[misc]  # wrong on purpose
@@ -144,7 +146,7 @@ def test_a_reading_cannot_be_changed() -> None:
     assert isinstance(hash(reading), int)
 
 
-def test_a_reading_survives_pickling_copying_and_json() -> None:
+def test_measure_sync_a_reading_survives_pickling_copying_and_json() -> None:
     reading = sensor().measure_sync()
     assert pickle.loads(pickle.dumps(reading)) == reading == copy.deepcopy(reading)
     plain = json.loads(json.dumps(reading.to_dict()))
@@ -153,7 +155,7 @@ def test_a_reading_survives_pickling_copying_and_json() -> None:
     assert plain["metrics"] == dict(reading.metrics)
 
 
-def test_a_reading_explains_itself_in_words() -> None:
+def test_measure_sync_a_reading_explains_itself_in_words() -> None:
     reading = sensor(scalar_metrics=[Scalar()], weights={"goal_drift": 1, "semantic_diffusion": 1}).measure_sync()
     text = reading.explain()
     assert f"index {reading.coherence_index:.2f} ({reading.band}), 100% of the weight is known" in text
@@ -164,7 +166,7 @@ def test_a_reading_explains_itself_in_words() -> None:
     assert worst is not None and reading.losses[worst] == max(reading.losses.values())
 
 
-def test_all_memories_are_read_only_for_a_metric_that_needs_them() -> None:
+def test_coherence_sensor_all_memories_are_read_only_for_a_metric_that_needs_them() -> None:
     asked: list[str] = []
 
     class Needy:
@@ -206,7 +208,7 @@ def test_metrics_may_be_given_by_name_and_scalars_read_the_provider() -> None:
     assert reading.unknown["error_rate"] == "the metric gave no value"
 
 
-def test_without_metrics_the_provider_is_not_asked() -> None:
+def test_coherence_sensor_without_metrics_the_provider_is_not_asked() -> None:
     state = CallableState(goals=lambda: pytest.fail("asked"))
     reading = CoherenceSensor(state, metrics=[], scalar_metrics=[Scalar()]).measure_sync()
     assert (reading.coherence_index, reading.coverage) == (0.5, 1.0)
@@ -233,14 +235,14 @@ def test_the_texts_and_the_tick_reach_the_metric() -> None:
     assert reading.errors == ()
 
 
-def test_disabled_by_the_environment_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coherence_sensor_disabled_by_the_environment_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERENCE_DISABLED", "1")
     state = CallableState(goals=lambda: pytest.fail("asked"))
     reading = CoherenceSensor(state).measure_sync()
     assert (reading.coverage, reading.errors[0].kind) == (0.0, "disabled")
 
 
-def test_a_shared_cache_embeds_a_text_once_for_all_sensors() -> None:
+def test_measure_sync_a_shared_cache_embeds_a_text_once_for_all_sensors() -> None:
     counting = CountingEmbedder(HashingEmbedder())
     cache = EmbeddingCache(counting)
     for _ in range(3):
@@ -256,7 +258,7 @@ def test_measure_and_measure_sync_give_the_same() -> None:
     assert plain(sensor().measure_sync()) == plain(asyncio.run(sensor().measure()))
 
 
-def test_the_same_texts_give_the_same_bits_after_a_restart() -> None:
+def test_coherence_sensor_the_same_texts_give_the_same_bits_after_a_restart() -> None:
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
     texts = [f"{a} {b}" for a in words for b in words]
 
@@ -273,7 +275,7 @@ def test_the_same_texts_give_the_same_bits_after_a_restart() -> None:
     assert run(0) == run(len(texts) - 1)
 
 
-def test_vectors_of_two_models_never_mix() -> None:
+def test_measure_sync_vectors_of_two_models_never_mix() -> None:
     class Switching(TableEmbedder):
         fingerprint = "one"
 

@@ -43,7 +43,7 @@ def sensor(metric: CopiedDrift) -> tuple[CoherenceSensor, StaticState]:
     return CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[metric]), state
 
 
-def test_runs_in_place_for_a_copy_of_a_built_in_metric_that_says_so() -> None:
+def test_tick_runs_in_place_for_a_copy_of_a_built_in_metric_that_says_so() -> None:
     metric = CopiedDrift()
     watched, _ = sensor(metric)
     reading = watched.measure_sync()
@@ -64,7 +64,7 @@ def test_runs_in_place_is_not_inherited_by_a_method_of_a_subclass() -> None:
     assert runs_in_place(Changed(), "explain"), "which the subclass has not changed"
 
 
-def test_a_pure_metric_is_asked_again_only_when_a_source_that_it_reads_has_changed() -> None:
+def test_tick_a_pure_metric_is_asked_again_only_when_a_source_that_it_reads_has_changed() -> None:
     metric = CopiedDrift()
     watched, state = sensor(metric)
     first = watched.measure_sync()
@@ -85,7 +85,7 @@ class Leaving:
         raise self.error("it is time")
 
 
-def test_tried_reports_what_a_metric_in_place_raises_and_lets_an_interrupt_through() -> None:
+def test_tick_tried_reports_what_a_metric_in_place_raises_and_lets_an_interrupt_through() -> None:
     state = StaticState(goals=["a"], context=["b"], memories=["c"])
     made = CoherenceSensor(state, embedder=HashingEmbedder(), metrics=[MemoryRetention(), Leaving(SystemExit)])
     reading = made.measure_sync()

@@ -49,7 +49,7 @@ def fresh(windows: Windows, kind: Kind, keep_bad: bool) -> np.ndarray:
     False,
 )
 @given(CHANGES, st.booleans())
-def test_kept_tables_equal_fresh_ones(changes: list[tuple[Kind, list[str], bool]], keep_bad: bool) -> None:
+def test_windows_kept_tables_equal_fresh_ones(changes: list[tuple[Kind, list[str], bool]], keep_bad: bool) -> None:
     windows = Windows()
     windows.follow("one")
     vectors = {**VECTORS, BAD: "a zero vector"}
@@ -67,7 +67,7 @@ def test_kept_tables_equal_fresh_ones(changes: list[tuple[Kind, list[str], bool]
                 assert not table.flags.writeable
 
 
-def test_what_a_metric_keeps_from_an_earlier_tick_stays_what_it_was() -> None:
+def test_windows_what_a_metric_keeps_from_an_earlier_tick_stays_what_it_was() -> None:
     windows = Windows()
     windows.follow("one")
     windows.update("context", TEXTS[:5], VECTORS, keep_bad=False)

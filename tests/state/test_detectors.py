@@ -51,7 +51,7 @@ def test_a_call_is_named_by_its_event_and_the_sentence_by_that_of_its_result() -
     assert (worst.seq, worst.tool, worst.score.seq, worst.score.sentence) == (5, "send_email", 3, INJECTED)
 
 
-def test_a_result_told_as_a_message_of_a_tool_is_read_like_any_other() -> None:
+def test_detectors_a_result_told_as_a_message_of_a_tool_is_read_like_any_other() -> None:
     worst = after(*RUN[:2], Message("tool", INJECTED), *RUN[3:]).worst
     assert worst is not None
     assert (worst.seq, worst.score.seq, worst.score.sentence) == (5, 3, INJECTED)
@@ -113,16 +113,16 @@ def test_what_the_assistant_asks_is_asked_for_once_the_user_agrees() -> None:
         [Goal("Pay the bill")],
     ],
 )
-def test_a_yes_is_to_what_came_directly_before(between: list[Event]) -> None:
+def test_detectors_a_yes_is_to_what_came_directly_before(between: list[Event]) -> None:
     assert "archive2019" not in after(Goal("Tidy up"), OFFER, *between, YES).known.asked
 
 
 @pytest.mark.parametrize("said", ["No", "Yes, but only the first one", "thanks", "Later", ""])
-def test_what_does_not_agree_asks_for_nothing_of_the_question(said: str) -> None:
+def test_detectors_what_does_not_agree_asks_for_nothing_of_the_question(said: str) -> None:
     assert "archive2019" not in after(Goal("Tidy up"), OFFER, Message("user", said)).known.asked
 
 
-def test_what_the_assistant_only_says_is_not_agreed_to() -> None:
+def test_detectors_what_the_assistant_only_says_is_not_agreed_to() -> None:
     said = Message("assistant", "I delete the folder archive2019. OK? I go on.")
     assert "archive2019" not in after(Goal("Tidy up"), said, YES).known.asked
 
@@ -141,7 +141,7 @@ def test_a_compaction_keeps_what_was_read() -> None:
     assert watch.worst.score.sentence == INJECTED
 
 
-def test_a_question_about_a_call_is_no_look_and_no_call() -> None:
+def test_detectors_a_question_about_a_call_is_no_look_and_no_call() -> None:
     asked = Ticked("check", "send_email", RUN[4].arguments)  # type: ignore[union-attr]
     assert after(*RUN, asked) == after(*RUN)
 
@@ -160,7 +160,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
-def test_it_is_bounded_whatever_comes(name: str) -> None:
+def test_detectors_it_is_bounded_whatever_comes(name: str) -> None:
     text = HOSTILE[name]()
     raw = msgspec.Raw(msgspec.json.encode({"text": text.encode("utf-8", "replace").decode(), "deep": [[[[1]]]]}))
     events: list[Event] = []

@@ -36,7 +36,7 @@ def failed(text: str, tool: str = "Bash") -> ToolResult:
     return ToolResult(text, error=True, tool_name=tool)
 
 
-def test_a_bounded_list_keeps_the_newest() -> None:
+def test_history_a_bounded_list_keeps_the_newest() -> None:
     items: list[int] = []
     for number in range(5):
         push(items, number, 3)
@@ -60,7 +60,7 @@ def test_failures_are_counted_by_tool_and_kind_whatever_their_numbers() -> None:
     ]
 
 
-def test_failures_are_bounded_and_the_newest_stay() -> None:
+def test_history_failures_are_bounded_and_the_newest_stay() -> None:
     state = after(*[failed(f"cannot find {'abcdefgh'[at // 8]}{'ijklmnop'[at % 8]}") for at in range(64)])
     assert len(state.facts.failures) == MAX_FAILURES
     assert next(reversed(state.facts.failures.values())).first_line == "cannot find hp"
@@ -69,7 +69,7 @@ def test_failures_are_bounded_and_the_newest_stay() -> None:
     assert (kind.count, kind.seqs) == (50, list(range(51 - MAX_FAILURE_EVENTS, 51)))
 
 
-def test_a_file_is_known_once_it_was_read_written_or_shown_by_a_search() -> None:
+def test_history_a_file_is_known_once_it_was_read_written_or_shown_by_a_search() -> None:
     state = after(
         call("Read", file_path="/a.py"),
         ToolResult("text"),
@@ -82,7 +82,7 @@ def test_a_file_is_known_once_it_was_read_written_or_shown_by_a_search() -> None
     assert state.facts.files["/a.py"] == 2
 
 
-def test_files_are_bounded_and_the_newest_stay() -> None:
+def test_history_files_are_bounded_and_the_newest_stay() -> None:
     events: list[Event] = []
     for number in range(MAX_FILES + 20):
         events += [call("Read", file_path=f"/{number}.py"), ToolResult("text")]
@@ -97,7 +97,7 @@ def blind(*events: Event) -> str:
     return after(*events, ToolResult("done")).facts.actions[-1].blind
 
 
-def test_an_edit_of_a_file_that_was_never_read_is_blind() -> None:
+def test_history_an_edit_of_a_file_that_was_never_read_is_blind() -> None:
     edit = call("Edit", file_path="/a.py", old_string="x", new_string="y")
     assert blind(edit) == "/a.py"
     assert blind(call("Read", file_path="/a.py"), ToolResult("x"), edit) == ""
@@ -105,7 +105,7 @@ def test_an_edit_of_a_file_that_was_never_read_is_blind() -> None:
     assert after(edit, ToolResult("no such file", error=True)).facts.actions[-1].blind == ""  # nothing was changed
 
 
-def test_writing_a_whole_file_is_blind_only_over_one_that_was_seen_to_be_there() -> None:
+def test_history_writing_a_whole_file_is_blind_only_over_one_that_was_seen_to_be_there() -> None:
     write = call("Write", file_path="/src/a.py", content="x")
     assert blind(write) == ""
     listed = (call("Bash", command="ls src"), ToolResult("a.py\nb.py"))
@@ -115,12 +115,12 @@ def test_writing_a_whole_file_is_blind_only_over_one_that_was_seen_to_be_there()
 
 
 @pytest.mark.parametrize("name", ["(((((", "[a-", "a" * 10_000, ".*", "\\", "ü\u202e"])
-def test_a_hostile_file_name_is_a_name(name: str) -> None:
+def test_history_a_hostile_file_name_is_a_name(name: str) -> None:
     seen = (call("Bash", command="ls"), ToolResult(f"x\n{name}\ny"))
     assert isinstance(blind(*seen, call("Write", file_path=f"/src/{name}", content="x")), str)
 
 
-def test_judgements_and_spending_keep_the_newest() -> None:
+def test_history_judgements_and_spending_keep_the_newest() -> None:
     state = AgentState(MonitorConfig())
     for seq in range(1, 101):
         state.fold(2 * seq, 0.0, Feedback(1.0 if seq % 2 else -0.5))
@@ -132,12 +132,12 @@ def test_judgements_and_spending_keep_the_newest() -> None:
     assert (facts.spending[-1].seq, facts.spending[-1].tokens, facts.spending[-1].cost_usd) == (201, 101, 0.25)
 
 
-def test_a_judgement_of_a_firing_or_a_block_is_none_of_the_work() -> None:
+def test_history_a_judgement_of_a_firing_or_a_block_is_none_of_the_work() -> None:
     state = after(Feedback(1.0, about="loop-1"), Feedback(about="block"), Feedback(text="fine"))
     assert state.facts.qualities == []
 
 
-def test_the_same_call_with_the_same_result_is_the_same() -> None:
+def test_history_the_same_call_with_the_same_result_is_the_same() -> None:
     one, two, other, worse = after(
         *[event for text in "aab" for event in (call("Read", path="x"), ToolResult(text))],
         call("Read", path="x"),

@@ -51,7 +51,7 @@ def context(state: AgentState) -> list[str]:
     return list(state.get_recent_context())
 
 
-def test_the_first_users_message_is_the_goal_where_none_is_set() -> None:
+def test_get_goals_the_first_users_message_is_the_goal_where_none_is_set() -> None:
     assert list(fold(Message("user", " fix the login ")).get_goals()) == ["fix the login"]
     state = fold(Goal("ship it"), Message("user", "and the docs"), Correction("not like this"))
     assert list(state.get_goals()) == ["ship it", "and the docs", "not like this"]
@@ -59,13 +59,13 @@ def test_the_first_users_message_is_the_goal_where_none_is_set() -> None:
     assert list(state.get_goals()) == ["rest"]  # a new goal ends the requests under the old one
 
 
-def test_the_latest_requests_are_kept() -> None:
+def test_get_goals_the_latest_requests_are_kept() -> None:
     state = fold(Goal("g"), *(Message("user", f"r{number}") for number in range(6)))
     assert MAX_REQUESTS == 4
     assert list(state.get_goals()) == ["g", "r2", "r3", "r4", "r5"]
 
 
-def test_a_call_joins_the_message_it_follows_unless_a_tick_lies_between() -> None:
+def test_get_recent_context_a_call_joins_the_message_it_follows_unless_a_tick_lies_between() -> None:
     joined = fold(Message("assistant", "I look."), call("Bash", {"command": "ls"}))
     assert context(joined) == ['I look.\nBash({"command":"ls"})']
     apart = fold(Message("assistant", "I look."), Ticked("step"), call("Bash", {"command": "ls"}))
@@ -76,13 +76,13 @@ def test_a_call_joins_the_message_it_follows_unless_a_tick_lies_between() -> Non
     assert context(text) == ["Bash(ls -l)"]
 
 
-def test_the_context_is_a_window_without_users_messages() -> None:
+def test_get_recent_context_the_context_is_a_window_without_users_messages() -> None:
     given: Sequence[Event] = [Message("user", "hi"), *(ToolResult(f"r{number}") for number in range(5))]
     assert context(fold(*given, config=MonitorConfig(window=3))) == ["r2", "r3", "r4"]
     assert context(fold(Message("assistant", " "), ToolResult(""))) == []
 
 
-def test_a_smaller_window_takes_effect_with_the_next_message() -> None:
+def test_get_recent_context_a_smaller_window_takes_effect_with_the_next_message() -> None:
     state = fold(*(ToolResult(f"r{number}") for number in range(5)))
     state.config = MonitorConfig(window=2)
     state.fold(6, 6.0, ToolResult("r5"))
@@ -95,13 +95,13 @@ def test_a_compaction_leaves_only_its_summary() -> None:
     assert state.facts.context_used is None
 
 
-def test_a_long_message_is_shortened_in_the_middle() -> None:
+def test_get_recent_context_a_long_message_is_shortened_in_the_middle() -> None:
     (kept,) = context(fold(ToolResult("a" * 50_000 + "b" * 50_000)))
     half = CONTEXT_CHARS // 2
     assert kept == f"{'a' * half}\n[…]\n{'b' * half}"
 
 
-def test_a_memory_is_replaced_by_id_refreshed_by_text_and_removed() -> None:
+def test_get_all_memories_a_memory_is_replaced_by_id_refreshed_by_text_and_removed() -> None:
     state = fold(Memory("x is 1", "x"), Memory("sky"), Memory("sea"), Memory("x is 2", "x"), Memory("sky"))
     assert list(state.get_all_memories()) == ["sea", "x is 2", "sky"]
     state.fold(6, 6.0, Memory("sea", removed=True))
@@ -109,20 +109,20 @@ def test_a_memory_is_replaced_by_id_refreshed_by_text_and_removed() -> None:
     assert list(state.get_all_memories()) == ["sky"]
 
 
-def test_the_newest_memories_are_relevant_and_the_oldest_are_forgotten() -> None:
+def test_get_goal_relevant_memories_the_newest_memories_are_relevant_and_the_oldest_are_forgotten() -> None:
     state = fold(*(Memory(f"m{number}") for number in range(MAX_MEMORIES + 5)))
     assert list(state.get_all_memories()) == [f"m{number}" for number in range(5, MAX_MEMORIES + 5)]
     assert len(state.get_goal_relevant_memories()) == RELEVANT_MEMORIES
     assert state.get_goal_relevant_memories()[-1] == f"m{MAX_MEMORIES + 4}"
 
 
-def test_a_result_without_its_call_counts_as_a_call() -> None:
+def test_facts_a_result_without_its_call_counts_as_a_call() -> None:
     state = fold(call("Bash", 1, "a"), ToolResult("ok"), ToolResult("ok", tool_name="Read"), ToolResult("ok"))
     assert (state.facts.calls, state.facts.results) == (3, 3)
     assert state.facts.tools == {"Bash": 1, "Read": 1, "unknown": 1}
 
 
-def test_streaks_and_retries() -> None:
+def test_facts_streaks_and_retries() -> None:
     same: list[Event] = [call("Bash", "pytest"), ToolResult("no module", error=True)]
     state = fold(*same, *same, *same)
     assert (state.facts.error_streak, state.facts.same_streak) == (3, 3)
@@ -133,14 +133,14 @@ def test_streaks_and_retries() -> None:
     assert state.facts.actions[-1].retry is False
 
 
-def test_time_that_runs_backwards_stands_still() -> None:
+def test_spent_time_that_runs_backwards_stands_still() -> None:
     state = AgentState()
     for seq, ts in enumerate((100.0, 110.0, 50.0, 112.0), 1):
         state.fold(seq, ts, ToolResult("x"))
         assert state.spent.wall_s == (0.0, 10.0, 10.0, 12.0)[seq - 1]
 
 
-def test_spending_adds_up_and_what_is_unknown_is_counted_as_unknown() -> None:
+def test_spent_spending_adds_up_and_what_is_unknown_is_counted_as_unknown() -> None:
     state = fold(Usage(100, None, 0.5), Usage(None, 20), Usage())
     assert (state.spent.tokens, state.spent.cost_usd, state.spent.unpriced) == (120, 0.5, 2)
 
@@ -169,7 +169,7 @@ def size(m: Monitor) -> int:
         return len(pack(pipeline.snapshot()))
 
 
-def test_each_list_of_a_state_is_bounded() -> None:
+def test_facts_each_list_of_a_state_is_bounded() -> None:
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
     vary(m, random.Random(3), 1_000)
     assert size(m) < 750_000
@@ -182,7 +182,7 @@ def test_each_list_of_a_state_is_bounded() -> None:
 
 
 @pytest.mark.slow
-def test_a_state_does_not_grow_with_the_length_of_a_life() -> None:
+def test_facts_a_state_does_not_grow_with_the_length_of_a_life() -> None:
     dice = random.Random(3)
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
     vary(m, dice, 20_000)
@@ -202,7 +202,7 @@ def test_a_state_does_not_grow_with_the_length_of_a_life() -> None:
 
 
 @pytest.mark.slow
-def test_huge_texts_and_names_fill_a_state_only_so_far() -> None:
+def test_reducer_huge_texts_and_names_fill_a_state_only_so_far() -> None:
     m = Monitor(embedder=HashingEmbedder(32), config={"tick": "manual"})
     for number in range(30):
         name = f"{number} " + "n" * 300_000

@@ -45,7 +45,7 @@ def session(store: Store) -> SessionRow:
         return begin(transaction)
 
 
-def test_a_session_comes_back_by_name_and_the_newest_without_one(store: Store) -> None:
+def test_sessions_a_session_comes_back_by_name_and_the_newest_without_one(store: Store) -> None:
     with store.transaction() as transaction:
         first = transaction.add_session(
             session="one", agent="a", parent="mother", source="hook", started=5, config='{"k": [1]}'
@@ -62,7 +62,9 @@ def test_a_session_comes_back_by_name_and_the_newest_without_one(store: Store) -
     assert store.sessions(agent="a") == [first, second]
 
 
-def test_events_come_back_as_they_were_written_with_reading_and_decision(store: Store, session: SessionRow) -> None:
+def test_last_seq_events_come_back_as_they_were_written_with_reading_and_decision(
+    store: Store, session: SessionRow
+) -> None:
     unknown = EventRow(4, -0.0, "tick", "{}", ReadingRow(None, None, None, None, "{}"), None)
     written = [event(1, '{ "text": "äöü 🎈 \\u0000" }'), tick(2), event(3), unknown]
     with store.transaction() as transaction:
@@ -73,7 +75,7 @@ def test_events_come_back_as_they_were_written_with_reading_and_decision(store: 
     assert store.verify() == []
 
 
-def test_events_are_cut_out_by_number_and_limit(store: Store, session: SessionRow) -> None:
+def test_count_events_events_are_cut_out_by_number_and_limit(store: Store, session: SessionRow) -> None:
     with store.transaction() as transaction:
         other = begin(transaction, "other")
         transaction.add_events(session, [event(seq) for seq in range(1, 1301)])
@@ -92,7 +94,9 @@ def test_events_are_cut_out_by_number_and_limit(store: Store, session: SessionRo
     assert store.count_events(99) == 0
 
 
-def test_reading_a_long_session_takes_little_memory_and_holds_nothing_open(store: Store, session: SessionRow) -> None:
+def test_transaction_reading_a_long_session_takes_little_memory_and_holds_nothing_open(
+    store: Store, session: SessionRow
+) -> None:
     for start in range(1, 8001, 1000):
         with store.transaction() as transaction:
             transaction.add_events(session, [event(seq, f'"{"x" * 1000}"') for seq in range(start, start + 1000)])
@@ -154,7 +158,7 @@ def test_what_a_transaction_wrote_is_read_only_after_it(store: Store, session: S
         ([EventRow(1, 1e18, "tick", "{}")], "ts"),
     ],
 )
-def test_a_wrong_row_is_refused_with_all_that_came_with_it(
+def test_count_events_a_wrong_row_is_refused_with_all_that_came_with_it(
     store: Store, session: SessionRow, rows: list[EventRow], reason: str
 ) -> None:
     with pytest.raises(StoreError, match=reason) as raised, store.transaction() as transaction:
@@ -165,7 +169,7 @@ def test_a_wrong_row_is_refused_with_all_that_came_with_it(
     assert store.verify() == []
 
 
-def test_numbers_of_other_types_come_back_as_floats(store: Store, session: SessionRow) -> None:
+def test_verify_numbers_of_other_types_come_back_as_floats(store: Store, session: SessionRow) -> None:
 
     with store.transaction() as transaction:
         reading = ReadingRow(np.float64(0.1), None, True, None, "{}")
@@ -184,7 +188,9 @@ def test_numbers_of_other_types_come_back_as_floats(store: Store, session: Sessi
         (EventRow(1, 0.0, "k", "{}", ReadingRow(None, None, float("inf"), None, "{}")), "pressure"),
     ],
 )
-def test_a_number_that_is_not_finite_is_refused(store: Store, session: SessionRow, row: EventRow, name: str) -> None:
+def test_count_events_a_number_that_is_not_finite_is_refused(
+    store: Store, session: SessionRow, row: EventRow, name: str
+) -> None:
     with pytest.raises(ValueError, match=f"{name} must be finite"), store.transaction() as transaction:
         transaction.add_events(session, [row])
     assert store.count_events() == 0
@@ -211,7 +217,7 @@ def test_a_finished_transaction_writes_nothing(store: Store, session: SessionRow
         transaction.add_events(session, [event(1)])
 
 
-def test_a_second_session_of_the_same_name_is_refused(store: Store, session: SessionRow) -> None:
+def test_transaction_a_second_session_of_the_same_name_is_refused(store: Store, session: SessionRow) -> None:
     with pytest.raises(StoreError, match="never replaced"), store.transaction() as transaction:
         begin(transaction)
     with pytest.raises(StoreError, match="CHECK constraint failed: source"), store.transaction() as transaction:
@@ -220,7 +226,7 @@ def test_a_second_session_of_the_same_name_is_refused(store: Store, session: Ses
         transaction.add_events(SessionRow(7, "s", "a", None, "api", 1.0, "{}"), [event(1)])
 
 
-def test_the_newest_snapshots_are_kept(store: Store, session: SessionRow) -> None:
+def test_transaction_the_newest_snapshots_are_kept(store: Store, session: SessionRow) -> None:
     assert store.snapshot(session.id) is None
     for seq in (10, 20, 30):
         with store.transaction() as transaction:
@@ -258,7 +264,7 @@ def test_baselines_are_replaced(store: Store) -> None:
     assert store.baselines("a") == b"two"
 
 
-def test_statistics_leave_tests_out_and_the_log_reads_well(store: Store) -> None:
+def test_transaction_statistics_leave_tests_out_and_the_log_reads_well(store: Store) -> None:
     with store.transaction() as transaction:
         real, test = begin(transaction), begin(transaction, "t", source="test")
         transaction.add_events(real, [event(1, '{"gen_ai.tool.name":"Bash"}'), tick(2)])
@@ -277,7 +283,9 @@ def test_statistics_leave_tests_out_and_the_log_reads_well(store: Store) -> None
     ]
 
 
-def test_a_reader_does_not_wait_for_a_writer_nor_a_writer_for_a_reader(store: Store, session: SessionRow) -> None:
+def test_count_events_a_reader_does_not_wait_for_a_writer_nor_a_writer_for_a_reader(
+    store: Store, session: SessionRow
+) -> None:
     with store.transaction() as transaction:
         transaction.add_events(session, [event(seq) for seq in range(1, 1001)])
     rows = store.events(session.id)
@@ -290,7 +298,7 @@ def test_a_reader_does_not_wait_for_a_writer_nor_a_writer_for_a_reader(store: St
     assert len(list(rows)) == 1000
 
 
-def test_a_writer_waits_for_another_program_up_to_the_limit(tmp_path: Path) -> None:
+def test_transaction_a_writer_waits_for_another_program_up_to_the_limit(tmp_path: Path) -> None:
     with Store(tmp_path / "store.db", timeout_s=0.2) as store:
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -302,7 +310,7 @@ def test_a_writer_waits_for_another_program_up_to_the_limit(tmp_path: Path) -> N
             begin(transaction)
 
 
-def test_a_writer_gets_its_turn_when_the_other_is_done(store: Store) -> None:
+def test_transaction_a_writer_gets_its_turn_when_the_other_is_done(store: Store) -> None:
     other = sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
     timer = threading.Timer(0.1, other.execute, ["COMMIT"])
@@ -313,7 +321,7 @@ def test_a_writer_gets_its_turn_when_the_other_is_done(store: Store) -> None:
     other.close()
 
 
-def test_a_thread_cannot_begin_twice(store: Store) -> None:
+def test_transaction_a_thread_cannot_begin_twice(store: Store) -> None:
     with store.transaction(), pytest.raises(RuntimeError, match="in a transaction already"), store.transaction():
         pass
 
@@ -326,7 +334,7 @@ def test_a_store_is_not_closed_inside_a_transaction(store: Store) -> None:
     assert len(store.sessions()) == 1
 
 
-def test_a_thread_waits_for_another_up_to_the_limit(tmp_path: Path) -> None:
+def test_transaction_a_thread_waits_for_another_up_to_the_limit(tmp_path: Path) -> None:
     with Store(tmp_path / "store.db", timeout_s=0.1) as store:
         errors: list[BaseException] = []
 
@@ -354,7 +362,7 @@ def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
         pass
 
 
-def test_wrong_arguments_are_refused(tmp_path: Path, store: Store) -> None:
+def test_prune_wrong_arguments_are_refused(tmp_path: Path, store: Store) -> None:
     with pytest.raises(ValueError, match="synchronous must be"):
         Store(tmp_path / "x.db", synchronous="OFF")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="timeout_s must be"):

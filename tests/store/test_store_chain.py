@@ -106,16 +106,16 @@ def swap_ids(a: int, b: int) -> list[str]:
     return [f"UPDATE events SET id = {x} WHERE id = {y}" for x, y in ((-1, a), (a, b), (b, -1))]
 
 
-def test_a_store_is_intact_when_nobody_touched_it(path: Path) -> None:
+def test_verify_a_store_is_intact_when_nobody_touched_it(path: Path) -> None:
     tamper(path)  # without the triggers
     assert check(path) == []
 
 
-def test_an_empty_store_is_intact(tmp_path: Path) -> None:
+def test_verify_an_empty_store_is_intact(tmp_path: Path) -> None:
     assert check(tmp_path / "store.db") == []
 
 
-def test_the_hash_is_the_documented_one() -> None:
+def test_store_chain_the_hash_is_the_documented_one() -> None:
     plain = EventRow(3, 5.0, "goal", '{"text":"ä"}')
     text = '["s","a",3,5.0,"goal","api","{\\"text\\":\\"ä\\"}",null,null]'
     assert digest(NO_HASH, "s", "a", "api", plain, 5.0) == hashlib.sha256(bytes(32) + text.encode()).digest()
@@ -156,12 +156,12 @@ def test_the_hash_is_the_documented_one() -> None:
         ("DELETE FROM decisions WHERE session_id = 2 AND seq = 4", "two", 4, 8),
     ],
 )
-def test_an_altered_row_is_named(path: Path, statement: str, session: str, seq: int, number: int) -> None:
+def test_verify_an_altered_row_is_named(path: Path, statement: str, session: str, seq: int, number: int) -> None:
     tamper(path, statement)
     assert named(path) == [(session, seq, number, "altered")]
 
 
-def test_an_altered_row_with_a_fitting_hash_is_named(path: Path) -> None:
+def test_verify_an_altered_row_with_a_fitting_hash_is_named(path: Path) -> None:
     for number, session, seq in ((3, "one", 3), (5, "two", 1)):
         connection = open_to_tamper(path)
         connection.execute("UPDATE events SET data = '{}' WHERE id = ?", (number,))
@@ -170,7 +170,7 @@ def test_an_altered_row_with_a_fitting_hash_is_named(path: Path) -> None:
         assert (session, seq, number, "altered") in named(path)
 
 
-def test_an_altered_newest_row_with_a_fitting_hash_is_named(path: Path) -> None:
+def test_verify_an_altered_newest_row_with_a_fitting_hash_is_named(path: Path) -> None:
     connection = open_to_tamper(path)
     connection.execute("DELETE FROM decisions WHERE session_id = 1 AND seq = 12")
     connection.execute("DELETE FROM readings WHERE session_id = 1 AND seq = 12")
@@ -191,7 +191,7 @@ def test_an_altered_newest_row_with_a_fitting_hash_is_named(path: Path) -> None:
         ([7, 8, 9], [("two", 3, 7), ("two", 4, 8), ("one", 5, 9)]),
     ],
 )
-def test_removed_rows_are_named(path: Path, numbers: list[int], expected: list[tuple[str, int, int]]) -> None:
+def test_verify_removed_rows_are_named(path: Path, numbers: list[int], expected: list[tuple[str, int, int]]) -> None:
     tamper(path, f"DELETE FROM events WHERE id IN ({', '.join(map(str, numbers))})")
     found = check(path)
     assert {fault.what for fault in found} <= {"removed"}
@@ -201,7 +201,7 @@ def test_removed_rows_are_named(path: Path, numbers: list[int], expected: list[t
         assert [(fault.session, fault.seq, fault.id) for fault in found] == expected
 
 
-def test_rows_are_missed_even_if_the_gap_was_closed(path: Path) -> None:
+def test_verify_rows_are_missed_even_if_the_gap_was_closed(path: Path) -> None:
     tamper(
         path,
         "DELETE FROM events WHERE id = 6",
@@ -212,7 +212,7 @@ def test_rows_are_missed_even_if_the_gap_was_closed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("session_too", [False, True])
-def test_a_removed_session_is_missed(path: Path, session_too: bool) -> None:
+def test_verify_a_removed_session_is_missed(path: Path, session_too: bool) -> None:
     both = ("readings", "decisions", "events", "snapshots")
     tamper(
         path,
@@ -227,20 +227,20 @@ def test_a_removed_session_is_missed(path: Path, session_too: bool) -> None:
         assert {(fault.session, fault.seq) for fault in found} == {("two", seq) for seq in range(1, 9)}
 
 
-def test_all_rows_removed_are_missed(path: Path) -> None:
+def test_verify_all_rows_removed_are_missed(path: Path) -> None:
     tamper(path, "DELETE FROM events", "DELETE FROM readings", "DELETE FROM decisions")
     found = check(path)
     assert len(found) == 20
     assert {fault.what for fault in found} == {"removed"}
 
 
-def test_a_session_row_that_is_gone_is_missed(path: Path) -> None:
+def test_verify_a_session_row_that_is_gone_is_missed(path: Path) -> None:
     tamper(path, "DELETE FROM sessions WHERE id = 2")
     assert {fault.id for fault in check(path)} == {5, 6, 7, 8, 13, 14, 15, 16}
 
 
 @pytest.mark.parametrize("column", ["session = 'x'", "agent = 'x'", "source = 'test'"])
-def test_a_session_of_another_name_is_found(path: Path, column: str) -> None:
+def test_verify_a_session_of_another_name_is_found(path: Path, column: str) -> None:
     tamper(path, f"UPDATE sessions SET {column} WHERE id = 2")
     assert check(path)
 
@@ -259,7 +259,7 @@ def test_a_session_of_another_name_is_found(path: Path, column: str) -> None:
         pytest.param(exchange(5, 6, "data"), id="data of neighbours"),
     ],
 )
-def test_exchanged_rows_are_named(path: Path, statements: list[str]) -> None:
+def test_verify_exchanged_rows_are_named(path: Path, statements: list[str]) -> None:
     numbers = {int(word) for word in statements[-1].replace("WHERE id =", "").split() if word.isdigit()}
     tamper(path, *statements)
     found = check(path)
@@ -269,7 +269,7 @@ def test_exchanged_rows_are_named(path: Path, statements: list[str]) -> None:
     assert len(found) == 2
 
 
-def test_exchanged_numbers_are_named(path: Path) -> None:
+def test_verify_exchanged_numbers_are_named(path: Path) -> None:
     tamper(
         path,
         *(f"UPDATE events SET seq = {x} WHERE session_id = 1 AND seq = {y}" for x, y in ((99, 1), (1, 3), (3, 99))),
@@ -277,7 +277,7 @@ def test_exchanged_numbers_are_named(path: Path) -> None:
     assert named(path) == [("one", 3, 1, "reordered"), ("one", 1, 3, "reordered")]
 
 
-def test_exchanged_readings_are_named(path: Path) -> None:
+def test_verify_exchanged_readings_are_named(path: Path) -> None:
     steps = ((99, 2), (2, 6), (6, 99))
     tamper(path, *(f"UPDATE readings SET seq = {x} WHERE session_id = 1 AND seq = {y}" for x, y in steps))
     assert named(path) == [("one", 2, 2, "reordered"), ("one", 6, 10, "reordered")]
@@ -286,13 +286,13 @@ def test_exchanged_readings_are_named(path: Path) -> None:
 ROW = "INSERT INTO events (session_id, agent, seq, ts, kind, source, data, prev_hash, hash) "
 
 
-def test_a_row_added_at_the_end_is_named_and_what_comes_after_it_is_sound(path: Path) -> None:
+def test_verify_a_row_added_at_the_end_is_named_and_what_comes_after_it_is_sound(path: Path) -> None:
     for hashes in ("(SELECT head FROM chain), zeroblob(32)", "zeroblob(32), zeroblob(32)"):
         tamper(path, f"{ROW} SELECT 1, 'a', max(seq) + 1, 0, 'goal', 'api', '{{}}', {hashes} FROM events")
     assert {(f.id, f.what) for f in check(path)} == {(21, "inserted"), (22, "inserted")}
 
 
-def test_a_row_added_with_a_fitting_hash_is_named(path: Path) -> None:
+def test_transaction_a_row_added_with_a_fitting_hash_is_named(path: Path) -> None:
     tamper(path, f"{ROW} SELECT 1, 'a', 13, 0, 'goal', 'api', '{{}}', head, head FROM chain")
     connection = open_to_tamper(path)
     rehash(connection, 21)
@@ -306,7 +306,7 @@ def test_a_row_added_with_a_fitting_hash_is_named(path: Path) -> None:
     assert named(path) == [("one", 13, 21, "inserted")]
 
 
-def test_a_row_added_in_the_middle_is_named(path: Path) -> None:
+def test_verify_a_row_added_in_the_middle_is_named(path: Path) -> None:
     tamper(
         path,
         "UPDATE events SET id = -id WHERE id > 6",
@@ -317,7 +317,7 @@ def test_a_row_added_in_the_middle_is_named(path: Path) -> None:
     assert named(path) == [("one", 13, 7, "inserted")]
 
 
-def test_a_reading_or_decision_added_later_is_named(path: Path) -> None:
+def test_verify_a_reading_or_decision_added_later_is_named(path: Path) -> None:
     tamper(
         path,
         "INSERT INTO readings VALUES (1, 1, 1001, 'api', 1, 'green', 0, 'calm', '{}')",
@@ -342,12 +342,12 @@ def test_a_reading_or_decision_added_later_is_named(path: Path) -> None:
         "DELETE FROM chain",
     ],
 )
-def test_a_changed_account_of_the_chain_is_found(path: Path, statement: str) -> None:
+def test_verify_a_changed_account_of_the_chain_is_found(path: Path, statement: str) -> None:
     tamper(path, statement)
     assert check(path)
 
 
-def test_several_kinds_at_once_are_all_named(path: Path) -> None:
+def test_verify_several_kinds_at_once_are_all_named(path: Path) -> None:
     tamper(
         path,
         "UPDATE events SET data = '{}' WHERE id = 3",
@@ -364,7 +364,7 @@ def test_several_kinds_at_once_are_all_named(path: Path) -> None:
     }
 
 
-def test_very_many_changes_are_summed_up(tmp_path: Path) -> None:
+def test_last_seq_very_many_changes_are_summed_up(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Store(path, synchronous="NORMAL") as store, store.transaction() as transaction:
         session = transaction.add_session(session="s", agent="a", parent=None, source="api", started=1.0, config="{}")
@@ -376,7 +376,7 @@ def test_very_many_changes_are_summed_up(tmp_path: Path) -> None:
     assert {"500 more events do not match their hashes", "1200 events in all were removed"} <= {str(f) for f in found}
 
 
-def test_a_fault_reads_as_a_sentence(path: Path) -> None:
+def test_verify_a_fault_reads_as_a_sentence(path: Path) -> None:
     tamper(path, "UPDATE events SET data = '{}' WHERE id = 7")
     (fault,) = check(path)
     assert str(fault) == (
@@ -446,7 +446,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
     seed=st.integers(0, 2**32),
     changes=st.lists(st.tuples(st.sampled_from(sorted(MUTATIONS)), st.integers(1, 20)), min_size=1, max_size=3),
 )
-def test_no_random_change_escapes(image: sqlite3.Connection, seed: int, changes: list[tuple[str, int]]) -> None:
+def test_verify_no_random_change_escapes(image: sqlite3.Connection, seed: int, changes: list[tuple[str, int]]) -> None:
     dice = random.Random(seed)
     copy = sqlite3.connect(":memory:", isolation_level=None)
     try:

@@ -60,7 +60,7 @@ def whole_pair(store: Store, session: SessionRow, pair: int, told: float, untold
     come(store, session, f"c{pair}", untold)
 
 
-def test_complete_pairs_are_read_and_the_others_counted(store: Store) -> None:
+def test_read_pairs_complete_pairs_are_read_and_the_others_counted(store: Store) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
     fire(store, session, "t1", 1, "treatment")  # never delivered
@@ -83,7 +83,7 @@ def test_complete_pairs_are_read_and_the_others_counted(store: Store) -> None:
     assert store.verify() == []
 
 
-def test_pairs_come_in_the_order_in_which_they_became_known(store: Store) -> None:
+def test_read_pairs_pairs_come_in_the_order_in_which_they_became_known(store: Store) -> None:
     session = begin(store)
     for pair in range(3):
         fire(store, session, f"c{pair}", pair, "control")
@@ -98,7 +98,7 @@ def test_pairs_come_in_the_order_in_which_they_became_known(store: Store) -> Non
     assert seen == [(), (0.3,), (0.3, 0.1), (0.3, 0.1, 0.2)]
 
 
-def test_what_is_told_after_the_outcome_is_no_treatment(store: Store) -> None:
+def test_read_pairs_what_is_told_after_the_outcome_is_no_treatment(store: Store) -> None:
     session = begin(store)
     for name, arm in (("c", "control"), ("t", "treatment")):
         fire(store, session, name, 0, arm)
@@ -108,7 +108,7 @@ def test_what_is_told_after_the_outcome_is_no_treatment(store: Store) -> None:
     assert (found.differences, found.undelivered, found.delivered) == ((), 1, 1)
 
 
-def test_every_measure_has_its_outcome(store: Store) -> None:
+def test_read_pairs_every_measure_has_its_outcome(store: Store) -> None:
     session = begin(store)
     fire(store, session, "t", 0, "treatment")
     add(store, session, None, "t")
@@ -127,14 +127,14 @@ def test_every_measure_has_its_outcome(store: Store) -> None:
         read_pairs(store, "loop", measure="mood")  # type: ignore[arg-type]
 
 
-def test_a_difference_beyond_1_is_cut(store: Store) -> None:
+def test_read_pairs_a_difference_beyond_1_is_cut(store: Store) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.9, -0.6)
     whole_pair(store, session, 1, -0.9, 0.6)
     assert read_pairs(store, "loop").differences == (1.0, -1.0)
 
 
-def test_agents_have_pairs_of_their_own_and_tests_do_not_count(store: Store) -> None:
+def test_firing_counts_agents_have_pairs_of_their_own_and_tests_do_not_count(store: Store) -> None:
     one, other, test = begin(store), begin(store, agent="b"), begin(store, "test", source="test")
     fire(store, one, "x", 0, "treatment")
     fire(store, other, "y", 0, "control")
@@ -144,7 +144,7 @@ def test_agents_have_pairs_of_their_own_and_tests_do_not_count(store: Store) -> 
     assert store.firing_counts("a") == {"loop": 1}
 
 
-def test_what_two_sessions_at_once_draw_alike_counts_once(store: Store) -> None:
+def test_read_pairs_what_two_sessions_at_once_draw_alike_counts_once(store: Store) -> None:
     one, other = begin(store, "one"), begin(store, "other")
     whole_pair(store, one, 0, 0.5, 0.0)
     fire(store, other, "again", 0, "treatment")
@@ -154,7 +154,7 @@ def test_what_two_sessions_at_once_draw_alike_counts_once(store: Store) -> None:
     assert (found.differences, found.repeated) == ((0.5,), 1)
 
 
-def test_counting_goes_on_over_sessions(store: Store) -> None:
+def test_firing_counts_counting_goes_on_over_sessions(store: Store) -> None:
     one = begin(store, "one")
     assert store.firing_counts("a") == {}
     fire(store, one, "f0", 0, "control")
@@ -185,7 +185,7 @@ def test_a_repeated_id_is_refused_by_name_and_nothing_of_the_transaction_is_kept
     assert store.count_events() == 1
 
 
-def test_what_cannot_be_confirmed_or_is_known_already_loses_no_event(store: Store) -> None:
+def test_read_pairs_what_cannot_be_confirmed_or_is_known_already_loses_no_event(store: Store) -> None:
     session = begin(store)
     fire(store, session, "t", 0, "treatment")
     fire(store, session, "c", 0, "control")
@@ -198,7 +198,7 @@ def test_what_cannot_be_confirmed_or_is_known_already_loses_no_event(store: Stor
     assert (found.differences, found.delivered) == ((0.5,), 1)
 
 
-def test_a_batch_may_hold_firing_delivery_and_outcome(store: Store) -> None:
+def test_firing_results_a_batch_may_hold_firing_delivery_and_outcome(store: Store) -> None:
     session = begin(store)
     outcome = FiringOutcomeRow(firing="t", horizon=1, pressure_change=0.25)
     rows = [
@@ -212,7 +212,7 @@ def test_a_batch_may_hold_firing_delivery_and_outcome(store: Store) -> None:
     assert (found.event_id, found.delivered_id, found.outcome_id, found.pressure_change) == (1, 2, 3, 0.25)
 
 
-def test_retention_and_export_leave_the_record_of_the_experiment(store: Store, tmp_path: Path) -> None:
+def test_read_pairs_retention_and_export_leave_the_record_of_the_experiment(store: Store, tmp_path: Path) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
     before = read_pairs(store, "loop")
@@ -226,7 +226,7 @@ def test_retention_and_export_leave_the_record_of_the_experiment(store: Store, t
     assert store.verify() == []
 
 
-def test_five_thousand_pairs_are_read_with_one_indexed_query(store: Store) -> None:
+def test_read_pairs_five_thousand_pairs_are_read_with_one_indexed_query(store: Store) -> None:
     session = begin(store)
     with store.transaction() as transaction:
         rows = []
@@ -295,7 +295,7 @@ FREE = "1, 3, 3, 'a', 'loop', 1, 'control', '', 3, 'api'"
         ("DELETE FROM firing_outcomes", "never deleted"),
     ],
 )
-def test_the_database_itself_refuses(store: Store, statement: str, reason: str) -> None:
+def test_last_seq_the_database_itself_refuses(store: Store, statement: str, reason: str) -> None:
     session = begin(store)
     fire(store, session, "t", 0, "treatment")
     fire(store, session, "c", 0, "control")
@@ -322,7 +322,7 @@ def test_the_database_itself_refuses(store: Store, statement: str, reason: str) 
         "UPDATE firings SET source = 'test' WHERE firing_id = 'c0'",
     ],
 )
-def test_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, statement: str) -> None:
+def test_last_seq_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, statement: str) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
     connection = sqlite3.connect(store.path, isolation_level=None)
@@ -333,7 +333,7 @@ def test_a_firing_that_was_altered_behind_the_guards_is_found(store: Store, stat
     assert fault.what == "altered" and "the firing" in fault.message
 
 
-def test_a_decision_that_is_no_json_any_more_is_a_fault_and_no_error(store: Store) -> None:
+def test_last_seq_a_decision_that_is_no_json_any_more_is_a_fault_and_no_error(store: Store) -> None:
     session = begin(store)
     whole_pair(store, session, 0, 0.5, 0.2)
     connection = sqlite3.connect(store.path, isolation_level=None)

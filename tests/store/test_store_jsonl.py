@@ -50,7 +50,7 @@ def ids(folder: Path) -> list[int]:
     return sorted(found)
 
 
-def test_a_line_holds_everything_readable_by_anybody(store: Store, tmp_path: Path) -> None:
+def test_audit_rows_a_line_holds_everything_readable_by_anybody(store: Store, tmp_path: Path) -> None:
     append(store, 3)
     assert export_jsonl(store, tmp_path / "trail") == 3
     lines = (tmp_path / "trail" / "audit.jsonl").read_text(encoding="utf-8").splitlines()
@@ -98,7 +98,7 @@ def test_a_line_holds_everything_readable_by_anybody(store: Store, tmp_path: Pat
         "null",
     ],
 )
-def test_data_survives_to_the_bit(store: Store, tmp_path: Path, data: str) -> None:
+def test_decode_line_data_survives_to_the_bit(store: Store, tmp_path: Path, data: str) -> None:
     append(store, 1, data=data)
     append(store, 1)
     assert export_jsonl(store, tmp_path / "trail") == 2
@@ -115,7 +115,7 @@ json_values = st.recursive(
 
 
 @given(value=json_values, indent=st.sampled_from([None, 0, 2]), plain=st.booleans(), ts=st.floats(-1e17, 1e17))
-def test_any_line_survives(value: object, indent: int | None, plain: bool, ts: float) -> None:
+def test_encode_line_any_line_survives(value: object, indent: int | None, plain: bool, ts: float) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=not plain)
     if any(0xD800 <= ord(letter) < 0xE000 for letter in text):
         return
@@ -126,7 +126,7 @@ def test_any_line_survives(value: object, indent: int | None, plain: bool, ts: f
     assert decode_line(line) == row
 
 
-def test_a_second_export_appends_only_what_is_new(store: Store, tmp_path: Path) -> None:
+def test_export_jsonl_a_second_export_appends_only_what_is_new(store: Store, tmp_path: Path) -> None:
     trail = tmp_path / "trail" / "own.jsonl"
     append(store, 5)
     assert export_jsonl(store, trail) == 5
@@ -139,7 +139,7 @@ def test_a_second_export_appends_only_what_is_new(store: Store, tmp_path: Path) 
     assert verify_jsonl(trail) == []
 
 
-def test_files_rotate_and_the_oldest_leave(store: Store, tmp_path: Path) -> None:
+def test_verify_jsonl_files_rotate_and_the_oldest_leave(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "trail"
     for _ in range(10):
         append(store, 30)
@@ -163,7 +163,7 @@ def test_files_rotate_and_the_oldest_leave(store: Store, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 10, 300, 10**6])
-def test_a_torn_last_line_is_written_again(store: Store, tmp_path: Path, cut: int) -> None:
+def test_export_jsonl_a_torn_last_line_is_written_again(store: Store, tmp_path: Path, cut: int) -> None:
     append(store, 20)
     export_jsonl(store, tmp_path / "trail")
     path = tmp_path / "trail" / "audit.jsonl"
@@ -176,7 +176,7 @@ def test_a_torn_last_line_is_written_again(store: Store, tmp_path: Path, cut: in
     assert verify_jsonl(path) == []
 
 
-def test_a_long_torn_line_is_cut_off(store: Store, tmp_path: Path) -> None:
+def test_export_jsonl_a_long_torn_line_is_cut_off(store: Store, tmp_path: Path) -> None:
     append(store, 2)
     append(store, 2, data=f'"{"x" * 200_000}"')
     export_jsonl(store, tmp_path / "trail")
@@ -187,7 +187,7 @@ def test_a_long_torn_line_is_cut_off(store: Store, tmp_path: Path) -> None:
     assert verify_jsonl(path) == []
 
 
-def test_an_export_cut_off_in_the_middle_of_a_rotation_goes_on(store: Store, tmp_path: Path) -> None:
+def test_export_jsonl_an_export_cut_off_in_the_middle_of_a_rotation_goes_on(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "trail"
     append(store, 20)
     export_jsonl(store, folder)
@@ -202,7 +202,7 @@ def test_an_export_cut_off_in_the_middle_of_a_rotation_goes_on(store: Store, tmp
     assert verify_jsonl(folder) == []
 
 
-def test_the_trail_of_another_store_is_refused(store: Store, tmp_path: Path) -> None:
+def test_export_jsonl_the_trail_of_another_store_is_refused(store: Store, tmp_path: Path) -> None:
     append(store, 5)
     export_jsonl(store, tmp_path / "trail")
     for count in (2, 9):
@@ -215,7 +215,7 @@ def test_the_trail_of_another_store_is_refused(store: Store, tmp_path: Path) -> 
     assert verify_jsonl(tmp_path / "trail") == []
 
 
-def test_what_retention_removed_before_an_export_shows_as_a_gap(store: Store, tmp_path: Path) -> None:
+def test_export_jsonl_what_retention_removed_before_an_export_shows_as_a_gap(store: Store, tmp_path: Path) -> None:
     append(store, 5)
     export_jsonl(store, tmp_path / "trail")
     append(store, 5)
@@ -240,7 +240,7 @@ def lines_of(store: Store, folder: Path) -> tuple[Path, list[bytes]]:
     return path, path.read_bytes().splitlines(keepends=True)
 
 
-def test_altered_removed_and_reordered_lines_are_named(store: Store, tmp_path: Path) -> None:
+def test_verify_jsonl_altered_removed_and_reordered_lines_are_named(store: Store, tmp_path: Path) -> None:
     path, lines = lines_of(store, tmp_path / "trail")
 
     def found(changed: list[bytes]) -> list[tuple[int | None, str]]:
@@ -265,7 +265,7 @@ def test_altered_removed_and_reordered_lines_are_named(store: Store, tmp_path: P
 
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10**9), byte=st.integers(0, 255))
-def test_no_changed_byte_escapes(store: Store, tmp_path: Path, at: int, byte: int) -> None:
+def test_decode_line_no_changed_byte_escapes(store: Store, tmp_path: Path, at: int, byte: int) -> None:
     path = tmp_path / "trail" / "audit.jsonl"
     if not path.exists():
         lines_of(store, tmp_path / "trail")
@@ -292,7 +292,7 @@ def _only_the_session_number(meant: list[AuditRow | None], after: bytes) -> bool
     ]
 
 
-def test_a_file_that_cannot_be_read_is_named(store: Store, tmp_path: Path) -> None:
+def test_verify_jsonl_a_file_that_cannot_be_read_is_named(store: Store, tmp_path: Path) -> None:
     append(store, 30)
     export_jsonl(store, tmp_path / "trail", max_bytes=5000)
     packed = tmp_path / "trail" / "audit-1.jsonl.gz"
@@ -300,7 +300,7 @@ def test_a_file_that_cannot_be_read_is_named(store: Store, tmp_path: Path) -> No
     assert "damaged" in {fault.what for fault in verify_jsonl(tmp_path / "trail")}
 
 
-def test_a_trail_that_cannot_be_written_is_an_error(store: Store, tmp_path: Path) -> None:
+def test_export_jsonl_a_trail_that_cannot_be_written_is_an_error(store: Store, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="the audit trail cannot be written"):
         export_jsonl(store, tmp_path / "file" / "x.jsonl")

@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_missing_folders_are_made(tmp_path: Path) -> None:
+def test_transaction_missing_folders_are_made(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b c" / "ü#?%.db"
     with Store(path) as store:
         assert store.path == path
@@ -45,7 +45,7 @@ def test_missing_folders_are_made(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == [path.name]  # a closed store is one file
 
 
-def test_a_relative_path_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_a_relative_path_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Store("store.db") as store:
         monkeypatch.chdir("/")
@@ -56,7 +56,7 @@ def test_a_relative_path_stays_the_same_file(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("wal", [False, True])
-def test_a_newer_schema_is_refused_and_not_touched(path: Path, wal: bool) -> None:
+def test_transaction_a_newer_schema_is_refused_and_not_touched(path: Path, wal: bool) -> None:
     newest = schema.newest_version()
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {newest + 3}")
@@ -77,7 +77,7 @@ def test_a_newer_schema_is_refused_and_not_touched(path: Path, wal: bool) -> Non
 
 @pytest.mark.parametrize("wal", ["DELETE", "WAL"])
 @pytest.mark.parametrize("owner", [0, 0x12345678])
-def test_another_programs_file_is_refused_and_not_touched(tmp_path: Path, wal: str, owner: int) -> None:
+def test_transaction_another_programs_file_is_refused_and_not_touched(tmp_path: Path, wal: str, owner: int) -> None:
     path = tmp_path / "bookmarks.sqlite"
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA journal_mode = {wal}")
@@ -92,7 +92,7 @@ def test_another_programs_file_is_refused_and_not_touched(tmp_path: Path, wal: s
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
+def test_transaction_another_programs_unfinished_log_is_not_touched(tmp_path: Path) -> None:
     path, copy = tmp_path / "live.sqlite", tmp_path / "copy.sqlite"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -149,7 +149,7 @@ DAMAGES = [garbage, short_garbage, zeros, truncated_header, torn, first_page_onl
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("with_log", [False, True])
-def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(
+def test_count_events_a_damaged_file_is_moved_aside_and_a_new_one_begun(
     path: Path, damage: Callable[[Path], None], with_log: bool
 ) -> None:
     damage(path)
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(
 
 
 @pytest.mark.parametrize("side", ["-wal", "-shm", ".lessons"])
-def test_what_lies_beside_it_tells_that_a_file_without_a_header_was_a_store(path: Path, side: str) -> None:
+def test_transaction_what_lies_beside_it_tells_that_a_file_without_a_header_was_a_store(path: Path, side: str) -> None:
     path.write_bytes(b"\x17random" * 900)
     Path(f"{path}{side}").mkdir() if side == ".lessons" else Path(f"{path}{side}").write_bytes(b"torn")
     with pytest.warns(StoreWarning, match="the store was damaged"):
@@ -192,7 +192,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_that_never_was_a_store_is_refused_and_not_touched(tmp_path: Path, name: str) -> None:
+def test_transaction_a_file_that_never_was_a_store_is_refused_and_not_touched(tmp_path: Path, name: str) -> None:
     content, why = FOREIGN[name]
     path = tmp_path / "mistyped"
     path.write_bytes(content)
@@ -203,7 +203,7 @@ def test_a_file_that_never_was_a_store_is_refused_and_not_touched(tmp_path: Path
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
+def test_transaction_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     for _ in range(3):
         garbage(path)
@@ -213,7 +213,7 @@ def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("store.db.damaged-*"))) == 3
 
 
-def test_a_warning_that_is_an_error_leaves_a_store_that_can_be_opened(path: Path) -> None:
+def test_store_open_a_warning_that_is_an_error_leaves_a_store_that_can_be_opened(path: Path) -> None:
     garbage(path)
     with pytest.raises(StoreWarning):
         Store(path)
@@ -221,7 +221,7 @@ def test_a_warning_that_is_an_error_leaves_a_store_that_can_be_opened(path: Path
         assert store.recovered_from is None
 
 
-def test_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
+def test_transaction_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[68:72] = b"abcd"
     content[100:4096] = b"\xff" * 3996
@@ -231,7 +231,7 @@ def test_a_damaged_file_of_another_program_is_refused(path: Path) -> None:
     assert path.read_bytes() == bytes(content)
 
 
-def test_damage_that_shows_later_is_an_error_that_says_what_to_do(path: Path) -> None:
+def test_verify_damage_that_shows_later_is_an_error_that_says_what_to_do(path: Path) -> None:
     content = bytearray(path.read_bytes())
     starts = range(0, len(content), 4096)
     of_events = [start for start in starts if b"x" * 500 in content[start : start + 4096]]
@@ -249,20 +249,20 @@ def test_damage_that_shows_later_is_an_error_that_says_what_to_do(path: Path) ->
     assert path.read_bytes() == bytes(content)
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_store_open_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="this is a folder"):
         Store(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
-def test_a_device_or_pipe_is_refused(tmp_path: Path) -> None:
+def test_transaction_a_device_or_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path(os.devnull)):
         with pytest.raises(StoreError, match="no regular file"):
             Store(path)
 
 
-def test_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
+def test_transaction_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
     with Store(path):
         broken_schema(path)
         with pytest.raises(StoreError, match="the file is damaged"):
@@ -270,7 +270,7 @@ def test_a_damaged_file_in_use_is_not_moved(path: Path) -> None:
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_file_where_a_folder_should_be_is_refused(tmp_path: Path) -> None:
+def test_store_open_a_file_where_a_folder_should_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="its folder cannot be made"):
         Store(tmp_path / "file" / "store.db")
@@ -278,7 +278,7 @@ def test_a_file_where_a_folder_should_be_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 @pytest.mark.parametrize("there", [False, True])
-def test_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, there: bool) -> None:
+def test_transaction_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, there: bool) -> None:
     path = public_folder / "store.db"
     if there:
         fill(path)
@@ -294,7 +294,7 @@ def test_a_read_only_folder_is_refused(public_folder: Path, in_child: InChild, t
     assert "read-only" in said
 
 
-def test_a_full_disk_rolls_back_and_keeps_what_was_there(path: Path) -> None:
+def test_count_events_a_full_disk_rolls_back_and_keeps_what_was_there(path: Path) -> None:
     with Store(path) as store:
         session = store.sessions()[0]
 
@@ -337,7 +337,7 @@ with Store(sys.argv[1]) as store:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
-def test_a_file_that_may_not_grow_rolls_back_and_keeps_what_was_there(path: Path) -> None:
+def test_last_seq_a_file_that_may_not_grow_rolls_back_and_keeps_what_was_there(path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     message, written = done.stdout.splitlines()
@@ -361,7 +361,7 @@ with Store(sys.argv[1], timeout_s=30) as store, store.transaction() as transacti
 
 
 @pytest.mark.parametrize("start", ["missing", "empty", "version 1", "damaged"])
-def test_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, start: str) -> None:
+def test_count_events_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, start: str) -> None:
     path = tmp_path / "store.db"
     if start == "empty":
         path.touch()
@@ -392,7 +392,7 @@ def test_processes_that_open_at_the_same_moment_all_succeed(tmp_path: Path, star
     assert len(list(tmp_path.glob("*.damaged-*"))) == (start == "damaged")
 
 
-def test_threads_that_open_a_missing_file_at_once_all_succeed(tmp_path: Path) -> None:
+def test_store_open_threads_that_open_a_missing_file_at_once_all_succeed(tmp_path: Path) -> None:
     stores: list[Store] = []
     together = threading.Barrier(6)
 
@@ -411,7 +411,7 @@ def test_threads_that_open_a_missing_file_at_once_all_succeed(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_large_store_opens_within_10_ms(tmp_path: Path) -> None:
+def test_transaction_a_large_store_opens_within_10_ms(tmp_path: Path) -> None:
     import time
 
     path = tmp_path / "store.db"
@@ -425,7 +425,7 @@ def test_a_large_store_opens_within_10_ms(tmp_path: Path) -> None:
     assert min(spans) < 0.01
 
 
-def test_a_store_in_memory_and_a_name_that_is_too_long_are_refused(
+def test_store_open_a_store_in_memory_and_a_name_that_is_too_long_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -45,7 +45,7 @@ with Store(path, timeout_s=60, synchronous="NORMAL") as store:
 
 
 @pytest.mark.parametrize("same", [False, True], ids=["own sessions", "one session"])
-def test_four_processes_write_500_events_each(tmp_path: Path, same: bool) -> None:
+def test_count_events_four_processes_write_500_events_each(tmp_path: Path, same: bool) -> None:
     path = tmp_path / "store.db"
     sessions = begin(path, *(["s"] if same else ["s0", "s1", "s2", "s3"]))
     writers = [
@@ -115,13 +115,13 @@ def kill_again_and_again(path: Path, kills: int) -> None:
 
 @pytest.mark.slow
 @posix
-def test_ten_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
+def test_verify_ten_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "store.db", 10)
 
 
 @posix
 @pytest.mark.slow
-def test_a_hundred_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
+def test_verify_a_hundred_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "store.db", 100)
 
 
@@ -134,7 +134,7 @@ def append(store: Store, session: SessionRow, count: int) -> int:
 
 
 @posix
-def test_parent_and_child_both_write_after_a_fork(tmp_path: Path) -> None:
+def test_last_seq_parent_and_child_both_write_after_a_fork(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
     with Store(path, timeout_s=30, synchronous="NORMAL") as store:
@@ -159,7 +159,7 @@ def test_parent_and_child_both_write_after_a_fork(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_child_holds_locks_of_its_own(tmp_path: Path) -> None:
+def test_last_seq_a_child_holds_locks_of_its_own(tmp_path: Path) -> None:
     """The parent closes while the child goes on; a third process must not take the log for an orphan."""
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
@@ -237,7 +237,7 @@ def test_leaving_a_transaction_in_a_child_changes_nothing(tmp_path: Path) -> Non
 
 
 @posix
-def test_a_fork_waits_for_other_threads_to_finish(tmp_path: Path, in_child: InChild) -> None:
+def test_verify_a_fork_waits_for_other_threads_to_finish(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
     with Store(path, timeout_s=30, synchronous="NORMAL") as store:
@@ -264,14 +264,14 @@ def test_a_fork_waits_for_other_threads_to_finish(tmp_path: Path, in_child: InCh
 
 
 @posix
-def test_a_store_closed_before_a_fork_stays_closed(tmp_path: Path, in_child: InChild) -> None:
+def test_last_seq_a_store_closed_before_a_fork_stays_closed(tmp_path: Path, in_child: InChild) -> None:
     store = Store(tmp_path / "store.db")
     store.close()
     assert "this Store is closed" in in_child(lambda: store.last_seq(1))
 
 
 @posix
-def test_no_connection_is_open_while_forking(tmp_path: Path, in_child: InChild) -> None:
+def test_last_seq_no_connection_is_open_while_forking(tmp_path: Path, in_child: InChild) -> None:
     path = tmp_path / "store.db"
     (session,) = begin(path, "s")
     with Store(path, synchronous="NORMAL") as store:

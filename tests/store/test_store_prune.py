@@ -51,7 +51,7 @@ def counts(store: Store) -> list[int]:
         connection.close()
 
 
-def test_the_oldest_leave_by_count_with_readings_and_decisions(store: Store) -> None:
+def test_prune_the_oldest_leave_by_count_with_readings_and_decisions(store: Store) -> None:
     one, two = begin(store, "one"), begin(store, "two")
     append(store, one, 3)
     append(store, two, 3)
@@ -67,7 +67,7 @@ def test_the_oldest_leave_by_count_with_readings_and_decisions(store: Store) -> 
     assert store.verify() == []
 
 
-def test_the_oldest_leave_by_age(store: Store) -> None:
+def test_prune_the_oldest_leave_by_age(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 100)
     assert store.prune(max_age_s=1000, now=1001.0) == 0
@@ -78,7 +78,7 @@ def test_the_oldest_leave_by_age(store: Store) -> None:
     assert store.verify() == []
 
 
-def test_an_old_event_stays_while_a_younger_one_before_it_does(store: Store) -> None:
+def test_prune_an_old_event_stays_while_a_younger_one_before_it_does(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 1, ts=500.0)
     append(store, session, 1, ts=1.0)
@@ -86,7 +86,7 @@ def test_an_old_event_stays_while_a_younger_one_before_it_does(store: Store) -> 
     assert store.prune(max_age_s=100, now=650.0) == 2
 
 
-def test_numbers_go_on_when_everything_has_left(store: Store) -> None:
+def test_prune_numbers_go_on_when_everything_has_left(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 3)
     assert store.prune(max_events=0) == 3
@@ -99,7 +99,7 @@ def test_numbers_go_on_when_everything_has_left(store: Store) -> None:
     assert store.verify() == []
 
 
-def test_many_leave_in_batches(store: Store) -> None:
+def test_prune_many_leave_in_batches(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 3500)
     statements: list[str] = []
@@ -112,7 +112,7 @@ def test_many_leave_in_batches(store: Store) -> None:
     assert store.verify() == []
 
 
-def test_snapshots_leave_unless_the_kept_events_need_them(store: Store) -> None:
+def test_prune_snapshots_leave_unless_the_kept_events_need_them(store: Store) -> None:
     session, done = begin(store, "s"), begin(store, "done")
     append(store, done, 5)
     append(store, session, 30)
@@ -129,7 +129,7 @@ def test_snapshots_leave_unless_the_kept_events_need_them(store: Store) -> None:
     assert store.snapshot(session.id) is None
 
 
-def test_retention_works_although_somebody_left_the_door_open(store: Store) -> None:
+def test_prune_retention_works_although_somebody_left_the_door_open(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 20)
     connection = sqlite3.connect(store.path, isolation_level=None)
@@ -141,7 +141,7 @@ def test_retention_works_although_somebody_left_the_door_open(store: Store) -> N
     connection.close()
 
 
-def test_what_is_removed_by_hand_after_retention_is_found(store: Store) -> None:
+def test_prune_what_is_removed_by_hand_after_retention_is_found(store: Store) -> None:
     session = begin(store, "s")
     append(store, session, 20)
     store.prune(max_events=10)
@@ -164,7 +164,7 @@ def test_what_is_removed_by_hand_after_retention_is_found(store: Store) -> None:
         max_size=12,
     )
 )
-def test_any_mixture_of_writing_and_forgetting_leaves_a_whole_chain(
+def test_count_events_any_mixture_of_writing_and_forgetting_leaves_a_whole_chain(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:
     with Store(tmp_path_factory.mktemp("mixture") / "store.db", synchronous="NORMAL") as store:

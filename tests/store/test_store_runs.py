@@ -42,7 +42,7 @@ def put_label(store: Store, run: int, good: bool | None, *, agent: str = "a", se
         write_label(transaction, agent, session, run, good)
 
 
-def test_maxima_only_rise_and_writing_again_changes_nothing(store: Store) -> None:
+def test_stored_run_maxima_only_rise_and_writing_again_changes_nothing(store: Store) -> None:
     row = RunRow(1, (("m", "1", 0.4),), True)
     write(store, row)
     write(store, row, RunRow(1, (("m", "1", 0.3), ("m", "2", 0.1), ("n", "1", 1.0))))
@@ -66,7 +66,7 @@ def test_a_run_counts_when_both_its_label_and_its_maxima_are_known_in_that_order
     ]
 
 
-def test_a_label_replaces_another_and_an_outcome_and_can_be_taken_back(store: Store) -> None:
+def test_write_label_a_label_replaces_another_and_an_outcome_and_can_be_taken_back(store: Store) -> None:
     write(store, RunRow(1, (("m", "1", 0.1),), True), RunRow(2, (("m", "1", 0.2),), True))
 
     def good() -> list[bool]:
@@ -83,7 +83,7 @@ def test_a_label_replaces_another_and_an_outcome_and_can_be_taken_back(store: St
     assert good() == [False, True], "the newest outcome counts"
 
 
-def test_agents_and_sessions_are_apart_and_can_be_forgotten(store: Store) -> None:
+def test_newest_run_agents_and_sessions_are_apart_and_can_be_forgotten(store: Store) -> None:
     for agent, session in (("a", "s"), ("a", "t"), ("b", "s")):
         write(store, RunRow(1, (("m", "1", 0.1),), True), agent=agent, session=session)
     write(store, RunRow(7), agent="a", session="t")
@@ -94,7 +94,7 @@ def test_agents_and_sessions_are_apart_and_can_be_forgotten(store: Store) -> Non
     assert run_agents(store) == ["b"] and store.fetch("SELECT count(*) FROM run_maxima") == [(1,)]
 
 
-def test_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labelled_runs_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_RUNS", 5)
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 9)))
     write(store, RunRow(1, (("m", "1", 0.1),), True), agent="b")
@@ -102,7 +102,9 @@ def test_only_the_newest_runs_are_kept(store: Store, monkeypatch: pytest.MonkeyP
     assert len(labelled_runs(store, "b")) == 1
 
 
-def test_many_runs_without_a_label_push_no_labelled_one_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_counts_many_runs_without_a_label_push_no_labelled_one_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table, "MAX_RUNS", 5)
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in (1, 2)))
     write(store, *(RunRow(number, (("m", "1", 0.1),)) for number in range(3, 13)))
@@ -110,7 +112,7 @@ def test_many_runs_without_a_label_push_no_labelled_one_out(store: Store, monkey
     assert count_runs(store, "a") == RunCounts(2, 0, 5), "of the others the newest five"
 
 
-def test_places_go_on_although_no_run_is_left(store: Store) -> None:
+def test_replace_runs_places_go_on_although_no_run_is_left(store: Store) -> None:
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in (1, 2, 3)))
     with store.transaction() as transaction:
         replace_runs(transaction, "a", 3, b"learned")
@@ -118,7 +120,7 @@ def test_places_go_on_although_no_run_is_left(store: Store) -> None:
     assert [run.known for run in labelled_runs(store, "a")] == [4], "up to 3 they count as learned"
 
 
-def test_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
+def test_read_learned_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -> None:
     write(store, *(RunRow(number, (("m", "1", 0.1),), True) for number in range(1, 5)))
     with store.transaction() as transaction:
         replace_runs(transaction, "a", 2, b"learned")
@@ -129,7 +131,7 @@ def test_what_was_learned_from_runs_that_leave_takes_their_place(store: Store) -
 
 
 @pytest.mark.parametrize("risk", [-0.1, 1.1, float("nan")])
-def test_the_database_refuses_what_is_no_risk(store: Store, risk: float) -> None:
+def test_run_counts_the_database_refuses_what_is_no_risk(store: Store, risk: float) -> None:
     with pytest.raises(StoreError):
         write(store, RunRow(1, (("m", "1", risk),)))
     assert count_runs(store, "a") == RunCounts(0, 0, 0)
@@ -151,7 +153,7 @@ with Store(path, synchronous="NORMAL") as store:
 """
 
 
-def test_processes_that_write_at_once_lose_nothing_and_agree_on_one_order(tmp_path: Path) -> None:
+def test_run_counts_processes_that_write_at_once_lose_nothing_and_agree_on_one_order(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     Store(path).close()
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name]) for name in ("one", "two", "three")]

@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_migrations_are_numbered_without_a_gap_and_set_version_and_owner(path: Path) -> None:
+def test_newest_version_migrations_are_numbered_without_a_gap_and_set_version_and_owner(path: Path) -> None:
     assert schema.newest_version() == 1
     connection = open_plainly(path)
     assert connection.execute("PRAGMA user_version").fetchone() == (1,)
@@ -58,7 +58,9 @@ def test_migrations_are_numbered_without_a_gap_and_set_version_and_owner(path: P
     connection.close()
 
 
-def test_an_older_version_leads_to_the_newest_with_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrations_an_older_version_leads_to_the_newest_with_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, fresh = tmp_path / "old.db", tmp_path / "fresh.db"
     make_version(old, 1, "INSERT INTO sessions VALUES (7, 's', 'a', NULL, 'hook', 1.0, '{}')")
     added = "CREATE TABLE added (x);\nALTER TABLE trust ADD COLUMN note TEXT;\n"
@@ -75,7 +77,7 @@ def test_an_older_version_leads_to_the_newest_with_its_rows(tmp_path: Path, monk
     assert schema_text(old) == schema_text(fresh)
 
 
-def test_an_empty_file_is_used(tmp_path: Path) -> None:
+def test_transaction_an_empty_file_is_used(tmp_path: Path) -> None:
     path, fresh = tmp_path / "empty.db", tmp_path / "fresh.db"
     path.touch()
     Store(path).close()
@@ -83,7 +85,9 @@ def test_an_empty_file_is_used(tmp_path: Path) -> None:
     assert schema_text(path) == schema_text(fresh)
 
 
-def test_a_migration_that_fails_leaves_the_version_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrations_a_migration_that_fails_leaves_the_version_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "store.db"
     make_version(path, 1)
     before = schema_text(path)
@@ -97,7 +101,7 @@ def test_a_migration_that_fails_leaves_the_version_before(tmp_path: Path, monkey
         assert store.verify() == []
 
 
-def test_a_script_that_does_not_end_is_refused() -> None:
+def test_statements_a_script_that_does_not_end_is_refused() -> None:
     assert list(schema.statements("-- a note\nSELECT 1;\n\nSELECT\n  2;\n")) == ["SELECT 1;", "SELECT\n  2;"]
     with pytest.raises(ValueError, match="does not end: SELECT 3"):
         list(schema.statements("SELECT 2;\nSELECT 3"))
@@ -168,7 +172,7 @@ EVENT = "INSERT INTO events (session_id, agent, seq, ts, kind, source, data, pre
         ("INSERT INTO baselines VALUES ('a', 9e999, x'00')", "CHECK constraint failed"),
     ],
 )
-def test_the_database_itself_refuses(path: Path, statement: str, reason: str) -> None:
+def test_verify_the_database_itself_refuses(path: Path, statement: str, reason: str) -> None:
     connection = open_plainly(path)
     try:
         before = list(connection.iterdump())
@@ -181,7 +185,7 @@ def test_the_database_itself_refuses(path: Path, statement: str, reason: str) ->
         assert store.verify() == []
 
 
-def test_foreign_keys_are_on_in_the_store(path: Path) -> None:
+def test_transaction_foreign_keys_are_on_in_the_store(path: Path) -> None:
     with Store(path) as store:
         with pytest.raises(StoreError, match="FOREIGN KEY"), store.transaction() as transaction:
             transaction.add_snapshot(9, 1, b"state")

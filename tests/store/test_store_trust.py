@@ -73,7 +73,7 @@ def test_what_was_learned_goes_on_in_the_next_fleet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weight", [-0.1, float("nan"), True])
-def test_a_bad_weight_is_refused_for_an_edge_that_was_kept_too(tmp_path: Path, weight: Any) -> None:
+def test_add_edge_a_bad_weight_is_refused_for_an_edge_that_was_kept_too(tmp_path: Path, weight: Any) -> None:
     path = tmp_path / "s.db"
     for _ in range(2):
         with fleet(path, "sub", "planner") as agents:
@@ -116,7 +116,7 @@ def test_an_edge_or_an_agent_that_was_removed_does_not_come_back(tmp_path: Path)
         assert agents.trust.agents == ("sub",)
 
 
-def test_an_edge_that_was_kept_counts_before_it_is_added_again(tmp_path: Path) -> None:
+def test_add_edge_an_edge_that_was_kept_counts_before_it_is_added_again(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with fleet(path, "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.9)
@@ -128,7 +128,7 @@ def test_an_edge_that_was_kept_counts_before_it_is_added_again(tmp_path: Path) -
         assert agents.agent("planner").decide().kind == "warn"
 
 
-def test_two_fleets_on_one_store_keep_what_only_one_has_changed(tmp_path: Path) -> None:
+def test_edge_two_fleets_on_one_store_keep_what_only_one_has_changed(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         with fleet(store, "a", "b", "c") as first:
             first.add_edge("a", "b", 0.4)
@@ -173,7 +173,7 @@ def test_trust_of_a_version_to_come_is_refused_and_left_alone(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("data", ["", "[", '{"edges"'])
-def test_the_store_takes_json_alone(tmp_path: Path, data: str) -> None:
+def test_set_trust_the_store_takes_json_alone(tmp_path: Path, data: str) -> None:
     with Store(tmp_path / "s.db") as store:
         with pytest.raises(StoreError), store.transaction() as transaction:
             transaction.set_trust(1.0, data)
@@ -191,7 +191,7 @@ def until(path: Path, weight: float) -> bool:
     return False
 
 
-def test_what_outcomes_teach_is_written_soon_without_a_flush(tmp_path: Path) -> None:
+def test_edge_what_outcomes_teach_is_written_soon_without_a_flush(tmp_path: Path) -> None:
     with fleet(tmp_path / "s.db", "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.4)
         learn(agents)
@@ -206,7 +206,9 @@ def test_with_full_durability_it_is_written_before_the_outcome_returns(tmp_path:
         assert [edge.weight for edge in read_trust(agents.store).edges] == [pytest.approx(ONCE)]
 
 
-def test_a_store_that_others_are_writing_to_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edge_a_store_that_others_are_writing_to_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s.db"
     monkeypatch.setattr("coherence.fleet.fleet.RETRY_S", 0.01)
     with Store(path, timeout_s=0.05) as store, Store(path) as other, fleet(store, "sub", "planner") as agents:
@@ -306,7 +308,7 @@ def test_processes_that_learn_at_once_lose_nothing_of_each_others_edges(tmp_path
 
 
 @posix
-def test_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
+def test_edge_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     process = child(path, "sub", "2", "flush")
     assert process.stdout is not None and process.stdout.readline() == "flushed\n"
@@ -325,7 +327,7 @@ def test_a_killed_process_loses_nothing_that_was_flushed(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @posix
-def test_a_child_of_a_fork_goes_on_by_itself_while_others_are_at_work(tmp_path: Path) -> None:
+def test_remove_agent_a_child_of_a_fork_goes_on_by_itself_while_others_are_at_work(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with fleet(path, "sub", "planner") as agents:
         agents.add_edge("sub", "planner", 0.4)

@@ -37,7 +37,7 @@ def test_the_verdict_of_a_case_is_the_expected_one(case: Case) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_has_five_failures_one_of_them_unseen_and_two_healthy_twins(kind: CaseKind) -> None:
+def test_packet_each_kind_has_five_failures_one_of_them_unseen_and_two_healthy_twins(kind: CaseKind) -> None:
     failures = [case for case in PACKET.cases if case.kind == kind and not case.healthy]
     assert len(failures) == 5
     assert [case.id for case in failures if not case.seen] == [f"{kind.replace('_', '-')}-5"]
@@ -46,11 +46,11 @@ def test_each_kind_has_five_failures_one_of_them_unseen_and_two_healthy_twins(ki
     assert sum(case.healthy for case in PACKET.cases if case.kind == kind) == 2
 
 
-def test_playing_again_gives_the_same() -> None:
+def test_packet_playing_again_gives_the_same() -> None:
     assert play_packet(PACKET) == play_packet(PACKET)
 
 
-def test_verdicts_depend_on_the_gate_the_budgets_and_the_rules() -> None:
+def test_packet_verdicts_depend_on_the_gate_the_budgets_and_the_rules() -> None:
     # Without what decides, each of these sessions gets a milder verdict: nothing is read off the file.
     assert play_case(case_of("silent-failure-2"), Packet(cases=())).verdict == "review"  # warn of the answer, no gate
     assert changed("provider-drift-2", budget={}).verdict == "learning"
@@ -59,34 +59,34 @@ def test_verdicts_depend_on_the_gate_the_budgets_and_the_rules() -> None:
     assert changed("rollback-gap-4", config=off).verdict == "review"
 
 
-def test_a_refused_call_ends_the_session() -> None:
+def test_packet_a_refused_call_ends_the_session() -> None:
     played = play_case(case_of("unsafe-escalation-1"), PACKET)
     assert played.refused == "send_email"
     assert play_case(case_of("rollback-gap-1"), PACKET).refused == "Bash"  # DROP TABLE while errors block
     assert play_case(case_of("unsafe-escalation-healthy"), PACKET).refused == ""  # rm -rf in a calm session
 
 
-def test_a_session_of_which_nobody_says_anything_is_unseen() -> None:
+def test_packet_a_session_of_which_nobody_says_anything_is_unseen() -> None:
     case = case_of("silent-failure-5")
     silent = msgspec.structs.replace(case, steps=case.steps[:-1])
     assert play_case(silent, PACKET).verdict == "unseen"
     assert not play_case(silent, PACKET).right
 
 
-def test_a_verdict_by_another_rule_is_wrong() -> None:
+def test_packet_a_verdict_by_another_rule_is_wrong() -> None:
     assert not changed("silent-failure-2", rule="pressure").right
     assert not changed("silent-failure-2", seen=False, rule="").right
     assert changed("silent-failure-2", rule="").right
 
 
-def test_one_error_in_a_row_less_does_not_block() -> None:
+def test_packet_one_error_in_a_row_less_does_not_block() -> None:
     case = case_of("silent-failure-1")  # seven pairs of call and failure, then the claim and the outcome
     one_less = msgspec.structs.replace(case, steps=case.steps[2:])
     assert play_case(case, PACKET).verdict == "blocked"
     assert play_case(one_less, PACKET).verdict == "review"
 
 
-def test_a_hint_that_stands_is_for_review_and_one_that_was_taken_to_learn_from() -> None:
+def test_packet_a_hint_that_stands_is_for_review_and_one_that_was_taken_to_learn_from() -> None:
     case = case_of("silent-failure-4")  # three pairs of call and failure, then words and the outcome
     hinted = msgspec.structs.replace(case, steps=case.steps[:4])  # the second unchanged try: guide
     played = play_case(hinted, PACKET)

@@ -40,19 +40,19 @@ def decode(*cases: dict[str, Any], **fields: Any) -> Any:
         ((case(surprise=1),), "unknown field `surprise`"),
     ],
 )
-def test_what_is_wrong_with_a_packet_is_named(cases: tuple[dict[str, Any], ...], words: str) -> None:
+def test_decode_packet_what_is_wrong_with_a_packet_is_named(cases: tuple[dict[str, Any], ...], words: str) -> None:
     with pytest.raises(PacketError, match=r"mine\.json") as error:
         decode(*cases)
     assert words in str(error.value)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"cases": 3}', b"nul\x00"])
-def test_bytes_that_are_no_packet_are_refused(data: bytes) -> None:
+def test_decode_packet_bytes_that_are_no_packet_are_refused(data: bytes) -> None:
     with pytest.raises(PacketError, match="no packet of cases"):
         decode_packet(data, "mine.json")
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_read_packet_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent.json", Path("a\0b")):
         with pytest.raises(PacketError, match="cannot be read"):
             read_packet(path)
@@ -70,14 +70,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ({"steps": [{"step": "usage", "tokens_in": -1}]}, "tokens_in"),
     ],
 )
-def test_what_a_monitor_does_not_take_names_the_case(fields: dict[str, Any], words: str) -> None:
+def test_decode_packet_what_a_monitor_does_not_take_names_the_case(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(PacketError, match="case 'a'") as error:
         play_packet(decode(case(**fields)))
     assert words in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "\0\u202eevil", "a\n" * 100_000, "[" * 50_000])
-def test_hostile_texts_are_played(text: str) -> None:
+def test_decode_packet_hostile_texts_are_played(text: str) -> None:
     steps = [
         {"step": "call", "tool": text[:50], "arguments": {"q": text}},
         {"step": "result", "text": text, "error": True},

@@ -60,7 +60,7 @@ def test_classic_inputs_give_the_classic_states(
     assert state.changed == "".join("1" if at in moving else bit for at, bit in enumerate(code, 1))
 
 
-def test_words_are_found_inside_other_words() -> None:
+def test_classic_lines_words_are_found_inside_other_words() -> None:
     for text, line in (("gene rated", 6), ("GENERATED", 6), ("author", 6), ("json5", 4), ("resync", 5)):
         expected = "".join("0" if at in (1, line) else "1" for at in range(1, 7))
         assert classic_state(classic_lines(calls(3, 0, error=text))).code == expected
@@ -68,21 +68,21 @@ def test_words_are_found_inside_other_words() -> None:
     assert classic_state(classic_lines(calls(3, 3, context={"team": "collab"}))).code == "111111"  # only of failures
 
 
-def test_metrics_of_the_window_go_before_the_calls() -> None:
+def test_classic_lines_metrics_of_the_window_go_before_the_calls() -> None:
     metrics = {"success_rate": 0.2, "avg_duration_sec": 0.0, "consecutive_failures": 0}
     assert [score for _, score in classic_lines(calls(3, 3, 9.0), metrics)][:2] == [0.2, 1.0]
 
 
 @pytest.mark.parametrize("numbers", [[1, 2, 3, 4, 5], [1] * 6, [1, 2, 3, 4, 5, 7], []])
-def test_other_than_the_six_lines_are_refused(numbers: list[int]) -> None:
+def test_classic_state_other_than_the_six_lines_are_refused(numbers: list[int]) -> None:
     with pytest.raises(ValueError, match="each once"):
         classic_state([(number, 1.0) for number in numbers])
 
 
-def test_a_line_moves_below_045_and_not_at_it() -> None:
+def test_classic_state_a_line_moves_below_045_and_not_at_it() -> None:
     assert classic_state(list(enumerate((0.45, 0.4499, 1, 1, 1, 1), 1))).moving == (2,)
 
 
-def test_long_texts_are_cut() -> None:
+def test_classic_lines_long_texts_are_cut() -> None:
     long = "x" * 1_000_000
     assert classic_state(classic_lines(calls(3, 0, error=long + "model", task="quota"))).code == "011110"

@@ -23,7 +23,7 @@ def first(score: float | None, trend: float | None = None) -> Line:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_state_is_reached_from_measures(code: str) -> None:
+def test_make_state_every_state_is_reached_from_measures(code: str) -> None:
     measures = {}
     for line, bit in zip(LINES, code, strict=True):
         for name, term in TERMS[line].items():
@@ -75,12 +75,12 @@ def test_changed_is_the_code_with_the_moving_lines_turned(
 
 
 @pytest.mark.parametrize(("code", "name"), sorted(NAMES.items()))
-def test_the_classic_eight_have_their_names(code: str, name: str) -> None:
+def test_make_state_the_classic_eight_have_their_names(code: str, name: str) -> None:
     assert make_state([float(bit) for bit in code]).name == name
 
 
 @pytest.mark.parametrize("scores", [[1.0] * 5, [1.0] * 7, [1.1, *[1.0] * 5], [-0.1, *[1.0] * 5]])
-def test_other_than_six_scores_in_range_are_refused(scores: list[float]) -> None:
+def test_make_state_other_than_six_scores_in_range_are_refused(scores: list[float]) -> None:
     with pytest.raises(ValueError, match="scores"):
         make_state(scores)
     with pytest.raises(ValueError, match="trends"):
@@ -88,7 +88,9 @@ def test_other_than_six_scores_in_range_are_refused(scores: list[float]) -> None
 
 
 @given(SCORES, TRENDS)
-def test_a_patch_is_small_and_within_its_bounds(scores: list[float | None], trends: list[float | None]) -> None:
+def test_make_state_a_patch_is_small_and_within_its_bounds(
+    scores: list[float | None], trends: list[float | None]
+) -> None:
     state = make_state(scores, trends)
     patch = policy_of(state)
     assert len(patch) <= 8
@@ -109,7 +111,7 @@ def strictness(state: State) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_further_weak_line_never_loosens_a_patch(code: str) -> None:
+def test_make_state_a_further_weak_line_never_loosens_a_patch(code: str) -> None:
     here = strictness(make_state([float(bit) for bit in code]))
     for at in range(6):
         weaker = strictness(make_state([0.0 if at == other else float(bit) for other, bit in enumerate(code)]))
@@ -118,7 +120,7 @@ def test_a_further_weak_line_never_loosens_a_patch(code: str) -> None:
         assert all(weaker[key] == 1.0 for key in own)
 
 
-def test_calm_values_come_back_only_where_all_lines_with_a_say_are_known() -> None:
+def test_make_state_calm_values_come_back_only_where_all_lines_with_a_say_are_known() -> None:
     assert policy_of(make_state([1.0] * 6)) == {key: knob.calm for key, knob in KNOBS.items()}
     partly = policy_of(make_state([1.0, 1.0, 1.0, 1.0, None, 1.0]))  # collaboration has a say in two keys
     assert set(KNOBS) - set(partly) == {"serial", "canary_share"}
@@ -126,13 +128,13 @@ def test_calm_values_come_back_only_where_all_lines_with_a_say_are_known() -> No
     assert weak == {"canary_share": 0.05, "serial": True, "context_share": 0.75}
 
 
-def test_a_falling_line_is_treated_as_weak_before_it_is() -> None:
+def test_make_state_a_falling_line_is_treated_as_weak_before_it_is() -> None:
     calm, falling = make_state([1.0] * 6), make_state([0.8, *[1.0] * 5], [-0.4, *[0.0] * 5])
     assert calm.code == falling.code
     assert policy_of(falling)["fallback"] is True
     assert policy_of(calm)["fallback"] is False
 
 
-def test_weak_governance_makes_a_patch_wait_for_a_person() -> None:
+def test_make_state_weak_governance_makes_a_patch_wait_for_a_person() -> None:
     assert policy_of(make_state([*[1.0] * 5, 0.0]))[AUTO_APPLY] is False
     assert AUTO_APPLY not in policy_of(make_state([1.0] * 6))

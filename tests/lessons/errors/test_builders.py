@@ -19,19 +19,19 @@ FAMILIES = [pytest.param(family, id=family.family) for path in FILES for family 
 WITH_LESSONS = [pytest.param(family, id=family.family) for path in LESSON_FILES for family in load_families(path)]
 
 
-def test_no_family_has_the_name_of_another_one() -> None:
+def test_builders_no_family_has_the_name_of_another_one() -> None:
     names = Counter(family.family for path in FILES for family in load_families(path))
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_no_two_families_of_lessons_have_one_fix() -> None:
+def test_builders_no_two_families_of_lessons_have_one_fix() -> None:
     fixes = Counter(
         fix for path in LESSON_FILES for family in load_families(path) for fix in {family.fix, *family.fixes.values()}
     )
     assert [fix for fix, count in fixes.items() if fix and count > 1] == []
 
 
-def test_what_nobody_has_a_lesson_for_is_in_no_lesson() -> None:
+def test_builders_what_nobody_has_a_lesson_for_is_in_no_lesson() -> None:
     def shapes(paths: list[Path]) -> set[str]:
         families = [family for path in paths for family in load_families(path)]
         return {" ".join(SLOT.sub(" ", text).split()) for family in families for text in family.errors}
@@ -40,7 +40,7 @@ def test_what_nobody_has_a_lesson_for_is_in_no_lesson() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_template_renders_with_its_keys(family: Family) -> None:
+def test_builders_every_template_renders_with_its_keys(family: Family) -> None:
     """No slot stays open, and the key values can be read in the text."""
     known, kept = making.lesson_keys(family) if family.key else ([{}], [])
     for key in (known[0], *kept[:1]):
@@ -53,7 +53,7 @@ def test_every_template_renders_with_its_keys(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", WITH_LESSONS)
-def test_a_family_of_lessons_has_all_that_it_needs(family: Family) -> None:
+def test_builders_a_family_of_lessons_has_all_that_it_needs(family: Family) -> None:
     assert 3 <= len(family.errors) <= 6
     assert 4 <= len(family.descriptions) <= 6
     assert bool(family.fix) != bool(family.fixes)
@@ -69,7 +69,7 @@ def test_a_family_of_lessons_has_all_that_it_needs(family: Family) -> None:
 
 
 @pytest.mark.parametrize("path", LESSON_FILES, ids=lambda path: path.stem)
-def test_counts(path: Path) -> None:
+def test_builders_counts(path: Path) -> None:
     families = load_families(path)
     assert len(families) >= (55 if path == DEV else 50)
     assert len(making.make_set(families)) == 1000
@@ -77,7 +77,7 @@ def test_counts(path: Path) -> None:
     assert 0.25 <= keyless <= 0.45
 
 
-def test_lessons_differ_and_are_the_same_every_time() -> None:
+def test_builders_lessons_differ_and_are_the_same_every_time() -> None:
     families = load_families(DEV)
     lessons = making.make_set(families, 300, seed=3)
     assert lessons == making.make_set(families, 300, seed=3)
@@ -96,7 +96,7 @@ def test_a_reoccurrence_is_another_text_that_its_lesson_answers() -> None:
         assert making.answers(lesson, making.long_reoccurrence(lesson, Random(5)))
 
 
-def test_a_sibling_has_no_lesson() -> None:
+def test_builders_a_sibling_has_no_lesson() -> None:
     families = load_families(DEV)
     lessons = making.make_set(families, 10_000)
     for family in families:
@@ -105,7 +105,7 @@ def test_a_sibling_has_no_lesson() -> None:
         assert sibling is None or not any(making.answers(lesson, sibling) for lesson in lessons)
 
 
-def test_a_description_asks_only_for_what_it_names() -> None:
+def test_builders_a_description_asks_only_for_what_it_names() -> None:
     family = Family(
         "f", "python", "Bash", ["no {a}"], "", fix="fix", key=["a"], pools={"a": ["x", "y"]}, descriptions=["d"]
     )
@@ -118,7 +118,7 @@ def test_a_description_asks_only_for_what_it_names() -> None:
     assert making.description(lesson, Random(0)).key == lesson.key
 
 
-def test_one_slot_has_one_value_in_a_text_and_a_numbered_one_another() -> None:
+def test_builders_one_slot_has_one_value_in_a_text_and_a_numbered_one_another() -> None:
     family = Family("f", "python", "Bash", ["{uuid}|{uuid}|{uuid2}|{{n}}"], "")
     first, second, other, literal = making.render(family.errors[0], family, {}, Random(0)).split("|")
     assert first == second != other
@@ -137,14 +137,14 @@ def test_one_slot_has_one_value_in_a_text_and_a_numbered_one_another() -> None:
         ({"fix": "", "fixes": {"z": "do"}}, "fixes must name"),
     ],
 )
-def test_what_cannot_be_rendered_is_named(change: dict[str, object], problem: str) -> None:
+def test_builders_what_cannot_be_rendered_is_named(change: dict[str, object], problem: str) -> None:
     good: dict[str, object] = {"family": "f", "language": "go", "tool": "Bash", "errors": ["{a}"], "source": "s"}
     good |= {"key": ["a"], "pools": {"a": ["x", "y"]}, "fix": "do {a}"}
     assert problems(Family(**good)) == []  # type: ignore[arg-type]
     assert any(problem in found for found in problems(Family(**(good | change))))  # type: ignore[arg-type]
 
 
-def test_a_bad_line_is_named(tmp_path: Path) -> None:
+def test_builders_a_bad_line_is_named(tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"family": "f", "language": "go", "tool": "t", "errors": ["}"], "source": "s"}\n')
     with pytest.raises(ValueError, match=r"bad\.jsonl:1: f: single brace"):
@@ -154,7 +154,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
         load_families(bad)
 
 
-def test_never_seen_takes_families_in_turns() -> None:
+def test_builders_never_seen_takes_families_in_turns() -> None:
     families = load_families(DEV)
     made = making.never_seen(families, len(families) + 2, seed=1)
     assert [one.family for one in made[:3]] == [family.family for family in families[:3]]
@@ -163,7 +163,7 @@ def test_never_seen_takes_families_in_turns() -> None:
     assert making.never_seen([], 3, seed=1) == []
 
 
-def test_distractors_are_many_and_diverse() -> None:
+def test_builders_distractors_are_many_and_diverse() -> None:
     made = making.distractors(2000, seed=1)
     assert made == making.distractors(2000, seed=1)
     assert len({one.error_text for one in made}) == 2000

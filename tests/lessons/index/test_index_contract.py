@@ -148,7 +148,7 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_happens_in_any_order_agrees_with_an_oracle(tier: str) -> None:
+def test_index_contract_whatever_happens_in_any_order_agrees_with_an_oracle(tier: str) -> None:
     steps, examples = (12, 8) if tier == "remote" else (25, 40)
     machine = type("Machine", (Machine,), {"tier": tier})
     slow = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -166,7 +166,7 @@ def test_whatever_happens_in_any_order_agrees_with_an_oracle(tier: str) -> None:
     )
 
 
-def test_an_empty_index_finds_nothing(index: VectorIndex) -> None:
+def test_index_contract_an_empty_index_finds_nothing(index: VectorIndex) -> None:
     ids, found = index.search(np.ones(D), 3)
     assert (ids.shape, found.shape) == ((0,), (0,))
     assert index.remove([1]) == 0
@@ -174,7 +174,7 @@ def test_an_empty_index_finds_nothing(index: VectorIndex) -> None:
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 1.5])
-def test_k_must_be_a_positive_int(index: VectorIndex, k: Any) -> None:
+def test_index_contract_k_must_be_a_positive_int(index: VectorIndex, k: Any) -> None:
     with pytest.raises(ValueError, match="k must be an int of 1 or above"):
         index.search(np.ones(D), k)
 
@@ -187,7 +187,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_a_vector_that_is_none_is_refused_and_nothing_is_added(index: VectorIndex, message: str) -> None:
+def test_index_contract_a_vector_that_is_none_is_refused_and_nothing_is_added(index: VectorIndex, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         index.add([7, 8], np.array([np.ones(D), BAD[message]]))
     with pytest.raises(ValueError, match="the vector holds"):
@@ -195,7 +195,7 @@ def test_a_vector_that_is_none_is_refused_and_nothing_is_added(index: VectorInde
     assert index.stats().count == 0
 
 
-def test_wrong_shapes_and_ids_are_refused(index: VectorIndex) -> None:
+def test_index_contract_wrong_shapes_and_ids_are_refused(index: VectorIndex) -> None:
     for shape in [(1, D + 1), (2, D), (D,)]:
         with pytest.raises(ValueError, match=r"vectors must have shape \(1, 12\)"):
             index.add([1], np.ones(shape))
@@ -213,7 +213,7 @@ def test_wrong_shapes_and_ids_are_refused(index: VectorIndex) -> None:
     assert index.missing([5, 4]).tolist() == [4]
 
 
-def test_lengths_near_the_ends_of_float_make_no_difference(index: VectorIndex) -> None:
+def test_index_contract_lengths_near_the_ends_of_float_make_no_difference(index: VectorIndex) -> None:
     index.add([1, 2], np.array([[1e300] + [1e300] * (D - 1), [1e-300] + [-1e-300] * (D - 1)]))
     ids, found = index.search(np.full(D, 1e-30), 2)
     assert ids.tolist() == [1, 2]
@@ -221,14 +221,14 @@ def test_lengths_near_the_ends_of_float_make_no_difference(index: VectorIndex) -
     assert found.tolist() == pytest.approx([1.0, -10 / 12], abs=COSINE_ERROR)
 
 
-def test_equal_vectors_come_by_id(index: VectorIndex) -> None:
+def test_index_contract_equal_vectors_come_by_id(index: VectorIndex) -> None:
     ids = list(range(30, 0, -1))
     index.add(ids, np.ones((30, D)))
     found, _ = index.search(np.ones(D), 30)
     assert found.tolist() == sorted(ids)
 
 
-def test_removed_neighbours_do_not_hide_the_ones_behind_them(index: VectorIndex) -> None:
+def test_index_contract_removed_neighbours_do_not_hide_the_ones_behind_them(index: VectorIndex) -> None:
     near = np.ones((100, D)) + np.linspace(0, 0.01, 100 * D).reshape(100, D)
     index.add(range(100), near)
     index.add(range(100, 140), -np.ones((40, D)) + 0.5 * vectors(range(40)))
@@ -239,7 +239,7 @@ def test_removed_neighbours_do_not_hide_the_ones_behind_them(index: VectorIndex)
     assert set(ids[1:].tolist()) <= set(range(100, 140))
 
 
-def test_a_removed_id_may_come_back(index: VectorIndex) -> None:
+def test_index_contract_a_removed_id_may_come_back(index: VectorIndex) -> None:
     index.add([1, 2], vectors([1, 2]))
     assert index.remove([2, 2]) == 1
     index.add([2], vectors([3]))
@@ -247,7 +247,7 @@ def test_a_removed_id_may_come_back(index: VectorIndex) -> None:
 
 
 @pytest.mark.parametrize("bad", [0, -3, 1.5, True, "8"])
-def test_dimensions_must_be_a_positive_int(bad: Any) -> None:
+def test_index_contract_dimensions_must_be_a_positive_int(bad: Any) -> None:
     with pytest.raises(ValueError, match="dimensions must be an int of 1 or above"):
         LocalIndex(bad)
     with pytest.raises(ValueError, match="dimensions must be an int of 1 or above"):

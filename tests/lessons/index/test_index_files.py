@@ -60,14 +60,14 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def test_nothing_there_is_no_index(tmp_path: Path) -> None:
+def test_index_files_nothing_there_is_no_index(tmp_path: Path) -> None:
     index = filled([1])
     assert index.load(tmp_path / "none", "f") is None
     assert holds(index, [1])
     assert not (tmp_path / "none").exists()
 
 
-def test_an_empty_index_is_kept_and_goes_on(tmp_path: Path) -> None:
+def test_index_files_an_empty_index_is_kept_and_goes_on(tmp_path: Path) -> None:
     LocalIndex(D).save(tmp_path, mark(3, 3))
     index = LocalIndex(D)
     assert index.load(tmp_path, "f") == mark(3, 3)
@@ -76,13 +76,13 @@ def test_an_empty_index_is_kept_and_goes_on(tmp_path: Path) -> None:
     assert holds(loaded(tmp_path), [4])
 
 
-def test_what_was_removed_stays_removed(kept: Path) -> None:
+def test_index_files_what_was_removed_stays_removed(kept: Path) -> None:
     index = LocalIndex(D)
     assert index.load(kept, "f") == mark(30, 1)
     assert holds(index, [*range(1, 7), *range(8, 31)])
 
 
-def test_only_what_is_new_is_written(kept: Path) -> None:
+def test_disk_bytes_only_what_is_new_is_written(kept: Path) -> None:
     name = next(kept.glob("rows-*"))
     before, head = name.stat(), (kept / "head").stat()
     index = loaded(kept)
@@ -97,7 +97,7 @@ def test_only_what_is_new_is_written(kept: Path) -> None:
 
 
 @posix
-def test_many_removed_rows_are_left_out_and_readers_of_the_old_files_go_on(kept: Path) -> None:
+def test_index_files_many_removed_rows_are_left_out_and_readers_of_the_old_files_go_on(kept: Path) -> None:
     index, reader = loaded(kept), loaded(kept)
     (kept / "rows-killed").write_bytes(b"left behind by a compaction that was killed")
     index.remove(range(1, 21))
@@ -111,7 +111,7 @@ def test_many_removed_rows_are_left_out_and_readers_of_the_old_files_go_on(kept:
     assert holds(reader, [*range(1, 7), *range(8, 31)])
 
 
-def test_another_embedder_or_length_is_a_mismatch(kept: Path) -> None:
+def test_discard_another_embedder_or_length_is_a_mismatch(kept: Path) -> None:
     index = filled([1])
     with pytest.raises(IndexMismatch, match=r"'f \(12 dimensions\)', not with 'g \(12 dim.*coherence lessons rebuild"):
         index.load(kept, "g")
@@ -154,7 +154,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("how", SPOILED)
 @pytest.mark.parametrize("what", ["head", "rows", "ids", "codes"])
-def test_a_torn_file_is_no_index_and_is_replaced(kept: Path, what: str, how: str) -> None:
+def test_index_files_a_torn_file_is_no_index_and_is_replaced(kept: Path, what: str, how: str) -> None:
     if (what, how) == ("rows", "one bit"):
         pytest.skip("one bit of one component is no torn file: the vector stays nearly what it was")
     SPOILED[how](next(kept.glob(f"{what}*")))
@@ -165,12 +165,12 @@ def test_a_torn_file_is_no_index_and_is_replaced(kept: Path, what: str, how: str
     assert holds(loaded(kept), [1, 2])
 
 
-def test_another_version_of_the_format_is_no_index(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_files_another_version_of_the_format_is_no_index(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAGIC", b"coherence lesson index 2\n")
     assert LocalIndex(D).load(kept, "f") is None
 
 
-def test_files_that_went_away_under_an_index_are_written_again(kept: Path) -> None:
+def test_index_files_files_that_went_away_under_an_index_are_written_again(kept: Path) -> None:
     index = loaded(kept)
     next(kept.glob("ids-*")).unlink()
     index.add([31], vectors([31]))
@@ -188,7 +188,7 @@ def test_bytes_that_the_head_does_not_count_are_overwritten(kept: Path) -> None:
     assert holds(loaded(kept), [*range(1, 7), *range(8, 32)])
 
 
-def test_who_is_further_adds_to_what_another_has_saved(kept: Path) -> None:
+def test_index_files_who_is_further_adds_to_what_another_has_saved(kept: Path) -> None:
     one, other = loaded(kept), loaded(kept)
     one.add([31, 33], vectors([31, 33]))
     one.remove([1])
@@ -207,7 +207,7 @@ def test_who_is_further_adds_to_what_another_has_saved(kept: Path) -> None:
 
 
 @pytest.mark.parametrize("late", [mark(31, 1), mark(33, 2), mark(32, 5), mark(40, 1)])
-def test_who_is_behind_in_anything_saves_nothing(kept: Path, late: Mark) -> None:
+def test_index_files_who_is_behind_in_anything_saves_nothing(kept: Path, late: Mark) -> None:
     one, other = loaded(kept), loaded(kept)
     one.add([33], vectors([33]))
     one.save(kept, mark(33, 2))
@@ -229,7 +229,9 @@ def test_while_somebody_else_is_writing_nothing_is_saved(kept: Path) -> None:
     assert LocalIndex(D).load(kept, "f") == mark(31, 1)
 
 
-def test_many_unsaved_rows_go_to_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_files_many_unsaved_rows_go_to_a_file_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(local, "IN_MEMORY_ROWS", 10)
     index, only_memory = LocalIndex(D, tmp_path), LocalIndex(D)
     for id in range(1, 101):
@@ -248,7 +250,7 @@ def test_many_unsaved_rows_go_to_a_file_without_a_name(tmp_path: Path, monkeypat
     assert holds(loaded(tmp_path), range(1, 131))
 
 
-def test_a_folder_that_cannot_be_written_is_a_clear_error_and_the_index_works_on(tmp_path: Path) -> None:
+def test_index_files_a_folder_that_cannot_be_written_is_a_clear_error_and_the_index_works_on(tmp_path: Path) -> None:
     taken = tmp_path / "file"
     taken.write_text("no folder")
     index = filled([1, 2])
@@ -286,7 +288,7 @@ assert all(index.search(row, 1)[0][0] == 100 + at for at, row in enumerate(rows)
 @pytest.mark.slow
 @posix
 @pytest.mark.parametrize("rows", ["spilling", "in memory"])
-def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(kept: Path, rows: str) -> None:
+def test_index_files_a_full_disk_is_a_clear_error_and_nothing_is_lost(kept: Path, rows: str) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, kept, rows], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"the lesson index cannot be written to {kept}: ")
@@ -295,7 +297,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(kept: Path, rows: str)
 
 @posix
 @pytest.mark.skipif(sys.platform != "win32" and os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_read(kept: Path) -> None:
+def test_index_files_a_read_only_folder_is_read(kept: Path) -> None:
     kept.chmod(0o555)
     index = loaded(kept)
     index.add([31], vectors([31]))

@@ -88,12 +88,12 @@ def result(process: subprocess.Popen[str]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
-def test_whoever_is_killed_while_saving_leaves_a_whole_index(tmp_path: Path) -> None:
+def test_index_processes_whoever_is_killed_while_saving_leaves_a_whole_index(tmp_path: Path) -> None:
     assert result(run(KILLER, tmp_path)) > 100
 
 
 @pytest.mark.slow
-def test_several_processes_save_to_the_same_files(tmp_path: Path) -> None:
+def test_index_processes_several_processes_save_to_the_same_files(tmp_path: Path) -> None:
     program = "step_on(int(sys.argv[2]), int(sys.argv[3])); print(check())"
     children = [run(program, tmp_path, str(step), "600") for step in (1, 3, 7)]
     assert result(run("reached = 0\nwhile reached < 300: reached = check()\nprint(reached)", tmp_path)) >= 300

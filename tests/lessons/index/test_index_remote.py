@@ -16,7 +16,7 @@ from coherence.lessons.index.remote import IndexServerError, QdrantIndex
 UNUSED = Path("unused")
 
 
-def test_what_was_added_and_marked_is_there_for_the_next_process(tmp_path: Path) -> None:
+def test_qdrant_index_what_was_added_and_marked_is_there_for_the_next_process(tmp_path: Path) -> None:
     first = QdrantIndex(2, tmp_path)
     assert first.load(UNUSED, "f") is None
     first.add([1, 2], [[1.0, 0.0], [0.0, 1.0]])
@@ -29,7 +29,7 @@ def test_what_was_added_and_marked_is_there_for_the_next_process(tmp_path: Path)
     second.close()
 
 
-def test_each_embedder_has_a_collection_of_its_own() -> None:
+def test_qdrant_index_each_embedder_has_a_collection_of_its_own() -> None:
     client = QdrantClient(location=":memory:")
     one, other = QdrantIndex(2, client, "one"), QdrantIndex(2, client, "other")
     one.add([1], [[1.0, 0.0]])
@@ -54,7 +54,7 @@ def test_a_mark_of_another_embedder_and_vectors_of_another_length_are_a_mismatch
     client.close()
 
 
-def test_many_go_in_several_requests() -> None:
+def test_qdrant_index_many_go_in_several_requests() -> None:
     index = QdrantIndex(2, ":memory:")
     angles = np.linspace(0.0, 3.0, 2_500)
     index.add(range(2_500), np.stack([np.cos(angles), np.sin(angles)], axis=1))
@@ -65,7 +65,7 @@ def test_many_go_in_several_requests() -> None:
     index.close()
 
 
-def test_a_server_that_does_not_answer_is_a_clear_error() -> None:
+def test_qdrant_index_a_server_that_does_not_answer_is_a_clear_error() -> None:
     client = QdrantClient(location="http://127.0.0.1:9", check_compatibility=False)
     index = QdrantIndex(2, client)
     with pytest.raises(IndexServerError, match="the Qdrant server does not do what it was asked"):
@@ -76,12 +76,12 @@ def test_a_server_that_does_not_answer_is_a_clear_error() -> None:
     index.close()
 
 
-def test_something_else_than_a_place_is_refused() -> None:
+def test_qdrant_index_something_else_than_a_place_is_refused() -> None:
     with pytest.raises(TypeError, match="where must be a URL, a folder, ':memory:' or a QdrantClient, not 5"):
         QdrantIndex(2, 5)
 
 
-def test_a_missing_package_names_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_qdrant_index_a_missing_package_names_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     with pytest.raises(MissingExtraError, match=r'pip install "coherence-sensor\[qdrant\]"'):
         QdrantIndex(2, ":memory:")

@@ -60,7 +60,7 @@ def test_the_tier_follows_the_count_and_both_find_the_nearest(vectors: npt.NDArr
     assert overlap(index, vectors[:39_999]) >= 0.99
 
 
-def test_codes_are_one_bit_a_dimension() -> None:
+def test_index_tiers_codes_are_one_bit_a_dimension() -> None:
     rows = np.array([[1.0, -1.0, 0.0, 0.5, -0.0, 2.0, 3.0, 4.0, 5.0]])
     assert kernels.sign_codes(rows).tolist() == [[0b10010111, 0b10000000, *[0] * 6]]
     assert kernels.sign_codes(rows[0]).tolist() == kernels.sign_codes(rows)[0].tolist()
@@ -78,7 +78,7 @@ def test_the_nearest_codes_differ_in_the_fewest_bits() -> None:
             assert kernels.nearest_codes(codes, codes[0], 3).tolist() == [0, 3, 1]
 
 
-def test_a_scan_leaves_the_number_of_threads_as_it_was() -> None:
+def test_index_tiers_a_scan_leaves_the_number_of_threads_as_it_was() -> None:
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -90,7 +90,7 @@ def test_a_scan_leaves_the_number_of_threads_as_it_was() -> None:
         faiss.omp_set_num_threads(before)
 
 
-def test_few_rows_need_no_faiss(tmp_path: Path) -> None:
+def test_index_tiers_few_rows_need_no_faiss(tmp_path: Path) -> None:
     program = """if True:
         import sys
         from pathlib import Path
@@ -108,7 +108,7 @@ def test_few_rows_need_no_faiss(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program, tmp_path], check=True)
 
 
-def test_few_rows_and_many_rows_give_the_same_cosines_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_tiers_few_rows_and_many_rows_give_the_same_cosines_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(2).standard_normal((500, D))
     index = LocalIndex(D)
     index.add(range(500), rows)

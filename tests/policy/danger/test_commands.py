@@ -366,7 +366,7 @@ MANY_LINES = {
 
 
 @pytest.mark.parametrize("line", DESTRUCTIVE)
-def test_destructive(line: str) -> None:
+def test_commands_destructive(line: str) -> None:
     kind, _, command = line.partition(" | ")
     found = classify("Bash", {"command": command})
     assert found is not None
@@ -375,23 +375,23 @@ def test_destructive(line: str) -> None:
 
 
 @pytest.mark.parametrize("command", HARMLESS)
-def test_harmless(command: str) -> None:
+def test_commands_harmless(command: str) -> None:
     assert classify("Bash", {"command": command}) is None
 
 
 @pytest.mark.parametrize("name", MANY_LINES)
-def test_many_lines(name: str) -> None:
+def test_commands_many_lines(name: str) -> None:
     script, kind = MANY_LINES[name]
     found = classify("Bash", {"command": script})
     assert (found.kind if found else None) == kind
 
 
-def test_there_are_enough_cases() -> None:
+def test_commands_there_are_enough_cases() -> None:
     assert min(len(DESTRUCTIVE), len(HARMLESS)) >= 80
     assert len(set(DESTRUCTIVE)) == len(DESTRUCTIVE) and len(set(HARMLESS)) == len(HARMLESS)
 
 
-def test_the_match_names_the_command_that_is_the_reason() -> None:
+def test_commands_the_match_names_the_command_that_is_the_reason() -> None:
     found = classify("Bash", {"command": "cd x && sudo rm -rf y && ls"})
     assert found is not None
     assert (found.name, found.what, found.part) == ("rm", "rm -rf y deletes files", "rm -rf y")

@@ -70,15 +70,15 @@ ONLY_LOOKS = [
 
 
 @pytest.mark.parametrize("command", DISGUISED)
-def test_disguised(command: str) -> None:
+def test_disguises_disguised(command: str) -> None:
     assert classify("Bash", {"command": command}) is not None
 
 
 @pytest.mark.parametrize("command", UNSEEN)
-def test_what_only_running_it_would_tell_stays_unseen(command: str) -> None:
+def test_disguises_what_only_running_it_would_tell_stays_unseen(command: str) -> None:
     assert classify("Bash", {"command": command}) is None
 
 
 @pytest.mark.parametrize("command", ONLY_LOOKS)
-def test_only_looks_dangerous(command: str) -> None:
+def test_disguises_only_looks_dangerous(command: str) -> None:
     assert classify("Bash", {"command": command}) is None

@@ -64,7 +64,7 @@ SHELL_PARTS = st.lists(
 
 @given(COMMANDS, st.lists(st.sampled_from(WRAPPERS), max_size=4))
 @examples(300)
-def test_wrapping_keeps_it_destructive(command: str, wrappers: list[str]) -> None:
+def test_properties_wrapping_keeps_it_destructive(command: str, wrappers: list[str]) -> None:
     for wrapper in wrappers:
         if "EOF" in command:  # a here-document ends at the first line that says so
             wrapper = "bash -c {q}"
@@ -76,13 +76,13 @@ def test_wrapping_keeps_it_destructive(command: str, wrappers: list[str]) -> Non
     COMMANDS,
     st.sampled_from(["echo {}", "grep -r {} .", "git commit -m {}", "ls # {}", "x={}; ls", "printf %s {} | wc"]),
 )
-def test_quoting_makes_it_harmless(command: str, text: str) -> None:
+def test_properties_quoting_makes_it_harmless(command: str, text: str) -> None:
     assert classify("Bash", {"command": text.format(shlex.quote(command))}) is None
 
 
 @given(st.one_of(SHELL_PARTS, st.text()))
 @examples(400)
-def test_nothing_raises_and_the_answer_is_the_same_again(script: str) -> None:
+def test_properties_nothing_raises_and_the_answer_is_the_same_again(script: str) -> None:
     found = classify("Bash", {"command": script})
     assert found == classify("Bash", {"command": script})
     if found is not None:
@@ -97,13 +97,13 @@ def test_nothing_raises_and_the_answer_is_the_same_again(script: str) -> None:
         st.none() | st.text(max_size=9), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=9), inner)
     )
 )
-def test_any_json_is_read(value: object) -> None:
+def test_properties_any_json_is_read(value: object) -> None:
     classify("Bash", value)
     classify("delete", value)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"])), min_size=1, max_size=5))
-def test_quoted_words_are_read_back(words: list[str]) -> None:
+def test_properties_quoted_words_are_read_back(words: list[str]) -> None:
     (command,) = simple_commands("a " + shlex.join(words))
     assert command.argv == ("a", *words)
 
@@ -131,23 +131,23 @@ def test_quoted_words_are_read_back(words: list[str]) -> None:
         "echo ls|sh;",
     ],
 )
-def test_long_and_deep_texts_are_read_within_bounds(unit: str) -> None:
+def test_properties_long_and_deep_texts_are_read_within_bounds(unit: str) -> None:
     classify("Bash", {"command": unit * (100_000 // len(unit))})
     deep = unit * 2_000
     assert classify("Bash", {"command": f"rm x\n{deep}"}) is not None
 
 
-def test_what_lies_deeper_than_the_limit_is_searched_for_dangerous_words() -> None:
+def test_properties_what_lies_deeper_than_the_limit_is_searched_for_dangerous_words() -> None:
     assert classify("Bash", {"command": "sudo " * 50 + "rm x"}) is not None
     assert classify("Bash", {"command": "sudo " * 50 + "ls x"}) is None
 
 
-def test_a_text_that_cannot_be_read_is_dangerous_only_if_it_names_danger() -> None:
+def test_properties_a_text_that_cannot_be_read_is_dangerous_only_if_it_names_danger() -> None:
     assert classify("Bash", {"command": "echo 'a; rm y"}) is not None
     assert classify("Bash", {"command": "echo 'a; ls y"}) is None
 
 
-def test_helpers() -> None:
+def test_properties_helpers() -> None:
     assert flags_of(["-a=false", "-b", "c", "--", "-d"]) == {"-b", "--"}
     assert short("a\n b" + "x" * 300) == "a b" + "x" * 196 + "…"
     assert short("\ud800") == "?"
@@ -156,6 +156,6 @@ def test_helpers() -> None:
 @pytest.mark.parametrize(
     "text", ["?{\U0007c78d\u00c4", "\u00bc{\U000ce1cf\x93", "{\u0130", "a{\u4e2d\u6587}", "${\U0001f642}"]
 )
-def test_letters_outside_ascii_behind_a_brace_do_not_end_the_process(text: str) -> None:
+def test_properties_letters_outside_ascii_behind_a_brace_do_not_end_the_process(text: str) -> None:
     classify("Bash", {"command": text})
     assert classify("Bash", {"command": f"echo {text}; rm -rf \u4e2d\u6587"}) is not None

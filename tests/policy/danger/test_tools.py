@@ -87,17 +87,17 @@ HARMLESS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("tool", "arguments"), DESTRUCTIVE)
-def test_destructive(tool: str, arguments: Any) -> None:
+def test_tools_destructive(tool: str, arguments: Any) -> None:
     assert classify(tool, arguments) is not None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), HARMLESS)
-def test_harmless(tool: str, arguments: Any) -> None:
+def test_tools_harmless(tool: str, arguments: Any) -> None:
     assert classify(tool, arguments) is None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [case for case in DESTRUCTIVE if not isinstance(case[1], bytes)])
-def test_json_says_the_same_as_its_value(tool: str, arguments: Any) -> None:
+def test_tools_json_says_the_same_as_its_value(tool: str, arguments: Any) -> None:
     assert classify(tool, msgspec.json.encode(arguments)) == classify(tool, arguments)
 
 
@@ -106,7 +106,7 @@ def test_words_of_a_name() -> None:
     assert words_of("__") == ()
 
 
-def test_a_row_can_be_dropped_and_added() -> None:
+def test_tools_a_row_can_be_dropped_and_added() -> None:
     call = {"command": "rm x"}
     without = tuple(row for row in DEFAULT if row.name != "rm")
     mine = DangerousCommand(name="mine", kind="deploy", says="deploys", programs=("deploy",), flags=("--prod",))
@@ -119,13 +119,13 @@ def test_a_row_can_be_dropped_and_added() -> None:
     assert classify("Bash", call, ()) is None
 
 
-def test_every_row_has_its_own_name_and_says_what_happens() -> None:
+def test_tools_every_row_has_its_own_name_and_says_what_happens() -> None:
     names = [row.name for row in DEFAULT]
     assert len(set(names)) == len(names)
     assert all(row.kind and row.says for row in DEFAULT)
 
 
-def test_wrong_arguments_of_a_user_are_refused() -> None:
+def test_tools_wrong_arguments_of_a_user_are_refused() -> None:
     with pytest.raises(TypeError, match="tool must be a str"):
         classify(3, {})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="table must hold"):

@@ -28,12 +28,12 @@ def spiral(tokens: Sequence[float], budget: Budget | None = None) -> Finding:
     return finding
 
 
-def test_without_model_calls_it_does_not_apply() -> None:
+def test_cost_spiral_without_model_calls_it_does_not_apply() -> None:
     assert CostSpiral()(AgentState(), None, CALM) is None
 
 
 @pytest.mark.parametrize("factor", [1.3, 1.5, 2.0])
-def test_growth_by_a_factor_is_foreseen_before_ten_times_the_usual(factor: float) -> None:
+def test_cost_spiral_growth_by_a_factor_is_foreseen_before_ten_times_the_usual(factor: float) -> None:
     life = [4_000.0] * 10
     while not spiral(life).active:
         life.append(life[-1] * factor)
@@ -42,7 +42,7 @@ def test_growth_by_a_factor_is_foreseen_before_ten_times_the_usual(factor: float
     assert 0.5 <= found.score <= 1.0 and found.evidence == tuple(range(len(life) - 4, len(life) + 1))
 
 
-def test_what_it_says() -> None:
+def test_cost_spiral_what_it_says() -> None:
     # log1.5 of the window over 4,000 is 0, 0, 1, 2, 3: mean 1.2, slope (2 * 1 + 3 * 2) / 10 = 0.8, so 1.5^0.8 = 1.38;
     # residuals 0.4, -0.4, -0.2, 0, 0.2: s^2 = 0.4 / 3. Five calls on (distance 7) 1.2 + 5.6 = 6.8 +- 2.353 *
     # sqrt(0.4 / 3 * (1 + 0.2 + 4.9)) = 2.12: 4,000 * 1.5^4.68 = 26,700 and 4,000 * 1.5^8.92 = 149,000.
@@ -70,18 +70,18 @@ def test_what_it_says() -> None:
         [4_000] * 4 + [6_000, 9_000, 13_500, 20_250],  # too early to know what is usual
     ],
 )
-def test_healthy_growth_stays_quiet(life: list[int]) -> None:
+def test_cost_spiral_healthy_growth_stays_quiet(life: list[int]) -> None:
     for end in range(1, len(life) + 1):
         assert not spiral(life[:end]).active
 
 
-def test_it_is_quiet_again_once_calls_are_small() -> None:
+def test_cost_spiral_it_is_quiet_again_once_calls_are_small() -> None:
     life = [4_000.0] * 10 + [6_000.0, 9_000.0, 13_500.0]
     assert spiral(life).active
     assert spiral([*life, 4_000.0]).score == 0.0
 
 
-def test_money_spirals_too() -> None:
+def test_cost_spiral_money_spirals_too() -> None:
     state = AgentState()
     for seq, dollars in enumerate([0.01] * 10 + [0.02, 0.04, 0.08], 1):
         state.fold(seq, float(seq), Usage(cost_usd=dollars))
@@ -116,12 +116,12 @@ def test_a_budget_of_money_ends_too() -> None:
 @pytest.mark.parametrize(
     "tokens", [[2**53] * 30, [0] * 30, [1] * 15 + [2**53] * 15, [10**at for at in range(15)] * 2, [1, 10**15] * 15]
 )
-def test_numbers_of_any_size_are_taken(tokens: list[int]) -> None:
+def test_cost_spiral_numbers_of_any_size_are_taken(tokens: list[int]) -> None:
     for end in range(1, 31):
         assert 0.0 <= spiral(tokens[:end], Budget(tokens=1, cost_usd=1e-9)).score <= 1.0
 
 
-def test_wrong_numbers_are_refused() -> None:
+def test_cost_spiral_wrong_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match="times"):
         CostSpiral(times=1.0)
     with pytest.raises(ValueError, match="ahead"):
@@ -139,7 +139,7 @@ def test_the_interval_of_a_forecast_holds_what_comes_without_noise() -> None:
     assert noisy is not None and noisy.lower < 4.0 * 1.5**8 < noisy.upper
 
 
-def test_the_interval_is_that_of_the_textbook() -> None:
+def test_forecast_the_interval_is_that_of_the_textbook() -> None:
     # log2 of the window is 0, 1, 2, 3, 5: mean 2.2, slope (-1 + 3 + 2 * 5) / 10 = 1.2, residuals 0.2, 0, -0.2, -0.4,
     # 0.4: s^2 = 0.4 / 3. One step ahead (distance 3): 2.2 + 3.6 = 5.8 +- 2.353 sqrt(0.4 / 3 * (1 + 0.2 + 0.9)).
     expected = forecast([1.0] * 5 + [1.0, 2.0, 4.0, 8.0, 32.0], 1)
@@ -150,7 +150,7 @@ def test_the_interval_is_that_of_the_textbook() -> None:
     assert expected.growth == pytest.approx(2**1.2)
 
 
-def test_what_is_usual_follows_even_growth_but_not_a_single_peak() -> None:
+def test_usual_level_what_is_usual_follows_even_growth_but_not_a_single_peak() -> None:
     assert usual_level([1.0, 2.0, 3.0, 4.0, 5.0], 10) == 15.0
     assert usual_level([5.0, 5.0, 9.0, 5.0, 5.0], 10) == 9.0
     assert usual_level([5.0, 4.0, 3.0, 2.0, 1.0], 10) == 5.0
@@ -160,7 +160,7 @@ def full(tokens: Sequence[float], size: int | None = 100_000) -> Finding | None:
     return ContextExhaustionRule()(spent(tokens, MonitorConfig(context_tokens=size)), None, CALM)
 
 
-def test_a_context_that_is_nearly_full_says_when_it_will_be() -> None:
+def test_context_exhaustion_rule_a_context_that_is_nearly_full_says_when_it_will_be() -> None:
     found = full([70_000, 75_000, 80_000])
     assert found is not None
     assert (found.active, found.severity, found.score, found.threshold) == (True, "guide", 0.8, 0.8)
@@ -174,14 +174,14 @@ def test_a_context_that_is_nearly_full_says_when_it_will_be() -> None:
     assert over is not None and (over.score, over.why) == (1.0, "120,000 of 100,000 tokens of context are used (120%)")
 
 
-def test_growth_before_a_compaction_does_not_count() -> None:
+def test_context_exhaustion_rule_growth_before_a_compaction_does_not_count() -> None:
     found = full([20_000, 90_000, 10_000, 80_000, 82_000])
     assert found is not None and found.why.endswith(
         "at 36,000 more a call it is full in 1 call"
     )  # (70,000 + 2,000) / 2
 
 
-def test_a_small_context_is_quiet_and_an_unknown_one_does_not_apply() -> None:
+def test_context_exhaustion_rule_a_small_context_is_quiet_and_an_unknown_one_does_not_apply() -> None:
     found = full([30_000])
     assert found is not None and (found.score, found.active, found.why) == (0.3, False, "")
     assert full([90_000], None) is None and full([]) is None

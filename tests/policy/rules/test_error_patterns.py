@@ -51,12 +51,12 @@ def cascade(tools: Sequence[str]) -> Finding:
     return life.seen_by(ErrorCascade())
 
 
-def test_without_actions_none_applies() -> None:
+def test_error_patterns_without_actions_none_applies() -> None:
     for rule in (ErrorCascade(), RepeatedFailurePattern(), BlindEdit()):
         assert rule(AgentState(), None, CALM) is None
 
 
-def test_three_failures_of_two_tools_are_a_cascade() -> None:
+def test_error_patterns_three_failures_of_two_tools_are_a_cascade() -> None:
     found = cascade(["Read", "Bash", "Read"])
     assert (found.active, found.severity, found.score, found.evidence) == (True, "guide", 0.5, (2, 4, 6))
     assert found.why == f'3 calls of 2 tools (Read, Bash) failed in a row, the last: "{DENIED}"'
@@ -64,18 +64,18 @@ def test_three_failures_of_two_tools_are_a_cascade() -> None:
     assert "5 calls of 5 tools (a, b, c, …)" in cascade("abcde").why
 
 
-def test_two_failures_or_one_tool_are_no_cascade() -> None:
+def test_error_patterns_two_failures_or_one_tool_are_no_cascade() -> None:
     assert (cascade(["Read", "Bash"]).active, cascade(["Read", "Bash"]).score) == (False, 0.5 * 2 / 3)
     assert cascade(["Bash"] * 9).score == 0.0
 
 
-def test_a_call_that_works_ends_a_cascade() -> None:
+def test_error_patterns_a_call_that_works_ends_a_cascade() -> None:
     life = Life().failed("a").failed("b").failed("c")
     assert life.seen_by(ErrorCascade()).active
     assert life.did("a").seen_by(ErrorCascade()).score == 0.0
 
 
-def test_a_failure_comes_back_whatever_works_between() -> None:
+def test_error_patterns_a_failure_comes_back_whatever_works_between() -> None:
     life = Life()
     for _ in range(3):
         life.failed("get_user", "error: no user 17", id=17).did("list_users", n=life.seq)
@@ -89,7 +89,7 @@ def test_a_failure_comes_back_whatever_works_between() -> None:
     assert life.seen_by(RepeatedFailurePattern()).score == 0.0
 
 
-def test_a_failure_in_three_of_the_last_turns_comes_back() -> None:
+def test_error_patterns_a_failure_in_three_of_the_last_turns_comes_back() -> None:
     life = Life()
     for _ in range(2):
         life.asked().failed("deploy", "error: no credentials").did("note")
@@ -106,7 +106,7 @@ def test_a_failure_in_three_of_the_last_turns_comes_back() -> None:
     assert found.why == 'deploy returned the same error in 3 of the last 5 turns: "error: no credentials"'
 
 
-def test_turns_long_ago_do_not_count() -> None:
+def test_error_patterns_turns_long_ago_do_not_count() -> None:
     life = Life()
     for _ in range(4):
         life.asked().failed("deploy", "error: no credentials")
@@ -115,7 +115,7 @@ def test_turns_long_ago_do_not_count() -> None:
     assert not life.asked().failed("deploy", "error: no credentials").seen_by(RepeatedFailurePattern()).active
 
 
-def test_tests_that_fail_otherwise_each_time_are_work() -> None:
+def test_error_patterns_tests_that_fail_otherwise_each_time_are_work() -> None:
     life = Life()
     for failing in (12, 11, 9, 8, 5, 4, 2, 1):  # one number moves one way
         life.failed("pytest", f"FAILED: {failing} tests, 20 collected").did("Edit", file_path="a.py", old=failing)
@@ -127,14 +127,14 @@ def test_tests_that_fail_otherwise_each_time_are_work() -> None:
     assert words.seen_by(RepeatedFailurePattern()).score == 0.5 / 4
 
 
-def test_tests_that_go_on_failing_alike_are_found_in_spite_of_edits() -> None:
+def test_error_patterns_tests_that_go_on_failing_alike_are_found_in_spite_of_edits() -> None:
     life = Life()
     for edit, failing in enumerate((12, 11, 12, 12)):  # to and fro
         life.did("Edit", file_path="a.py", old=edit).failed("pytest", f"FAILED: {failing} tests")
     assert life.seen_by(RepeatedFailurePattern()).active
 
 
-def test_an_error_without_words_counts_for_the_same_call_only() -> None:
+def test_error_patterns_an_error_without_words_counts_for_the_same_call_only() -> None:
     other, same = Life(), Life()
     for number in range(6):
         other.failed("bash", "<returncode>1</returncode>\n<output>\n</output>", command=f"grep x{number} a.py")
@@ -153,12 +153,12 @@ def after(count: int, error: str, *, different: int = 1, between: bool = False) 
     return life.seen_by(RepeatedFailurePattern()).severity
 
 
-def test_it_blocks_where_ten_in_a_row_fail_alike() -> None:
+def test_error_patterns_it_blocks_where_ten_in_a_row_fail_alike() -> None:
     assert [after(count, DENIED) for count in (5, 6, 9, 10)] == ["guide", "warn", "warn", "block"]
     assert after(10, DENIED, different=5) == "block"
 
 
-def test_it_does_not_block_where_anything_else_is_tried_or_a_service_is_to_blame() -> None:
+def test_error_patterns_it_does_not_block_where_anything_else_is_tried_or_a_service_is_to_blame() -> None:
     assert after(10, DENIED, different=6) == "warn"
     assert after(12, DENIED, between=True) == "warn"
     assert after(12, "error: no user {}") == "warn"  # a number moves to and fro
@@ -173,7 +173,7 @@ def blind(*names: str) -> Finding:
     return life.seen_by(BlindEdit())
 
 
-def test_an_edit_of_a_file_never_read_is_blind() -> None:
+def test_error_patterns_an_edit_of_a_file_never_read_is_blind() -> None:
     found = blind("/src/app.py")
     assert (found.active, found.severity, found.score, found.evidence) == (True, "guide", 0.5, (2,))
     assert found.why == "Edit changed /src/app.py, which was not read before"
@@ -193,7 +193,7 @@ def test_an_edit_after_a_look_a_failed_one_and_the_next_action_are_not_blind() -
 
 
 @pytest.mark.parametrize("path", ["/tmp/\x1b[31mred\u202e.py", "/" + "a" * 900 + ".py", "/\ud800.py"])
-def test_a_hostile_path_stands_harmlessly_in_a_sentence(path: str) -> None:
+def test_error_patterns_a_hostile_path_stands_harmlessly_in_a_sentence(path: str) -> None:
     life = Life()
     life.did("Edit", file_path="/x", old_string="t")
     life.state.facts.actions[-1].blind = path

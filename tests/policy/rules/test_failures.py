@@ -52,7 +52,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=60))
-def test_no_life_makes_a_rule_raise_or_break_its_laws(events: list[Event]) -> None:
+def test_failures_no_life_makes_a_rule_raise_or_break_its_laws(events: list[Event]) -> None:
     state, rules = AgentState(CONFIG), builtin_rules(CONFIG)
     state.budget = BUDGET
     for seq, event in enumerate(events, 1):
@@ -75,7 +75,7 @@ def test_no_life_makes_a_rule_raise_or_break_its_laws(events: list[Event]) -> No
         assert state.facts == before
 
 
-def test_every_rule_has_a_place_among_the_patterns_and_none_applies_at_the_start() -> None:
+def test_failures_every_rule_has_a_place_among_the_patterns_and_none_applies_at_the_start() -> None:
     names = [rule.name for rule in builtin_rules(CONFIG)]
     assert len(set(names)) == 12 and set(names) <= set(PRIORITY)
     assert [rule(AgentState(CONFIG), None, CALM) for rule in builtin_rules(CONFIG)] == [None] * 12
@@ -95,13 +95,13 @@ def test_the_configured_budget_counts_where_none_is_given() -> None:
     assert active(state, Budget(tokens=10**9)) == []
 
 
-def test_rules_can_be_pickled() -> None:
+def test_failures_rules_can_be_pickled() -> None:
     assert [rule.name for rule in pickle.loads(pickle.dumps(builtin_rules(CONFIG)))] == [
         rule.name for rule in builtin_rules(CONFIG)
     ]
 
 
-def test_a_huge_error_makes_short_sentences() -> None:
+def test_failures_a_huge_error_makes_short_sentences() -> None:
     state = AgentState()
     arguments = msgspec.Raw(msgspec.json.encode({"command": "x" * 1_000_000}))
     for seq in range(1, 13, 2):

@@ -66,7 +66,7 @@ def amounts(steps: list[Step]) -> list[float]:
 # What is a loop
 
 
-def test_one_call_is_a_loop_at_the_third_and_rises_to_a_block() -> None:
+def test_find_loop_one_call_is_a_loop_at_the_third_and_rises_to_a_block() -> None:
     steps = [bash("ls", "a.py\nb.py") for _ in range(10)]
     assert amounts(steps)[:5] == [0, 0, 3, 4, 5]
     # guide from 5, warn from 7, block from 9
@@ -79,7 +79,7 @@ def test_one_call_is_a_loop_at_the_third_and_rises_to_a_block() -> None:
     # n / p + min(p, 3) - 1 reaches 5 and 9 at: p = 2: 8, 16; p = 3: 9, 21; p = 4: 12, 28
     [(2, 8, 16), (3, 9, 21), (4, 12, 28)],
 )
-def test_a_cycle_rises_likewise(period: int, guide: int, block: int) -> None:
+def test_find_loop_a_cycle_rises_likewise(period: int, guide: int, block: int) -> None:
     steps = [step("Read", {"file_path": f"/src/{at % period}.py"}, f"text {at % period}") for at in range(30)]
     assert asked(steps[: guide - 1]) == "continue"
     assert asked(steps[:guide]) == "guide"
@@ -90,11 +90,11 @@ def test_a_cycle_rises_likewise(period: int, guide: int, block: int) -> None:
     assert loop.period == period
 
 
-def test_a_period_of_six_is_none() -> None:
+def test_is_active_a_period_of_six_is_none() -> None:
     assert worst([bash(f"cat {at % 6}.py", str(at % 6)) for at in range(30)]) == "continue"
 
 
-def test_ids_that_change_do_not_hide_a_loop() -> None:
+def test_is_active_ids_that_change_do_not_hide_a_loop() -> None:
     steps = [
         step("fetch", {"id": str(UUID(int=at + 2**90)), "at": f"2026-01-02T03:04:{at:02}Z"}, "not there")
         for at in range(10)
@@ -104,17 +104,17 @@ def test_ids_that_change_do_not_hide_a_loop() -> None:
 
 
 @pytest.mark.parametrize("name", [{"description": "try {}"}, {"title": "try {}"}, {"explanation": "because {}"}])
-def test_a_display_name_that_changes_does_not_hide_a_loop(name: dict[str, str]) -> None:
+def test_is_active_a_display_name_that_changes_does_not_hide_a_loop(name: dict[str, str]) -> None:
     steps = [step("noop", {key: text.format(at) for key, text in name.items()}, "done") for at in range(10)]
     assert asked(steps) == "block"
 
 
-def test_numbers_and_file_names_in_arguments_are_other_calls() -> None:
+def test_is_active_numbers_and_file_names_in_arguments_are_other_calls() -> None:
     assert worst([step("get_item", {"id": at}, "not there") for at in range(30)]) == "continue"
     assert worst([step("Read", {"file_path": f"/src/f{at}.py"}, "") for at in range(30)]) == "continue"
 
 
-def test_timings_ids_and_times_in_results_do_not_hide_a_loop() -> None:
+def test_is_active_timings_ids_and_times_in_results_do_not_hide_a_loop() -> None:
     steps = [
         bash(
             "pytest", f"3 failed in {at / 7:.2f}s at 2026-01-02 03:04:{at:02} (0x7f{at:04x}ab, {UUID(int=2**90 + at)})"
@@ -124,7 +124,7 @@ def test_timings_ids_and_times_in_results_do_not_hide_a_loop() -> None:
     assert asked(steps) == "block"
 
 
-def test_white_space_and_the_order_of_keys_do_not_hide_a_loop() -> None:
+def test_is_active_white_space_and_the_order_of_keys_do_not_hide_a_loop() -> None:
     made = [
         {"command": "ls  -la", "cwd": "/a"},
         {"cwd": "/a", "command": "ls -la"},
@@ -136,12 +136,12 @@ def test_white_space_and_the_order_of_keys_do_not_hide_a_loop() -> None:
 # What is progress
 
 
-def test_other_results_are_progress() -> None:
+def test_is_active_other_results_are_progress() -> None:
     words = "ant bee cat dog elk fox gnu hen ibis jay".split()
     assert worst([step("next_mail", {}, word) for word in words]) == "continue"
 
 
-def test_a_count_that_falls_is_progress_until_it_stands_still() -> None:
+def test_is_active_a_count_that_falls_is_progress_until_it_stands_still() -> None:
     steps = [bash("pytest", f"{left} failing, 3 passed") for left in range(20, 5, -1)]
     assert worst(steps) == "continue"
     still = [bash("pytest", "6 failing, 3 passed") for _ in range(4)]
@@ -149,11 +149,11 @@ def test_a_count_that_falls_is_progress_until_it_stands_still() -> None:
     assert [asked(steps + still[:end]) for end in (3, 4)] == ["continue", "guide"]
 
 
-def test_a_number_of_attempts_that_rises_is_none() -> None:
+def test_is_active_a_number_of_attempts_that_rises_is_none() -> None:
     assert asked([bash("make", f"attempt {at}: failed") for at in range(9)]) == "block"
 
 
-def test_a_count_that_goes_back_and_forth_is_none_but_never_blocks() -> None:
+def test_find_loop_a_count_that_goes_back_and_forth_is_none_but_never_blocks() -> None:
     lefts = [12, 11, 13, 12, 14, 11, 13, 11, 12, 14, 12, 13]
     steps = [bash("pytest", f"{left} failing") for left in lefts]
     assert worst(steps) == "warn"
@@ -162,18 +162,18 @@ def test_a_count_that_goes_back_and_forth_is_none_but_never_blocks() -> None:
     assert not loop.still
 
 
-def test_results_that_alternate_are_a_cycle() -> None:
+def test_is_active_results_that_alternate_are_a_cycle() -> None:
     steps = [bash("toggle", "on" if at % 2 else "off") for at in range(16)]
     assert asked(steps[:8]) == "guide"
     assert asked(steps) == "block"
 
 
-def test_a_number_in_the_middle_of_a_long_result_counts() -> None:
+def test_is_active_a_number_in_the_middle_of_a_long_result_counts() -> None:
     rows = [" ".join(str(at if column == 9 else column) for column in range(20)) for at in range(10)]
     assert worst([bash("stats", row) for row in rows]) == "continue"
 
 
-def test_fixing_and_testing_is_healthy() -> None:
+def test_is_active_fixing_and_testing_is_healthy() -> None:
     steps = []
     for at in range(12):
         steps.append(step("Edit", {"file_path": "a.py", "old_string": f"x{at}", "new_string": f"y{at}"}, "edited"))
@@ -181,21 +181,21 @@ def test_fixing_and_testing_is_healthy() -> None:
     assert worst(steps) == "continue"
 
 
-def test_git_status_now_and_then_is_healthy() -> None:
+def test_is_active_git_status_now_and_then_is_healthy() -> None:
     steps = []
     for at in range(12):
         steps += [bash(f"cat {at}.py", f"text {at}"), bash(f"make {at}"), bash("git status", "clean")]
     assert worst(steps) == "continue"
 
 
-def test_six_times_ls_is_guided_and_not_blocked() -> None:
+def test_is_active_six_times_ls_is_guided_and_not_blocked() -> None:
     assert worst([bash("ls", "a.py") for _ in range(6)]) == "guide"
 
 
 # Noise
 
 
-def test_one_unrelated_call_in_five_is_passed_over() -> None:
+def test_is_active_one_unrelated_call_in_five_is_passed_over() -> None:
     steps = []
     for at in range(6):
         steps += [bash("make", "failed"), bash("make", "failed"), bash("make", "failed"), bash("make", "failed")]
@@ -204,7 +204,7 @@ def test_one_unrelated_call_in_five_is_passed_over() -> None:
     assert asked(steps[:-1]) == "block"
 
 
-def test_two_in_five_are_not() -> None:
+def test_is_active_two_in_five_are_not() -> None:
     steps = []
     for at in range(6):
         steps += [bash("make", "failed"), bash("make", "failed"), bash("make", "failed")]
@@ -212,14 +212,14 @@ def test_two_in_five_are_not() -> None:
     assert worst(steps) == "continue"
 
 
-def test_a_write_is_no_noise() -> None:
+def test_is_active_a_write_is_no_noise() -> None:
     steps = [bash("make", "failed") for _ in range(4)]
     steps.append(step("Write", {"file_path": "a.py", "content": "x"}, "written"))
     steps += [bash("make", "failed") for _ in range(4)]
     assert asked(steps) == "continue"
 
 
-def test_the_same_call_with_another_result_is_no_noise() -> None:
+def test_is_active_the_same_call_with_another_result_is_no_noise() -> None:
     steps = [bash("make", "failed") for _ in range(4)] + [bash("make", "built")] + [bash("make", "failed")] * 4
     assert asked(steps) == "continue"
 
@@ -227,18 +227,18 @@ def test_the_same_call_with_another_result_is_no_noise() -> None:
 # Unknown results
 
 
-def test_calls_without_results_are_guided_and_never_blocked() -> None:
+def test_is_active_calls_without_results_are_guided_and_never_blocked() -> None:
     steps = [bash("ls", None) for _ in range(30)]
     assert asked(steps[:5]) == "guide"
     assert worst(steps) == "warn"
 
 
-def test_the_newest_call_may_still_be_running() -> None:
+def test_is_active_the_newest_call_may_still_be_running() -> None:
     steps = [bash("ls", "a.py") for _ in range(9)] + [bash("ls", None)]
     assert asked(steps) == "block"
 
 
-def test_a_call_without_a_result_hides_no_change_and_no_noise() -> None:
+def test_is_active_a_call_without_a_result_hides_no_change_and_no_noise() -> None:
     changed = [*[bash("ls", "b.py")] * 4, bash("ls", None), bash("ls", "a.py"), bash("ls", None)]
     assert asked(changed) == "continue"
     unsure = [*[bash("ls", None)] * 4, bash("pwd", "/"), *[bash("ls", None)] * 4]
@@ -246,7 +246,7 @@ def test_a_call_without_a_result_hides_no_change_and_no_noise() -> None:
     assert asked([*[bash("ls", "")] * 4, bash("pwd", "/"), *[bash("ls", "")] * 4]) == "warn"
 
 
-def test_a_compaction_takes_one_off() -> None:
+def test_find_loop_a_compaction_takes_one_off() -> None:
     steps = [bash("ls", compacted=at == 2) for at in range(9)]
     assert amounts(steps)[-1] == 8
     # Where it lies before the first of the calls, it is none of theirs.
@@ -270,20 +270,20 @@ SHAPES: dict[str, Callable[[int], Step]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_known_shapes_bring_a_warning_at_most(name: str) -> None:
+def test_is_active_known_shapes_bring_a_warning_at_most(name: str) -> None:
     steps = [SHAPES[name](at) for at in range(40)]
     assert worst(steps) in ("continue", "guide", "warn")
     assert worst(steps[:4]) == "continue"
 
 
 @pytest.mark.parametrize("name", ["sleep and status", "a job's status", "empty commands", "rate limit"])
-def test_waiting_has_twice_the_time(name: str) -> None:
+def test_is_active_waiting_has_twice_the_time(name: str) -> None:
     steps = [SHAPES[name](at) for at in range(10)]
     assert asked(steps[:9]) == "continue"
     assert asked(steps) == "guide"
 
 
-def test_near_misses_of_known_shapes_block() -> None:
+def test_is_active_near_misses_of_known_shapes_block() -> None:
     assert asked([bash("git status", "clean") for _ in range(9)]) == "block"
     assert asked([bash("kubectl get pods", "pending", ts=4.0 * at) for at in range(9)]) == "block"
     # Six seconds apart, of which the call itself takes five: nobody waits.
@@ -291,7 +291,7 @@ def test_near_misses_of_known_shapes_block() -> None:
     assert asked([step("Read", {"path": "/a", "limit": 50}, "text") for _ in range(9)]) == "block"
 
 
-def test_pages_and_rereads_are_quiet() -> None:
+def test_is_active_pages_and_rereads_are_quiet() -> None:
     assert worst([step("list", {"page": at}, "an item") for at in range(30)]) == "continue"
     assert worst([step("Read", {"file_path": "/plan.md"}, "plan", compacted=True) for _ in range(30)]) == "continue"
 
@@ -310,7 +310,7 @@ def call(at: int, command: str) -> ToolCall:
     return ToolCall("Bash", Raw(json.dumps({"command": command}).encode()), str(at))
 
 
-def test_the_finding_names_tool_count_and_events_across_turns() -> None:
+def test_severity_the_finding_names_tool_count_and_events_across_turns() -> None:
     events: list[object] = []
     for at in range(6):
         events += [Message("user", f"again {at}"), Message("assistant", f"thought {at}"), call(at, "ls")]
@@ -324,7 +324,7 @@ def test_the_finding_names_tool_count_and_events_across_turns() -> None:
     assert finding.action
 
 
-def test_below_the_threshold_it_is_told_and_not_active() -> None:
+def test_severity_below_the_threshold_it_is_told_and_not_active() -> None:
     events = [event for at in range(3) for event in (call(at, "ls"), ToolResult("a.py", call_id=str(at)))]
     finding = lived(events)
     assert finding is not None
@@ -333,14 +333,14 @@ def test_below_the_threshold_it_is_told_and_not_active() -> None:
     assert lived([]) is None
 
 
-def test_a_host_that_reports_calls_only_is_guided() -> None:
+def test_severity_a_host_that_reports_calls_only_is_guided() -> None:
     finding = lived([call(at, "ls") for at in range(9)])
     assert finding is not None
     assert (finding.severity, finding.active) == ("warn", True)
     assert finding.why.endswith("the same arguments and no result yet")
 
 
-def test_a_known_shape_is_named() -> None:
+def test_severity_a_known_shape_is_named() -> None:
     events = [event for at in range(20) for event in (call(at, "sleep 5"), ToolResult("", call_id=str(at)))]
     finding = lived(events)
     assert finding is not None
@@ -349,7 +349,7 @@ def test_a_known_shape_is_named() -> None:
     assert lived([*events[:20], Compaction("summary"), *events[20:]]) is not None
 
 
-def test_a_cycle_names_its_tools() -> None:
+def test_steps_of_a_cycle_names_its_tools() -> None:
     steps = [step("Read" if at % 2 else "Grep", {"path": "a"}, "text") for at in range(8)]
     state = AgentState()
     for at in range(8):
@@ -361,7 +361,7 @@ def test_a_cycle_names_its_tools() -> None:
     assert len(steps_of(state.facts)) == 8
 
 
-def test_stages_are_checked_and_used() -> None:
+def test_repeated_tool_call_loop_stages_are_checked_and_used() -> None:
     steps = [bash("ls") for _ in range(4)]
     loop = find_loop(steps)
     assert loop is not None

@@ -48,19 +48,19 @@ def decline(qualities: Sequence[float]) -> Finding:
         ((1.0, 0.0, 0.4), True),
     ],
 )
-def test_a_decline_is_the_classic_one(qualities: Sequence[float], fires: bool) -> None:
+def test_quality_decline_a_decline_is_the_classic_one(qualities: Sequence[float], fires: bool) -> None:
     found = decline(qualities)
     assert (found.active, found.score >= 0.5) == (fires, fires)
 
 
-def test_a_decline_says_from_where_to_where() -> None:
+def test_quality_decline_a_decline_says_from_where_to_where() -> None:
     found = decline((0.9, 0.6, 0.45, 0.35))
     assert found.why == "the last 3 judgements fell from 0.60 to 0.35 and average 0.47"
     assert (found.severity, found.evidence) == ("warn", (2, 3, 4))
     assert found.score == pytest.approx(1 - 1.4 / 3)  # the smaller one of 0.5 * 0.25 / 0.15 and 1 - mean
 
 
-def test_a_decline_ends_with_a_better_judgement_and_not_by_waiting() -> None:
+def test_quality_decline_a_decline_ends_with_a_better_judgement_and_not_by_waiting() -> None:
     state = judged((0.6, 0.4, 0.3))
     for seq in range(4, 50):
         state.fold(seq, float(seq), Message("assistant", "next"))
@@ -82,7 +82,7 @@ def test_quality_that_is_always_bad_counts() -> None:
     assert decline((0.9, *(0.3,) * 5)).active
 
 
-def test_one_good_judgement_ends_a_bad_time() -> None:
+def test_quality_decline_one_good_judgement_ends_a_bad_time() -> None:
     assert decline((0.1, 0.1, 0.1, 0.1, 0.49)).active
     assert not decline((0.1, 0.1, 0.1, 0.1, 0.5)).active
     assert decline((0.5, 0.1, 0.1, 0.1, 0.1, 0.1)).active  # it is forgotten after five bad ones
@@ -94,7 +94,7 @@ def test_hopeless_quality_blocks() -> None:
     assert decline((0.0,) * 3).severity != "block" and not decline((0.0,) * 4).active
 
 
-def test_good_or_few_judgements_are_quiet() -> None:
+def test_quality_decline_good_or_few_judgements_are_quiet() -> None:
     assert decline((0.9, 0.8, 0.9, 0.8)).score == 0.0
     assert QualityDecline()(judged((0.1, 0.1)), None, CALM) is None
     assert QualityDecline()(AgentState(), None, CALM) is None
@@ -121,20 +121,22 @@ def capped(
         ((0.55, 0.55, 0.55), 10_000_000, False),
     ],
 )
-def test_a_cap_is_reached_by_bad_work_only(qualities: Sequence[float], tokens_out: int, fires: bool) -> None:
+def test_cost_cap_reached_a_cap_is_reached_by_bad_work_only(
+    qualities: Sequence[float], tokens_out: int, fires: bool
+) -> None:
     found = capped(qualities, Usage(output_tokens=tokens_out))
     assert found is not None
     assert (found.active, found.score >= 0.5) == (fires, fires)
 
 
-def test_a_cap_blocks_and_says_why() -> None:
+def test_cost_cap_reached_a_cap_blocks_and_says_why() -> None:
     found = capped((0.4, 0.4, 0.4), Usage(output_tokens=1_200))
     assert found is not None
     assert (found.severity, found.evidence) == ("block", (1, 2, 3, 100))
     assert found.why == "1,200 of 1,000 output tokens are spent, and the last 3 judgements average 0.40"
 
 
-def test_a_cap_of_nothing_is_always_reached() -> None:
+def test_cost_cap_reached_a_cap_of_nothing_is_always_reached() -> None:
     found = CostCapReached(cap_tokens_out=0)(judged((0.1,) * 3), None, CALM)
     assert found is not None and found.active
 
@@ -156,7 +158,7 @@ def test_a_cap_may_be_the_budget_or_all_tokens() -> None:
     assert far is not None and (far.score, far.why) == (0.0, "")
 
 
-def test_without_a_cap_or_judgements_no_cap_is_reached() -> None:
+def test_cost_cap_reached_without_a_cap_or_judgements_no_cap_is_reached() -> None:
     spent = Usage(output_tokens=5_000)
     assert capped((0.1, 0.1), spent) is None and capped((), spent) is None
     for rule in (CostCapReached(), CostCapReached(Budget(calls=1))):
@@ -176,7 +178,7 @@ def unsure(logprobs: Sequence[float]) -> Finding:
 SURE, LOW = [-0.1], [-4.0]
 
 
-def test_a_long_unlikely_run_is_found_and_located() -> None:
+def test_low_confidence_spans_a_long_unlikely_run_is_found_and_located() -> None:
     # Of 100 tokens, runs of 4 come about 100 * 0.9 * 0.1^4 = 0.009 times, of 3 0.09 times.
     found = unsure(SURE * 40 + LOW * 4 + SURE * 56)
     assert (found.active, found.severity, found.evidence) == (True, "guide", (1,))
@@ -185,17 +187,17 @@ def test_a_long_unlikely_run_is_found_and_located() -> None:
     assert not nearly.active and 0.3 < nearly.score < 0.5
 
 
-def test_a_longer_message_needs_a_longer_run() -> None:
+def test_low_confidence_spans_a_longer_message_needs_a_longer_run() -> None:
     assert not unsure(SURE * 900 + LOW * 4 + SURE * 96).active  # 1,000 * 0.9 * 0.1^4 = 0.09
     assert unsure(SURE * 900 + LOW * 5 + SURE * 95).active
 
 
-def test_single_unlikely_tokens_are_natural() -> None:
+def test_low_confidence_spans_single_unlikely_tokens_are_natural() -> None:
     assert not unsure((SURE * 9 + LOW) * 20).active  # every tenth of 200
     assert unsure(SURE * 199 + LOW).score == 0.0
 
 
-def test_many_unlikely_tokens_are_found_wherever_they_are() -> None:
+def test_low_confidence_spans_many_unlikely_tokens_are_found_wherever_they_are() -> None:
     found = unsure((SURE * 3 + LOW) * 10)  # every fourth of 40
     assert (found.active, found.score) == (True, 0.5)
     assert found.why.endswith(
@@ -205,7 +207,7 @@ def test_many_unlikely_tokens_are_found_wherever_they_are() -> None:
     assert not unsure((SURE + LOW) * 9).active  # 18 tokens say little
 
 
-def test_only_the_newest_message_counts() -> None:
+def test_low_confidence_spans_only_the_newest_message_counts() -> None:
     state = AgentState()
     assert LowConfidenceSpans()(state, None, CALM) is None
     state.fold(1, 1.0, Message("assistant", "text", logprobs=summarise_logprobs(LOW * 50)))
@@ -218,5 +220,5 @@ def test_only_the_newest_message_counts() -> None:
     assert LowConfidenceSpans()(state, None, CALM) is None
 
 
-def test_impossible_probabilities_do_not_raise() -> None:
+def test_low_confidence_spans_impossible_probabilities_do_not_raise() -> None:
     assert unsure([-1e9] * 30).active

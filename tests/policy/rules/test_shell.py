@@ -47,12 +47,12 @@ class Life:
         return finding
 
 
-def test_without_actions_neither_applies() -> None:
+def test_shell_without_actions_neither_applies() -> None:
     assert BashRetry()(AgentState(), None, CALM) is None
     assert BashErrorStreak()(AgentState(), None, CALM) is None
 
 
-def test_the_first_retry_that_fails_guides_and_the_second_warns() -> None:
+def test_shell_the_first_retry_that_fails_guides_and_the_second_warns() -> None:
     life = Life().failed("pytest -q")
     once = life.retry()
     assert (once.active, once.score, once.why) == (False, 0.25, f'Bash failed once with this command: "{NO_YAML}"')
@@ -64,13 +64,13 @@ def test_the_first_retry_that_fails_guides_and_the_second_warns() -> None:
     assert (thrice.severity, thrice.score) == ("warn", 0.75)
 
 
-def test_a_command_that_differs_only_in_an_id_is_the_same_one() -> None:
+def test_shell_a_command_that_differs_only_in_an_id_is_the_same_one() -> None:
     one, two = "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "7c9e6679-7425-40de-944b-e07fc1f90ae7"
     assert Life().failed(f"fetch {one}").failed(f"fetch {two}").retry().active
     assert not Life().failed("fetch 7").failed("fetch 8").retry().active  # a number is meant
 
 
-def test_errors_that_differ_are_told_so() -> None:
+def test_shell_errors_that_differ_are_told_so() -> None:
     life = Life().failed("make", "error: a is missing").failed("make", "error: the disk is full")
     assert life.retry().why == 'Bash failed 2 times with the same command, the last: "error: the disk is full"'
 
@@ -84,7 +84,7 @@ def test_errors_that_differ_are_told_so() -> None:
         lambda life: life.failed("pytest -q", "429 Too Many Requests, retry after 20 s"),
     ],
 )
-def test_what_may_have_changed_something_ends_the_count(between: object) -> None:
+def test_shell_what_may_have_changed_something_ends_the_count(between: object) -> None:
     life = Life().failed("pytest -q")
     assert callable(between)
     between(life)
@@ -92,23 +92,23 @@ def test_what_may_have_changed_something_ends_the_count(between: object) -> None
     assert (found.active, found.score) == (False, 0.25)
 
 
-def test_a_look_between_does_not_end_the_count() -> None:
+def test_shell_a_look_between_does_not_end_the_count() -> None:
     life = Life().failed("pytest -q").did("Read", {"file_path": "a.py"}, "import yaml").failed("ls x", "No such file")
     assert life.failed("pytest -q").retry().evidence == (2, 8)
 
 
-def test_waiting_and_rate_limits_are_no_retries() -> None:
+def test_shell_waiting_and_rate_limits_are_no_retries() -> None:
     waiting = Life().failed("sleep 5; curl localhost", "curl: (7) refused").failed("sleep 5; curl localhost", "(7)")
     limited = Life().failed("gh pr list", "API rate limit exceeded").failed("gh pr list", "API rate limit exceeded")
     assert waiting.retry().score == limited.retry().score == 0.0
 
 
-def test_a_failing_call_of_another_tool_is_none_of_the_shells() -> None:
+def test_shell_a_failing_call_of_another_tool_is_none_of_the_shells() -> None:
     life = Life().did("Read", {"file_path": "a"}, NO_YAML, error=True).did("Read", {"file_path": "a"}, "x", error=True)
     assert life.retry().score == life.streak().score == 0.0
 
 
-def test_both_are_quiet_again_once_a_command_works() -> None:
+def test_shell_both_are_quiet_again_once_a_command_works() -> None:
     life = Life().failed("make").failed("make").failed("make")
     assert life.retry().active and life.streak().active
     life.worked("make")
@@ -116,7 +116,7 @@ def test_both_are_quiet_again_once_a_command_works() -> None:
         assert (found.active, found.score, found.why, found.evidence) == (False, 0.0, "", ())
 
 
-def test_three_failing_commands_in_a_row_guide_and_five_warn() -> None:
+def test_shell_three_failing_commands_in_a_row_guide_and_five_warn() -> None:
     life = Life().failed("a").failed("b")
     assert (life.streak().active, life.streak().score) == (False, 0.5 * 2 / 3)
     life.failed("c")
@@ -128,14 +128,14 @@ def test_three_failing_commands_in_a_row_guide_and_five_warn() -> None:
     assert len(life.failed("f").failed("g").failed("h").failed("i").streak().evidence) == 8  # of 9
 
 
-def test_any_other_action_ends_a_streak() -> None:
+def test_shell_any_other_action_ends_a_streak() -> None:
     life = Life().failed("a").failed("b").did("Read", {"file_path": "a.py"}, "text").failed("c")
     assert life.streak().score == 0.5 / 3
     life = Life().failed("a").failed("b").did("Read", {"file_path": "a.py"}, "gone", error=True).failed("c")
     assert not life.streak().active
 
 
-def test_a_streak_of_other_errors_names_the_last() -> None:
+def test_shell_a_streak_of_other_errors_names_the_last() -> None:
     life = Life().failed("a", "error: one").failed("b", "error: two").failed("c", "error: two")
     assert life.streak().why == 'Bash failed 3 times in a row, with 2 different errors, the last: "error: two"'
     silent = Life().failed("a", "").failed("b", "").failed("c", "")
@@ -150,7 +150,7 @@ def test_events_of_an_earlier_session_are_no_evidence() -> None:
 
 
 @pytest.mark.parametrize("rule", [BashRetry, BashErrorStreak])
-def test_wrong_numbers_are_refused(rule: type[BashRetry] | type[BashErrorStreak]) -> None:
+def test_shell_wrong_numbers_are_refused(rule: type[BashRetry] | type[BashErrorStreak]) -> None:
     with pytest.raises(ValueError, match="guide"):
         rule(guide=0)
     with pytest.raises(TypeError, match="warn"):

@@ -58,24 +58,24 @@ def write(folder: Path, *values: Any, indent: int | None = None) -> Path:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_request_is_one_run(tmp_path: Path, indent: int | None) -> None:
+def test_anthropic_messages_a_request_is_one_run(tmp_path: Path, indent: int | None) -> None:
     request = {"id": "r1", "model": "claude", "system": "Be short.", "messages": CHAT}
     [run] = read_transcripts(write(tmp_path, request, indent=indent))
     assert run.steps == STEPS
     assert (run.id, run.format) == ("r1", "anthropic")
 
 
-def test_a_bare_list_is_one_run(tmp_path: Path) -> None:
+def test_anthropic_messages_a_bare_list_is_one_run(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, CHAT))
     assert (run.id, run.steps) == ("chat", STEPS)
 
 
-def test_one_message_a_line_is_one_run(tmp_path: Path) -> None:
+def test_anthropic_messages_one_message_a_line_is_one_run(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, *CHAT))
     assert run.steps == STEPS
 
 
-def test_one_conversation_a_line_is_one_run_each(tmp_path: Path) -> None:
+def test_anthropic_messages_one_conversation_a_line_is_one_run_each(tmp_path: Path) -> None:
     runs = read_transcripts(write(tmp_path, {"messages": CHAT, "id": 7}, {"messages": CHAT[:1], "goal": "build"}))
     assert [(run.id, run.goal, len(run.steps)) for run in runs] == [("7", "", 6), ("chat", "build", 1)]
 
@@ -86,7 +86,7 @@ def test_a_message_of_results_alone_has_no_user_step(tmp_path: Path) -> None:
     assert run.steps == (Step(role="tool"),)
 
 
-def test_system_messages_and_hidden_thinking_are_left_out(tmp_path: Path) -> None:
+def test_anthropic_messages_system_messages_and_hidden_thinking_are_left_out(tmp_path: Path) -> None:
     chat = [
         {"role": "system", "content": "Be short."},
         {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "ok"}]},
@@ -95,7 +95,7 @@ def test_system_messages_and_hidden_thinking_are_left_out(tmp_path: Path) -> Non
     assert run.steps == (Step(role="assistant", content="ok"),)
 
 
-def test_a_tool_of_the_server_is_a_tool_call_too(tmp_path: Path) -> None:
+def test_anthropic_messages_a_tool_of_the_server_is_a_tool_call_too(tmp_path: Path) -> None:
     block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "rain"}}
     path = write(tmp_path, [{"role": "assistant", "content": [block]}])
     [run] = read_transcripts(path, format="anthropic")
@@ -124,7 +124,9 @@ def test_usage_without_numbers_is_not_known(tmp_path: Path) -> None:
         ({"role": "user", "usage": {"output_tokens": 10**400}}, "Expected `int` <= 9007199254740992"),
     ],
 )
-def test_a_wrong_message_is_named_with_what_was_expected(tmp_path: Path, message: Any, reason: str) -> None:
+def test_anthropic_messages_a_wrong_message_is_named_with_what_was_expected(
+    tmp_path: Path, message: Any, reason: str
+) -> None:
     path = write(tmp_path, {"messages": CHAT}, {"messages": [CHAT[3], message]})
     with pytest.raises(TranscriptError) as caught:
         read_transcripts(path, format="anthropic")
@@ -133,7 +135,7 @@ def test_a_wrong_message_is_named_with_what_was_expected(tmp_path: Path, message
     assert "expected Anthropic messages" in caught.value.reason
 
 
-def test_a_conversation_without_messages_is_a_run_without_steps(tmp_path: Path) -> None:
+def test_anthropic_messages_a_conversation_without_messages_is_a_run_without_steps(tmp_path: Path) -> None:
     path = write(tmp_path, {"messages": CHAT}, {"messages": []})
     with pytest.raises(TranscriptError, match="a run without steps") as caught:
         read_transcripts(path)

@@ -92,13 +92,13 @@ def write(folder: Path, values: list[Any], tail: str = "") -> Path:
     return path
 
 
-def test_a_session_is_one_run(tmp_path: Path) -> None:
+def test_claude_code_a_session_is_one_run(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, LINES))
     assert run.steps == STEPS
     assert (run.id, run.goal, run.format) == (SESSION, "", "claude-code")
 
 
-def test_summaries_are_memories_from_where_they_were_written(tmp_path: Path) -> None:
+def test_claude_code_summaries_are_memories_from_where_they_were_written(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, LINES))
     assert run.memories == (
         (0, "Earlier: set up the shop"),
@@ -106,40 +106,40 @@ def test_summaries_are_memories_from_where_they_were_written(tmp_path: Path) -> 
     )
 
 
-def test_a_file_of_one_subagent_is_that_subagents_run(tmp_path: Path) -> None:
+def test_claude_code_a_file_of_one_subagent_is_that_subagents_run(tmp_path: Path) -> None:
     lines = [{**line, "isSidechain": True} for line in LINES]
     [run] = read_transcripts(write(tmp_path, lines))
     assert [step.content for step in run.steps][-1] == "Fixed."
     assert run.warnings == ()
 
 
-def test_lines_of_subagents_are_counted_in_a_warning(tmp_path: Path) -> None:
+def test_claude_code_lines_of_subagents_are_counted_in_a_warning(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, LINES))
     assert run.warnings == ("2 lines of subagents (isSidechain) left out",)
 
 
-def test_a_session_without_an_id_takes_the_files_stem(tmp_path: Path) -> None:
+def test_claude_code_a_session_without_an_id_takes_the_files_stem(tmp_path: Path) -> None:
     line = {"type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "1"}
     [run] = read_transcripts(write(tmp_path, [line]))
     assert run.id == "session"
 
 
 @pytest.mark.parametrize("tail", ['{"type":"assistant","mess', "\0\0\0", "null}"])
-def test_a_torn_last_line_is_a_warning(tmp_path: Path, tail: str) -> None:
+def test_claude_code_a_torn_last_line_is_a_warning(tmp_path: Path, tail: str) -> None:
     [run] = read_transcripts(write(tmp_path, LINES[:6], tail))
     assert run.steps == STEPS[:1]
     [warning] = run.warnings
     assert warning.startswith("line 7, the last, left out: not JSON: ")
 
 
-def test_a_last_line_torn_within_a_character_is_a_warning(tmp_path: Path) -> None:
+def test_claude_code_a_last_line_torn_within_a_character_is_a_warning(tmp_path: Path) -> None:
     path = write(tmp_path, LINES[:6])
     path.write_bytes(gzip.compress(path.read_bytes() + '{"type":"user","message":"é'.encode()[:-1]))
     [run] = read_transcripts(path)
     assert len(run.warnings) == 1
 
 
-def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
+def test_claude_code_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, LINES[:6], '{"type":"assistant","mess\n' + json.dumps(LINES[-1]))
     with pytest.raises(TranscriptError, match="not JSON") as caught:
         read_transcripts(path)
@@ -155,7 +155,7 @@ def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
         (event("user", "hi", message={"role": "robot"}), "role 'robot' is not one of user, assistant, system"),
     ],
 )
-def test_a_wrong_line_is_named_with_what_was_expected(tmp_path: Path, line: Any, reason: str) -> None:
+def test_claude_code_a_wrong_line_is_named_with_what_was_expected(tmp_path: Path, line: Any, reason: str) -> None:
     path = write(tmp_path, [LINES[4], line, LINES[4]])
     with pytest.raises(TranscriptError) as caught:
         read_transcripts(path)
@@ -178,6 +178,8 @@ def test_a_wrong_line_is_named_with_what_was_expected(tmp_path: Path, line: Any,
         ("<command-line tools> are missing", "<command-line tools> are missing"),
     ],
 )
-def test_a_slash_command_counts_only_with_its_arguments(tmp_path: Path, typed: str, said: str | None) -> None:
+def test_claude_code_a_slash_command_counts_only_with_its_arguments(
+    tmp_path: Path, typed: str, said: str | None
+) -> None:
     [run] = read_transcripts(write(tmp_path, [event("user", typed), event("user", "go on")]))
     assert [step.content for step in run.steps] == ([] if said is None else [said]) + ["go on"]

@@ -50,24 +50,24 @@ def write(folder: Path, *values: Any, indent: int | None = None) -> Path:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_list_of_messages_is_one_run(tmp_path: Path, indent: int | None) -> None:
+def test_openai_chat_a_list_of_messages_is_one_run(tmp_path: Path, indent: int | None) -> None:
     [run] = read_transcripts(write(tmp_path, CHAT, indent=indent))
     assert run.steps == STEPS
     assert (run.id, run.goal, run.format) == ("chat", "", "openai")
 
 
-def test_an_object_with_messages_gives_its_id_and_goal(tmp_path: Path) -> None:
+def test_openai_chat_an_object_with_messages_gives_its_id_and_goal(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, {"id": "r1", "goal": "cancel", "messages": CHAT, "tools": []}, indent=1))
     assert (run.id, run.goal, run.steps) == ("r1", "cancel", STEPS)
 
 
-def test_one_message_a_line_is_one_run(tmp_path: Path) -> None:
+def test_openai_chat_one_message_a_line_is_one_run(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, *CHAT))
     assert run.steps == STEPS
 
 
 @pytest.mark.parametrize("wrap", [lambda messages: {"messages": messages}, list])
-def test_one_conversation_a_line_is_one_run_each(tmp_path: Path, wrap: Any) -> None:
+def test_openai_chat_one_conversation_a_line_is_one_run_each(tmp_path: Path, wrap: Any) -> None:
     runs = read_transcripts(write(tmp_path, wrap(CHAT), wrap(CHAT[:2])))
     assert [run.id for run in runs] == ["chat", "chat#2"]
     assert [len(run.steps) for run in runs] == [5, 1]
@@ -92,7 +92,7 @@ def test_arguments_are_parsed_where_they_parse(tmp_path: Path, written: Any, rea
     assert run.steps[0].tool_calls[0].arguments == read
 
 
-def test_the_legacy_function_call_is_a_tool_call(tmp_path: Path) -> None:
+def test_openai_chat_the_legacy_function_call_is_a_tool_call(tmp_path: Path) -> None:
     chat = [
         {"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": '{"a": 1}'}},
         {"role": "function", "name": "add", "content": "2"},
@@ -104,7 +104,7 @@ def test_the_legacy_function_call_is_a_tool_call(tmp_path: Path) -> None:
     )
 
 
-def test_a_custom_tool_call_keeps_its_text(tmp_path: Path) -> None:
+def test_openai_chat_a_custom_tool_call_keeps_its_text(tmp_path: Path) -> None:
     chat = [
         {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "py", "input": "1+1"}}]}
     ]
@@ -112,7 +112,7 @@ def test_a_custom_tool_call_keeps_its_text(tmp_path: Path) -> None:
     assert run.steps[0].tool_calls == (TranscriptCall("py", "1+1", "c"),)
 
 
-def test_parts_that_are_not_text_become_markers(tmp_path: Path) -> None:
+def test_openai_chat_parts_that_are_not_text_become_markers(tmp_path: Path) -> None:
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
@@ -122,17 +122,17 @@ def test_parts_that_are_not_text_become_markers(tmp_path: Path) -> None:
     assert run.steps[0].content == "What is this?\n[image]\n[audio]"
 
 
-def test_a_refusal_is_what_the_agent_said(tmp_path: Path) -> None:
+def test_openai_chat_a_refusal_is_what_the_agent_said(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, [{"role": "assistant", "content": None, "refusal": "I can't."}]))
     assert run.steps[0].content == "I can't."
 
 
-def test_the_name_of_a_speaker_is_its_agent(tmp_path: Path) -> None:
+def test_openai_chat_the_name_of_a_speaker_is_its_agent(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, [{"role": "assistant", "name": "Planner", "content": "First, look."}]))
     assert run.steps[0].agent == "Planner"
 
 
-def test_a_result_without_a_known_call_has_no_tool_name(tmp_path: Path) -> None:
+def test_openai_chat_a_result_without_a_known_call_has_no_tool_name(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, [{"role": "tool", "tool_call_id": "c9", "content": "ok"}]))
     assert run.steps[0].tool_name is None
 
@@ -150,7 +150,7 @@ def test_a_result_without_a_known_call_has_no_tool_name(tmp_path: Path) -> None:
         ("hi", "Expected `object`, got `str` - at `$.messages[1]`"),
     ],
 )
-def test_a_wrong_message_is_named_with_what_was_expected(tmp_path: Path, message: Any, reason: str) -> None:
+def test_openai_chat_a_wrong_message_is_named_with_what_was_expected(tmp_path: Path, message: Any, reason: str) -> None:
     path = write(tmp_path, {"messages": CHAT}, {"messages": [CHAT[1], message]})
     with pytest.raises(TranscriptError) as caught:
         read_transcripts(path)
@@ -159,7 +159,7 @@ def test_a_wrong_message_is_named_with_what_was_expected(tmp_path: Path, message
     assert "expected OpenAI messages" in caught.value.reason
 
 
-def test_a_wrong_message_on_a_line_is_named_by_its_line(tmp_path: Path) -> None:
+def test_openai_chat_a_wrong_message_on_a_line_is_named_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text('{"role": "user", "content": "hi"}\n\n{"role": "robot"}\n', encoding="utf-8")
     with pytest.raises(TranscriptError, match="role 'robot'") as caught:
@@ -167,12 +167,12 @@ def test_a_wrong_message_on_a_line_is_named_by_its_line(tmp_path: Path) -> None:
     assert caught.value.line == 3
 
 
-def test_a_chat_of_system_messages_alone_is_a_run_without_steps(tmp_path: Path) -> None:
+def test_openai_chat_a_chat_of_system_messages_alone_is_a_run_without_steps(tmp_path: Path) -> None:
     with pytest.raises(TranscriptError, match="a run without steps"):
         read_transcripts(write(tmp_path, CHAT[:1]))
 
 
-def test_arguments_that_are_nested_too_deep_are_refused(tmp_path: Path) -> None:
+def test_openai_chat_arguments_that_are_nested_too_deep_are_refused(tmp_path: Path) -> None:
     deep: list[Any] = []
     for _ in range(150):
         deep = [deep]

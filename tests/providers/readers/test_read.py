@@ -40,7 +40,7 @@ def failure(path: str | Path, format: str | None = None) -> TranscriptError:
     return caught.value
 
 
-def test_the_formats_are_known_by_name() -> None:
+def test_read_the_formats_are_known_by_name() -> None:
     assert FORMATS == ("openai", "anthropic", "claude-code", "runs")
 
 
@@ -70,7 +70,7 @@ def test_the_formats_are_known_by_name() -> None:
         ("runs", lines(RUN | {"type": "user", "sessionId": "s"})),
     ],
 )
-def test_the_format_is_told_from_the_content(tmp_path: Path, format: str, content: str) -> None:
+def test_read_transcripts_the_format_is_told_from_the_content(tmp_path: Path, format: str, content: str) -> None:
     path = write(tmp_path, content)
     told = read_transcripts(path)
     assert {run.format for run in told} == {format}
@@ -78,7 +78,7 @@ def test_the_format_is_told_from_the_content(tmp_path: Path, format: str, conten
     assert read_transcripts(path, format) == told
 
 
-def test_a_chat_of_plain_texts_is_fine_as_either(tmp_path: Path) -> None:
+def test_read_transcripts_a_chat_of_plain_texts_is_fine_as_either(tmp_path: Path) -> None:
     path = write(tmp_path, lines([HI, {"role": "assistant", "content": "hello"}]))
     assert read_transcripts(path, "openai")[0].steps == read_transcripts(path, "anthropic")[0].steps
 
@@ -107,7 +107,7 @@ def without_path(path: Path) -> list[Transcript]:
     ],
     ids=["gzip", "gzip of two members", "BOM", "CRLF", "blank lines"],
 )
-def test_gzip_bom_crlf_and_blank_lines_change_nothing(
+def test_read_transcripts_gzip_bom_crlf_and_blank_lines_change_nothing(
     tmp_path: Path, format: str, change: Callable[[bytes], bytes]
 ) -> None:
     plain = write(tmp_path, SAMPLES[format])
@@ -118,24 +118,24 @@ def test_gzip_bom_crlf_and_blank_lines_change_nothing(
 @pytest.mark.parametrize(
     ("name", "stem"), [("a.v2.json", "a.v2"), ("a.v2.json.gz", "a.v2"), ("a.gz", "a"), ("a", "a"), (".json", ".json")]
 )
-def test_the_id_is_the_stem_of_the_files_name(tmp_path: Path, name: str, stem: str) -> None:
+def test_read_transcripts_the_id_is_the_stem_of_the_files_name(tmp_path: Path, name: str, stem: str) -> None:
     [run] = read_transcripts(write(tmp_path, lines([HI]), name))
     assert run.id == stem
 
 
-def test_the_path_is_kept_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_transcripts_the_path_is_kept_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, lines(RUN))
     monkeypatch.chdir(tmp_path)
     assert read_transcripts("./file.jsonl")[0].path == "./file.jsonl"
 
 
-def test_text_that_looks_like_a_line_end_is_no_line_end(tmp_path: Path) -> None:
+def test_read_transcripts_text_that_looks_like_a_line_end_is_no_line_end(tmp_path: Path) -> None:
     message = {"role": "user", "content": "a\u2028b\x85c"}
     [run] = read_transcripts(write(tmp_path, json.dumps(message, ensure_ascii=False) + "\n" + json.dumps(HI)))
     assert run.steps[0].content == message["content"]
 
 
-def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
+def test_read_transcripts_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
     content = (
         r'{"id": "\uDC00", "steps": [{"role": "user", "content": "a\ud800b \ud83d\ude00 \\ud800 \ud800\ud83d\ude00"}]}'
     )
@@ -161,12 +161,12 @@ def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
     assert str(run.steps[0].tool_calls[0])
 
 
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+def test_read_transcripts_a_missing_file_is_an_error(tmp_path: Path) -> None:
     error = failure(tmp_path / "none.json")
     assert (error.reason, error.line) == ("no such file", None)
 
 
-def test_a_directory_is_an_error(tmp_path: Path) -> None:
+def test_read_transcripts_a_directory_is_an_error(tmp_path: Path) -> None:
     assert failure(tmp_path).reason == "is a directory, expected a file"
 
 
@@ -179,22 +179,22 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path, monkeypatch: py
     assert failure(path).reason == "permission denied, expected a readable file"
 
 
-def test_a_path_that_no_file_can_have_is_an_error() -> None:
+def test_read_transcripts_a_path_that_no_file_can_have_is_an_error() -> None:
     assert failure("a\0b").reason == "cannot be read: embedded null byte"
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b" \r\n\n", gzip.compress(b"", mtime=0)])
-def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+def test_read_transcripts_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     assert failure(write(tmp_path, content)).reason == "the file is empty, expected JSON or JSON lines"
 
 
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
-def test_bytes_that_are_not_utf_8_are_an_error(tmp_path: Path, start: bytes) -> None:
+def test_read_transcripts_bytes_that_are_not_utf_8_are_an_error(tmp_path: Path, start: bytes) -> None:
     error = failure(write(tmp_path, start + lines(RUN, RUN).encode() + b'{"id": "caf\xe9"}'))
     assert (error.reason, error.line) == ("not UTF-8: byte 0xe9, expected JSON in UTF-8", 3)
 
 
-def test_utf_16_is_an_error(tmp_path: Path) -> None:
+def test_read_transcripts_utf_16_is_an_error(tmp_path: Path) -> None:
     error = failure(write(tmp_path, lines(RUN).encode("utf-16")))
     assert error.line == 1
     assert error.reason.startswith("not UTF-8: byte 0x")
@@ -214,14 +214,16 @@ def test_utf_16_is_an_error(tmp_path: Path) -> None:
         (json.dumps(RUN, indent=2)[:-3], 8, "not JSON: Expecting ',' delimiter"),
     ],
 )
-def test_what_is_not_json_is_an_error_with_its_line(tmp_path: Path, content: str, line: int, reason: str) -> None:
+def test_read_transcripts_what_is_not_json_is_an_error_with_its_line(
+    tmp_path: Path, content: str, line: int, reason: str
+) -> None:
     error = failure(write(tmp_path, content))
     assert error.line == line
     assert error.reason.startswith(reason)
     assert error.reason.endswith("expected JSON or JSON lines")
 
 
-def test_a_gzip_file_that_ends_early_is_an_error(tmp_path: Path) -> None:
+def test_read_transcripts_a_gzip_file_that_ends_early_is_an_error(tmp_path: Path) -> None:
     error = failure(write(tmp_path, gzip.compress(lines(RUN).encode())[:-9]))
     assert error.reason == "truncated gzip, expected a complete file"
 
@@ -234,12 +236,12 @@ def test_a_gzip_file_that_ends_early_is_an_error(tmp_path: Path) -> None:
         gzip.compress(b"[]", mtime=0)[:10] + b"\xff" * 9,
     ],
 )
-def test_a_damaged_gzip_file_is_an_error(tmp_path: Path, damage: bytes) -> None:
+def test_read_transcripts_a_damaged_gzip_file_is_an_error(tmp_path: Path, damage: bytes) -> None:
     assert failure(write(tmp_path, damage)).reason.startswith("damaged gzip: ")
 
 
 @pytest.mark.parametrize(("pack", "which"), [(gzip.compress, " decompressed"), (bytes, "")])
-def test_a_file_that_grows_too_large_is_an_error(
+def test_read_transcripts_a_file_that_grows_too_large_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], which: str
 ) -> None:
     monkeypatch.setattr(source, "MAX_BYTES", 1000)
@@ -248,7 +250,7 @@ def test_a_file_that_grows_too_large_is_an_error(
 
 
 @pytest.mark.slow
-def test_many_runs_of_one_id_are_told_apart_quickly(tmp_path: Path) -> None:
+def test_read_transcripts_many_runs_of_one_id_are_told_apart_quickly(tmp_path: Path) -> None:
     runs = read_transcripts(write(tmp_path, lines(RUN) * 20_000))
     assert runs[-1].id == "r#20000"
 
@@ -261,18 +263,18 @@ def test_a_file_of_exactly_the_largest_size_is_read(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("content", "line"), [("[" * 200_000, 1), (lines(RUN) + "[" * 200_000 + "\n[]", 2), ("[\n" * 200_000, None)]
 )
-def test_json_nested_too_deep_is_an_error(tmp_path: Path, content: str, line: int | None) -> None:
+def test_read_transcripts_json_nested_too_deep_is_an_error(tmp_path: Path, content: str, line: int | None) -> None:
     error = failure(write(tmp_path, content))
     assert (error.reason, error.line) == ("JSON is nested too deep, expected a transcript", line)
 
 
 @pytest.mark.parametrize("content", ["42", '"hi"', "null", "NaN", "[]", "{}", "[1, 2]", '{"a": 1}', '{"type": "user"}'])
-def test_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
+def test_read_transcripts_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
     error = failure(write(tmp_path, content))
     assert error.reason == "unknown format, expected one of openai, anthropic, claude-code, runs"
 
 
-def test_a_format_that_is_not_known_is_an_error(tmp_path: Path) -> None:
+def test_read_transcripts_a_format_that_is_not_known_is_an_error(tmp_path: Path) -> None:
     error = failure(write(tmp_path, lines(RUN)), "llama")
     assert error.reason == "unknown format 'llama', expected one of openai, anthropic, claude-code, runs"
 

@@ -56,7 +56,7 @@ def test_a_run_gives_its_steps(tmp_path: Path, indent: int | None) -> None:
     assert (run.format, run.warnings) == ("runs", ())
 
 
-def test_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> None:
+def test_success_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, RUN))
     bare = {key: value for key, value in RUN.items() if key not in ("labels", "meta", "source")}
     [other] = read_transcripts(write(tmp_path, bare))
@@ -65,7 +65,7 @@ def test_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
-def test_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
+def test_success_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
     assert run.success is None
 
@@ -87,7 +87,7 @@ def test_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
         ({"success": True, "reward": 1, "step": 2, "hijacked": "unknown to this reader"}, []),
     ],
 )
-def test_slips_in_labels_are_warned_of(tmp_path: Path, labels: object, warnings: list[str]) -> None:
+def test_runs_slips_in_labels_are_warned_of(tmp_path: Path, labels: object, warnings: list[str]) -> None:
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
     assert len(run.warnings) == len(warnings)
     assert all(said.startswith(begin) and len(said) < 200 for said, begin in zip(run.warnings, warnings, strict=True))
@@ -100,7 +100,7 @@ def test_runs_without_ids_take_the_files_stem(tmp_path: Path) -> None:
     assert not any(run.warnings for run in runs)
 
 
-def test_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
+def test_runs_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
     runs = read_transcripts(write(tmp_path, *(RUN | {"id": id} for id in ("a", "a#2", "a", 5, "a"))))
     assert [run.id for run in runs] == ["a", "a#2", "a#3", "5", "a#4"]
     assert [run.warnings for run in runs] == [
@@ -128,7 +128,7 @@ def test_repeated_ids_get_a_suffix_that_is_free(tmp_path: Path) -> None:
         ({"memories": [1]}, "Expected `str`, got `int` - at `$.memories[0]`"),
     ],
 )
-def test_a_wrong_run_is_named_with_what_was_expected(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
+def test_runs_a_wrong_run_is_named_with_what_was_expected(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
     path = write(tmp_path, RUN, RUN | changed)
     with pytest.raises(TranscriptError) as caught:
         read_transcripts(path)
@@ -137,13 +137,13 @@ def test_a_wrong_run_is_named_with_what_was_expected(tmp_path: Path, changed: di
     assert "expected runs {id, goal, steps" in caught.value.reason
 
 
-def test_a_line_that_is_no_run_is_an_error(tmp_path: Path) -> None:
+def test_runs_a_line_that_is_no_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TranscriptError, match="Expected `object`, got `array`") as caught:
         read_transcripts(write(tmp_path, RUN, []))
     assert caught.value.line == 2
 
 
-def test_a_run_without_steps_is_an_error(tmp_path: Path) -> None:
+def test_runs_a_run_without_steps_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, RUN, RUN | {"steps": []})
     with pytest.raises(TranscriptError, match="a run without steps, expected one or more") as caught:
         read_transcripts(path)
@@ -176,7 +176,7 @@ def to_dict(step: Step) -> dict[str, Any]:
 
 
 @given(steps=st.lists(STEPS, min_size=1, max_size=5), goal=st.text(), memories=st.lists(st.text(), max_size=3))
-def test_a_run_comes_back_as_it_was_written(
+def test_runs_a_run_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step], goal: str, memories: list[str]
 ) -> None:
     value = {"id": "r", "goal": goal, "steps": [to_dict(step) for step in steps], "memories": memories}
