@@ -28,6 +28,9 @@ _CUT = lazy_regex(
 )
 """A name that :func:`~coherence.core.validation.clean` has cut."""
 
+FIRST = "1"
+"""The name of an agent's first session, where none is given."""
+
 Lessons: TypeAlias = "LessonStore | str | Path | Store | bool | None"
 """Where lessons are: a store of them, a file, or by default (``None``, ``True``) the file of the evidence if there is
 one; ``False`` = nowhere."""

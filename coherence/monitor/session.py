@@ -14,6 +14,7 @@ from coherence.core.decisions import Policy
 from coherence.core.events import Source
 from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.registry import create_detector, create_metric, create_rule
+from coherence.monitor.arguments import FIRST
 from coherence.monitor.pipeline import AgentPipeline, Plugins
 from coherence.policy.danger.danger import Danger
 from coherence.policy.rules import reserved_names
@@ -23,9 +24,6 @@ from coherence.state.reducer import AgentState
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.recorder import Recorder
-
-FIRST = "1"
-"""The name of an agent's first session, where none is given."""
 
 
 class SessionSpec(NamedTuple):

@@ -16,7 +16,7 @@ from coherence.core.decisions import Policy
 from coherence.core.events import Source
 from coherence.core.readings import frozen_hook
 from coherence.core.registry import installed
-from coherence.monitor.session import FIRST
+from coherence.monitor.arguments import FIRST
 from coherence.store.rows import SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction

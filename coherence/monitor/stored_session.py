@@ -11,11 +11,11 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Appraisal
 from coherence.core.events import UNCOUNTED, decode_event
 from coherence.core.registry import installed, is_scalar
+from coherence.monitor.arguments import FIRST
 from coherence.monitor.codec import decode_recorded, decode_result
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.recorder import Recorder, StoreBook
 from coherence.monitor.session import (
-    FIRST,
     OpenSession,
     SessionSpec,
     make_pipeline,
