@@ -9,7 +9,7 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
-from coherence.detect.bloom_filter import Seen
+from coherence.detect.bloom_filter import BloomWindow
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.text_analysis import TextAnalysis, are_english, english_words, mass, weight
 
@@ -232,7 +232,7 @@ class AssumptionFacts(msgspec.Struct):
     ("Let's assume that the pass costs $1,290.", ['1,290'], 0.21)
     """
 
-    seen: Seen = msgspec.field(default_factory=Seen)
+    seen: BloomWindow = msgspec.field(default_factory=BloomWindow)
     task: str = ""
     """The beginning of what was asked, words only."""
     step: AssumedStep | None = None

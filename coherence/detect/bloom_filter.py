@@ -15,7 +15,7 @@ BITS_EACH = 10
 """Bits of the table for each digest it is for, at least: 0.8 % of others are taken for known ones when it is full."""
 
 
-class Faded(msgspec.Struct):
+class BloomFilter(msgspec.Struct):
     """The digests that left a table, as a Bloom filter; empty until one does, constant in size from then on.
 
     References
@@ -24,7 +24,7 @@ class Faded(msgspec.Struct):
 
     Examples
     --------
-    >>> faded = Faded()
+    >>> faded = BloomFilter()
     >>> faded.add([17, 2**32 - 1], most=25_000)
     True
     >>> 17 in faded, 18 in faded, len(faded.table)
@@ -76,7 +76,7 @@ CAPACITY = 15_000
 _EMPTY = bytes(BITS // 8)
 
 
-class Seen(msgspec.Struct):
+class BloomWindow(msgspec.Struct):
     """The 15,000 to 30,000 different tokens that came last, as two tables of bits (Bloom filters with two hashes).
 
     What has been added is always found while its table lasts; of what has not, up to 4 % a table are found all the
@@ -88,7 +88,7 @@ class Seen(msgspec.Struct):
 
     Examples
     --------
-    >>> seen = Seen()
+    >>> seen = BloomWindow()
     >>> sorted(seen.add(["anna", "2024"])), sorted(seen.add(["anna", "bert"]))
     (['2024', 'anna'], ['bert'])
     """

@@ -14,7 +14,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim
 from coherence.core.validation import ends
-from coherence.detect.bloom_filter import Faded
+from coherence.detect.bloom_filter import BloomFilter
 from coherence.detect.extractors import extract_some, numbers, row
 from coherence.detect.text_analysis import tokens, weight
 from coherence.detect.values import NARROW, digest, digest_after, fold, number_form, words
@@ -87,9 +87,9 @@ class Given(msgspec.Struct):
     """Whether a source named functions; tools that were never shown have names too."""
     written: dict[str, str] = {}
     """Form -> how its newest source wrote it, where that is not the form itself; of the newest 1,000."""
-    faded: Faded = msgspec.field(default_factory=Faded)
+    faded: BloomFilter = msgspec.field(default_factory=BloomFilter)
     """The forms that left ``values``."""
-    faded_words: Faded = msgspec.field(default_factory=Faded)
+    faded_words: BloomFilter = msgspec.field(default_factory=BloomFilter)
     """The digests that left ``pairs``."""
     lost: int = 0
     """Sources of which a part was not read, and times that values were forgotten: one may have been there."""

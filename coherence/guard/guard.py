@@ -12,7 +12,6 @@ from typing import IO, Any, NoReturn, ParamSpec, Self, TypeVar, get_args
 from coherence.core.config import disabled
 from coherence.core.validation import check_count, check_flag, check_number, shown
 from coherence.guard.bounds import Bounds
-from coherence.guard.by_hand import ByHand
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
@@ -24,6 +23,7 @@ from coherence.guard.mirror import Mirror, as_plain_files
 from coherence.guard.patch_events import Policy
 from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposals import Plan
+from coherence.guard.requests import ByHand
 from coherence.guard.runner import Durability, Out, Runner
 from coherence.guard.shutdown import end, end_quietly
 from coherence.guard.status import Status, status_of

@@ -464,7 +464,7 @@ class Monitor:
         self._record(make)
         if self.config.grounding.gate is None:
             return None
-        result = self._guarded(lambda: self._worker.decide(ENDING))
+        result = self._ask(lambda: self._worker.decide(ENDING))
         return result.decision if result is not None else None
 
     def fault(self, where: str, error: BaseException | str) -> None:
@@ -479,7 +479,7 @@ class Monitor:
 
     def decide(self) -> Decision:
         """Return the decision now. Measures if anything happened since the newest tick; else nothing changes."""
-        result = self._guarded(lambda: self._worker.decide("decide"))
+        result = self._ask(lambda: self._worker.decide("decide"))
         return result.decision if result is not None else Decision(seq=0, kind="continue")
 
     async def adecide(self) -> Decision:
@@ -506,7 +506,7 @@ class Monitor:
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
         if self._off:
             return Decision(seq=0, kind="continue")
-        result = None if self._worker.closed else self._asked(lambda: self._worker.check(call))
+        result = None if self._worker.closed else self._ask(lambda: self._worker.check(call))
         return unjudged(call.tool_name, bytes(call.arguments)) if result is None else result.decision
 
     @property
@@ -688,16 +688,13 @@ class Monitor:
             vector = pipeline.semantics.embed(request)
             return inject(prompt, kept.relevant(request, vector, pipeline.semantics.step), limit=limit)
 
-    def _guarded(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
+    def _ask(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
+        """Ask, then write; a store that fails must not change the answer. Once closed, return the newest result."""
         if self._off:
             return None
         if self._worker.closed:
             with self._worker.settled() as pipeline:
                 return pipeline.measured
-        return self._asked(ask)
-
-    def _asked(self, ask: Callable[[], TickResult | None]) -> TickResult | None:
-        """Ask, then write; a store that fails must not change the answer."""
         result = ask()
         try:
             self._worker.after()
@@ -795,7 +792,7 @@ class _Ticker:
             self._clock.stop()
             return None
         with suppress(StoreError):  # durability "full"; the engine has said so, and the events wait
-            return monitor._guarded(lambda: monitor._worker.decide("interval"))
+            return monitor._ask(lambda: monitor._worker.decide("interval"))
         return None
 
 
