@@ -24,6 +24,8 @@ import calibration
 import column
 import corrections
 import decide
+import files_entered
+import first_use
 import forecast
 import grounding
 import guard_cost
@@ -263,6 +265,8 @@ def main() -> None:
     else:
         row(name, ratio, 2.5, "x", least=True)
     row("memory growth from tick 25,000 to 100,000", in_a_fresh_process("--growth"), 1, " MB")
+    first_use.main()
+    files_entered.main()
     column.main()
     judged = (alarms, hijack_carries, hijack_ablation, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
