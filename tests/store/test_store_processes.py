@@ -115,11 +115,6 @@ def kill_again_and_again(path: Path, kills: int) -> None:
 
 @pytest.mark.slow
 @posix
-def test_verify_ten_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "store.db", 10)
-
-
-@posix
 @pytest.mark.slow
 def test_verify_a_hundred_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path / "store.db", 100)
