@@ -791,7 +791,7 @@ class _Ticker:
         if monitor is None:  # dropped without being closed
             self._clock.stop()
             return None
-        with suppress(StoreError):  # durability "full"; the engine has said so, and the events wait
+        with suppress(StoreError):  # durability "full"; the worker has said so, and the events wait
             return monitor._ask(lambda: monitor._worker.decide("interval"))
         return None
 

@@ -230,7 +230,7 @@ class AgentPipeline:
                 self.measured = result
 
     def with_guidance(self) -> TickResult | None:
-        """Return the newest verdict with the guidance that is still to be told: it may have fired at a tick before."""
+        """Return the newest result with the guidance that is still to be told: it may have fired at a tick before."""
         measured = self.measured
         guidance = self.regulator.data.guidance(self.state.facts.steps)
         if measured is None or measured.decision.guidance is not None or guidance is None:

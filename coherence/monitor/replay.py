@@ -41,7 +41,7 @@ class ReplayStep(msgspec.Struct, frozen=True):
     equal: bool = True
     """Whether what was computed is what was recorded, bit for bit."""
     kept: bool = False
-    """Whether the recorded verdict was taken, because it cannot be computed again."""
+    """Whether the recorded result was taken, because it cannot be computed again."""
 
     @property
     def seq(self) -> int:

@@ -84,7 +84,6 @@ with Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=files
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.slow)])
 def test_processes_count_all_calls_and_share_one_patch(tmp_path: Path, calls: int) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')

@@ -113,7 +113,6 @@ def kill_again_and_again(path: Path, kills: int) -> None:
     assert acknowledged > 0
 
 
-@pytest.mark.slow
 @posix
 @pytest.mark.slow
 def test_verify_a_hundred_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
