@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The suite starts many processes, and each starts sooner from bytecode that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-all test-st lint bench bench-lessons clean
+.PHONY: demo test test-slow torture test-all test-st lint bench bench-lessons clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -16,9 +16,12 @@ test: $(VENV)/dev.stamp  ## the tests, on all cores
 	$(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
 
 test-slow: $(VENV)/dev.stamp  ## the slow proofs alone, and every property with many examples
-	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st" --hypothesis-profile=large --durations=10
+	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st and not torture" --hypothesis-profile=large --durations=10
 
-test-all: test test-slow  ## the tests, then the slow proofs
+torture: $(VENV)/dev.stamp  ## the longest proofs: hundreds of kills and lives, a hundred thousand ticks
+	$(BIN)/pytest -q -n auto -m torture --durations=10
+
+test-all: test test-slow torture  ## the tests, the slow proofs, the longest ones
 
 test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
 	$(BIN)/pytest -q -m st

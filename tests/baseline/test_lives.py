@@ -184,8 +184,9 @@ def test_lives_a_healthy_varied_life_never_leaves_observe(seed: int) -> None:
     check_healthy(seed, 120)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, marks=pytest.mark.torture if block > 2 else pytest.mark.slow) for block in range(10)]
+)
 def test_three_hundred_healthy_lives_never_leave_observe(block: int) -> None:
     for seed in range(30 * block, 30 * block + 30):
         check_healthy(1_000 + seed, 200)

@@ -79,7 +79,7 @@ def test_guard_lives_a_patch_that_cures_is_promoted_in_the_outage(lives: ModuleT
         assert max(day.days for day in found) < 2
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize(("canary", "most"), [("hash", 25), ("slices", 28)])
 def test_guard_lives_an_outage_that_goes_on_does_not_end_most_harmless_trials(
     lives: ModuleType, canary: Any, most: int
@@ -106,8 +106,15 @@ def test_guard_lives_an_agent_that_begins_with_its_guard_keeps_harmless_patches_
     assert sorted(day.baseline for day in found)[50] > 30  # and not the calls before the first failure alone
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("success", "canary"), [(0.6, "hash"), (0.9, "hash"), (0.95, "hash"), (0.9, "slices")])
+@pytest.mark.parametrize(
+    ("success", "canary"),
+    [
+        pytest.param(0.6, "hash", marks=pytest.mark.torture),
+        pytest.param(0.9, "hash", marks=pytest.mark.torture),
+        pytest.param(0.95, "hash", marks=pytest.mark.slow),
+        pytest.param(0.9, "slices", marks=pytest.mark.torture),
+    ],
+)
 def test_guard_lives_one_harmless_patch_in_twenty_is_rolled_back_at_most_and_all_trials_end(
     lives: ModuleType, success: float, canary: Any
 ) -> None:

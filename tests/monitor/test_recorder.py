@@ -88,8 +88,7 @@ def kill_again_and_again(path: Path, kills: int, durability: str, flush_every: i
 
 
 @posix
-@pytest.mark.slow
-@pytest.mark.parametrize("part", [1, 2])
+@pytest.mark.parametrize("part", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.torture)])
 def test_recorder_two_hundred_kills_lose_nothing_that_was_acknowledged_with_full_durability(
     tmp_path: Path, part: int
 ) -> None:

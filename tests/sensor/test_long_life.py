@@ -31,7 +31,7 @@ def resident_mb() -> float:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096 / 1e6
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the resident memory from /proc")
 def test_long_life_memory_is_flat_over_a_hundred_thousand_ticks() -> None:
     state = StaticState(goals=["goal"], memories=["memory"])
