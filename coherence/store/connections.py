@@ -31,7 +31,7 @@ REASONS = {
     sqlite3.SQLITE_CONSTRAINT: "the store refuses this",
 }
 MAX_PAUSE_S = 0.02
-WAL_LIMIT_BYTES = 16 * 2**20
+MAX_WAL_BYTES = 16 * 2**20
 
 
 def code(error: sqlite3.Error) -> int:
@@ -95,7 +95,7 @@ def connect_writer(path: Path, timeout_s: float, synchronous: Synchronous) -> sq
         if mode != "wal":
             raise StoreError(path, f"SQLite cannot use a write-ahead log here (mode {mode}); is it a network drive?")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {MAX_WAL_BYTES}")
     except BaseException:
         connection.close()
         raise

@@ -51,7 +51,7 @@ DOORS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("open_door", DOORS.values(), ids=DOORS)
-def test_transaction_a_store_of_an_unreleased_version_is_refused_and_not_touched(
+def test_unreleased_a_store_of_an_unreleased_version_is_refused_and_not_touched(
     tmp_path: Path, open_door: Callable[[Path], object]
 ) -> None:
     path = tmp_path / "old.db"
@@ -65,7 +65,7 @@ def test_transaction_a_store_of_an_unreleased_version_is_refused_and_not_touched
 
 @pytest.mark.parametrize("journal", ["WAL", "DELETE"])
 @pytest.mark.parametrize("version", range(1, NEWEST_UNRELEASED + 1))
-def test_transaction_every_unreleased_version_is_refused(tmp_path: Path, version: int, journal: str) -> None:
+def test_unreleased_every_unreleased_version_is_refused(tmp_path: Path, version: int, journal: str) -> None:
     path = tmp_path / "old.db"
     before = make_unreleased(path, version, journal)
     with pytest.raises(StoreError, match=SAYS):
@@ -89,7 +89,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
-def test_transaction_a_command_refuses_a_store_of_an_unreleased_version(
+def test_unreleased_a_command_refuses_a_store_of_an_unreleased_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -101,7 +101,7 @@ def test_transaction_a_command_refuses_a_store_of_an_unreleased_version(
     assert os.listdir(tmp_path) == ["old.db"]
 
 
-def test_transaction_a_damaged_store_of_an_unreleased_version_is_not_moved_aside(tmp_path: Path) -> None:
+def test_unreleased_a_damaged_store_of_an_unreleased_version_is_not_moved_aside(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     whole = make_unreleased(path, NEWEST_UNRELEASED)
     damaged = whole[:4096] + b"\xff" * (len(whole) - 4096)
