@@ -31,14 +31,13 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Counters
 from coherence.core.validation import call_text, ends
 from coherence.detect.assumption import AssumptionDetector
-from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.detector import DetectorTable, EventDetector, Observed
 from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
 from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
-from coherence.state.detectors import DetectorTable
 
 CONTEXT_CHARS = 20_000
 """Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""

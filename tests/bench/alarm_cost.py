@@ -21,12 +21,11 @@ from showing import row, say
 from coherence.core.config import MonitorConfig
 from coherence.core.events import Event, Goal, Message, ToolCall, ToolResult
 from coherence.detect.assumption import AssumptionDetector
-from coherence.detect.detector import Observed
+from coherence.detect.detector import DetectorTable, Observed
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
 from coherence.detect.service_cues import ServiceDetector
 from coherence.policy.hijack_findings import RULE, asked_call, limits_of
-from coherence.state.detectors import DetectorTable
 from coherence.state.reducer import AgentState
 
 RUNS = Path(__file__).parent.parent / "data" / "runs"

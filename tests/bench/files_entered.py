@@ -57,30 +57,35 @@ def main(shown: bool = False) -> None:
         "a message": lambda m: m.message("assistant", "The tests in tests/test_app.py pass now."),
     }
     with TemporaryDirectory() as folder:
-        for name, record in events.items():
-            with Monitor(
-                store=Path(folder) / f"{len(name)}.db", embedder=HashingEmbedder(), goal="mend the tests"
-            ) as m:
-                for _ in range(2):
-                    m.tool_call("Bash", {"command": "pytest -q"})
-                    record(m)
-                    m.flush()
-                    m.decide()
-                    m.flush()
-                m.tool_call("Bash", {"command": "pytest -q"})
-                m.decide()
-                m.flush()
+        for at, (name, record) in enumerate(events.items()):
+            for tick in ("manual", "step"):
+                recorded, decided = one_event(Path(folder) / f"{tick}{at}.db", record, tick)
+                when = "" if tick == "manual" else ", measured ahead where the tick policy says so"
+                row(f"{name}, on the disk{when}", len(recorded), RECORD_TARGET, " files")
+                row("  decided on, files more", len(decided), DECIDE_TARGET, " files")
+                if shown:
+                    sys.stdout.write(
+                        f"  recorded: {' '.join(sorted(recorded))}\n  decided: {' '.join(sorted(decided))}\n"
+                    )
 
-                def to_disk(m: Monitor = m, record: Callable[[Monitor], Any] = record) -> None:
-                    record(m)
-                    m.flush()
 
-                recorded = files_entered(to_disk)
-                decided = files_entered(m.decide) - recorded
-            row(f"{name}, on the disk", len(recorded), RECORD_TARGET, " files")
-            row(f"{name}, decided on, files more", len(decided), DECIDE_TARGET, " files")
-            if shown:
-                sys.stdout.write(f"  recorded: {' '.join(sorted(recorded))}\n  decided: {' '.join(sorted(decided))}\n")
+def one_event(store: Path, record: Callable[[Monitor], Any], tick: str) -> tuple[set[str], set[str]]:
+    """Return the files that recording one event enters, and what deciding after it adds."""
+    goal, config = "mend the tests", {"tick": tick}
+    with Monitor(store=store, embedder=HashingEmbedder(), goal=goal, config=config) as m:
+
+        def to_disk() -> None:
+            record(m)
+            m.flush()
+
+        for _ in range(3):
+            m.tool_call("Bash", {"command": "pytest -q"})
+            m.decide()
+            m.flush()
+            recorded = files_entered(to_disk)
+            decided = files_entered(m.decide) - recorded
+            m.flush()
+    return recorded, decided
 
 
 if __name__ == "__main__":
