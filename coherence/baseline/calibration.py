@@ -66,7 +66,7 @@ SHIPPED: FrozenDict[str, Shipped] = FrozenDict(
 ALPHA = 0.05
 """The probability that a calibration that holds is ever found not to, however often one looks."""
 
-LIMIT = 3.0 / ALPHA
+PROOF = 3.0 / ALPHA
 """Evidence from which it does not hold: three bets share the probability."""
 
 MAX_RUNS = 500
@@ -97,7 +97,7 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     """Of the own good runs judged before they were learned (since it was last set anew), how many alarmed."""
     drift: Drift = "holds"
     e_value: float = 1.0
-    """Evidence that it does not hold; 1 = none, :data:`LIMIT` = enough."""
+    """Evidence that it does not hold; 1 = none, :data:`PROOF` = enough."""
     renewed: int = 0
     """How often it was set anew."""
     words: str = ""
@@ -156,9 +156,9 @@ class Watch(msgspec.Struct, kw_only=True):
     @property
     def drift(self) -> Drift:
         """Whether the calibration holds."""
-        if max(self.alarms.evidence, self.higher.evidence) >= LIMIT:
+        if max(self.alarms.evidence, self.higher.evidence) >= PROOF:
             return "too loud"
-        return "too quiet" if self.lower.evidence >= LIMIT else "holds"
+        return "too quiet" if self.lower.evidence >= PROOF else "holds"
 
     def observe(self, value: float, coin: float) -> None:
         """Judge a good run by what is known before it, then learn it.
@@ -201,9 +201,9 @@ class Watch(msgspec.Struct, kw_only=True):
 
     def _found(self) -> str:
         """Say what the bets have found."""
-        if self.alarms.evidence >= LIMIT:
+        if self.alarms.evidence >= PROOF:
             return f"{self.alarmed} of {self.judged} good runs alarmed (e-value {self.alarms.evidence:.3g})"
-        if self.higher.evidence >= LIMIT:
+        if self.higher.evidence >= PROOF:
             return f"the risk of good runs had risen (e-value {self.higher.evidence:.3g})"
         return f"the risk of good runs had fallen (e-value {self.lower.evidence:.3g})"
 

@@ -34,7 +34,7 @@ from coherence.core.readings import FrozenDict
 ALPHA = 0.05
 """The probability of ever leaving the fixed sum for weights that are no better."""
 
-LIMIT = 1.0 / ALPHA
+PROOF = 1.0 / ALPHA
 
 BOUND = 0.02
 """How far the output may lie from the fixed sum before there is proof."""
@@ -159,7 +159,7 @@ class Combiner(msgspec.Struct, kw_only=True):
         self.learned_loss += new_loss
         self.blocks += 1
         self.wager.observe((fixed_loss - new_loss) * (-1.0 if self.proven else 1.0))
-        if self.wager.evidence >= LIMIT:
+        if self.wager.evidence >= PROOF:
             self.proven = not self.proven
             self.changed += 1
             self.wager = Wager()

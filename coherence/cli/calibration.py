@@ -100,9 +100,8 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
     """Return how one agent stands, as JSON has it."""
     import msgspec
 
-    from coherence.baseline.calibration import LIMIT
-    from coherence.baseline.combiner import BOUND
-    from coherence.baseline.combiner import LIMIT as PROOF
+    from coherence.baseline.calibration import PROOF as ALARM_PROOF
+    from coherence.baseline.combiner import BOUND, PROOF
     from coherence.core.events import UNCOUNTED
     from coherence.store.runs import count_runs
 
@@ -112,7 +111,7 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
     return {
         "agent": agent,
         "runs": count_runs(store, agent)._asdict(),
-        "thresholds": [{**msgspec.to_builtins(each), "limit": LIMIT} for each in now.thresholds],
+        "thresholds": [{**msgspec.to_builtins(each), "limit": ALARM_PROOF} for each in now.thresholds],
         "risk": {
             **msgspec.to_builtins(now.combination),
             "limit": PROOF,

@@ -7,7 +7,7 @@ import unicodedata
 from coherence.core.validation import check_count, check_text
 from coherence.policy.corrections import CorrectionPattern, Note
 
-LIMIT = 1_200
+MAX_PROMPT = 1_200
 """Characters of the whole block."""
 
 QUOTED = 200
@@ -21,7 +21,7 @@ _LOOKALIKES = str.maketrans(
 )
 
 
-def inject(prompt: str, pattern: CorrectionPattern | None, *, limit: int = LIMIT) -> str:
+def inject(prompt: str, pattern: CorrectionPattern | None, *, limit: int = MAX_PROMPT) -> str:
     r"""Return a prompt with the corrections of a pattern before it, or unchanged if there is no pattern.
 
     Each correction becomes one quoted line of at most 200 characters, newest first: line breaks, control and

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from coherence.baseline.calibration import ALPHA, LIMIT, MAX_RUNS, SHIPPED, Watch, watch
+from coherence.baseline.calibration import ALPHA, MAX_RUNS, PROOF, SHIPPED, Watch, watch
 from coherence.detect.hijack import ALARM_1, FAR, HijackFacts, judge_call
 
 
@@ -76,7 +76,7 @@ def test_watch_runs_that_rise_without_an_alarm_are_found_too() -> None:
     assert found.renewed == 0 and found.value == 0.5
     for coin in np.random.default_rng(6).random(150):
         found.observe(0.5, float(coin))
-    assert found.renewed == 1 and found.alarms.evidence < LIMIT
+    assert found.renewed == 1 and found.alarms.evidence < PROOF
     assert "the risk of good runs had risen" in found.threshold().words
 
 
@@ -157,4 +157,4 @@ def test_watch_shipped_thresholds_belong_to_their_version_and_budget() -> None:
 def test_watch_a_metric_that_never_moves_neither_alarms_nor_drifts(value: float) -> None:
     found = fed([value] * 300, shipped=None)
     assert found.value == value and found.renewed == 0 and found.alarmed == 0
-    assert max(found.higher.evidence, found.lower.evidence) < LIMIT
+    assert max(found.higher.evidence, found.lower.evidence) < PROOF

@@ -19,7 +19,7 @@ from coherence.lessons.index.base import Cosines, HalfRows
 QUICK_BYTES = (8, 16, 32, 64)
 """Lengths of codes that faiss counts fast: 1,000,000 codes of 64 bytes take 6 ms, of 48 bytes 11 ms."""
 
-COUNTING_LIMIT = 8_192
+MAX_COUNTED = 8_192
 """Up to so many neighbours are collected in buckets by distance (34 MB at 64 bytes), above in a heap."""
 
 
@@ -58,7 +58,7 @@ def nearest_codes(codes: npt.NDArray[np.uint8], code: npt.NDArray[np.uint8], k: 
         1 or above.
     """
     with _one_thread() as faiss:
-        _, places = faiss.knn_hamming(code[None, :], codes, k, "mc" if k <= COUNTING_LIMIT else "hc")
+        _, places = faiss.knn_hamming(code[None, :], codes, k, "mc" if k <= MAX_COUNTED else "hc")
     found: npt.NDArray[np.int64] = places[0]
     return found
 

@@ -72,9 +72,9 @@ def test_index_tiers_codes_are_one_bit_a_dimension() -> None:
 def test_the_nearest_codes_differ_in_the_fewest_bits() -> None:
     codes = np.array([[0b1111_0000], [0b1111_1111], [0b0000_1111], [0b1111_0001]], np.uint8)
     # differing bits from 1111_0000: 0, 4, 8, 1
-    for limit in (0, kernels.COUNTING_LIMIT):
+    for limit in (0, kernels.MAX_COUNTED):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernels, "COUNTING_LIMIT", limit)
+            patch.setattr(kernels, "MAX_COUNTED", limit)
             assert kernels.nearest_codes(codes, codes[0], 3).tolist() == [0, 3, 1]
 
 
