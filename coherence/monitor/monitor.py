@@ -32,7 +32,7 @@ from coherence.monitor.session import OpenSession, SessionSpec, open_session
 from coherence.monitor.tick_result import Record, TickResult
 from coherence.monitor.worker import Peers, Worker
 from coherence.policy.call_gate import unjudged
-from coherence.policy.correction_prompt import LIMIT, inject
+from coherence.policy.correction_prompt import MAX_PROMPT, inject
 from coherence.policy.corrections import CorrectionPattern
 from coherence.policy.danger.danger import Danger
 from coherence.sensor.embedding_cache import EmbeddingCache
@@ -651,7 +651,7 @@ class Monitor:
             self._worker.decide("corrections")
             self._worker.after()
 
-    def inject_corrections(self, prompt: str, *, limit: int = LIMIT) -> str:
+    def inject_corrections(self, prompt: str, *, limit: int = MAX_PROMPT) -> str:
         """Return a prompt with what users corrected on requests like it before it, as quotations, or unchanged.
 
         Parameters
