@@ -1,4 +1,4 @@
-"""What detectors are made of: the event they observe, a method for each kind of event, and the table of a run."""
+"""The parts of every detector: the event it observes, a method for each kind of event, and the table of a run."""
 
 from __future__ import annotations
 

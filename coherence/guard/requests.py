@@ -1,4 +1,4 @@
-"""What a person asks for: patches proposed, approved, declined, rolled back; here, or by a process with an adapter."""
+"""Requests of a person: patches proposed, approved, declined, rolled back; here, or by a process with an adapter."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ R = TypeVar("R", bound=Decision)
 
 
 class ByHand:
-    """What :class:`~coherence.guard.guard.Guard` lets a person do to patches."""
+    """Methods of :class:`~coherence.guard.guard.Guard` by which a person changes patches."""
 
     _actor: Actor | None
     _runner: Runner

@@ -39,9 +39,9 @@ class ReplayStep(msgspec.Struct, frozen=True):
     event: Event
     computed: TickResult | None = None
     equal: bool = True
-    """Whether what was computed is what was recorded, bit for bit."""
+    """True where what was computed is what was recorded, bit for bit."""
     kept: bool = False
-    """Whether the recorded result was taken, because it cannot be computed again."""
+    """True where the recorded result was taken, because it cannot be computed again."""
 
     @property
     def seq(self) -> int:
