@@ -10,6 +10,7 @@ from coherence.core.lazy import lazy_names
 if TYPE_CHECKING:
     from coherence.metrics.contradiction_pressure import ContradictionPressure, compute_contradiction_pressure
     from coherence.metrics.cost import Cost
+    from coherence.metrics.course import Breakdown, FailureStreak, Novelty, Stall
     from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
     from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
     from coherence.metrics.goal_hijack import GoalHijack
@@ -23,20 +24,24 @@ if TYPE_CHECKING:
     from coherence.metrics.vitals import ContextExhaustion, Drift, GoalCoherence, Repetition, Uncertainty, Unlimited
 
 _HOME = {
+    "Breakdown": "coherence.metrics.course",
     "ContextExhaustion": "coherence.metrics.vitals",
     "ContradictionPressure": "coherence.metrics.contradiction_pressure",
     "Cost": "coherence.metrics.cost",
     "Drift": "coherence.metrics.vitals",
     "ErrorRate": "coherence.metrics.error_rate",
+    "FailureStreak": "coherence.metrics.course",
     "GoalCoherence": "coherence.metrics.vitals",
     "GoalDrift": "coherence.metrics.goal_drift",
     "GoalHijack": "coherence.metrics.goal_hijack",
     "Grounding": "coherence.metrics.grounding",
     "MemoryRetention": "coherence.metrics.memory_retention",
+    "Novelty": "coherence.metrics.course",
     "OutcomeRisk": "coherence.metrics.outcome_risk",
     "RecentErrorRate": "coherence.metrics.error_rate",
     "Repetition": "coherence.metrics.vitals",
     "SemanticDiffusion": "coherence.metrics.semantic_diffusion",
+    "Stall": "coherence.metrics.course",
     "TokenUsage": "coherence.metrics.token_usage",
     "Uncertainty": "coherence.metrics.vitals",
     "Unlimited": "coherence.metrics.vitals",
@@ -50,20 +55,24 @@ _HOME = {
 }
 
 __all__ = [
+    "Breakdown",
     "ContextExhaustion",
     "ContradictionPressure",
     "Cost",
     "Drift",
     "ErrorRate",
+    "FailureStreak",
     "GoalCoherence",
     "GoalDrift",
     "GoalHijack",
     "Grounding",
     "MemoryRetention",
+    "Novelty",
     "OutcomeRisk",
     "RecentErrorRate",
     "Repetition",
     "SemanticDiffusion",
+    "Stall",
     "TokenUsage",
     "Uncertainty",
     "Unlimited",

@@ -36,6 +36,10 @@ VITALS = (
 """Names of the vitals, in the order in which they are shown."""
 
 
+COURSE = ("novelty", "stall", "failure_streak", "breakdown")
+"""Signs that a run leaves its course; reported with every reading."""
+
+
 class MetricSet(NamedTuple):
     """What a monitor measures at a tick."""
 
@@ -84,6 +88,7 @@ def metric_set(
     limits = budget.limits() if budget is not None else {}
     tokens, dollars = limits.get("tokens"), limits.get("cost_usd")
     scalars += [
+        *(create_metric(name, state) for name in COURSE if name not in named),
         RecentErrorRate(state),
         TokenUsage(state, int(tokens)) if tokens else Unlimited("token_usage", "tokens"),
         Cost(state, dollars) if dollars else Unlimited("cost", "money"),
@@ -118,7 +123,7 @@ def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, f
     {'goal_drift': 0.0125, 'goal_hijack': 0.55}
     """
     if isinstance(config.weights, Mapping):
-        known = dict.fromkeys((*names, *DETECTORS, *VITALS))
+        known = dict.fromkeys((*names, *DETECTORS, *VITALS, *COURSE))
         strange = next((name for name in config.weights if name not in known), None)
         if strange is not None:
             raise ValueError(
@@ -127,5 +132,5 @@ def index_weights(config: MonitorConfig, names: Iterable[str]) -> Mapping[str, f
             )
         return config.weights
     table = INDEX_WEIGHTS if config.weights == "default" else {}
-    counted = [*names, *(name for name in config.metrics if name in VITALS)]
+    counted = [*names, *(name for name in config.metrics if name in (*VITALS, *COURSE))]
     return {name: table.get(name, OTHER_WEIGHT) for name in counted}

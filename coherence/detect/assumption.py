@@ -128,6 +128,9 @@ HALF_NEW = 50.0
 FALLBACK_WEIGHT, NEW_WEIGHT, CODE_WEIGHT = 1.0, 2.0, 0.25
 TOTAL = FALLBACK_WEIGHT + NEW_WEIGHT + CODE_WEIGHT
 
+FEW = 3.0
+"""Weight that a step of no new word is taken to have besides its own."""
+
 MAX_ENTITIES = 5
 """New names, numbers and addresses of a step that are kept to be shown."""
 
@@ -154,6 +157,8 @@ class AssumedStep(msgspec.Struct):
     """The first of them with the words around it; else the phrase that says what could not be done."""
     new: float = 0.0
     """Weight of its tokens that occur nowhere before."""
+    weight: float = 0.0
+    """Weight of all its tokens."""
     entities: list[str] = []
     """The first new names, numbers and addresses, in alphabetical order, numbers of one or two digits last."""
     code: bool = False
@@ -166,6 +171,11 @@ class AssumedStep(msgspec.Struct):
     english: bool = True
     silent: bool = False
     """Whether it has neither a word nor a call."""
+
+    @property
+    def novelty(self) -> float:
+        """Share of the step's weight that occurs nowhere before, in [0, 1); a few words say little: ``n / (w + 3)``."""
+        return self.new / (self.weight + FEW)
 
     @property
     def briefs(self) -> bool:
@@ -290,6 +300,7 @@ class AssumptionFacts(msgspec.Struct):
         step.unable = step.unable or unable is not None
         new = self.seen.add(part.tokens)
         step.new += mass(new)
+        step.weight += mass(part.tokens)
         named = sorted((token for token in new if weight(token) != 1.0), key=lambda token: (weight(token) < 1.0, token))
         step.entities = [*step.entities, *named][:MAX_ENTITIES]
 

@@ -24,6 +24,7 @@ from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.corrections import Corrections
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
+from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.guidance import guide, outcomes, pattern_of
 from coherence.policy.hijack_findings import RULE as HIJACK
 from coherence.policy.hijack_findings import limits_of, made_call
@@ -118,7 +119,8 @@ class AgentPipeline:
         self.plugin_rules = PluginRules(plugins.rules, plugins.detectors, config.timeout_s)
         self.rules = builtin_rules(config)
         state.detectors.add(self.semantics, before=state.name)  # it looks at the request before the event
-        followers: list[Detector] = [self.appraiser, self.runs, self.regulator, *self.plugin_rules.detectors]
+        ours: list[Detector] = [self.appraiser, DangerDetector(self.dangers), self.runs, self.regulator]
+        followers = [*ours, *self.plugin_rules.detectors]
         for detector in followers:
             state.detectors.add(detector)
         self.sensor = CoherenceSensor(

@@ -31,6 +31,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Counters
 from coherence.core.validation import call_text, ends
 from coherence.detect.assumption import AssumptionDetector
+from coherence.detect.breakdown import BreakdownDetector
 from coherence.detect.detector import DetectorTable, EventDetector, Observed
 from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
 from coherence.detect.grounding_state import GroundingDetector
@@ -38,6 +39,7 @@ from coherence.detect.hijack import HijackDetector
 from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
+from coherence.state.progress import ProgressDetector
 
 CONTEXT_CHARS = 20_000
 """Characters of one message that stay in the context, half from each end; the shipped model looks at fewer."""
@@ -93,7 +95,10 @@ class AgentState(EventDetector[Facts]):
         self.hijack = HijackDetector()
         self.assumption = AssumptionDetector()
         self.grounding = GroundingDetector(self.config.grounding.extractors)
-        self.detectors = DetectorTable([self.service, self.hijack, self.assumption, self.grounding, self])
+        self.breakdown = BreakdownDetector()
+        self.progress = ProgressDetector(self)
+        followers = (self.service, self.hijack, self.assumption, self.grounding, self, self.breakdown, self.progress)
+        self.detectors = DetectorTable(followers)
         """Everything that follows the run; those before the state see it as it was before the event."""
         self._context_texts: list[str] | None = None
 

@@ -79,9 +79,9 @@ def test_render_html_the_page_is_well_formed_and_has_every_run_and_metric() -> N
         assert words in text
     for name in ("goal_drift", "memory_retention", "contradiction_pressure", "semantic_diffusion", "pressure"):
         assert text.count(name) >= 2
-    # in each of two runs: three inverted classic metrics, three detectors, and the vitals uncertainty, drift and
-    # repetition; the others (error rate, budgets, context window) are never known here and left out
-    assert text.count("high is bad") == 18
+    # in each of two runs: three inverted classic metrics, three detectors, four signs of the course, and the vitals
+    # uncertainty, drift and repetition; the others (error rate, budgets, context window) are never known here
+    assert text.count("high is bad") == 2 * (3 + 3 + 4 + 3)
     assert "token_usage" not in text
     assert text.count("unknown throughout: no memories") == 2
 

@@ -13,6 +13,7 @@ OTHER_FINDINGS = frozenset(
         "budget",
         "tree_budget",
         "destructive_call",
+        "destructive_unasked",
         "scope_drift_warn",
         "procedural_warning",
         "known_error",

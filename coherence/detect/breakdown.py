@@ -1,0 +1,218 @@
+"""Breakdown: text that a model writes when it has lost the thread of language itself.
+
+Word salad, the same words over and over, left-over template marks, and letters of a script that nobody used before.
+What is judged is the agent's prose; code is cut out first, since programs repeat themselves and name templates.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from unicodedata import name as name_of
+
+import msgspec
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.validation import ends
+from coherence.detect.detector import EventDetector, Observed
+
+MAX_CHARS = 4_000
+"""Characters of a message that are looked at, half from each end."""
+
+SCRIPT_CHARS = 2_000
+"""Characters of a text in which scripts are looked for."""
+
+FEWEST_WORDS = 8
+"""Words below which nothing is said of their order."""
+
+FADES = 0.7
+"""What is left of a breakdown at each further message of the agent."""
+
+MAX_MARKS = 64
+"""Template marks that are remembered."""
+
+_CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]{0,400}`", re.DOTALL)
+_ITEM = lazy_regex(r"^[ \t]{0,20}(?:[-+•|>]|\*(?!\*)|#{1,6}|\d{1,3}[.)])\s[^\n]*\n?", re.MULTILINE)
+_MARK = lazy_regex(
+    r"<\|[a-z_]{2,20}\|>|\{\{[^{}\n]{1,80}\}\}|\{%[^{}\n]{1,60}%\}|<(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>"
+    r"|\[/?(?:INST|PAD|MASK|UNK|SEP|CLS)\]|<</?SYS>>|^#{2,3} ?(?:instruction|response|input|assistant|human|user)s?:"
+    r"|\$\{[A-Z_]{3,40}\}|<(?:INSERT|YOUR|PLACEHOLDER|TODO)[^>\n]{0,40}>|\[(?:INSERT|YOUR|PLACEHOLDER)[^\]\n]{0,40}\]"
+    r"|__[A-Z]{1,30}_[A-Z0-9_]{1,30}__|lorem ipsum|%\([a-z_]{1,30}\)s",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?|[^\w\s]|\d{1,20}")
+
+_DETERMINER_WORDS = "the a an my your its our their every no"
+_DETERMINERS = frozenset(_DETERMINER_WORDS.split())
+_PREPOSITION_WORDS = "of to in on at for with from by into about between through over during without within"
+_PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
+_IMPOSSIBLE_BEHIND_DETERMINER = (
+    "the a an of to in on at for with from by and or but is are was were be been am will would can could should must "
+    "may might do does did have has had it he she they we you i then if so because"
+)
+_NOT_BEHIND_DETERMINER = frozenset(_IMPOSSIBLE_BEHIND_DETERMINER.split())
+_IMPOSSIBLE_BEHIND_PREPOSITION = (
+    "of is are was were am will would can could should must may might does did has had he she they we i and or but"
+)
+_NOT_BEHIND_PREPOSITION = frozenset(_IMPOSSIBLE_BEHIND_PREPOSITION.split())
+_MAY_DOUBLE = frozenset({"that", "had", "very", "bye", "no", "ha"})
+
+FEW_PAIRS = 20
+"""A text of fewer pairs of words counts as having this many: one slip is no salad."""
+
+SALAD = 0.12
+"""Share of impossible pairs of words at which a text is salad beyond doubt."""
+
+REPEATS_FREE, REPEATS_FULL = 0.2, 0.5
+"""Share of three-word groups that came before: natural up to the first, beyond doubt from the second on."""
+
+
+def disorder(text: str) -> float:
+    """Return how little the order of a text's words is that of English, in [0, 1].
+
+    Counted are pairs that English does not have ("the of", "with is"), words doubled, and three-word groups that come
+    again. 0 for fewer than eight words; text of other languages has next to none of these pairs.
+
+    Examples
+    --------
+    >>> disorder("The test fails because the date is parsed in local time, so I will fix the parser first.")
+    0.0
+    >>> disorder("the of parser with is the to then a the date in of the fails by are of the")
+    1.0
+    """
+    pieces = _PIECE.findall(text)
+    words = [piece.lower() for piece in pieces if piece[0].isalpha()]
+    if len(words) < FEWEST_WORDS:
+        return 0.0
+    pairs = wrong = 0
+    for one, two in pairwise(pieces):
+        if not (one[0].isalpha() and two[0].isalpha()):
+            continue
+        first, second = one.lower(), two.lower()
+        pairs += 1
+        wrong += (
+            (first == second and first not in _MAY_DOUBLE)
+            or (first in _DETERMINERS and second in _NOT_BEHIND_DETERMINER)
+            or (first in _PREPOSITIONS and second in _NOT_BEHIND_PREPOSITION)
+            or (two in ("The", "An", "This") and one[0].islower())
+        )
+    salad = wrong / max(pairs, FEW_PAIRS) / SALAD
+    groups = list(zip(words, words[1:], words[2:], strict=False))
+    again = 1.0 - len(set(groups)) / len(groups)
+    repeats = (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
+    return min(max(salad, repeats, 0.0), 1.0)
+
+
+def prose(text: str) -> str:
+    r"""Return the prose of a text: without its code, lists and tables, at most 4,000 characters.
+
+    Examples
+    --------
+    >>> prose("Run `make` now:\n- it builds\n- it tests\nThen wait.")
+    'Run · now:\nThen wait.'
+    """
+    text = ends(text, MAX_CHARS, "\n")
+    return _ITEM.sub("", _CODE.sub("·", text) if "`" in text else text)
+
+
+def template_marks(text: str) -> set[str]:
+    """Return the marks of templates and of models' formats in a text.
+
+    Examples
+    --------
+    >>> sorted(template_marks("Dear {{name}}, <|im_end|> see [INSERT DATE]"))
+    ['<|im_end|>', '[INSERT DATE]', '{{name}}']
+    """
+    return set(_MARK.findall(text))
+
+
+def scripts(text: str) -> dict[str, int]:
+    """Return how many letters of each script a text has.
+
+    Examples
+    --------
+    >>> scripts("Привет, world")
+    {'CYRILLIC': 6, 'LATIN': 5}
+    """
+    if text.isascii():
+        return {"LATIN": sum(map(str.isalpha, text[:SCRIPT_CHARS]))}
+    found: dict[str, int] = {}
+    for letter in text[:SCRIPT_CHARS]:
+        if letter.isalpha():
+            script = "LATIN" if letter.isascii() else name_of(letter, "?").partition(" ")[0]
+            found[script] = found.get(script, 0) + 1
+    return found
+
+
+class BrokenText(msgspec.Struct):
+    """What is remembered of how the agent writes; plain data, bounded."""
+
+    scripts: list[str] = []
+    """Scripts that anybody has used."""
+    marks: list[str] = []
+    """Template marks that were there before."""
+    messages: int = 0
+    """Of the agent."""
+    value: float = 0.0
+    """The worst of the agent's messages, faded by 0.7 at each later one; in [0, 1]."""
+    seq: int = 0
+    """Number of the message that the value comes from; 0 = of an earlier session."""
+    why: str = ""
+
+
+class BreakdownDetector(EventDetector[BrokenText]):
+    """Follows how the agent writes.
+
+    Examples
+    --------
+    >>> from coherence.core.events import Message
+    >>> detector = BreakdownDetector()
+    >>> for text in ("I will read the file and run the tests.", "the of file with is the to a the in of the a"):
+    ...     detector.observe(Observed.of(Message("assistant", text)))
+    >>> detector.data.value, detector.data.why
+    (1.0, 'the words stand in no order of English')
+    """
+
+    name, data_type = "breakdown", BrokenText
+
+    def on_goal(self, observed: Observed) -> None:
+        """Remember what somebody else has written: the agent may take it up."""
+        self._know(observed.text.raw)
+
+    on_tool_result = on_memory = on_correction = on_compaction = on_goal
+
+    def on_message(self, observed: Observed) -> None:
+        """Judge the agent's message; remember others'."""
+        text, data = observed.text.raw, self.data
+        if observed.event.role != "assistant":
+            self._know(text)
+            return
+        body = prose(text)
+        marks = template_marks(_CODE.sub(" ", ends(text, MAX_CHARS, "\n")))
+        data.value *= FADES
+        found, why = disorder(body), "the words stand in no order of English"
+        if not marks <= set(data.marks):
+            found, why = max(found, 0.9), f"{min(marks - set(data.marks))} is left over from a template"
+        letters = scripts(body)
+        strange = sum(count for script, count in letters.items() if script not in data.scripts)
+        share = strange / max(sum(letters.values()), 1)
+        if data.messages and len(body) > 20 and 2.0 * share > found:
+            found, why = min(2.0 * share, 1.0), "it changes to letters that nobody has used"
+        if found > data.value:
+            data.value, data.seq, data.why = found, observed.seq, why
+        data.messages += 1
+        self._know(text if share < 0.2 or not data.scripts else "", marks)
+
+    def _know(self, text: str, marks: set[str] | None = None) -> None:
+        text = ends(text, MAX_CHARS, "\n")
+        data = self.data
+        if not text.isascii() or "LATIN" not in data.scripts:
+            data.scripts += [script for script in scripts(text) if script not in data.scripts]
+        if marks is None and ("<" in text or "{" in text or "[" in text or "_" in text):
+            marks = template_marks(text)
+        if marks:
+            data.marks = [*data.marks, *sorted(marks - set(data.marks))][-MAX_MARKS:]
+
+    def renumber(self) -> None:
+        """Let the next event be number 1."""
+        self.data.seq = 0

@@ -1,0 +1,139 @@
+"""Failures that no flag tells of: what a result says that its call failed, or found nothing."""
+
+from __future__ import annotations
+
+import re
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.validation import ends
+
+MAX_CHARS = 4_000
+"""Characters of a result that are looked at, half from each end."""
+
+LONG = 4_000
+"""A result of more characters shows something; that it begins like a failure is half an argument."""
+
+FAILED = 0.6
+"""A failure from here on."""
+
+_BEGINNING = lazy_regex(
+    r"\s{0,20}(?:[\w.]{1,80}(?:Error|Exception|Failure)\b\s?[:(\n]"
+    r"|(?:error|fatal|panic|failed|failure|err|abort(?:ed)?)\b\s{0,3}[:!\-\[(]"
+    r"|traceback \(most |http(?:/[\d.]{1,3})?\s{1,3}[45]\d\d\b"
+    r"|[45]\d\d\s(?:bad|unauth|payment|forbidden|not|method|conflict|gone|too|internal|service|gateway|client|server|err)"
+    r"|(?:ba|z)?sh: |/bin/\w{2,5}: |usage:\s|(?:permission|access) denied|command not found|no such file"
+    r"|timed? ?out\b|connection (?:refused|reset|closed|timed)|unable to |cannot |could not |invalid\b"
+    r"|unauthori[sz]ed|forbidden\b|not found\b|segmentation fault|killed\b|caused by|exception in )",
+    re.IGNORECASE,
+)
+_EXIT = lazy_regex(
+    r"<returncode>\s{0,5}(-?\d{1,5})\s{0,5}</returncode>"
+    r"|\b(?:exit(?:ed with)?(?: code| status)?|returned)[ :=]{1,3}(-?\d{1,5})\b"
+    r"|\"(?:exit_?code|return_?code|rc)\"\s{0,3}:\s{0,3}(-?\d{1,5})",
+    re.IGNORECASE,
+)
+_FIELD = lazy_regex(
+    r'"(?:error|errors|err|error_?(?:code|message|description)|fault)"\s{0,3}:\s{0,3}'
+    r'(?!null|false|none|0\b|""|\[\s{0,3}\]|\{\s{0,3}\})\S'
+    r'|"(?:status|state|result|outcome)"\s{0,3}:\s{0,3}"?(?:error|failed|failure|fail|[45]\d\d)\b'
+    r'|"(?:success|ok)"\s{0,3}:\s{0,3}false|"(?:code|status_?code)"\s{0,3}:\s{0,3}"?[45]\d\d\b',
+    re.IGNORECASE,
+)
+_LINE = lazy_regex(
+    r"^(?:Traceback \(most recent call last\)|[\w.]{1,80}(?:Error|Exception)(?::|$)|(?:ba|z)?sh: "
+    r"|npm ERR!|ERROR[: ]|error(?:\[\w{1,10}\])?: |fatal: |make(?:\[\d{1,3}\])?: \*\*\*|panic: |E: )"
+    r"|: command not found$",
+    re.MULTILINE,
+)
+_MARKS = lazy_regex(r"</?(?:returncode|output)>")
+_NOTHING = lazy_regex(
+    r"\s{0,50}(?:\[\s{0,9}\]|\{\s{0,9}\}|null|none|0|empty|\"\"|''"
+    r"|no (?:results?|match(?:es)?|data|entries|records?|rows|hits|output|items|files?)\b.{0,80}"
+    r"|nothing (?:found|matched|here)\b.{0,40}|0 (?:results?|matches|rows|hits|items|records|entries)\b.{0,60}"
+    r"|\(?(?:empty|no output)\)?|.{0,60}\bnot found\b.{0,60}"
+    r"|\{[^{}]{0,80}(?:\[\s{0,9}\]|:\s{0,3}0\b|null)[^{}]{0,60}\})?\s{0,50}[.!]?\s{0,50}",
+    re.IGNORECASE,
+)
+MAX_NOTHING = 400
+"""A longer result is something."""
+
+
+def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> float:
+    r"""Return how surely a result says that its call failed, in [0, 1]; 1 where it is flagged.
+
+    Looked at are how the text begins, exit codes, fields such as ``"error"`` and ``"statusCode"``, and lines that only
+    failing programs print. A file that is read may hold such lines, and a search that exits with 1 found nothing.
+
+    Parameters
+    ----------
+    text : str
+        The result.
+    flagged : bool
+        Whether the call is marked as failed.
+    reads : bool
+        Whether the call shows a file: lines inside it are what somebody wrote there.
+
+    Examples
+    --------
+    >>> [failure_of(text) for text in ("HTTP 503 Service Unavailable", '{"error": "no such order"}', "3 errors fixed")]
+    [1.0, 1.0, 0.0]
+    >>> log = "def test():\n    pass\nERROR: not what it seems"
+    >>> failure_of(log), failure_of(log, reads=True)
+    (0.9, 0.0)
+    """
+    if flagged:
+        return 1.0
+    told = ends(text.strip(), MAX_CHARS, "\n")
+    if not told:
+        return 0.0
+    code = _EXIT.search(told[:300])
+    if code is not None and (value := next(group for group in code.groups() if group is not None)) != "0":
+        body = _MARKS.sub("", told[code.end() :]).strip()
+        if not body:
+            return 0.0
+        return 1.0 if value != "1" or _LINE.search(body) else FAILED
+    if code is not None and code.start() == 0:
+        told = _MARKS.sub("", told[code.end() :]).strip()
+    if _BEGINNING.match(told):
+        return 1.0 if len(text) < LONG else 0.4
+    if _FIELD.search(told[:1500]):
+        return 1.0 if len(text) < 1500 else 0.5
+    if not reads and _LINE.search(told):
+        return 0.9 if len(text) < 3000 else 0.4
+    return 0.0
+
+
+def finds_nothing(text: str) -> bool:
+    """Tell whether a result is empty, or says that there is nothing.
+
+    Examples
+    --------
+    >>> [finds_nothing(text) for text in ("[]", "No matches found.", '{"results": [], "total": 0}', "3 matches")]
+    [True, True, True, False]
+    """
+    if len(text) >= MAX_NOTHING:
+        return False
+    bare = _MARKS.sub("", text) if "<" in text else text
+    code = _EXIT.search(text) if bare is not text else None
+    if code is not None and code[1] in ("0", "1"):
+        bare = _MARKS.sub("", text[code.end() :])
+    return _NOTHING.fullmatch(bare) is not None
+
+
+_PENDING = lazy_regex(
+    r"\b(?:pending|queued|in[ _-]?progress|not (?:yet|ready)|still (?:running|building|waiting|processing)"
+    r"|(?:is|status\W{1,5})\s?(?:running|processing|building|waiting|starting|scheduled))\b",
+    re.IGNORECASE,
+)
+_GAUGE = lazy_regex(r"[^\d\n]{0,30}[+-]?\d{1,12}(?:[.,]\d{1,6})?\s{0,2}[^\d\s]{0,12}\s{0,3}")
+
+
+def must_wait(text: str) -> bool:
+    """Tell whether a result is one that is asked for again on purpose: something is not ready, or a gauge is read.
+
+    Examples
+    --------
+    >>> [must_wait(text) for text in ('{"job": 7, "status": "pending"}', "21.5 °C", "No such file")]
+    [True, True, False]
+    """
+    return len(text) < MAX_NOTHING and (_PENDING.search(text) is not None or _GAUGE.fullmatch(text) is not None)

@@ -1,0 +1,63 @@
+"""Text that a model writes when it has lost the thread of language."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.core.events import Goal, Message, ToolResult
+from coherence.detect.breakdown import FADES, BreakdownDetector, disorder, prose, template_marks
+from coherence.detect.detector import Observed
+
+SOUND = [
+    "I will read the parser first, then add a test for the empty input, and run the whole suite.",
+    "All of MIP 5 is in and compiles; the hints are pre-existing. Now the next part.",
+    "Let me fix the linter issue about using max() instead of an if statement on line 313.",
+    "Ich lese zuerst die Datei und schreibe dann den Test, weil der Fehler in der Funktion liegt.",
+    "- Flight HAT072\n- Flight HAT073\n- Flight HAT074\n- Flight HAT075\nWhich one do you want to take?",
+    "Now register the command in `cmd/root.go` and build `all` of `it` to `be` sure.",
+]
+
+
+@pytest.mark.parametrize("text", SOUND)
+def test_disorder_of_sound_text_is_low(text: str) -> None:
+    assert disorder(prose(text)) < 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the of with is file to the a and for the by of it the in on the",
+        "check the file check the file check the file check the file check the file check the file",
+        "please please the the table of of is with with order",
+    ],
+)
+def test_disorder_of_salad_and_repetition_is_high(text: str) -> None:
+    assert disorder(text) > 0.8
+
+
+def told(detector: BreakdownDetector, *texts: str) -> float:
+    for text in texts:
+        detector.observe(Observed.of(Message("assistant", text)))
+    return detector.data.value
+
+
+def test_template_marks_count_only_where_nobody_has_shown_them() -> None:
+    assert template_marks("<|im_end|> Dear {{name}}") == {"<|im_end|>", "{{name}}"}
+    known = BreakdownDetector()
+    known.observe(Observed.of(ToolResult(call_id="c", result="Template: Dear {{name}}")))
+    assert told(known, "I fill in {{name}} with the customer's name and send it.") == 0.0
+    assert told(BreakdownDetector(), "Hello. <|im_end|> <|im_start|>") == 0.9
+
+
+def test_breakdown_another_script_counts_unless_somebody_used_it() -> None:
+    turn = "Теперь я открою файл и посмотрю, что там написано."
+    assert told(BreakdownDetector(), "I open the file.", turn) == 1.0
+    asked = BreakdownDetector()
+    asked.observe(Observed.of(Goal("Please answer in Russian: спасибо большое")))
+    assert told(asked, "I open the file.", turn) == 0.0
+
+
+def test_breakdown_fades_with_each_sound_message() -> None:
+    detector = BreakdownDetector()
+    assert told(detector, "the of with is file to the a and for the by of it the in on the") == 1.0
+    assert told(detector, SOUND[0]) == pytest.approx(FADES)

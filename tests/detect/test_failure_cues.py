@@ -1,0 +1,84 @@
+"""Failures that no flag tells of."""
+
+from __future__ import annotations
+
+import pytest
+
+from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing, must_wait
+
+FAILURES = [
+    "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'x'",
+    "bash: foo: command not found",
+    "HTTP/1.1 404 Not Found",
+    "503 Service Unavailable",
+    '{"error": "no such order"}',
+    '{"status": "failed", "id": 3}',
+    '{"statusCode": 500}',
+    '{"success": false}',
+    "exit code: 2\nmake: *** [all] Error 1",
+    "<returncode>127</returncode>\n<output>\nsh: 1: rg: not found\n</output>",
+    "Permission denied",
+    "ValueError: No emails found.",
+    "Connection refused",
+    "fatal: not a git repository",
+]
+SUCCESSES = [
+    "",
+    "3 errors fixed",
+    '{"error": null, "items": [1]}',
+    '{"errors": []}',
+    '{"success": true}',
+    "exit code: 0\nall good",
+    "<returncode>0</returncode>\n<output>\n5 passed\n</output>",
+    "<returncode>1</returncode>\n<output>\n</output>",  # a search that found nothing
+    "404 items in the catalogue, see page 2",
+    "The handbook says: raise an error early.",
+]
+
+
+@pytest.mark.parametrize("text", FAILURES)
+def test_failure_of_a_result_that_says_so_is_a_failure_without_a_flag(text: str) -> None:
+    assert failure_of(text) >= FAILED
+
+
+@pytest.mark.parametrize("text", SUCCESSES)
+def test_failure_of_a_result_that_only_names_errors_is_none(text: str) -> None:
+    assert failure_of(text) < FAILED
+    assert failure_of(text, flagged=True) == 1.0
+
+
+def test_failure_of_a_file_that_holds_an_error_is_none() -> None:
+    text = "# notes\nTraceback (most recent call last):\n  shown for the docs\n"
+    assert failure_of(text) >= FAILED
+    assert failure_of(text, reads=True) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "nothing"),
+    [
+        ("", True),
+        ("[]", True),
+        ('{"results": []}', True),
+        ("No files found", True),
+        ("<returncode>1</returncode>\n<output>\n</output>", True),
+        ("src/a.py:3: x = 1", False),
+        ("none of the tests fails", False),
+        ("x" * 500, False),
+    ],
+)
+def test_finds_nothing_tells_an_empty_result(text: str, nothing: bool) -> None:
+    assert finds_nothing(text) is nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("21.5 °C", True),
+        ("status: running", True),
+        ("not ready", True),
+        ("42", True),
+        ("3 files changed in 2 s", False),
+    ],
+)
+def test_must_wait_tells_gauges_and_unfinished_work(text: str, waits: bool) -> None:
+    assert must_wait(text) is waits

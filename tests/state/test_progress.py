@@ -1,0 +1,71 @@
+"""Whether what the agent does comes to anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from coherence.core.events import Goal, ToolCall, ToolResult
+from coherence.state.progress import MAX_SHOWN, WITHIN, ProgressFacts
+from coherence.state.reducer import AgentState
+
+
+def run(actions: Iterable[tuple[str, object, str]], *, error: bool = False) -> ProgressFacts:
+    """Fold calls with their results, and return what is remembered."""
+    state = AgentState()
+    state.fold(1, 0.0, Goal("find the cause"))
+    seq = 1
+    for tool, arguments, result in actions:
+        state.fold(seq + 1, 0.0, ToolCall(tool, msgspec.json.encode(arguments), f"c{seq}"))
+        state.fold(seq + 2, 0.0, ToolResult(call_id=f"c{seq}", result=result, error=error))
+        seq += 2
+    return state.progress.data
+
+
+def test_progress_the_same_call_with_the_same_result_adds_up() -> None:
+    data = run([("grep", {"q": "login"}, "src/login.py: def login")] * 4)
+    assert round(data.stall, 3) == round(1 + 0.8 + 0.64, 3)  # the first repeats nothing
+    assert data.rereads == 3
+
+
+def test_progress_other_words_for_a_search_that_finds_nothing_add_up() -> None:
+    words = ("login error", "login error handling", "error in login", "login errors", "the login error")
+    assert run(("search", {"query": query}, "[]") for query in words).stall > 2.0
+    found = run(("search", {"query": query}, f"{query}: page {len(query)}") for query in words)
+    assert found.stall == 0.0
+
+
+def test_progress_waiting_and_gauges_and_calls_without_arguments_stay_calm() -> None:
+    assert (
+        run([("job", {"id": "a"}, '{"status": "pending"}')] * 6).stall < 0.51
+    )  # 0.15 (1 + 0.8 + ... + 0.8**4) = 0.504
+    assert run([("read_sensor", {}, "67 C")] * 6).stall < 0.5
+    assert run([("Edit", {}, "The file was updated.")] * 6).stall < 0.5
+    assert run([("job", {"id": "a"}, f"{share} % of the files are copied") for share in range(6)]).stall == 0.0
+
+
+def test_progress_failures_in_a_row_count_whether_flagged_or_not() -> None:
+    calls = [("bash", {"command": f"tool{at}"}, f"bash: tool{at}: command not found") for at in range(5)]
+    assert run(calls).failures == run(calls, error=True).failures == 5.0
+    mended = run([*calls, ("bash", {"command": "ls"}, "a.py")])
+    assert round(mended.failures, 6) == 1.5
+
+
+def test_progress_a_write_makes_reading_again_worth_while() -> None:
+    read = ("Read", {"file_path": "/a.py"}, "x = 1 and more of it")
+    write = ("Write", {"file_path": "/a.py", "content": "x = 2"}, "ok, it is written")
+    assert run([read, read]).rereads == 1
+    assert run([read, write, read]).rereads == 0
+
+
+def test_progress_what_is_remembered_is_bounded_and_another_goal_begins_anew() -> None:
+    data = run([("grep", {"q": str(at)}, f"line {at} of text") for at in range(200)])
+    assert (len(data.tried), len(data.again)) == (WITHIN, WITHIN)
+    assert len(data.shown) <= MAX_SHOWN
+    assert not data.open
+    assert len(msgspec.json.encode(data)) < 20_000
+    state = AgentState()
+    state.progress.data = data
+    state.fold(1, 0.0, Goal("another task"))
+    assert state.progress.data == ProgressFacts()
