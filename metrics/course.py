@@ -47,9 +47,7 @@ class Novelty:
 
     def compute(self) -> float | None:
         """Return the share of the newest step."""
-        if not isinstance(self.state, AgentState):
-            return None
-        step = self.state.assumption.data.step
+        step = self.state.assumption.data.step if isinstance(self.state, AgentState) else None
         return None if step is None or step.silent else min(step.novelty, 1.0)
 
     def explain(self) -> Evidence | None:
@@ -66,9 +64,8 @@ class Novelty:
 class Stall:
     """How much the agent's actions repeat each other without coming to anything.
 
-    ``s / (s + 2)`` with *s* the larger one of: the sum over the newest actions of how much each repeats one before it,
-    fading by 0.8 an action; and half the number of the newest twelve that showed what had been shown already. The same
-    call with the same result repeats fully, other words for a call that finds nothing or fails alike as far as the
+    ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.8 an
+    action. The same call with the same result repeats fully, or half if something was changed in between; other words for a call that finds nothing or fails alike as far as the
     words are alike, a call that waits for something by 0.15. See :mod:`coherence.state.progress`.
 
     Range [0, 1], inverted: 0 = each action brings something. ``None`` before the first result.
@@ -87,22 +84,17 @@ class Stall:
 
     def compute(self) -> float | None:
         """Return how much the newest actions repeat each other."""
-        if not isinstance(self.state, AgentState):
+        data = self.state.progress.data if isinstance(self.state, AgentState) else None
+        if data is None or not data.tried:
             return None
-        data = self.state.progress.data
-        amount = max(data.stall, data.rereads / 2)
-        return amount / (amount + HALF) if data.tried else None
+        return data.stall / (data.stall + HALF)
 
     def explain(self) -> Evidence | None:
         """Say how often nothing came of it."""
         if (self.compute() or 0.0) < MIN_TOLD:
             return None
         data = self.state.progress.data
-        if data.rereads / 2 > data.stall:
-            why = f"{data.rereads} of the newest {len(data.again)} actions showed what had been shown before"
-        else:
-            why = "the newest actions repeat each other and bring nothing new"
-        return Evidence(why, "context", _items(self.state, data.seqs))
+        return Evidence("the newest actions repeat each other and bring nothing new", "context", _items(self.state, data.seqs))
 
 
 @dataclass(frozen=True)
@@ -129,10 +121,8 @@ class FailureStreak:
 
     def compute(self) -> float | None:
         """Return how long the streak is."""
-        if not isinstance(self.state, AgentState):
-            return None
-        data = self.state.progress.data
-        return data.failures / (data.failures + HALF) if data.tried else None
+        data = self.state.progress.data if isinstance(self.state, AgentState) else None
+        return data.failures / (data.failures + HALF) if data is not None and data.tried else None
 
     def explain(self) -> Evidence | None:
         """Say how many failed."""
@@ -167,10 +157,8 @@ class Breakdown:
 
     def compute(self) -> float | None:
         """Return the worst of the newest messages."""
-        if not isinstance(self.state, AgentState):
-            return None
-        data = self.state.breakdown.data
-        return data.value if data.messages else None
+        data = self.state.breakdown.data if isinstance(self.state, AgentState) else None
+        return data.value if data is not None and data.messages else None
 
     def explain(self) -> Evidence | None:
         """Say what is wrong with it."""

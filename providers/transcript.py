@@ -11,8 +11,8 @@ import msgspec
 
 from coherence.core.readings import Counters
 
-Role: TypeAlias = Literal["user", "assistant", "tool"]
-"""Who speaks: the one who asks, the agent, or a tool with its result."""
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+"""Who speaks: the one who asks, the agent, a tool with its result, or the host in the middle of a run."""
 
 
 class TranscriptCall(msgspec.Struct, frozen=True):

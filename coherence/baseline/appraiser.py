@@ -16,6 +16,7 @@ from coherence.core.events import Usage
 from coherence.core.readings import FrozenDict
 from coherence.detect.detector import EventDetector, Observed
 from coherence.metrics import RecentErrorRate, Repetition
+from coherence.sensor.own_start import OwnStart
 from coherence.state.reducer import AgentState, sound
 
 
@@ -216,6 +217,12 @@ class AppraiserState(msgspec.Struct):
     signals: dict[str, Signal] = {}
     pressure: float = 0.0
     floor: str = ""
+    start: OwnStart = msgspec.field(default_factory=OwnStart)
+    """Where the run's measures have been since it began."""
+    changes: dict[str, float] = {}
+    """How far the agent's newest step has moved from there."""
+    acted: bool = False
+    """Whether the agent has said or called anything since the newest reading."""
     learned_steps: int = 0
     """Steps up to which readings were learned: a second tick after a step teaches nothing."""
 
@@ -224,7 +231,7 @@ class Appraiser(EventDetector[AppraiserState]):
     """Keep one agent's signals, baselines and pressure.
 
     Signals of events (error rate, repetition, velocity of tokens and cost, fullness of the context) are appraised as
-    the events come, those of readings (uncertainty, drift, goal coherence, incoherence) with each tick. A sample is
+    the events come, those of readings (uncertainty, drift, goal coherence) with each tick. A sample is
     compared before it is learned; what comes while the agent fails, or is too unusual, is not learned.
 
     Parameters
@@ -252,6 +259,19 @@ class Appraiser(EventDetector[AppraiserState]):
     def mode(self) -> Mode:
         """The mode of the present pressure."""
         return mode_of(self.mood.pressure, self.config)
+
+    def on_goal(self, observed: Observed) -> None:
+        """Begin anew with another goal: what changes with it is no drift."""
+        if observed.new_goal:
+            self.mood.start, self.mood.changes = OwnStart(), {}
+
+    def on_message(self, observed: Observed) -> None:
+        """Remember that the agent has spoken."""
+        self.mood.acted = self.mood.acted or observed.event.role == "assistant"
+
+    def on_tool_call(self, observed: Observed) -> None:
+        """Remember that the agent has acted."""
+        self.mood.acted = True
 
     def on_tool_result(self, observed: Observed) -> None:
         """Compare how often calls fail and repeat, as the state has just counted them."""
@@ -306,11 +326,14 @@ class Appraiser(EventDetector[AppraiserState]):
         failing = facts.error_streak > 0 or not new
         metrics = reading.metrics
         coherence = metrics.get("goal_coherence")
-        index = reading.coherence_index if reading.coverage > 0 else None
         self._compare("uncertainty", metrics.get("uncertainty"), failing=failing)
         self._compare("drift", metrics.get("drift"), failing=failing)
         self._compare("goal_coherence", None if coherence is None else 1.0 - coherence, failing=failing)
-        self._compare("incoherence", None if index is None else 1.0 - index, failing=failing)
+        if self.mood.acted:
+            risks = {**metrics, "goal_coherence": None if coherence is None else 1.0 - coherence}
+            self.mood.changes = self.mood.start.changes(risks)
+            self.mood.start.learn(risks)
+            self.mood.acted = False
         self._settle()
         return Appraisal(
             seq=reading.tick_seq,

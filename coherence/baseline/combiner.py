@@ -232,8 +232,13 @@ class Scored(Protocol):
     """As much of a reading as its risk needs."""
 
     @property
-    def coherence_index(self) -> float:
+    def coherence_index(self) -> float | None:
         """In [0, 1], 1 = coherent."""
+        ...
+
+    @property
+    def risk(self) -> float | None:
+        """Calibrated, in [0, 1]."""
         ...
 
     @property
@@ -250,9 +255,10 @@ class Scored(Protocol):
 def risk_of(
     reading: Scored, combination: Combination | None = None, inverted: frozenset[str] = frozenset()
 ) -> float | None:
-    """Return the risk of a reading in [0, 1], higher = worse; ``None`` where nothing that has a weight was measured.
+    """Return the risk of a reading in [0, 1], higher = worse; ``None`` where nothing was measured.
 
-    It is ``1 - coherence_index``, until an agent's labelled runs have taught a combination something else.
+    It is the calibrated risk; of a classic index, which has none, ``1 - coherence_index``. Once an agent's labelled
+    runs have proven another combination of its metrics, it is the risk by that.
 
     Parameters
     ----------
@@ -263,9 +269,11 @@ def risk_of(
     inverted : frozenset of str
         Metrics whose high values are bad, such as ``monitor.inverted``.
     """
-    if not reading.coverage > 0.0:
+    if reading.risk is not None and (combination is None or not combination.proven):
+        return reading.risk
+    if reading.coherence_index is None or not reading.coverage > 0.0:
         return None
-    fixed = min(max(1.0 - reading.coherence_index, 0.0), 1.0)
+    fixed = min(max(1.0 - reading.coherence_index if reading.risk is None else reading.risk, 0.0), 1.0)
     return fixed if combination is None else combination.risk(risks_of(reading.metrics, inverted), fixed)
 
 

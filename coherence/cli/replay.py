@@ -75,7 +75,11 @@ def _check(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
 
 def _line(step: ReplayStep, result: TickResult) -> str:
     reading = result.reading
-    index = f"{reading.coherence_index:.2f} {reading.band:<6}" if reading and reading.coverage else "-    -     "
+    index = (
+        f"{reading.coherence_index:.2f} {reading.band:<6}"
+        if reading and reading.coherence_index is not None
+        else "-    -     "
+    )
     mark = "" if step.equal else "  (recorded otherwise)"
     return (
         f"{step.seq:>6}  {index}  pressure {result.appraisal.pressure:.2f} {result.appraisal.mode:<7}"

@@ -90,7 +90,7 @@ def score_files(
 
 def _reaches(run: ScoredRun, least: float) -> bool:
     """Tell whether a run's lowest index is high enough; one that is unknown at every step is not, and is named."""
-    if run.lowest is not None:
+    if run.lowest is not None and run.lowest.coherence_index is not None:
         return run.lowest.coherence_index >= least
     if least > 0:
         name = one_line(run.transcript.id)
@@ -214,10 +214,8 @@ def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
         scored = zip(run.readings, run.risks, run.appraisals, run.decisions, strict=True)
         for reading, risk, appraisal, decision in scored:
             plain = reading.to_dict()
-            keys = ("metrics", "coherence_index", "band", "coverage", "errors", "unknown")
+            keys = ("metrics", "coherence_index", "band", "cause", "scale", "coverage", "errors", "unknown")
             line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
-            if not reading.coverage and not reading.losses:  # the index of nothing is 1, and says nothing
-                line |= {"coherence_index": None, "band": None}
             line |= {"risk": risk, "pressure": appraisal.pressure, "mode": appraisal.mode}
             line |= {"decision": decision.kind, "message": decision.message}
             yield json.dumps(line) + "\n"

@@ -14,16 +14,16 @@ from rich.text import Text
 from coherence.core.readings import Band, one_line
 from coherence.report.score import ScoredRun
 
-CELLS: dict[Band | None, tuple[str, str]] = {
+CELLS: dict[Band, tuple[str, str]] = {
     Band.GREEN: ("█", "green"),
     Band.YELLOW: ("▆", "yellow"),
     Band.ORANGE: ("▄", "dark_orange"),
     Band.RED: ("▂", "red"),
-    None: ("·", "dim"),
+    Band.UNKNOWN: ("·", "dim"),
 }
 """A cell of the strip and its style: the higher the better, so that it reads without colour."""
 
-ORDER: list[Band | None] = [None, *Band]
+ORDER = (Band.UNKNOWN, Band.GREEN, Band.YELLOW, Band.ORANGE, Band.RED)
 """From best to worst; a cell that stands for several steps shows the worst."""
 
 STRIP = 30
@@ -69,7 +69,7 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
     for band in ORDER[1:]:
         cell, style = CELLS[band]
         legend.append(f"{cell} {band}   ", style=style)
-    legend.append("· nothing to measure yet", style=CELLS[None][1])
+    legend.append("· nothing to measure yet", style=CELLS[Band.UNKNOWN][1])
     console.print(legend)
     if not beside or any(name != one_line(run.transcript.id) for name, run in zip(names, runs, strict=True)):
         _print_below(console, runs, reasons=not beside)
@@ -116,7 +116,7 @@ def _judged(run: ScoredRun) -> tuple[Text, Text]:
     return Text(f"{pressure:.2f}"), Text(decision.kind, style=STYLES[decision.kind])
 
 
-def strip(bands: Sequence[Band | None], width: int) -> Text:
+def strip(bands: Sequence[Band], width: int) -> Text:
     """Draw the bands step by step; with more steps than cells, a cell shows the worst of its steps."""
     count = min(len(bands), width)
     text = Text()
@@ -132,7 +132,7 @@ def plain_lines(runs: Sequence[ScoredRun]) -> list[str]:
     for run in runs:
         now, low, worst = _cells(run)
         pressure, decision = (cell.plain for cell in _judged(run))
-        bands = " ".join(f"{band or 'unmeasured'}x{len(list(group))}" for band, group in groupby(run.bands))
+        bands = " ".join(f"{band}x{len(list(group))}" for band, group in groupby(run.bands))
         name, steps = one_line(run.transcript.id), str(len(run.readings))
         rows.append((name, steps, now.plain, low.plain, pressure, decision, bands, worst.plain))
     last = len(rows[0]) - 1

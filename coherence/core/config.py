@@ -369,10 +369,14 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     metrics: tuple[str, ...] = ()
     """Names of registered metrics or vitals that count in the index beside the default ones."""
     weights: dict[str, Any] | Literal["default", "classic"] | None = "default"
-    """Metric or vital -> weight in the index, or the name of a table: ``classic`` (``None`` in old recordings) =
-    the four vector metrics, 0.25 each; ``default`` = :data:`~coherence.sensor.index.INDEX_WEIGHTS`."""
-    bands: tuple[float, float, float] = (0.8, 0.6, 0.4)
-    """Lowest index of green, yellow, orange."""
+    """What the index is made of: ``default`` = every sign, through the shipped scale (:mod:`coherence.sensor.light`);
+    ``classic`` (``None`` in old recordings) = the mean of the four vector metrics; a table = a weighted mean of its
+    metrics and vitals."""
+    bands: tuple[float, float, float] | None = None
+    """Lowest index of green, yellow, orange; ``None`` = 0.85, 0.60, 0.10 of the calibrated index, 0.8, 0.6, 0.4 of a
+    weighted mean."""
+    prior: float = 0.03
+    """Share of steps off course that is expected of a run of which nothing is known, above 0 and below 1."""
     missing: Literal["unknown", "zero"] = "unknown"
     pressure: PressureConfig = PressureConfig()
     learn_pressure: bool = False
@@ -423,9 +427,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             for name in getattr(self.pressure, table):
                 if name not in SIGNALS:
                     raise ValueError(f"pressure.{table}: no signal is called {name!r}; there are {', '.join(SIGNALS)}")
-        for edge in self.bands:
+        check_number("prior", self.prior, least=1e-6, most=1.0 - 1e-6)
+        for edge in self.bands or ():
             check_number("bands", edge, least=0.0, most=1.0)
-        if list(self.bands) != sorted(self.bands, reverse=True):
+        if self.bands is not None and list(self.bands) != sorted(self.bands, reverse=True):
             raise ValueError(f"bands must not rise, not {self.bands}")
         if isinstance(self.tick, str):
             if self.tick not in ("step", "event", "manual"):

@@ -56,6 +56,8 @@ class Band(StrEnum):
     YELLOW = "yellow"
     ORANGE = "orange"
     RED = "red"
+    UNKNOWN = "unknown"
+    """Nothing was measured: grey, never green."""
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -273,8 +275,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Unix time in seconds."""
     metrics: FrozenDict[str, float | None]
     """Name -> value in [0, 1], or ``None`` = unknown."""
-    coherence_index: float
-    """Weighted mean of what is known, in [0, 1]; 1 = coherent. 1 with coverage 0 means that nothing was measured."""
+    coherence_index: float | None
+    """In [0, 1], 1 = coherent: the calibrated chance that the run is on its course, kept inside the band; a classic
+    index is the weighted mean of what is known. ``None`` = nothing was measured."""
     band: Band
     coverage: float
     """Known weight / total weight, in [0, 1]."""
@@ -283,9 +286,16 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     unknown: FrozenDict[str, str] = FrozenDict()
     """Metric -> why its value is ``None``."""
     losses: FrozenDict[str, float] = FrozenDict()
-    """Metric -> how much it takes from the index; they sum to ``1 - coherence_index``."""
+    """Sign or metric -> how much it takes from the index; of the classic index they sum to ``1 - coherence_index``, of
+    the calibrated one to the risk."""
     evidence: FrozenDict[str, Evidence] = FrozenDict()
     """Metric -> which item caused its value, for metrics that can say."""
+    risk: float | None = None
+    """Calibrated chance that the run is off its course now, in [0, 1]; ``None`` = unknown, or a classic index."""
+    cause: str = ""
+    """The sign that speaks loudest against the run, or the rule that asked for the band, or ``policy``."""
+    scale: str = ""
+    """Version of the scale that made the risk; empty for a classic index."""
 
     def __str__(self) -> str:
         values = "  ".join(f"{name} {_number(value)}" for name, value in self.metrics.items())
@@ -296,30 +306,57 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def worst(self) -> str | None:
-        """Return the name of the metric that takes most from the index, ``None`` if none takes anything."""
+        """Return the name of the sign or metric that takes most from the index, ``None`` if none takes anything."""
         name = max(self.losses, key=self.losses.__getitem__, default=None)
         return name if name is not None and self.losses[name] > 0 else None
 
+    def value_of(self, sign: str) -> float | None:
+        """Return the value of the metric that a sign is made of, ``None`` if it is unknown or made of none."""
+        return self.metrics.get(metric_of(sign))
+
     def explain(self) -> str:
         """Say in words what lowers the index, what caused it, what is unknown and what failed; one line each."""
-        lines = [f"index {self._index('({})')}, {self.coverage:.0%} of the weight is known"]
+        scale = f"; scale {self.scale}" if self.scale else ""
+        lines = [f"index {self._index('({})')}, {self.coverage:.0%} of the weight is known{scale}"]
         for name in sorted(self.losses, key=lambda key: -self.losses[key]):
-            evidence = f": {self.evidence[name]}" if name in self.evidence and self.losses[name] > 0 else ""
-            lines.append(f"  {name} {_number(self.metrics[name])} takes {self.losses[name]:.2f}{evidence}")
-        reported = [name for name in self.metrics if name not in self.losses and name not in self.unknown]
-        lines += [f"  {name} {_number(self.metrics[name])} is reported only (no weight)" for name in reported]
+            found = self.evidence.get(metric_of(name))
+            evidence = f": {found}" if found is not None and self.losses[name] > 0 else ""
+            value = self.value_of(name)
+            shown = f" {value:.2f}" if value is not None and name == metric_of(name) else ""
+            sign = name.replace(CHANGE, " (change since the start)")
+            lines.append(f"  {sign}{shown} takes {self.losses[name]:.2f}{evidence}")
+        if self.cause and self.cause not in self.losses:
+            lines.append(f"  {self.cause} asks for {self.band}")
+        lost = {metric_of(name) for name in self.losses}
+        reported = [name for name in self.metrics if name not in lost and name not in self.unknown]
+        what = "takes nothing" if self.scale else "is reported only (no weight)"
+        lines += [f"  {name} {_number(self.metrics[name])} {what}" for name in reported]
         lines += [f"  {name} is unknown: {reason}" for name, reason in self.unknown.items()]
         lines += [f"  error in {failure}" for failure in self.errors]
         return "\n".join(lines)
 
     def _index(self, form: str) -> str:
-        known = self.coverage > 0 or self.losses  # an unknown value that counts as 0 loses something, or nothing
-        return f"{self.coherence_index:.2f} {form.format(self.band)}" if known else "unknown"
+        return "unknown" if self.coherence_index is None else f"{self.coherence_index:.2f} {form.format(self.band)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+CHANGE = ".change"
+"""What is appended to a metric's name to name its change since the run's own start."""
+
+
+def metric_of(sign: str) -> str:
+    """Return the metric that a sign is made of.
+
+    Examples
+    --------
+    >>> metric_of("drift.change"), metric_of("stall")
+    ('drift', 'stall')
+    """
+    return sign.removesuffix(CHANGE)
 
 
 def _number(value: float | None) -> str:

@@ -200,7 +200,7 @@ class BreakdownDetector(EventDetector[BrokenText]):
             found, why = min(2.0 * share, 1.0), "it changes to letters that nobody has used"
         if found > data.value:
             data.value, data.seq, data.why = found, observed.seq, why
-        data.messages += 1
+        data.messages += bool(body.strip())
         self._know(text if share < 0.2 or not data.scripts else "", marks)
 
     def _know(self, text: str, marks: set[str] | None = None) -> None:

@@ -125,7 +125,10 @@ _PENDING = lazy_regex(
     r"|(?:is|status\W{1,5})\s?(?:running|processing|building|waiting|starting|scheduled))\b",
     re.IGNORECASE,
 )
-_GAUGE = lazy_regex(r"[^\d\n]{0,30}[+-]?\d{1,12}(?:[.,]\d{1,6})?\s{0,2}[^\d\s]{0,12}\s{0,3}")
+_GAUGE = lazy_regex(
+    r"[^\d\n]{0,30}[+-]?\d{1,12}(?:[.,]\d{1,6})?\s{0,2}"
+    r"(?:°|º|%|[CFKVAWN]\b|[kM]?(?:Pa|W|V|Hz|bar)\b|degrees|celsius|percent|ppm|rpm|lux|dB|psi|km/h|m/s|mbar)[^\d\n]{0,12}"
+)
 
 
 def must_wait(text: str) -> bool:

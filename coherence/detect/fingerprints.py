@@ -19,6 +19,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean, ends
+from coherence.detect.failure_cues import must_wait
 
 Access: TypeAlias = Literal["read", "write", "search", "shell", ""]
 """What a tool does to files: show one, change one, look for some, run a command (which may do any of these);
@@ -53,6 +54,9 @@ class CallTrace(msgspec.Struct, frozen=True):
     writes."""
     waits: bool = False
     """Whether the call waits for something or asks how far it is."""
+    blank: bool = False
+    """Whether it changes something and its arguments do not say what: the host left them out, and no two such calls are
+    known to be the same."""
     page: str = ""
     """Digest of the call without the arguments that choose a page or a range of lines; empty if it has none."""
 
@@ -72,6 +76,8 @@ class ResultTrace(msgspec.Struct, frozen=True):
     """Of an error the line that says most, else the first that is not empty; at most 200 characters."""
     empty: bool = False
     """Whether there is nothing but white space."""
+    pending: bool = False
+    """Whether it is one that is asked for again on purpose: work that is not done, or a gauge that is read."""
 
 
 def trace_call(tool: str, arguments: bytes) -> CallTrace:
@@ -110,6 +116,7 @@ def trace_call(tool: str, arguments: bytes) -> CallTrace:
         access=access,
         paths=_paths_of(fields, command, access),
         waits=_waits(words, fields, command),
+        blank=access == "write" and not any(_says(item) for item in fields.values()),
         page=_page_of(tool, fields, command),
     )
 
@@ -144,7 +151,12 @@ def trace_result(text: str, *, error: bool) -> ResultTrace:
         rate_limited=(error or len(text) <= MAX_COMMAND) and _is_rate_limited(told),
         first_line=_telling_line(told, error),
         empty=not text or text.isspace(),
+        pending=not error and must_wait(text),
     )
+
+
+def _says(argument: object) -> bool:
+    return argument not in (None, "", [], {})
 
 
 def _digest(name: str, data: bytes) -> bytes:

@@ -115,8 +115,14 @@ def measure(
     config = config or MonitorConfig()
     weights = _weights(config, cache)
     known = {INDEX, PRESSURE, *VITALS, *weights, *config.metrics}
-    config = msgspec.structs.replace(config, weights=weights)
     extra = [name for name in names if name not in known]
+    if config.weights != "default":
+        config = msgspec.structs.replace(config, weights=weights)
+    elif extra and INDEX in names:  # in one pass they would count in the calibrated index
+        apart = [[name for name in names if name != INDEX], [INDEX]]
+        parts = [measure(part, runs, cache=cache, config=config, on_step=on_step) for part in apart]
+        found = dict(zip([*apart[0], INDEX], [*parts[0], *parts[1]], strict=True))
+        return [found[name] for name in names]
     steps: dict[str, dict[str, list[float | None]]] = {name: {} for name in names}
     for run in runs:
         scored = score_transcript(

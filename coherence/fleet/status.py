@@ -48,7 +48,7 @@ def status_of(monitor: Monitor, parent: str | None, reached: Effective) -> Agent
     """
     result, counters = monitor.result, monitor.counters
     reading = result.reading if result is not None else None
-    known = reading is not None and reading.coverage > 0
+    known = reading is not None and reading.coherence_index is not None
     decision: DecisionKind = result.decision.kind if result is not None else "continue"
     cause = result.decision.message if result is not None else ""
     received = Received(reached.value, reached.path) if len(reached.path) > 1 else None

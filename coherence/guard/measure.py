@@ -145,7 +145,7 @@ class Measuring:
         try:
             monitor.decide()
             reading = monitor.latest
-            if reading is None or reading.tick_seq <= started.tick or not reading.coverage > 0:
+            if reading is None or reading.tick_seq <= started.tick or reading.coherence_index is None:
                 return None, None
             index = reading.coherence_index
             return (index if math.isfinite(index) else None), reading.band.value

@@ -6,7 +6,7 @@ import msgspec
 
 from coherence.core.decisions import Appraisal, Decision, FiringOutcome, Guidance, Mode
 from coherence.core.events import Message, encode_event, kind_of
-from coherence.core.readings import Reading, frozen_hook
+from coherence.core.readings import Band, Reading, frozen_hook
 from coherence.monitor.tick_result import Brief, Record, RecordedTick, TickResult
 from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, FiringRow, ReadingRow
 
@@ -55,10 +55,9 @@ def encode_result(result: TickResult) -> tuple[ReadingRow | None, DecisionRow]:
         return None, DecisionRow(result.decision.kind, _ENCODER.encode(kept).decode())
     decision = DecisionRow(result.decision.kind, _ENCODER.encode(result.decision).decode())
     data = _ENCODER.encode(ReadingData(reading, appraisal, result.kept, result.outcomes)).decode()
-    known = reading.coverage > 0
     row = ReadingRow(
-        reading.coherence_index if known else None,
-        str(reading.band) if known else None,
+        reading.coherence_index,
+        None if reading.band is Band.UNKNOWN else str(reading.band),
         appraisal.pressure,
         str(appraisal.mode),
         data,

@@ -12,7 +12,7 @@ from coherence.baseline.calibration import Calibration
 from coherence.baseline.runs import Runs
 from coherence.baseline.vitals import VITALS, metric_set
 from coherence.core.config import Budget, MonitorConfig
-from coherence.core.decisions import Appraisal, Finding, Mode, Policy
+from coherence.core.decisions import KINDS, Appraisal, DecisionKind, Finding, Mode, Policy, worst_kind
 from coherence.core.events import Event, Ticked
 from coherence.core.protocols import Detector, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
@@ -22,6 +22,7 @@ from coherence.monitor.tick_result import RecordedTick, TickResult
 from coherence.policy.budgets import all_budget_findings, crosses_time
 from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.corrections import Corrections
+from coherence.policy.course_finding import course_finding, is_policy
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unasked import DangerDetector
@@ -34,6 +35,18 @@ from coherence.policy.rules import builtin_rules
 from coherence.policy.rules.quality import outcome_finding
 from coherence.providers.hashing import HashingEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.light import (
+    RULE_SIGN,
+    SPENDING,
+    Asked,
+    Edges,
+    Scale,
+    combine,
+    scale_for,
+    share_of_risk,
+    with_own,
+    without,
+)
 from coherence.sensor.sensor import CoherenceSensor
 from coherence.state.reducer import AgentState
 
@@ -111,6 +124,12 @@ class AgentPipeline:
         state.budget = budget if budget is not None else config.budget
         self._foreign_metrics = bool(plugins.metrics)
         measured = metric_set(config, state, budget, plugins.metrics, embeds=cache is not None)
+        self.scale: Scale | None = None
+        self.edges = Edges(*config.bands) if config.bands is not None else Edges()
+        if config.weights == "default":
+            shipped = scale_for(getattr(cache.embedder, "fingerprint", None) if cache is not None else None)
+            shipped = without(shipped, config.rules) if config.rules else shipped
+            self.scale = with_own(shipped, (*config.metrics, *(metric.name for metric in plugins.metrics)))
         self.appraiser = Appraiser(state, budget)
         self.runs = Runs(state.hijack, measured.vectors, measured.scalars, cache)
         self.regulator = RegulatorMemory(state)
@@ -251,13 +270,54 @@ class AgentPipeline:
         if failures:
             reading = msgspec.structs.replace(reading, errors=(*reading.errors, *failures))
         facts, regulated = self.state.facts, self.regulator.data
-        decision = make_decision(reading.tick_seq, findings)
+        reading, findings, kind = self._lit(reading, findings)
+        decision = make_decision(reading.tick_seq, findings, kind=kind)
         if event.reason != ENDING:
             settings, name = self.config.guidance, self.name
             fired = guide(decision, regulated, self.state, settings, name=name, ts=reading.ts, policies=self.policies)
             decision = msgspec.structs.replace(decision, guidance=fired) if fired is not None else decision
         known = outcomes(regulated, facts, appraisal.pressure)
         return TickResult(appraisal, decision, reading, kept=bool(reading.errors), outcomes=known)
+
+    def _lit(self, reading: Reading, findings: list[Finding]) -> tuple[Reading, list[Finding], DecisionKind | None]:
+        """Make one light of a measurement and what was found: the reading with it, the findings, the decision."""
+        scale = self.scale
+        if scale is None:
+            return reading, findings, None
+        signs = self.signs(reading, findings)
+        asked = [
+            Asked(finding.rule, finding.acts, finding.acts == "block" and is_policy(finding.rule))
+            for finding in findings
+            if finding.active and RULE_SIGN + finding.rule not in scale.curves
+        ]
+        light = combine(signs, scale, asked, edges=self.edges, prior=self.config.prior)
+        reading = msgspec.structs.replace(
+            reading,
+            coherence_index=light.index,
+            band=light.band,
+            coverage=light.coverage,
+            losses=FrozenDict(share_of_risk(light)),
+            risk=light.risk,
+            cause=light.cause,
+            scale=scale.name,
+        )
+        worst = worst_kind([finding.acts for finding in findings])
+        if light.risk is not None and KINDS.index(light.kind) > KINDS.index(worst):
+            findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
+        return reading, findings, light.kind
+
+    def signs(self, reading: Reading, findings: Sequence[Finding]) -> dict[str, float | None]:
+        """Return what the scale may have a curve for, higher = worse: metrics, changes, spending, rules' scores."""
+        mood = self.appraiser.mood
+        signs: dict[str, float | None] = {
+            name: value if value is None or name in self.runs.inverted else 1.0 - value
+            for name, value in reading.metrics.items()
+        }
+        signs |= mood.changes
+        spending = [mood.signals[name].pressure for name in ("cost", "token_usage") if name in mood.signals]
+        if spending:
+            signs[SPENDING] = max(spending)
+        return signs | {RULE_SIGN + finding.rule: finding.score for finding in findings}
 
     def _check(self, seq: int, event: Ticked, found: Sequence[Finding] | None) -> TickResult:
         """Judge whether a call may run."""
@@ -334,4 +394,4 @@ class AgentPipeline:
 
 def _empty(seq: int, ts: float) -> Reading:
     """Return the reading of a tick that measures nothing."""
-    return Reading(tick_seq=seq, ts=ts, metrics=FrozenDict(), coherence_index=1.0, band=Band.GREEN, coverage=0.0)
+    return Reading(tick_seq=seq, ts=ts, metrics=FrozenDict(), coherence_index=None, band=Band.UNKNOWN, coverage=0.0)

@@ -55,9 +55,10 @@ class Brief(msgspec.Struct, frozen=True):
     """As much of a recorded reading as folding needs."""
 
     tick_seq: int
-    coherence_index: float
+    coherence_index: float | None
     coverage: float
     metrics: dict[str, float | None]
+    risk: float | None = None
 
 
 class RecordedTick(msgspec.Struct, frozen=True):

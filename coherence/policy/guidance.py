@@ -89,7 +89,7 @@ def guide(
     best: tuple[int, int] | None = None
     chosen: Finding | None = None
     for at, finding in enumerate(decision.findings):
-        if not finding.active or finding.severity == "continue" or finding.rule == "pressure":
+        if not finding.active or finding.severity == "continue" or finding.rule in ("pressure", "course"):
             continue
         pattern = pattern_of(finding)
         fired = standing.fired_step.get(pattern)

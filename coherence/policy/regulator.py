@@ -175,11 +175,13 @@ def _regulated(finding: Finding, config: RuleConfig, since: int | None, steps: i
     )
 
 
-def make_decision(seq: int, findings: Sequence[Finding], extra: str = "") -> Decision:
-    """Return the decision that the worst active finding asks for."""
+def make_decision(
+    seq: int, findings: Sequence[Finding], extra: str = "", *, kind: DecisionKind | None = None
+) -> Decision:
+    """Return the decision: of the given kind, else what the worst active finding asks for."""
     active = [finding for finding in findings if finding.active]
     if not active:
-        return Decision(seq=seq, kind="continue", findings=tuple(sorted(findings, key=_mildness)))
+        return Decision(seq=seq, kind=kind or "continue", findings=tuple(sorted(findings, key=_mildness)))
     ordered = sorted(findings, key=_mildness)
     active = ordered[: len(active)]
     first = active[0]
@@ -188,7 +190,7 @@ def make_decision(seq: int, findings: Sequence[Finding], extra: str = "") -> Dec
     message = "; ".join(finding.why for finding in told[:2])
     if active[0].action:
         message = f"{message}. {active[0].action[0].upper()}{active[0].action[1:]}."
-    kind = worst_kind([finding.acts for finding in active])
+    kind = kind or worst_kind([finding.acts for finding in active])
     return Decision(seq=seq, kind=kind, findings=tuple(ordered), message=one_line(message + extra))
 
 

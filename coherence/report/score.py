@@ -12,12 +12,13 @@ from coherence.baseline.combiner import risk_of
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import KINDS, Appraisal, Decision
 from coherence.core.protocols import Embedder
-from coherence.core.readings import Band, Evidence, Reading
+from coherence.core.readings import Band, Evidence, Reading, metric_of
 from coherence.core.redact import redact, redact_value
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.tick_result import TickResult
 from coherence.providers.transcript import Step, Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.light import said
 from coherence.store.store import Store
 
 STEP_TIMEOUT_S = 60.0
@@ -41,7 +42,7 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def measured(self) -> list[Reading]:
         """Readings at which anything was known."""
-        return [reading for reading in self.readings if reading.coverage > 0]
+        return [reading for reading in self.readings if reading.coherence_index is not None]
 
     @property
     def last(self) -> Reading | None:
@@ -50,11 +51,14 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def comparable(self) -> list[Reading]:
-        """The readings from the first one with the widest coverage of the run on.
+        """The readings whose indexes may be compared: of a calibrated index all that are known.
 
-        Before it an index is made of fewer metrics, and jumps; after it a metric is unknown where it does not apply.
+        Those of a classic index begin with the first one with the widest coverage of the run: before it the index is
+        made of fewer metrics, and jumps; after it a metric is unknown where it does not apply.
         """
         measured = self.measured
+        if any(reading.scale for reading in measured):
+            return measured
         widest = max((reading.coverage for reading in measured), default=0.0)
         first = next((at for at, reading in enumerate(measured) if reading.coverage == widest), 0)
         return measured[first:]
@@ -62,12 +66,12 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lowest(self) -> Reading | None:
         """The first comparable reading with the lowest index."""
-        return min(self.comparable, key=lambda reading: reading.coherence_index, default=None)
+        return min(self.comparable, key=index_of, default=None)
 
     @property
-    def bands(self) -> list[Band | None]:
-        """The band after each step; ``None`` where nothing was known."""
-        return [reading.band if reading.coverage > 0 else None for reading in self.readings]
+    def bands(self) -> list[Band]:
+        """The band after each step, ``unknown`` where nothing was."""
+        return [reading.band for reading in self.readings]
 
     @property
     def risks(self) -> list[float | None]:
@@ -97,9 +101,10 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         name = reading.worst()
         if name is None:
             return "nothing lowers the index"
-        value = reading.metrics[name]
-        what = f"{name} {value:.2f}" if value is not None else f"{name} unknown"
-        evidence = reading.evidence.get(name)
+        evidence = reading.evidence.get(metric_of(name))
+        value = reading.metrics.get(name)
+        raw = f"{name} {value:.2f}" if value is not None else f"{name} unknown"
+        what = said(name) if reading.scale else raw
         return f"{what}: {self.place(reading, evidence)}{evidence}" if evidence is not None else what
 
     def place(self, reading: Reading, evidence: Evidence | None) -> str:
@@ -189,6 +194,11 @@ def score_transcript(
         decisions=tuple(result.decision for result in results),
         inverted=inverted,
     )
+
+
+def index_of(reading: Reading) -> float:
+    """Return the index of a reading, 2 where it is unknown: no other one is as high."""
+    return 2.0 if reading.coherence_index is None else reading.coherence_index
 
 
 def without_secrets(transcript: Transcript) -> Transcript:

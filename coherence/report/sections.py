@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coherence.baseline.vitals import VITALS
-from coherence.core.readings import Band, Reading, excerpt
+from coherence.core.readings import Band, Reading, excerpt, metric_of
 from coherence.providers.transcript import Step
 from coherence.report import svg
-from coherence.report.score import ScoredRun
+from coherence.report.score import ScoredRun, index_of
 from coherence.report.text import clip, escape, isolated, number, undirected
+from coherence.sensor.light import said
 
 WORST = 3
 """Readings whose evidence is shown."""
@@ -29,7 +30,7 @@ def badge(band: Band) -> str:
 
 def lowest_readings(run: ScoredRun) -> list[Reading]:
     """Return the comparable readings with the lowest index, lowest first."""
-    return sorted(run.comparable, key=lambda reading: reading.coherence_index)[:WORST]
+    return sorted(run.comparable, key=index_of)[:WORST]
 
 
 def why(run: ScoredRun, reading: Reading) -> str:
@@ -37,8 +38,8 @@ def why(run: ScoredRun, reading: Reading) -> str:
     name = reading.worst()
     if name is None:
         return "nothing lowers the index"
-    pointed = _evidence(run, reading, name)
-    return f"<b>{escape(name)}</b> {number(reading.metrics[name])}{f': {pointed}' if pointed else ''}"
+    pointed = _evidence(run, reading, metric_of(name))
+    return f"{_sign(reading, name)}{f': {pointed}' if pointed else ''}"
 
 
 def anchor(position: int, reading: Reading | None = None) -> str:
@@ -105,7 +106,7 @@ def _names(run: ScoredRun) -> list[str]:
 
 def _timeline(run: ScoredRun) -> str:
     bands = run.bands
-    index = [reading.coherence_index if reading.coverage > 0 else None for reading in run.readings]
+    index = [reading.coherence_index for reading in run.readings]
     rings = {reading.tick_seq for reading in lowest_readings(run)} if len(index) > WORST else set()
     drawing = svg.chart(index, bands=bands, rings=rings, lines=INDEX_LINES)
     rows = [_row("index", "high is good", index, drawing, "nothing was known after any step", "index")]
@@ -151,6 +152,13 @@ def _notes(run: ScoredRun) -> str:
     return f'<h3>Unknown and failed</h3><ul class="notes">{"".join(notes)}</ul>' if notes else ""
 
 
+def _sign(reading: Reading, name: str) -> str:
+    """Return what a sign means; of a classic index the metric's name and value."""
+    if reading.scale:
+        return f"<b>{escape(said(name))}</b>"
+    return f"<b>{escape(name)}</b> {number(reading.metrics[name])}"
+
+
 def _places(steps: Sequence[int]) -> str:
     if len(steps) == 1:
         return f"after step {steps[0]}"
@@ -173,16 +181,19 @@ def _box(run: ScoredRun, reading: Reading, place: str, shown: dict[int, str]) ->
     items = []
     for name in sorted(reading.losses, key=lambda key: -reading.losses[key]):
         loss = reading.losses[name]
-        pointed = _evidence(run, reading, name) if loss > 0 else ""
+        pointed = _evidence(run, reading, metric_of(name)) if loss > 0 else ""
         items.append(
-            f"<li><b>{escape(name)}</b> {number(reading.metrics[name])}"
+            f"<li>{_sign(reading, name)}"
             f'<span class="takes">takes {loss:.2f}</span>{svg.bar(loss / largest)}'
             f"{f'<p>{pointed}</p>' if pointed else ''}</li>"
         )
     pointers: dict[int, list[str]] = {}
-    for name in sorted(reading.evidence, key=lambda key: -reading.losses.get(key, 0.0)):
+    taken: dict[str, float] = {}
+    for name, loss in reading.losses.items():
+        taken[metric_of(name)] = taken.get(metric_of(name), 0.0) + loss
+    for name in sorted(reading.evidence, key=lambda key: -taken.get(key, 0.0)):
         for step in run.evidence_steps(reading, reading.evidence[name]):
-            if reading.losses.get(name, 0.0) > 0:
+            if taken.get(name, 0.0) > 0:
                 pointers.setdefault(step, []).append(name)
     excerpts = []
     for step, names in pointers.items():
@@ -226,7 +237,7 @@ def _steps(run: ScoredRun) -> str:
     rows = []
     for step, reading in enumerate(run.readings):
         said = run.transcript.steps[step]
-        known = reading.coverage > 0
+        known = reading.coherence_index is not None
         evidence = "".join(
             f'<p data-metric="{at}"><b>{escape(name)}</b>: {pointed}</p>'
             for at, name in enumerate(names)
@@ -235,7 +246,7 @@ def _steps(run: ScoredRun) -> str:
         rows.append(
             f'<tr><th scope="row">{step}</th><td>{_who(said)}</td>'
             f'<td class="says">{isolated(excerpt(clip(said.text(), 2 * SAYS_LENGTH), SAYS_LENGTH))}</td>'
-            f"<td>{number(reading.coherence_index if known else None)}</td>"
+            f"<td>{number(reading.coherence_index)}</td>"
             f"<td>{badge(reading.band) if known else 'unknown'}</td><td>{reading.coverage:.0%}</td>{_judged(run, step)}"
             f"{''.join(f'<td>{number(reading.metrics.get(name))}</td>' for name in names)}<td>{evidence}</td></tr>"
         )

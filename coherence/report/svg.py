@@ -48,7 +48,9 @@ def strip(readings: Sequence[Reading]) -> str:
     bars: dict[str, list[str]] = {}
     for x, cell in enumerate(cells):
         lowest = min(
-            (reading for reading in cell if reading.coverage > 0), key=lambda it: it.coherence_index, default=None
+            (reading for reading in cell if reading.coherence_index is not None),
+            key=lambda it: it.coherence_index or 0.0,
+            default=None,
         )
         band = lowest.band if lowest is not None else None
         said = f"{lowest.coherence_index:.2f} {lowest.band}" if lowest is not None else "nothing known"

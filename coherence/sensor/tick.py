@@ -13,6 +13,7 @@ from coherence.core.errors import UnknownSourceError
 from coherence.core.protocols import MetricFn, ScalarMetricFn, StateProvider
 from coherence.core.readings import (
     KINDS,
+    Band,
     Evidence,
     Failure,
     FrozenDict,
@@ -207,12 +208,15 @@ class MeasurePlan:
     ) -> Reading:
         """Put a reading together."""
         scored = score(values, self.weights, self.inverted, self.missing)
+        known = scored.coverage > 0 or bool(
+            scored.losses
+        )  # an unknown value that counts as 0 loses something, or nothing
         return Reading(
             tick_seq=seq,
             ts=ts,
             metrics=freeze({name: values.get(name) for name in self.names}),
-            coherence_index=scored.index,
-            band=band_of(scored.index, self.thresholds),
+            coherence_index=scored.index if known else None,
+            band=band_of(scored.index, self.thresholds) if known else Band.UNKNOWN,
             coverage=scored.coverage,
             errors=tuple(errors),
             unknown=freeze(unknown),

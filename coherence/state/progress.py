@@ -10,8 +10,9 @@ from zlib import crc32
 import msgspec
 
 from coherence.core.events import ToolResult
+from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing, must_wait
+from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 
 if TYPE_CHECKING:
     from coherence.detect.text_analysis import TextAnalysis
@@ -40,6 +41,18 @@ WAITING = 0.15
 FAILURE_CHARS = 400
 """Characters of a failure that are compared, half from each end."""
 
+CHANGED = 0.5
+"""How much a call with the same result counts where something was changed since, and nothing came of it."""
+
+_CHANGES = lazy_regex(
+    r"(?<![0-9&=<-])>{1,2}(?![&>=]|\s?/dev/null)|\bsed -i|\btee\b|\bpatch\b"
+    r"|\bgit (?:apply|checkout|stash|reset|commit|merge|revert|pull)\b|\b(?:mv|cp|rm|mkdir|touch|install)\b"
+)
+"""Shell commands that change something."""
+
+COMMAND_CHARS = 2_000
+"""Characters of a command that are looked at."""
+
 Sketch = tuple[int, ...]
 
 
@@ -56,6 +69,10 @@ class Tried(msgspec.Struct, frozen=True):
     failure: float
     told: Sketch = ()
     """Words of a failure."""
+    writes: bool = False
+    """Whether the call changes something."""
+    changes: int = 0
+    """How often something had been changed, by this call too."""
 
 
 class ProgressFacts(msgspec.Struct):
@@ -64,24 +81,18 @@ class ProgressFacts(msgspec.Struct):
     tried: list[Tried] = []
     open: dict[int, Sketch] = {}
     """Event number of a call without a result -> its words."""
-    shown: list[bytes] = []
-    """Calls with their results since something was last changed, the newest."""
-    again: list[bool] = []
-    """Of the newest actions: whether call and result were known."""
+    changing: list[int] = []
+    """Event numbers of open shell calls that change something."""
+    changes: int = 0
+    """Calls that changed something, each once."""
     stall: float = 0.0
     """Sum over the actions of how much each repeats one before it, faded by 0.8 an action."""
     failures: float = 0.0
     """Failures in a row, flagged or not; a success leaves 0.3 of them."""
+    newest: int = 0
+    """Number of the newest result."""
     seqs: list[int] = []
     """Numbers of the results that made the streak or the stall, the newest."""
-
-    @property
-    def rereads(self) -> int:
-        """How many of the newest twelve actions showed what had been shown before."""
-        return sum(self.again)
-
-
-MAX_SHOWN = 64
 
 
 def sketch(tokens: Iterable[str]) -> Sketch:
@@ -115,7 +126,7 @@ def repeat_of(now: Tried, before: Tried) -> float:
     """
     same = now.came == before.came and now.counts == before.counts
     if now.masked == before.masked:
-        return 1.0 if same else 0.0
+        return 0.0 if not same else 1.0 if now.writes or now.changes == before.changes else CHANGED
     close = likeness(now.words, before.words)
     failed = min(now.failure, before.failure) >= FAILED and (same or likeness(now.told, before.told) > SAME_FAILURE)
     if failed or (now.nothing and before.nothing):
@@ -149,6 +160,8 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         waiting[observed.seq] = sketch(observed.text.tokens) if _has_content(observed.arguments) else ()
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
+        if _CHANGES.search(observed.text.raw[:COMMAND_CHARS]):
+            self.data.changing = [*self.data.changing, observed.seq][-MAX_OPEN:]
 
     def on_tool_result(self, observed: Observed) -> None:
         """Compare an action with those before it."""
@@ -162,19 +175,19 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         failure = failure_of(result, flagged=action.error, reads=made.access == "read")
         words = data.open.pop(action.called, ())
         told = sketch(text.part(FAILURE_CHARS).tokens) if failure >= FAILED else ()
-        now = Tried(made.masked, words, came.masked, came.counts, finds_nothing(result), failure, told)
-        waits = made.waits or came.rate_limited or must_wait(result)
+        changes = made.access == "write" or action.called in data.changing
+        nothing = not changes and finds_nothing(result)
+        now = Tried(made.masked, words, came.masked, came.counts, nothing, failure, told, changes, data.changes)
+        waits = made.waits or came.rate_limited or came.pending
         slow = WAITING if waits or not words else 1.0
         best = max((repeat_of(now, before) for before in data.tried), default=0.0) * slow
         data.stall = data.stall * FADES + best
-        data.tried = [*data.tried, now][-WITHIN:]
-        if made.access == "write":
-            data.shown = []
-        key = made.masked + came.masked
-        data.again = [*data.again, key in data.shown and slow == 1.0][-WITHIN:]
-        data.shown = [*(each for each in data.shown if each != key), key][-MAX_SHOWN:]
-        if waits:
+        data.changes += changes
+        data.tried = [*data.tried, msgspec.structs.replace(now, changes=data.changes)][-WITHIN:]
+        data.changing = [seq for seq in data.changing if seq != action.called]
+        if waits or action.called < data.newest:  # made at once with the one before: one attempt
             failure *= 0.3
+        data.newest = action.seq
         data.failures = data.failures + failure if failure >= FAILED else data.failures * 0.3
         if best > 0.3 or failure >= FAILED:
             data.seqs = [*data.seqs, action.seq][-8:]
@@ -182,6 +195,8 @@ class ProgressDetector(EventDetector[ProgressFacts]):
     def renumber(self) -> None:
         """Let the next event be number 1."""
         self.data.open = {}
+        self.data.newest = 0
+        self.data.changing = []
         self.data.seqs = []
 
 

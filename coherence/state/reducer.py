@@ -522,4 +522,5 @@ def note_spending(facts: Facts, seq: int, tokens: int, cost_usd: float | None) -
 
 def is_same(one: Action, other: Action) -> bool:
     """Tell whether two actions are the same call with the same result."""
-    return (one.made.exact, one.came.exact, one.error) == (other.made.exact, other.came.exact, other.error)
+    same = (one.made.exact, one.came.exact, one.error) == (other.made.exact, other.came.exact, other.error)
+    return same and not one.made.blank

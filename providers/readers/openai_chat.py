@@ -63,15 +63,21 @@ class OpenAIMessage(msgspec.Struct):
 
 
 def read_openai(source: Source) -> Iterator[Transcript]:
-    """Yield each conversation; system and developer messages are not part of a run."""
+    """Yield each conversation; of system and developer messages those after the first other one are part of the run."""
     for line, chat in read_chats(source, OpenAIMessage, EXPECTED):
         yield source.transcript(_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
 
 
 def _steps(messages: Iterable[OpenAIMessage]) -> Iterator[Step]:
     names: dict[str | None, str] = {}
+    begun = False
     for message in messages:
         content = text_of(message.content) or message.refusal or ""
+        if message.role in ("system", "developer"):
+            if begun:
+                yield Step(role="system", content=content, agent=message.name)
+            continue
+        begun = True
         if message.role == "user":
             yield Step(role="user", content=content, agent=message.name)
         elif message.role == "assistant":

@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
-from coherence.core.readings import excerpt
+from coherence.core.readings import Counters, excerpt
 from coherence.providers.readers.source import Source
 from coherence.providers.readers.values import check_depth
 from coherence.providers.transcript import Role, Step, Transcript, TranscriptCall
 
-EXPECTED = "runs {id, goal, steps: [{role: user, assistant or tool, content, tool_calls?, tool_result?}]}, one a line"
+EXPECTED = (
+    "runs {id, goal, steps: [{role: user, assistant, tool or system, content, tool_calls?, tool_result?, usage?}]}, "
+    "one a line"
+)
 
 
 LABELS = ("success", "hijacked", "attacked", "injection_step", "hijack_step", "error_step", "error_agent")
@@ -37,6 +40,12 @@ class _Call(msgspec.Struct):
         check_depth(self.arguments)
 
 
+class _Usage(msgspec.Struct):
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+
+
 class _Step(msgspec.Struct):
     role: Role
     content: str | None = None
@@ -45,6 +54,7 @@ class _Step(msgspec.Struct):
     tool_name: str | None = None
     tool_result: str | None = None
     is_error: bool | None = None
+    usage: _Usage | None = None
 
     def to_step(self) -> Step:
         result = self.tool_result if self.role == "tool" else None
@@ -55,6 +65,7 @@ class _Step(msgspec.Struct):
             tool_name=self.tool_name,
             is_error=bool(self.is_error),
             agent=self.agent,
+            usage=Counters(**msgspec.structs.asdict(self.usage)) if self.usage is not None else None,
         )
 
 

@@ -35,13 +35,9 @@ def test_index_weights_the_default_index_counts_the_detectors_where_they_are_kno
     found = reading("default")
     assert found.metrics["goal_hijack"] is not None and found.metrics["outcome_risk"] is None
     assert "not calibrated" in found.unknown["outcome_risk"]
-    # all but outcome_risk (0.3) and memory_retention (0.0125), of a sum of 1
-    assert found.coverage == pytest.approx(1 - 0.3125)
-    loss = sum(
-        INDEX_WEIGHTS[name] * (found.metrics[name] or 0.0) for name in INDEX_WEIGHTS if found.metrics[name] is not None
-    )
-    assert found.coherence_index == pytest.approx(1 - loss / 0.6875)
-    assert found.worst() == "goal_hijack"
+    assert found.scale and found.risk is not None and 0.0 < found.coverage <= 1.0
+    assert sum(found.losses.values()) == pytest.approx(found.risk)
+    assert found.worst() == found.cause == "goal_hijack"
 
 
 def test_index_weights_a_table_may_name_a_detector() -> None:

@@ -51,7 +51,7 @@ def test_score_off_a_terminal_a_run_is_one_line_with_the_bands_in_words(run_file
     header, line = result.stdout.splitlines()
     assert header.split() == ["run", "steps", "now", "low", "press", "decision", "bands", "worst", "step", "and", "why"]
     assert line.startswith("oslo  4 ")
-    assert "unmeasuredx1 " in line
+    assert "unknownx1 " in line
     assert "\x1b" not in result.output
 
 
@@ -60,7 +60,7 @@ def test_score_json_holds_what_the_table_shows(run_file: Path) -> None:
     (run,) = summary["runs"]
     assert (run["run_id"], run["steps"], run["format"]) == ("oslo", 4, "runs")
     assert run["lowest"] <= run["now"] <= 1
-    assert run["bands"][0] is None and set(run["bands"][1:]) <= {"green", "yellow", "orange", "red"}
+    assert run["bands"][0] == "unknown" and set(run["bands"][1:]) <= {"green", "yellow", "orange", "red"}
     assert summary["errors"] == []
 
 
@@ -69,12 +69,12 @@ def test_score_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) ->
     assert score(run_file, "--jsonl", out).exit_code == 0
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [(line["run_id"], line["step"]) for line in lines] == [("oslo", step) for step in range(4)]
-    keys = {"run_id", "step", "metrics", "coherence_index", "band", "coverage", "errors", "unknown"}
+    keys = {"run_id", "step", "metrics", "coherence_index", "band", "cause", "scale", "coverage", "errors", "unknown"}
     keys |= {"risk", "pressure", "mode", "decision", "message"}
     assert all(line.keys() == keys for line in lines)
     assert lines[0]["metrics"]["goal_drift"] is None
     assert lines[0]["risk"] is None  # nothing is known yet
-    assert lines[3]["risk"] == 1 - lines[3]["coherence_index"]
+    assert lines[3]["risk"] == pytest.approx(1 - lines[3]["coherence_index"])
     assert 0 <= lines[3]["metrics"]["goal_drift"] <= 1
 
 
@@ -126,7 +126,7 @@ def test_score_an_encoding_without_the_agents_characters_is_no_obstacle(run_file
     command = [sys.executable, "-m", "coherence", "score", str(run_file), "--embedder", "hashing"]
     result = subprocess.run(command, capture_output=True, env=variables)
     assert result.returncode == 0, result.stderr
-    assert b"?" in result.stdout  # the quotation marks around the evidence
+    assert result.stdout.isascii()
 
 
 def test_score_a_reader_that_goes_away_is_no_traceback(run_file: Path) -> None:
@@ -319,6 +319,8 @@ def test_score_what_is_unknown_is_not_shown_as_perfect(run_file: Path, tmp_path:
     assert "error: oslo" not in result.stderr
     assert [line.split()[2:4] for line in result.stdout.splitlines()[1:3]] == [["-", "-"], ["-", "-"]]
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [(line["coherence_index"], line["band"], line["coverage"]) for line in lines[:3]] == [(None, None, 0.0)] * 3
+    assert [(line["coherence_index"], line["band"], line["coverage"]) for line in lines[:3]] == [
+        (None, "unknown", 0.0)
+    ] * 3
     assert 0 <= lines[3]["coherence_index"] <= 1 and lines[3]["band"] == "green"  # oslo, step 1
     assert score(empty, "--fail-below", 0.0).exit_code == 0  # no index is below 0

@@ -76,7 +76,7 @@ def test_finds_nothing_tells_an_empty_result(text: str, nothing: bool) -> None:
         ("21.5 °C", True),
         ("status: running", True),
         ("not ready", True),
-        ("42", True),
+        ("42", False),
         ("3 files changed in 2 s", False),
     ],
 )

@@ -217,13 +217,13 @@ def test_calibrated_sessions_a_run_goes_on_although_the_process_was_killed_withi
         assert pipeline.runs.run.maxima["error_rate"] > 0.0
 
 
-def test_the_risk_is_one_minus_the_index_until_the_agents_labels_prove_more(path: Path) -> None:
+def test_the_risk_is_the_calibrated_one_until_the_agents_labels_prove_more(path: Path) -> None:
     with Monitor(store=path, embedder=HashingEmbedder(64), goal="fix the login") as m:
         assert m.risk is None
         m.message("assistant", "reading about cooking")
         m.decide()
         reading = m.latest
-        assert reading is not None and m.risk == pytest.approx(1.0 - reading.coherence_index)
+        assert reading is not None and m.risk == reading.risk
         versions, names = m._worker.pipeline.runs.versions, sorted(m._worker.pipeline.sensor.weights)
     rng = random.Random(2)
     rows = []
@@ -242,7 +242,8 @@ def test_the_risk_is_one_minus_the_index_until_the_agents_labels_prove_more(path
         reading = m.latest
         assert reading is not None and m.risk is not None
         drift = reading.metrics["goal_drift"]
-        assert drift is not None and abs(m.risk - drift) < abs(1.0 - reading.coherence_index - drift) - BOUND
+        assert drift is not None and reading.risk is not None
+        assert abs(m.risk - drift) < abs(reading.risk - drift) - BOUND
 
 
 def test_calibrated_sessions_alarms_may_be_left_as_shipped(path: Path) -> None:

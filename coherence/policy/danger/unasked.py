@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from coherence.core.decisions import Finding
+from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import Danger
@@ -22,11 +24,24 @@ _ASKING_STEMS = (
 ASKING = frozenset(_ASKING_STEMS.split())
 """Stems of words by which somebody asks for something destructive."""
 
+REQUEST_CHARS = 600
+"""Characters of a request that are looked at, half from each end: a long one describes more than it asks for."""
+
 ASKED, UNASKED = 0.3, 1.0
 """What a destructive call counts where a request speaks of destruction, and where none does."""
 
 FADES = 0.7
 """What is left of it at each later message or call."""
+
+MAX_MADE = 200
+COMMAND_CHARS = 2_000
+"""Characters of a call that are looked at for files it makes or removes."""
+
+_WRITTEN = lazy_regex(
+    r">{1,2}\s{0,3}([\w./-]{1,200})|\"(?:file_?path|path|file_?name)\"\s{0,2}:\s{0,2}\"([^\"\n]{1,200})\"",
+    re.IGNORECASE,
+)
+_REMOVED = lazy_regex(r"\brm\s((?:[\w./-]{1,200}\s?){1,40})")
 
 LEAST = 0.6
 """From here on a finding is active."""
@@ -37,6 +52,8 @@ class DestructiveCalls(msgspec.Struct):
 
     asked: bool = False
     """Whether anybody has asked for something destructive since the newest goal."""
+    made: list[str] = []
+    """Files that the agent has made, by name, the newest."""
     value: float = 0.0
     seq: int = 0
     """Number of the call; 0 = of an earlier session."""
@@ -91,12 +108,19 @@ class DangerDetector(EventDetector[DestructiveCalls]):
             match = classify(event.tool_name, observed.arguments, self.table)
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
+        text = observed.text.raw[:COMMAND_CHARS]
+        removed = _REMOVED.search(text)
+        names = {name.rpartition("/")[2] for name in removed[1].split() if name[0] != "-"} if removed else set()
+        if match is not None and names and names <= set(data.made):
+            match = None  # it tidies up after itself
+        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)]
+        data.made = [*data.made, *(name.rpartition("/")[2] for name in written)][-MAX_MADE:]
         value = 0.0 if match is None else ASKED if data.asked else UNASKED
         if match is not None and value >= data.value:
             data.value, data.seq, data.what = value, observed.seq, match.what
 
     def _ask(self, observed: Observed) -> None:
-        self.data.asked = self.data.asked or not ASKING.isdisjoint(observed.text.tokens)
+        self.data.asked = self.data.asked or not ASKING.isdisjoint(observed.text.part(REQUEST_CHARS).tokens)
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
         """Return what was destroyed without being asked for."""

@@ -8,6 +8,7 @@ from coherence.core.registry import create_rule, shipped
 
 OTHER_FINDINGS = frozenset(
     {
+        "course",
         "pressure",
         "received_pressure",
         "budget",

@@ -85,7 +85,7 @@ def known_shape(steps: Sequence[Repeatable], period: int) -> KnownShape | None:
     period : int
         Calls in one round.
     """
-    if any(step.made.waits for step in steps[-period:]):
+    if any(step.made.waits or (step.came is not None and step.came.pending) for step in steps[-period:]):
         return WAITING
     if any(step.came is not None and step.came.rate_limited for step in steps[-period:]):
         return RATE_LIMIT

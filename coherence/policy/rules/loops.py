@@ -119,6 +119,7 @@ def _repeats(steps: Sequence[Repeatable], period: int) -> list[int]:
         step, turn = steps[at], len(places) % period
         result = results[turn]
         same_call = len(places) < period or step.made.masked == steps[places[-period]].made.masked
+        same_call = same_call and not step.made.blank
         same_result = result is None or step.came is None or step.came.masked == result.masked
         if same_call and same_result:
             places.append(at)

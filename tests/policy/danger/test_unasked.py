@@ -43,3 +43,11 @@ def test_danger_detector_a_row_that_fails_is_passed_over() -> None:
     detector = DangerDetector([object()])  # type: ignore[list-item]  # no row at all
     detector.observe(Observed.of(ToolCall("Bash", b'{"command": "rm -rf /"}', "a"), 1))
     assert detector.data.value == 0.0
+
+
+def test_danger_detector_removing_its_own_file_is_tidying_up() -> None:
+    detector = after("fix the bug in the parser", "cat > reproduce.py")
+    detector.observe(Observed.of(ToolCall("Bash", b'{"command": "rm reproduce.py"}', "b"), 3))
+    assert detector.data.value == 0.0
+    detector.observe(Observed.of(ToolCall("Bash", b'{"command": "rm reproduce.py parser.py"}', "c"), 4))
+    assert detector.data.value == UNASKED

@@ -285,10 +285,16 @@ def test_is_active_waiting_has_twice_the_time(name: str) -> None:
 
 def test_is_active_near_misses_of_known_shapes_block() -> None:
     assert asked([bash("git status", "clean") for _ in range(9)]) == "block"
-    assert asked([bash("kubectl get pods", "pending", ts=4.0 * at) for at in range(9)]) == "block"
+    assert asked([bash("kubectl get pods", "No resources", ts=4.0 * at) for at in range(9)]) == "block"
     # Six seconds apart, of which the call itself takes five: nobody waits.
     assert asked([bash("npm test", "failed", ts=6.0 * at, duration_s=5.0) for at in range(9)]) == "block"
     assert asked([step("Read", {"path": "/a", "limit": 50}, "text") for _ in range(9)]) == "block"
+
+
+def test_is_active_unfinished_work_gauges_and_calls_without_arguments_are_no_loop() -> None:
+    assert asked([bash("kubectl get pods", "pending") for _ in range(9)]) == "continue"
+    assert asked([step("read_sensor", {}, "21.5 °C") for _ in range(9)]) == "continue"
+    assert asked([step("Edit", {"text": ""}, "The file was updated.") for _ in range(20)]) == "continue"
 
 
 def test_is_active_pages_and_rereads_are_quiet() -> None:

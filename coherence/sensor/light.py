@@ -1,0 +1,297 @@
+"""One light: every sign through its scale to one calibrated risk; index, band and decision follow from it.
+
+A *scale* is a table of curves, one a sign: from the sign's value to the log odds that it adds to the risk that the run
+is off its course now. The curves rise or stand still, so more of a sign is never better, and what is unknown is silent.
+Their sum, with the odds of a step of which nothing is known, is the risk. What a rule finds that has no curve asks for
+a band, by its severity; so does policy. The band is the worse one of what the risk says and what was asked for, the
+decision follows from the band, and the index is kept inside it: they cannot disagree.
+
+References
+----------
+Additive log odds of independent evidence: I. J. Good, "Probability and the Weighing of Evidence", 1950. Curves, prior
+and figures: ``docs/light.md``, made by ``tests/bench/light.py``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from math import exp, log
+from typing import NamedTuple
+
+import msgspec
+
+from coherence.core.decisions import KINDS, DecisionKind
+from coherence.core.readings import Band, FrozenDict
+
+PRIOR = 0.03
+"""Share of off-course steps that is expected of a run of which nothing is known."""
+
+BANDS = (Band.GREEN, Band.YELLOW, Band.ORANGE, Band.RED)
+"""From good to bad, as the kinds of decisions are."""
+
+ANY = "any embedder"
+"""Name of the scale that reads nothing an embedder has a part in."""
+
+POLICY = "policy"
+"""Cause of a block that something set by somebody asked for: a budget, a refused call, a rule of one's own."""
+
+RULE_SIGN = "rule."
+"""What stands before a rule's name to name its score as a sign."""
+
+SPENDING = "spending"
+"""Sign of how unusual the cost or the tokens of the newest model call are in this run."""
+
+JUST_INSIDE = 1e-3
+"""How far inside its band an index is kept."""
+
+
+class Edges(NamedTuple):
+    """Lowest index of each band; below ``orange`` it is red."""
+
+    green: float = 0.85
+    yellow: float = 0.60
+    orange: float = 0.10
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Log odds by value: a line through points, level outside.
+
+    Examples
+    --------
+    >>> curve = Curve((0.25, 0.75), (0.0, 2.0))
+    >>> [curve.at(value) for value in (0.0, 0.5, 1.0)]
+    [0.0, 1.0, 2.0]
+    """
+
+    values: tuple[float, ...]
+    """Rising."""
+    log_odds: tuple[float, ...]
+    """Of each value; they do not fall, and begin at 0."""
+
+    def at(self, value: float) -> float:
+        """Return the log odds that a value adds."""
+        place = bisect_right(self.values, value)
+        if place == 0:
+            return self.log_odds[0]
+        if place == len(self.values):
+            return self.log_odds[-1]
+        low, high = self.values[place - 1 : place + 1]
+        first, second = self.log_odds[place - 1 : place + 1]
+        return first + (second - first) * (value - low) / (high - low)
+
+    @property
+    def most(self) -> float:
+        """What it adds at most."""
+        return self.log_odds[-1]
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """Curves for the signs of one embedder; made by ``make light``."""
+
+    name: str
+    """Version, in words: it is kept with every reading."""
+    embedder: str
+    """Fingerprint of the embedder that the curves of similarity belong to; empty: there are none."""
+    base: float
+    """Log odds of a step that shows no sign, at :data:`PRIOR`."""
+    curves: FrozenDict[str, Curve]
+    asks: FrozenDict[str, DecisionKind] = FrozenDict()
+    """Rule -> the most that its findings ask for by themselves, by what they were worth on labelled runs."""
+
+
+class Asked(NamedTuple):
+    """What a rule or policy asks for."""
+
+    by: str
+    kind: DecisionKind
+    policy: bool = False
+
+
+class Light(msgspec.Struct, frozen=True):
+    """Index, band and decision of one tick."""
+
+    risk: float | None
+    """Calibrated chance that the run is off course now, in [0, 1]; ``None`` where nothing was measured."""
+    index: float | None
+    """One minus the risk, kept inside the band; ``None`` = unknown."""
+    band: Band
+    kind: DecisionKind
+    cause: str
+    """The sign that adds most, or the rule or policy that asked for the band; empty where nothing does."""
+    coverage: float
+    """Share of the curves' weight whose sign is known, in [0, 1]."""
+    pulls: FrozenDict[str, float] = FrozenDict()
+    """Sign -> the log odds that it adds, largest first; those that add nothing are left out."""
+
+
+def combine(
+    signs: Mapping[str, float | None],
+    scale: Scale,
+    asked: Iterable[Asked] = (),
+    *,
+    edges: Sequence[float] = Edges(),
+    prior: float = PRIOR,
+) -> Light:
+    """Make one light of everything that is known.
+
+    Parameters
+    ----------
+    signs : mapping
+        Sign -> value, higher = worse; ``None`` = unknown.
+    scale : Scale
+        What each value is worth.
+    asked : iterable of Asked
+        What active findings ask for.
+    edges : sequence of three numbers
+        Lowest index of green, yellow and orange.
+    prior : float
+        Share of off-course steps that is expected, in (0, 1).
+
+    Examples
+    --------
+    >>> scale = Scale(name="1", embedder="", base=-3.5, curves=FrozenDict(stall=Curve((0.2, 0.6), (0.0, 4.0))))
+    >>> calm, stuck = combine({"stall": 0.0}, scale), combine({"stall": 0.6}, scale)
+    >>> calm.band, round(calm.index, 2), stuck.band, round(stuck.index, 2), stuck.cause
+    (<Band.GREEN: 'green'>, 0.97, <Band.ORANGE: 'orange'>, 0.38, 'stall')
+    >>> combine({"stall": None}, scale).band
+    <Band.UNKNOWN: 'unknown'>
+    >>> combine({"stall": 0.0}, scale, [Asked("budget.calls", "block", policy=True)]).cause
+    'policy'
+    """
+    total = known = 0.0
+    pulls: dict[str, float] = {}
+    for name, curve in scale.curves.items():
+        if name not in signs:
+            continue
+        total += curve.most
+        value = signs[name]
+        if value is None:
+            continue
+        known += curve.most
+        gain = curve.at(value)
+        if gain > 0.0:
+            pulls[name] = gain
+    ordered: FrozenDict[str, float] = FrozenDict(sorted(pulls.items(), key=lambda pull: (-pull[1], pull[0])))
+    coverage = known / total if total else 0.0
+    risk: float | None = None
+    own = 0
+    if known:
+        odds = scale.base + log(prior / (1.0 - prior)) - log(PRIOR / (1.0 - PRIOR)) + sum(ordered.values())
+        risk = 1.0 / (1.0 + exp(-min(max(odds, -30.0), 30.0)))
+        own = min(_band(1.0 - risk, edges), len(BANDS) - 2)  # red is for what names the thing to stop
+    asked = [each._replace(kind=_least(each.kind, scale.asks.get(each.by, "block"))) for each in asked]
+    worst = max(asked, key=lambda each: (KINDS.index(each.kind), each.policy), default=None)
+    level = KINDS.index(worst.kind) if worst is not None else 0
+    place = max(own, level)
+    if risk is None and not level:
+        return Light(None, None, Band.UNKNOWN, "continue", "", 0.0)
+    kind: DecisionKind = KINDS[place] if place != 1 or level else "continue"
+    cause = next(iter(ordered), "")
+    if worst is not None and level > own:
+        cause = POLICY if worst.policy else worst.by
+    index = _inside(1.0 if risk is None else 1.0 - risk, place, edges)
+    return Light(risk, index, BANDS[place], kind, cause, coverage, ordered)
+
+
+DEFAULT_CURVE = Curve((0.5, 0.8, 1.0), (0.0, 2.0, 4.0))
+"""Of a metric of somebody's own, until labels have taught another: silent up to 0.5; at 1 it asks for orange alone."""
+
+
+def with_own(scale: Scale, names: Iterable[str]) -> Scale:
+    """Return a scale that has the default curve for metrics of somebody's own."""
+    own = {name: DEFAULT_CURVE for name in names if name not in scale.curves}
+    return msgspec.structs.replace(scale, curves=FrozenDict({**scale.curves, **own})) if own else scale
+
+
+def without(scale: Scale, rules: Iterable[str]) -> Scale:
+    """Return a scale without the curves and the limits of rules that somebody has set themselves: those speak then."""
+    left = {name for rule in rules for name in (rule, RULE_SIGN + rule)}
+    curves = {name: curve for name, curve in scale.curves.items() if name not in left}
+    asks = {name: kind for name, kind in scale.asks.items() if name not in left}
+    return msgspec.structs.replace(scale, curves=FrozenDict(curves), asks=FrozenDict(asks))
+
+
+def _least(one: DecisionKind, other: DecisionKind) -> DecisionKind:
+    return min(one, other, key=KINDS.index)
+
+
+def _band(index: float, edges: Sequence[float]) -> int:
+    """Return the number of an index's band; an edge belongs to the better one."""
+    return next((at for at, edge in enumerate(edges) if index >= edge), len(edges))
+
+
+def _inside(index: float, place: int, edges: Sequence[float]) -> float:
+    """Return the index, moved just inside its band where it lies outside."""
+    limits = (1.0, *edges, 0.0)
+    top, bottom = limits[place], limits[place + 1]
+    if place and index >= top:
+        return top - min(JUST_INSIDE, (top - bottom) / 2.0)
+    return max(index, bottom)
+
+
+SAYS: Mapping[str, str] = {
+    "novelty": "the newest step is about things that nobody has spoken of",
+    "novelty.change": "the newest steps turn to things that nobody has spoken of",
+    "goal_drift.change": "recent texts move away from the goal",
+    "goal_coherence.change": "what is said has less to do with the goal than before",
+    "drift.change": "texts and tools move away from what was asked",
+    "stall": "the newest actions repeat each other and bring nothing new",
+    "failure_streak": "the newest calls failed",
+    "breakdown": "the newest text has lost its thread",
+    "goal_hijack": "a call follows what a tool's result says, not the user",
+    "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
+    "spending": "a model call costs far more than is usual in this run",
+}
+"""Sign -> what it means, for people."""
+
+
+def said(sign: str) -> str:
+    """Return what a sign means, in a sentence for people; its name where nothing is known of it.
+
+    Examples
+    --------
+    >>> said("failure_streak")
+    'the newest calls failed'
+    """
+    return SAYS.get(sign, sign)
+
+
+def share_of_risk(light: Light) -> dict[str, float]:
+    """Return sign -> its share of the risk, by the log odds that it adds; they sum to the risk."""
+    total = sum(light.pulls.values())
+    return {name: (light.risk or 0.0) * pull / total for name, pull in light.pulls.items()} if total else {}
+
+
+@cache
+def shipped_scales() -> Mapping[str, Scale]:
+    """Return the shipped scales: fingerprint of the embedder -> scale; :data:`ANY` for every other one."""
+    found: dict[str, Scale] = {}
+    for path in sorted(files("coherence.sensor").joinpath("scales").iterdir(), key=lambda entry: entry.name):
+        if path.name.endswith(".json"):
+            scale = decode_scale(path.read_bytes())
+            found[scale.embedder or ANY] = scale
+    return found
+
+
+def decode_scale(data: bytes) -> Scale:
+    """Return a scale from its JSON."""
+    plain = msgspec.json.decode(data)
+    curves = {
+        name: Curve(tuple(points["values"]), tuple(points["log_odds"])) for name, points in plain["curves"].items()
+    }
+    return Scale(
+        name=plain["name"],
+        embedder=plain["embedder"],
+        base=plain["base"],
+        curves=FrozenDict(curves),
+        asks=FrozenDict(plain.get("asks", {})),
+    )
+
+
+def scale_for(fingerprint: str | None) -> Scale:
+    """Return the shipped scale of an embedder, else the one that no embedder has a part in."""
+    scales = shipped_scales()
+    return scales.get(fingerprint or ANY, scales[ANY])
