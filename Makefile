@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The suite starts many processes, and each starts sooner from bytecode that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow torture test-all test-st lint bench bench-lessons clean
+.PHONY: demo test test-slow torture test-all test-st lint bench bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -38,6 +38,9 @@ bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/p
 	$(BIN)/python tests/bench/lesson_index.py --texts 2000 --synthesised 0
 
 # the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
+light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labelled runs, and show what it is worth
+	$(BIN)/python tests/bench/light.py --write --ablation
+
 bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_cost.py --million
 	$(BIN)/python tests/bench/lesson_recall.py --distractors 99000

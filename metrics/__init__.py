@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coherence.metrics.token_usage import TokenUsage
     from coherence.metrics.unsupported_assumption import UnsupportedAssumption
     from coherence.metrics.unused_output import UnusedOutput
-    from coherence.metrics.vitals import ContextExhaustion, Drift, GoalCoherence, Repetition, Uncertainty, Unlimited
+    from coherence.metrics.vitals import ContextExhaustion, Drift, GoalCoherence, Repetition, Uncertainty, Unlimited, WordedUncertainty
 
 _HOME = {
     "Breakdown": "coherence.metrics.course",
@@ -47,6 +47,7 @@ _HOME = {
     "Unlimited": "coherence.metrics.vitals",
     "UnsupportedAssumption": "coherence.metrics.unsupported_assumption",
     "UnusedOutput": "coherence.metrics.unused_output",
+    "WordedUncertainty": "coherence.metrics.vitals",
     "compute_contradiction_pressure": "coherence.metrics.contradiction_pressure",
     "compute_goal_drift": "coherence.metrics.goal_drift",
     "compute_grounding": "coherence.metrics.grounding",
@@ -78,6 +79,7 @@ __all__ = [
     "Unlimited",
     "UnsupportedAssumption",
     "UnusedOutput",
+    "WordedUncertainty",
     "compute_contradiction_pressure",
     "compute_goal_drift",
     "compute_grounding",

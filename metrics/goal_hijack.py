@@ -66,7 +66,7 @@ class GoalHijack:
         far = f"distance from what the user asked {score.distance:.2f}"
         follows = f"provenance {score.provenance:.2f}"
         if not score.sentence:
-            return Evidence(f"{call} is near to no sentence of a result ({follows}); {far}", "context")
+            return Evidence(f"{call} follows nothing that a result says ({follows}); {far}", "context")
         items = tuple(at for at, item in enumerate(self.state.context) if item.seq == score.seq > 0)
         place = f"in the result of event {score.seq}" if score.seq > 0 else "in a result of an earlier session"
         tool = self.state.facts.tool_of(score.seq)

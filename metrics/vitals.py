@@ -225,11 +225,16 @@ class Uncertainty:
         facts = self.state.facts
         if not facts.said and not facts.actions:
             return None
+        return self.in_words() + 0.25 * self._hesitation(data)
+
+    def in_words(self) -> float:
+        """Return what of it needs no vectors, at most 0.75."""
+        facts = self.state.facts
         recent = facts.said[-UNSURE_WITHIN:]
         hedging = sum(said.hedging for said in recent) / max(len(recent), 1)
         results = facts.actions[-RECENT_RESULTS:]
         retries = sum(action.retry for action in results) / max(len(results), 1)
-        return 0.40 * hedging + 0.25 * self._hesitation(data) + 0.20 * retries + 0.15 * self._deviates()
+        return 0.40 * hedging + 0.20 * retries + 0.15 * self._deviates()
 
     def _hesitation(self, data: MetricInput) -> float:
         said = [at for at, item in enumerate(self.state.context) if item.role == "assistant"][-TURNS - 2 :]
@@ -252,6 +257,30 @@ class Uncertainty:
             shape, count = max(facts.shapes.items(), key=lambda pair: pair[1])
             wanted = shape if shape != "empty" and count >= USUAL_FORM * total else None
         return wanted is not None and facts.said[-1].shape != wanted
+
+
+@dataclass(frozen=True)
+class WordedUncertainty:
+    """The uncertainty without an embedder: hedging, retries and form, over the weight of these three.
+
+    Range [0, 1], inverted: 0 = sure. ``None`` before the first message or result. See :class:`Uncertainty`.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "uncertainty"
+    inverted = True
+    in_place = True
+    why_unknown = "no message or result yet"
+
+    def compute(self) -> float | None:
+        """Return the uncertainty."""
+        facts = self.state.facts
+        return Uncertainty(self.state).in_words() / 0.75 if facts.said or facts.actions else None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from coherence.metrics import (
     TokenUsage,
     Uncertainty,
     Unlimited,
+    WordedUncertainty,
 )
 from coherence.sensor.index import DEFAULT_WEIGHTS, INDEX_WEIGHTS, OTHER_WEIGHT
 from coherence.sensor.sensor import default_metrics
@@ -83,7 +84,9 @@ def metric_set(
     named = {metric.name for metric in added}
     scalars += [create_metric(name, state) for name in _weighted(config) if name not in named]
     weights = index_weights(config, [metric.name for metric in (*vectors, *scalars)])
-    if embeds:
+    if not embeds:
+        scalars.append(WordedUncertainty(state))
+    else:
         vectors += [Uncertainty(state), Drift(state), GoalCoherence()]
     limits = budget.limits() if budget is not None else {}
     tokens, dollars = limits.get("tokens"), limits.get("cost_usd")

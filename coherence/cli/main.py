@@ -94,8 +94,15 @@ def main() -> None:
     type=click.FloatRange(0, 1),
     help="Exit with 1 if the lowest index of any run is below X, or was unknown after every step.",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(("warn", "block")),
+    help="Exit with 1 if the decision after any step of a run is that bad, or worse.",
+)
 def score(paths: tuple[Path, ...], form: str | None, **options: Any) -> None:
     """Score recorded agent runs, one reading a step.
+
+    FILE may be - for the standard input.
 
     Reads OpenAI and Anthropic messages, Claude Code sessions and the run format of this project, as JSON or JSON Lines,
     gzipped or not. What --jsonl, --step-scores and --html name is written over, unless that is an input, a store or
@@ -178,7 +185,7 @@ def demo(**options: Any) -> None:
 
     with as_file(files("coherence.cli.demo_data")) as folder:
         paths = tuple(sorted(Path(folder).glob("*.jsonl.gz")))
-        raise SystemExit(score_files(paths, form="runs", fail_below=None, **options))
+        raise SystemExit(score_files(paths, form="runs", **options))
 
 
 @main.command("blame")

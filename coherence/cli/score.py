@@ -20,6 +20,7 @@ from coherence.cli.reader_warnings import tell_warnings
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.core.config import MonitorConfig, disabled
+from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.errors import CoherenceError, TranscriptError
 from coherence.core.readings import one_line
 from coherence.core.registry import create_metric
@@ -45,7 +46,8 @@ def score_files(
     as_json: bool,
     jsonl: Path | None,
     html: Path | None,
-    fail_below: float | None,
+    fail_below: float | None = None,
+    fail_on: DecisionKind | None = None,
     config: Path | None = None,
     store: Path | None = None,
     step_scores: Path | None = None,
@@ -85,7 +87,19 @@ def score_files(
     if errors or not all(written):
         return 2
     failed = [run for run in runs if fail_below is not None and not _reaches(run, fail_below)]
+    failed += [run for run in runs if fail_on is not None and _is_as_bad(run, fail_on)]
     return int(bool(failed))
+
+
+def _is_as_bad(run: ScoredRun, kind: DecisionKind) -> bool:
+    """Tell whether the worst decision of a run is of a kind, or worse; if so, it is named."""
+    worst = run.worst_decision
+    if worst is None or KINDS.index(worst.kind) < KINDS.index(kind):
+        return False
+    step = next(at for at, decision in enumerate(run.decisions) if decision.kind == worst.kind)
+    said = f"{run.transcript.id}: {worst.kind} after step {step}: {worst.message}"
+    click.echo(f"error: {one_line(said)}", err=True)
+    return True
 
 
 def _reaches(run: ScoredRun, least: float) -> bool:

@@ -281,7 +281,7 @@ class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What the agent is told, and how its effect is measured."""
 
     enabled: bool = True
-    randomise: bool = True
+    randomise: bool = False
     """Whether every second firing of a pattern is withheld, at random, so that the effect can be measured."""
     seed: int = 0
     """Of the random order."""

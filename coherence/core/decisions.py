@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from coherence.core.events import Received
-from coherence.core.readings import FrozenDict
+from coherence.core.readings import FrozenDict, excerpt
 
 DecisionKind: TypeAlias = Literal["continue", "guide", "warn", "block"]
 """What to do: go on, give help, tell somebody, stop."""
@@ -165,8 +165,22 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         return self.kind != "block"
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another decision is the same; a word is compared with the kind: ``decision == "warn"``."""
+        if isinstance(other, str):
+            return self.kind == other
+        if not isinstance(other, Decision):
+            return NotImplemented
+        return msgspec.structs.astuple(self) == msgspec.structs.astuple(other)
+
+    def __hash__(self) -> int:
+        return hash((self.seq, self.kind, self.message))
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}" if self.message else self.kind
+
+    def __repr__(self) -> str:
+        return f"<Decision {self.seq}: {excerpt(str(self))}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and strings, ready for JSON."""

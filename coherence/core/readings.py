@@ -305,6 +305,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             f"{'  ' if values else ''}{values}{trouble}"
         )
 
+    def __repr__(self) -> str:
+        trouble = f", {len(self.errors)} errors" if self.errors else ""
+        cause = f", {self.cause}" if self.cause else ""
+        return f"<Reading {self.tick_seq}: {self._index('{}')}, coverage {self.coverage:.0%}{cause}{trouble}>"
+
     def worst(self) -> str | None:
         """Return the name of the sign or metric that takes most from the index, ``None`` if none takes anything."""
         name = max(self.losses, key=self.losses.__getitem__, default=None)

@@ -92,8 +92,8 @@ def disorder(text: str) -> float:
         pairs += 1
         wrong += (
             (first == second and first not in _MAY_DOUBLE)
-            or (first in _DETERMINERS and second in _NOT_BEHIND_DETERMINER)
-            or (first in _PREPOSITIONS and second in _NOT_BEHIND_PREPOSITION)
+            or (first in _DETERMINERS and two in _NOT_BEHIND_DETERMINER)  # as it is written: May and Will are names
+            or (first in _PREPOSITIONS and two in _NOT_BEHIND_PREPOSITION)
             or (two in ("The", "An", "This") and one[0].islower())
         )
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD

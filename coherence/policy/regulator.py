@@ -62,8 +62,8 @@ DEFAULT = RuleConfig()
 def pressure_finding(appraisal: Appraisal, config: PressureConfig, state: AgentState) -> Finding:
     """Return what the pressure says."""
     kind, facts = OF_MODE[appraisal.mode], state.facts
-    patient = kind == "block" and _asked_to_wait(facts)
-    kind = "warn" if patient else kind
+    patient = kind in ("warn", "block") and _asked_to_wait(facts)
+    kind = "guide" if patient else kind
     causes = appraisal.causes()
     last = shown_error(facts.actions[-1], ", the last") if facts.error_streak and facts.actions else ""
     parts = [appraisal.floor + last] if appraisal.floor else []

@@ -21,6 +21,9 @@ from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import said
 from coherence.store.store import Store
 
+QUIET = 0.05
+"""A risk below which no sign is worth naming."""
+
 STEP_TIMEOUT_S = 60.0
 """Seconds a step may take: nobody's agent waits for a recorded run."""
 
@@ -99,8 +102,8 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
     def why(self, reading: Reading) -> str:
         """Say in words what lowers a reading most, and which step it points at."""
         name = reading.worst()
-        if name is None:
-            return "nothing lowers the index"
+        if name is None or (reading.scale and (reading.risk or 0.0) < QUIET):
+            return "nothing stands out"
         evidence = reading.evidence.get(metric_of(name))
         value = reading.metrics.get(name)
         raw = f"{name} {value:.2f}" if value is not None else f"{name} unknown"

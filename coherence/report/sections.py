@@ -8,7 +8,7 @@ from coherence.baseline.vitals import VITALS
 from coherence.core.readings import Band, Reading, excerpt, metric_of
 from coherence.providers.transcript import Step
 from coherence.report import svg
-from coherence.report.score import ScoredRun, index_of
+from coherence.report.score import QUIET, ScoredRun, index_of
 from coherence.report.text import clip, escape, isolated, number, undirected
 from coherence.sensor.light import said
 
@@ -36,8 +36,8 @@ def lowest_readings(run: ScoredRun) -> list[Reading]:
 def why(run: ScoredRun, reading: Reading) -> str:
     """Return :meth:`ScoredRun.why` as HTML, with each quotation isolated and short."""
     name = reading.worst()
-    if name is None:
-        return "nothing lowers the index"
+    if name is None or (reading.scale and (reading.risk or 0.0) < QUIET):
+        return "nothing stands out"
     pointed = _evidence(run, reading, metric_of(name))
     return f"{_sign(reading, name)}{f': {pointed}' if pointed else ''}"
 

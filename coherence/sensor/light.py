@@ -241,7 +241,7 @@ SAYS: Mapping[str, str] = {
     "stall": "the newest actions repeat each other and bring nothing new",
     "failure_streak": "the newest calls failed",
     "breakdown": "the newest text has lost its thread",
-    "goal_hijack": "a call follows what a tool's result says, not the user",
+    "goal_hijack": "a call does not fit what the user asked for",
     "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
     "spending": "a model call costs far more than is usual in this run",
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import sys
 import zlib
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -76,6 +78,10 @@ def stem(path: str) -> str:
     return Path(Path(path).name.removesuffix(".gz")).stem
 
 
+STDIN = "-"
+"""Name of the standard input."""
+
+
 def read_source(path: str | Path) -> Source:
     """Read a file of JSON or of JSON lines; raise :class:`~coherence.core.errors.TranscriptError` if it is neither."""
     text = _decode(path, _read_bytes(path))
@@ -95,10 +101,16 @@ def read_source(path: str | Path) -> Source:
     return Source(str(path), documents)
 
 
+def _opened(path: str | Path) -> io.BufferedReader:
+    if str(path) == STDIN:
+        return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+    return open(path, "rb")  # the caller closes it
+
+
 def _read_bytes(path: str | Path) -> bytearray:
     data = bytearray()
     try:
-        with open(path, "rb") as raw:
+        with _opened(path) as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
             stream: gzip.GzipFile | IO[bytes]
             with gzip.GzipFile(fileobj=raw) if zipped else nullcontext(raw) as stream:

@@ -385,11 +385,20 @@ def calibration_error(runs: Sequence[Run], judged: Judged) -> None:
         weight = np.where(off > 0, PRIOR / max(off.sum(), 1), (1 - PRIOR) / max((1 - off).sum(), 1))
         weight = weight / weight.sum()
         error = 0.0
+        bins = []
         for part in np.array_split(np.arange(len(data)), 15):
             mass = weight[part].sum()
             if mass > 0:
                 error += abs((weight[part] * (data[part, 0] - off[part])).sum())
+                bins.append(
+                    (np.average(data[part, 0], weights=weight[part]), np.average(off[part], weights=weight[part]))
+                )
         tell(f"{name:28} {len(data):7d} {off.mean():11.1%} {error:6.3f}")
+        if name == "ALL":
+            tell(
+                "  reliability, mean risk -> share off course: "
+                + ", ".join(f"{risk:.3f} -> {share:.3f}" for risk, share in bins)
+            )
 
 
 def tell(text: str = "") -> None:

@@ -14,6 +14,7 @@ SOUND = [
     "Let me fix the linter issue about using max() instead of an if statement on line 313.",
     "Ich lese zuerst die Datei und schreibe dann den Test, weil der Fehler in der Funktion liegt.",
     "- Flight HAT072\n- Flight HAT073\n- Flight HAT074\n- Flight HAT075\nWhich one do you want to take?",
+    "Now, regarding the event on May 26th: I sent it to Will, as requested.",
     "Now register the command in `cmd/root.go` and build `all` of `it` to `be` sure.",
 ]
 

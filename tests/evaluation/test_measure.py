@@ -57,7 +57,7 @@ def test_risks_a_risk_is_high_where_a_value_is_bad() -> None:
     assert drift is not None and coherent is not None
     assert risks(scored, "goal_drift")[-1] == drift
     assert risks(scored, "goal_coherence")[-1] == 1 - coherent
-    assert risks(scored, "index")[-1] == 1 - last.coherence_index
+    assert risks(scored, "index")[-1] == last.risk
     assert risks(scored, "index")[0] is None  # nothing is known yet
     pressures = [appraisal.pressure for appraisal in scored.appraisals]
     assert risks(scored, "pressure") == [pressure if it else None for pressure, it in zip(pressures, own, strict=True)]

@@ -76,7 +76,7 @@ def test_goal_hijack_without_a_sentence_it_says_so() -> None:
     evidence = GoalHijack(after(*RUN[:2])).explain()
     assert evidence is not None
     assert (evidence.items, evidence.texts) == ((), ())
-    assert str(evidence).startswith("read_file(…) of event 2 is near to no sentence of a result (provenance 0.")
+    assert str(evidence).startswith("read_file(…) of event 2 follows nothing that a result says (provenance 0.")
 
 
 def test_renumber_of_an_earlier_session_it_names_no_numbers() -> None:

@@ -41,7 +41,7 @@ class Sees:
 
 
 def monitor(*rules: Sees, **guidance: Any) -> Monitor:
-    config = {"guidance": guidance, "rules": {rule.name: {"dwell": 0} for rule in rules}}
+    config = {"guidance": {"randomise": True, **guidance}, "rules": {rule.name: {"dwell": 0} for rule in rules}}
     return Monitor(embedder=HashingEmbedder(16), rules=rules, config=config)
 
 
