@@ -37,10 +37,10 @@ bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/p
 	$(BIN)/python tests/bench/run.py
 	$(BIN)/python tests/bench/lesson_index.py --texts 2000 --synthesised 0
 
-# the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
 light: $(VENV)/dev.stamp  ## fit the scale of the calibrated index on the labelled runs, and show what it is worth
 	$(BIN)/python tests/bench/light.py --write --ablation
 
+# the long ones of lessons: 1,000,000 of them, recall among 99,000 others, and an index of 100,000 real texts
 bench-lessons: $(VENV)/dev.stamp .venv-soma/peer.stamp
 	$(BIN)/python tests/bench/lesson_cost.py --million
 	$(BIN)/python tests/bench/lesson_recall.py --distractors 99000

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from coherence.metrics.token_usage import TokenUsage
     from coherence.metrics.unsupported_assumption import UnsupportedAssumption
     from coherence.metrics.unused_output import UnusedOutput
-    from coherence.metrics.vitals import ContextExhaustion, Drift, GoalCoherence, Repetition, Uncertainty, Unlimited, WordedUncertainty
+    from coherence.metrics.vitals import (
+        ContextExhaustion,
+        Drift,
+        GoalCoherence,
+        Repetition,
+        Uncertainty,
+        Unlimited,
+        WordedUncertainty,
+    )
 
 _HOME = {
     "Breakdown": "coherence.metrics.course",

@@ -1,4 +1,4 @@
-"""Signs that a run leaves its course, told from its events alone: new matter, standing still, failing, breaking down."""
+"""Signs that a run leaves its course, told from its events alone: new matter, standing still, failing, breakdown."""
 
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ class Stall:
     """How much the agent's actions repeat each other without coming to anything.
 
     ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.8 an
-    action. The same call with the same result repeats fully, or half if something was changed in between; other words for a call that finds nothing or fails alike as far as the
-    words are alike, a call that waits for something by 0.15. See :mod:`coherence.state.progress`.
+    action. The same call with the same result repeats fully, or half if something was changed in between; other words
+    for a call that finds nothing or fails alike, as far as the words are alike; a call that waits for something, by
+    0.15. See :mod:`coherence.state.progress`.
 
     Range [0, 1], inverted: 0 = each action brings something. ``None`` before the first result.
 
@@ -94,7 +95,9 @@ class Stall:
         if (self.compute() or 0.0) < MIN_TOLD:
             return None
         data = self.state.progress.data
-        return Evidence("the newest actions repeat each other and bring nothing new", "context", _items(self.state, data.seqs))
+        return Evidence(
+            "the newest actions repeat each other and bring nothing new", "context", _items(self.state, data.seqs)
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Protocol
 
 import msgspec
 
-from coherence.baseline.combiner import Scored
 from coherence.core.config import Budget, PressureConfig
 from coherence.core.decisions import Appraisal, Mode, Signal
 from coherence.core.events import Usage
@@ -201,8 +200,13 @@ COLD_FALL = 6
 """How fast the doubt about a new baseline falls: with the sixth power most of it is gone after a third of the blend."""
 
 
-class Measured(Scored, Protocol):
-    """As much of a reading as is appraised."""
+class Measured(Protocol):
+    """As much of a reading as is appraised: what was measured, never the index made from it."""
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]:
+        """Name -> value."""
+        ...
 
     @property
     def tick_seq(self) -> int:

@@ -20,8 +20,6 @@ class Reading(msgspec.Struct, frozen=True):
     """As much of one as is appraised."""
 
     metrics: dict[str, float | None] = {}
-    coherence_index: float = 1.0
-    coverage: float = 0.0
     tick_seq: int = 1
 
 
@@ -95,7 +93,7 @@ def test_mood_what_comes_while_the_agent_fails_is_not_learned() -> None:
     agent.good(20)
     before = msgspec.to_builtins(agent.mood.baselines)
     agent.bad(50)
-    agent.appraiser.appraise(Reading({"uncertainty": 0.9, "drift": 0.9}, 0.1, 1.0))
+    agent.appraiser.appraise(Reading({"uncertainty": 0.9, "drift": 0.9}))
     agent.do(Usage(1_000, 1_000, 1.0))
     after = msgspec.to_builtins(agent.mood.baselines)
     assert {name: after[name] for name in before} == before
@@ -251,7 +249,7 @@ def test_mode_a_full_context_guides_and_a_half_full_one_does_not() -> None:
 def test_appraise_an_index_is_no_signal() -> None:
     agent = Agent()
     agent.good()
-    found = agent.appraiser.appraise(Reading({}, 0.25, 1.0))
+    found = agent.appraiser.appraise(Reading({}))
     assert "incoherence" not in found.signals  # a verdict is no evidence for the next one
 
 
@@ -321,7 +319,7 @@ def test_mood_an_impossible_reading_poisons_nothing(bad: float) -> None:
     for _ in range(5):
         agent.measure(uncertainty=0.2, drift=0.2, goal_coherence=0.5)
     agent.good()
-    agent.appraiser.appraise(Reading({"uncertainty": bad, "drift": bad, "goal_coherence": bad}, bad, 1.0))
+    agent.appraiser.appraise(Reading({"uncertainty": bad, "drift": bad, "goal_coherence": bad}))
     assert 0.0 <= agent.mood.pressure <= 1.0
     assert ("uncertainty" in agent.mood.signals) is math.isfinite(bad)  # NaN and infinity are unknown
     for _ in range(5):

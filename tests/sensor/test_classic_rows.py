@@ -112,4 +112,5 @@ def test_today_unknown_leaves_the_index_and_lowers_coverage() -> None:
 
 def test_classic_rows_a_focused_agent_scores_higher_than_a_drifting_one() -> None:
     focused, drifting = read(["c1", "c1", "c2"], ["m"]), read(["c1", "c3", "c3"], ["m"])
+    assert focused.coherence_index is not None and drifting.coherence_index is not None
     assert focused.coherence_index > drifting.coherence_index

@@ -17,7 +17,7 @@ def run(actions: Iterable[tuple[str, object, str]], *, error: bool = False) -> P
     state.fold(1, 0.0, Goal("find the cause"))
     seq = 1
     for tool, arguments, result in actions:
-        state.fold(seq + 1, 0.0, ToolCall(tool, msgspec.json.encode(arguments), f"c{seq}"))
+        state.fold(seq + 1, 0.0, ToolCall(tool, msgspec.Raw(msgspec.json.encode(arguments)), f"c{seq}"))
         state.fold(seq + 2, 0.0, ToolResult(call_id=f"c{seq}", result=result, error=error))
         seq += 2
     return state.progress.data

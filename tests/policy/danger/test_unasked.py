@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from coherence.core.events import Goal, Message, ToolCall
@@ -12,7 +13,7 @@ from coherence.policy.danger.unasked import ASKED, FADES, UNASKED, DangerDetecto
 def after(goal: str, command: str) -> DangerDetector:
     detector = DangerDetector()
     detector.observe(Observed.of(Goal(goal), 1))
-    detector.observe(Observed.of(ToolCall("Bash", b'{"command": "%s"}' % command.encode(), "a"), 2))
+    detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "%s"}' % command.encode()), "a"), 2))
     return detector
 
 
@@ -41,13 +42,13 @@ def test_danger_detector_fades_and_a_new_goal_clears_it() -> None:
 
 def test_danger_detector_a_row_that_fails_is_passed_over() -> None:
     detector = DangerDetector([object()])  # type: ignore[list-item]  # no row at all
-    detector.observe(Observed.of(ToolCall("Bash", b'{"command": "rm -rf /"}', "a"), 1))
+    detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "rm -rf /"}'), "a"), 1))
     assert detector.data.value == 0.0
 
 
 def test_danger_detector_removing_its_own_file_is_tidying_up() -> None:
     detector = after("fix the bug in the parser", "cat > reproduce.py")
-    detector.observe(Observed.of(ToolCall("Bash", b'{"command": "rm reproduce.py"}', "b"), 3))
+    detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "rm reproduce.py"}'), "b"), 3))
     assert detector.data.value == 0.0
-    detector.observe(Observed.of(ToolCall("Bash", b'{"command": "rm reproduce.py parser.py"}', "c"), 4))
+    detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "rm reproduce.py parser.py"}'), "c"), 4))
     assert detector.data.value == UNASKED
