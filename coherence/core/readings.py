@@ -330,7 +330,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             shown = f" {value:.2f}" if value is not None and name == metric_of(name) else ""
             sign = name.replace(CHANGE, " (change since the start)")
             lines.append(f"  {sign}{shown} takes {self.losses[name]:.2f}{evidence}")
-        if self.cause and self.cause not in self.losses:
+        if self.cause and self.cause not in self.losses and self.band is not Band.UNKNOWN:
             lines.append(f"  {self.cause} asks for {self.band}")
         lost = {metric_of(name) for name in self.losses}
         reported = [name for name in self.metrics if name not in lost and name not in self.unknown]

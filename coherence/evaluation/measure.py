@@ -154,7 +154,7 @@ def _weights(config: MonitorConfig, cache: EmbeddingCache | None) -> FrozenDict[
         dangers=None,
         parent=None,
     )
-    return freeze(open_session(wanted).pipeline.sensor.weights)
+    return freeze(open_session(wanted).pipeline.weights)
 
 
 def risks(run: ScoredRun, name: str) -> list[float | None]:

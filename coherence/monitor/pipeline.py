@@ -124,6 +124,8 @@ class AgentPipeline:
         state.budget = budget if budget is not None else config.budget
         self._foreign_metrics = bool(plugins.metrics)
         measured = metric_set(config, state, budget, plugins.metrics, embeds=cache is not None)
+        self.weights = measured.weights
+        """Metric -> weight, of a classic index."""
         self.scale: Scale | None = None
         self.edges = Edges(*config.bands) if config.bands is not None else Edges()
         if config.weights == "default":
@@ -147,7 +149,7 @@ class AgentPipeline:
             embedder=cache or HashingEmbedder(8),  # which is never asked
             metrics=measured.vectors,
             scalar_metrics=measured.scalars,
-            weights=measured.weights,
+            weights=measured.weights if self.scale is None else {},
             thresholds=config.bands,
             missing=config.missing,
             history_size=0,

@@ -166,9 +166,7 @@ def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) 
         return Calibration()
     pipeline = make_pipeline(spec, spec.config, cache, FIRST)
     watched = [metric.name for metric in plugin_metrics(spec)]
-    return read_calibrator(
-        store, spec.agent, alarms, pipeline.runs.versions, pipeline.sensor.weights, watched
-    ).calibration()
+    return read_calibrator(store, spec.agent, alarms, pipeline.runs.versions, pipeline.weights, watched).calibration()
 
 
 def _outdated(store: Store, agent: str, old: Calibration, new: Calibration) -> bool:

@@ -100,6 +100,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     curves: FrozenDict[str, Curve]
     asks: FrozenDict[str, DecisionKind] = FrozenDict()
     """Rule -> the most that its findings ask for by themselves, by what they were worth on labelled runs."""
+    scatter: FrozenDict[str, float] = FrozenDict()
+    """Metric -> mean distance from their mean of an agent's first readings, for embedders without a scale."""
 
 
 class Asked(NamedTuple):
@@ -266,10 +268,14 @@ def share_of_risk(light: Light) -> dict[str, float]:
 
 
 @cache
-def shipped_scales() -> Mapping[str, Scale]:
-    """Return the shipped scales: fingerprint of the embedder -> scale; :data:`ANY` for every other one."""
+def shipped_scales(height: str = "monitor") -> Mapping[str, Scale]:
+    """Return the shipped scales of monitors or of sensors: fingerprint of the embedder -> scale.
+
+    :data:`ANY` stands for every other embedder.
+    """
     found: dict[str, Scale] = {}
-    for path in sorted(files("coherence.sensor").joinpath("scales").iterdir(), key=lambda entry: entry.name):
+    folder = files("coherence.sensor").joinpath("scales", height)
+    for path in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if path.name.endswith(".json"):
             scale = decode_scale(path.read_bytes())
             found[scale.embedder or ANY] = scale
@@ -288,10 +294,17 @@ def decode_scale(data: bytes) -> Scale:
         base=plain["base"],
         curves=FrozenDict(curves),
         asks=FrozenDict(plain.get("asks", {})),
+        scatter=FrozenDict(plain.get("scatter", {})),
     )
 
 
 def scale_for(fingerprint: str | None) -> Scale:
-    """Return the shipped scale of an embedder, else the one that no embedder has a part in."""
+    """Return the shipped scale of a monitor with an embedder, else the one that no embedder has a part in."""
     scales = shipped_scales()
     return scales.get(fingerprint or ANY, scales[ANY])
+
+
+def sensor_scale_for(fingerprint: str | None) -> Scale:
+    """Return the shipped scale of a sensor with an embedder, else that of the shipped embedder."""
+    scales = shipped_scales("sensor")
+    return scales.get(fingerprint or ANY) or next(iter(scales.values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -46,25 +46,26 @@ class OwnStart(msgspec.Struct):
 
     levels: dict[str, Level] = {}
 
-    def changes(self, risks: Mapping[str, float | None]) -> dict[str, float]:
+    def changes(self, risks: Mapping[str, float | None], names: Sequence[str] = CHANGING) -> dict[str, float]:
         """Return how far the recent level, with these values, lies above the usual of the run so far, in [-1, 1].
 
         Parameters
         ----------
         risks : mapping
-            Name -> value in [0, 1], higher = worse; ``None`` = unknown. Names that are not in :data:`CHANGING` are
-            passed over, and so is a measure with fewer than two values before.
+            Name -> value in [0, 1], higher = worse; ``None`` = unknown.
+        names : sequence of str
+            Which of them count; a measure with fewer than two values before is passed over.
         """
         found: dict[str, float] = {}
-        for name in CHANGING:
+        for name in names:
             value, level = risks.get(name), self.levels.get(name)
             if value is not None and level is not None and level.count >= ENOUGH:
                 found[name + CHANGE] = round((1.0 - RECENT) * level.recent + RECENT * value - level.mean, 9)
         return found
 
-    def learn(self, risks: Mapping[str, float | None]) -> None:
+    def learn(self, risks: Mapping[str, float | None], names: Sequence[str] = CHANGING) -> None:
         """Take in the values of one step, after they were compared."""
-        for name in CHANGING:
+        for name in names:
             value = risks.get(name)
             if value is None:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -18,9 +18,14 @@ from coherence.providers.minilm import default_embedder
 from coherence.sensor.calls import Breaker, PluginCall, failed
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import DEFAULT_WEIGHTS, BandEdges, Missing, check_thresholds, check_weights, is_number
+from coherence.sensor.light import Edges
 from coherence.sensor.plugin_calls import Group, Stages, Steps, Turnstile, drive_async, drive_sync, run_stages
+from coherence.sensor.sensor_light import SensorLight
 from coherence.sensor.tick import GETTERS, Measurement, MeasurePlan
 from coherence.sensor.windows import Windows
+
+IndexKind: TypeAlias = Literal["calibrated", "classic"]
+"""How the index is made."""
 
 
 class CoherenceSensor:
@@ -41,11 +46,15 @@ class CoherenceSensor:
         ``contradiction_pressure``, ``semantic_diffusion``.
     scalar_metrics : sequence of ScalarMetricFn or str
         Further metrics that need no vectors; one given by name reads the provider's counters.
+    index : {"calibrated", "classic"}, optional
+        ``calibrated``: the chance that the run is on its course, told by how the metrics have moved since the agent's
+        first readings. ``classic``: the weighted mean of the metrics. Default: calibrated, or classic where ``weights``
+        or ``missing="zero"`` is given, which belong to it.
     weights : mapping, optional
-        Name -> weight; replaces the defaults, and a metric it does not name is reported only. Without it every metric
-        passed weighs 0.25.
+        Name -> weight in the classic index; a metric it does not name is reported only. Without it every metric passed
+        weighs 0.25.
     thresholds : BandEdges or mapping or three numbers, optional
-        Lowest index of green, yellow and orange; default 0.8, 0.6, 0.4.
+        Lowest index of green, yellow and orange; default 0.85, 0.6, 0.1, of the classic index 0.8, 0.6, 0.4.
     missing : {"unknown", "zero"}
         ``unknown``: what is not known leaves the index and lowers ``coverage``. ``zero``: it counts as 0.
     history_size : int
@@ -66,8 +75,8 @@ class CoherenceSensor:
     >>> state = StaticState(goals=["fix the login bug"], context=["reading login.py", "the login test fails"])
     >>> sensor = CoherenceSensor(state, embedder=HashingEmbedder())
     >>> reading = sensor.measure_sync()
-    >>> reading.tick_seq, reading.coverage, reading.unknown["memory_retention"]
-    (1, 0.75, 'no memories')
+    >>> reading.tick_seq, round(reading.coverage, 2), reading.unknown["memory_retention"]
+    (1, 0.77, 'no memories')
     """
 
     def __init__(
@@ -77,6 +86,7 @@ class CoherenceSensor:
         embedder: Embedder | EmbeddingCache | None = None,
         metrics: Sequence[MetricFn | str] | None = None,
         scalar_metrics: Sequence[ScalarMetricFn | str] = (),
+        index: IndexKind | None = None,
         weights: Mapping[str, float] | None = None,
         thresholds: BandEdges | Iterable[float] | Mapping[str, float] | None = None,
         missing: Missing = "unknown",
@@ -91,6 +101,12 @@ class CoherenceSensor:
                 raise TypeError(f"provider must have {getter}, {type(provider).__name__} does not")
         if missing not in get_args(Missing):
             raise ValueError(f"missing must be 'unknown' or 'zero', not {missing!r}")
+        if index is not None and index not in get_args(IndexKind):
+            raise ValueError(f"index must be 'calibrated' or 'classic', not {index!r}")
+        classic = weights is not None or missing == "zero"
+        if index == "calibrated" and classic:
+            raise ValueError("weights and missing='zero' belong to the classic index: leave out index='calibrated'")
+        classic = classic or index == "classic"
         if not is_number(timeout_s):
             raise TypeError(f"timeout_s must be a number, not {timeout_s!r}")
         if not 0 < timeout_s <= 86_400:
@@ -113,10 +129,13 @@ class CoherenceSensor:
             cache,
             vector_metrics,
             scalars,
-            check_weights(weights, names),
-            check_thresholds(thresholds),
+            check_weights(weights if classic else {}, names),
+            check_thresholds(thresholds if classic or thresholds is not None else Edges()),
             missing,
         )
+        self._light: SensorLight | None = None
+        if not classic:
+            self._light = SensorLight(names, self._plan.inverted, _fingerprint(cache), self._plan.thresholds)
         self._ring = Ring[Reading](history_size)
         self._windows = Windows()
         self._on_reading = on_reading
@@ -127,7 +146,7 @@ class CoherenceSensor:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Metric -> weight in the index."""
+        """Metric -> weight in the classic index; empty with the calibrated one."""
         return dict(self._plan.weights)
 
     @property
@@ -184,7 +203,7 @@ class CoherenceSensor:
             if disabled():
                 return self._plan.blank(seq, _ts(tick), "sensor", "disabled", "COHERENCE_DISABLED is set")
             if in_place:
-                return self._store(Measurement(self._plan, self._windows, seq, tick, deadline).in_place())
+                return self._store(self._lit(Measurement(self._plan, self._windows, seq, tick, deadline).in_place()))
             return (yield from run_stages(self._stages(seq, tick, deadline)))
         except Exception as error:  # a fault of this package must not reach the host
             return self._store(self._plan.blank(seq, _ts(tick), "sensor", type(error).__name__, failed(error).message))
@@ -192,7 +211,7 @@ class CoherenceSensor:
             self._turnstile.leave(turn, time.monotonic())
 
     def _stages(self, seq: int, tick: Tick, deadline: float) -> Stages[Reading]:
-        reading = yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()
+        reading = self._lit((yield from Measurement(self._plan, self._windows, seq, tick, deadline).stages()))
         self._store(reading)
         callback = self._on_reading
         if callback is None:
@@ -205,9 +224,20 @@ class CoherenceSensor:
         self._ring.replace(reading, marked)
         return marked
 
+    def _lit(self, reading: Reading) -> Reading:
+        return reading if self._light is None else self._light.lit(reading)
+
     def _store(self, reading: Reading) -> Reading:
         self._ring.add(reading.tick_seq, reading)
         return reading
+
+
+def _fingerprint(cache: EmbeddingCache) -> str | None:
+    try:
+        found = getattr(cache.embedder, "fingerprint", None)
+    except Exception:  # an embedder of somebody's own
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _ts(tick: Tick) -> float:

@@ -21,21 +21,24 @@ import multiprocessing
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import msgspec
 import numpy as np
 
-from coherence import EmbeddingCache, Monitor
+from coherence import CoherenceSensor, EmbeddingCache, Monitor
 from coherence.core.config import MonitorConfig
-from coherence.core.readings import FrozenDict
+from coherence.core.readings import CHANGE, FrozenDict
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import record_step
-from coherence.sensor.light import BANDS, PRIOR, Asked, Curve, Scale, combine
+from coherence.sensor.index import DEFAULT_WEIGHTS
+from coherence.sensor.light import BANDS, PRIOR, Asked, Curve, Edges, Scale, combine
+from coherence.sensor.sensor_light import FIRST, SensorLight
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "data" / "runs"
@@ -58,6 +61,12 @@ EVENTS = (
 SIMILAR = ("goal_drift.change", "goal_coherence.change", "drift.change")
 """Signs that an embedder has a part in."""
 
+TEXTS = ("goal_drift.change", "memory_retention.change", "contradiction_pressure.change", "semantic_diffusion.change")
+"""Signs of a sensor that reads texts alone."""
+
+WINDOW = 20
+"""Texts of the conversation that it reads."""
+
 SHARES = (0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.9995)
 """Shares of good steps below the points of a curve."""
 
@@ -65,8 +74,11 @@ STEEP, RIDGE, ROUNDS = 0.7, 3e-3, 500
 SPAN = 14
 """Steps from the onset on that count as off course: later ones belong to the base run again."""
 
-STATED = {"spending": ((0.1, 0.2, 0.35), (0.0, 1.5, 3.5))}
-"""Curves that are stated, not fitted: the usage numbers of the planted runs are invented."""
+STATED = {
+    "spending": ((0.1, 0.2, 0.35), (0.0, 1.5, 3.5)),
+    "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
+}
+"""Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories."""
 
 ASKS = {"ungrounded_answer": "guide", "goal_hijack": "guide", "blind_edit": "guide"}
 """The most that these rules' findings ask for, by what they are worth on runs of other agents; see the figures."""
@@ -82,7 +94,7 @@ def version() -> str:
     digest = hashlib.blake2b(digest_size=8)
     for folder in ("detect", "metrics", "state", "baseline", "policy", "sensor"):
         for path in sorted((ROOT / "coherence" / folder).rglob("*.py")):
-            if path.name != "light.py":
+            if path.name not in ("light.py", "sensor.py"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -116,17 +128,66 @@ def observe(task: tuple[str, str, int, int]) -> list[Run]:
     return found
 
 
-def measured(files: Sequence[Path], *, embeds: bool) -> list[Run]:
+class Texts:
+    """An agent that a sensor reads: its goal, and the newest texts of its conversation."""
+
+    def __init__(self, goal: str) -> None:
+        self.goals = [goal]
+        self.texts: list[str] = []
+
+    def get_goals(self) -> list[str]:
+        return self.goals
+
+    def get_recent_context(self) -> list[str]:
+        return self.texts[-WINDOW:]
+
+    def get_goal_relevant_memories(self) -> list[str]:
+        return []
+
+    def get_all_memories(self) -> list[str]:
+        return []
+
+
+def observe_texts(task: tuple[str, str, int, int]) -> list[Run]:
+    """Return the signs of a sensor that reads texts alone, after every step of the agent."""
+    file, _, part, parts = task
+    cache = EmbeddingCache(MiniLMEmbedder())
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        documents = [json.loads(line) for line in lines]
+    found: list[Run] = []
+    for at, document in enumerate(documents):
+        steps = document["steps"]
+        goal = document.get("goal") or next((step["content"] for step in steps if step.get("content")), "")
+        if at % parts != part or not goal:
+            continue
+        agent = Texts(goal)
+        sensor = CoherenceSensor(agent, embedder=cache, timeout_s=60.0)
+        light = SensorLight(DEFAULT_WEIGHTS, sensor.inverted, MiniLMEmbedder.fingerprint, Edges())
+        rows: list[Any] = []
+        latest: dict[str, float | None] = {}
+        for step in steps:
+            agent.texts += [step["content"]] if step.get("content") else []
+            for call in step.get("tool_calls") or []:
+                agent.texts.append(f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}")
+            if step["role"] == "assistant":
+                latest = light.signs(sensor.measure_sync().metrics)
+            rows.append((latest, []))
+        kept = {key: document.get(key) for key in ("id", "group", "labels", "meta")}
+        found.append({**kept, "source": Path(file).name.partition(".")[0], "rows": rows})
+    return found
+
+
+def measured(files: Sequence[Path], *, embeds: str) -> list[Run]:
     """Return the runs of files with their signs, measured now or before."""
     KEPT.mkdir(parents=True, exist_ok=True)
     runs: list[Run] = []
     workers = os.cpu_count() or 1
     for file in files:
-        name = f"{file.name.partition('.')[0]}-{'minilm' if embeds else 'events'}-{version()}.json.gz"
+        name = f"{file.name.partition('.')[0]}-{embeds}-{version()}.json.gz"
         if not (KEPT / name).exists():
-            tasks = [(str(file), "yes" if embeds else "", part, workers * 2) for part in range(workers * 2)]
+            tasks = [(str(file), "" if embeds == "events" else "yes", part, workers * 2) for part in range(workers * 2)]
             with multiprocessing.Pool(workers) as pool:
-                parts = pool.map(observe, tasks, chunksize=1)
+                parts = pool.map(observe_texts if embeds == "sensor" else observe, tasks, chunksize=1)
             with gzip.open(KEPT / name, "wt", encoding="utf-8") as out:
                 json.dump([run for part in parts for run in part], out)
         with gzip.open(KEPT / name, "rt", encoding="utf-8") as lines:
@@ -423,12 +484,30 @@ def ablation(runs: Sequence[Run], names: Sequence[str]) -> None:
         tell(f"{left or '(nothing)':28} {won:6.3f} {area:6.3f} {hit:7.2f}")
 
 
+def scatter(runs: Sequence[Run]) -> FrozenDict[str, float]:
+    """Return metric -> median over good runs of how far the first readings lie from their mean."""
+    found: dict[str, float] = {}
+    for sign in TEXTS:
+        name = sign.removesuffix(CHANGE)
+        spreads = []
+        for run in runs:
+            # steps of others repeat the signs of the agent's step before
+            steps = [signs for at, (signs, _) in enumerate(run["rows"]) if not at or signs != run["rows"][at - 1][0]]
+            values = [signs[name] for signs in steps if signs.get(name) is not None][:FIRST]
+            if run["bad"] is None and len(values) == FIRST:
+                spreads.append(float(np.mean(np.abs(np.array(values) - np.mean(values)))))
+        if spreads:
+            found[name] = round(float(np.median(spreads)), 3)
+    return FrozenDict(found)
+
+
 def write(scale: Scale, path: Path) -> None:
     """Write a scale file."""
     curves = {
         name: {"values": list(curve.values), "log_odds": list(curve.log_odds)} for name, curve in scale.curves.items()
     }
     plain = {"name": scale.name, "embedder": scale.embedder, "base": scale.base, "asks": dict(scale.asks)}
+    plain |= {"scatter": dict(scale.scatter)} if scale.scatter else {}
     path.write_text(json.dumps({**plain, "curves": curves}, indent=1) + "\n", "utf-8")
     tell(f"written: {path.relative_to(ROOT)}")
 
@@ -437,21 +516,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="fit on all runs and write the shipped scales")
     parser.add_argument("--more", type=Path, help="a folder of further labelled files")
+    parser.add_argument("--only", default="", choices=("minilm", "events", "sensor"), help="one scale alone")
     parser.add_argument("--ablation", action="store_true", help="leave out each sign in turn")
     options = parser.parse_args()
     files = {file.name: file for file in sorted(RUNS.glob("*.jsonl.gz"))}
     if options.more is not None:
         files |= {file.name: file for file in sorted(options.more.glob("*.jsonl.gz"))}
     names = (*EVENTS, *SIMILAR)
-    fits: tuple[tuple[str, bool, Sequence[str], Callable[[], str]], ...] = (
-        ("minilm-1", True, names, lambda: MiniLMEmbedder.fingerprint),
-        ("events-1", False, EVENTS, lambda: ""),
+    fits: tuple[tuple[str, str, Sequence[str], str], ...] = (
+        ("minilm-1", "minilm", names, MiniLMEmbedder.fingerprint),
+        ("events-1", "events", EVENTS, ""),
+        ("minilm-sensor-1", "sensor", TEXTS, MiniLMEmbedder.fingerprint),
     )
     for name, embeds, signs, fingerprint in fits:
+        if options.only not in ("", embeds):
+            continue
         runs = measured(list(files.values()), embeds=embeds)
         tell(f"== {name}: {len(runs)} runs, {sum(len(run['rows']) for run in runs)} steps")
         if options.write:
-            write(Fit(runs, signs).scale(name, fingerprint()), SCALES / f"{name.partition('-')[0]}.json")
+            folder = SCALES / ("sensor" if embeds == "sensor" else "monitor")
+            scale = Fit(runs, signs).scale(name, fingerprint)
+            if embeds == "sensor":
+                scale = msgspec.structs.replace(scale, asks=FrozenDict(), scatter=scatter(runs))
+            write(scale, folder / f"{name.partition('-')[0]}.json")
         fitted, left = (cross_validated(runs, signs, leave_kind=leave) for leave in (False, True))
         show_pairs([("kind fitted", pair_table(runs, fitted)), ("kind left out", pair_table(runs, left))])
         tell()
@@ -459,7 +546,7 @@ def main() -> None:
         tell()
         calibration_error(runs, fitted)
         tell()
-        if options.ablation and embeds:
+        if options.ablation and embeds == "minilm":
             ablation(runs, signs)
 
 

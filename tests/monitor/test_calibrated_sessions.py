@@ -224,7 +224,7 @@ def test_the_risk_is_the_calibrated_one_until_the_agents_labels_prove_more(path:
         m.decide()
         reading = m.latest
         assert reading is not None and m.risk == reading.risk
-        versions, names = m._worker.pipeline.runs.versions, sorted(m._worker.pipeline.sensor.weights)
+        versions, names = m._worker.pipeline.runs.versions, sorted(m._worker.pipeline.weights)
     rng = random.Random(2)
     rows = []
     for number in range(1, 301):

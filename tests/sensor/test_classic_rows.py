@@ -94,7 +94,7 @@ def test_metrics_zero_vectors_count_as_cosine_zero_in_the_classic_mode_and_are_n
 
 def test_today_unknown_leaves_the_index_and_lowers_coverage() -> None:
     state = StaticState(goals=["g"], context=["c1"])
-    reading = CoherenceSensor(state, embedder=TableEmbedder(TABLE)).measure_sync()
+    reading = CoherenceSensor(state, embedder=TableEmbedder(TABLE), index="classic").measure_sync()
     assert dict(reading.metrics) == {
         "goal_drift": 0.0,
         "memory_retention": None,
