@@ -23,10 +23,11 @@ from coherence.core.decisions import Decision, Guidance, Mode
 from coherence.core.events import Correction, Event, Source, Spent
 from coherence.core.protocols import Detector, Embedder, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Counters, Reading, Tick
-from coherence.core.redact import goal_text
+from coherence.core.redact import goal_text, redact
 from coherence.core.registry import check_detector, check_metric, check_rule
 from coherence.core.validation import check_count, check_flag, check_number, check_text, shown, to_json
-from coherence.monitor.arguments import Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
+from coherence.monitor.arguments import LOG, Lessons, as_budget, as_lessons, as_store, check_name, check_plugins
+from coherence.monitor.inputs import message_text, result_text
 from coherence.monitor.pipeline import ENDING
 from coherence.monitor.session import OpenSession, SessionSpec, open_session
 from coherence.monitor.tick_result import Record, TickResult
@@ -92,8 +93,9 @@ class Monitor:
         What ``check`` takes for destructive; default: ``coherence.policy.danger.table.DEFAULT``.
     lessons : LessonStore, path, Store or bool, optional
         Where errors find what fixed them before, and where new fixes are kept. Default: in ``store``, if there is one.
-    lenient : bool
-        Whether bad arguments become a recorded fault instead of an exception.
+    strict : bool
+        Whether a bad argument of a recording method, and a store that cannot be written, raise. By default a bad
+        argument is recorded as a fault, and the log tells it once.
     parent : str, optional
         The agent that started this one.
 
@@ -133,7 +135,7 @@ class Monitor:
         detectors: Sequence[Callable[[], Detector]] = (),
         dangers: Sequence[Danger] | None = None,
         lessons: Lessons = None,
-        lenient: bool = False,
+        strict: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
         peers: Peers | None = None,
@@ -141,8 +143,9 @@ class Monitor:
         self._calls = itertools.count(1)
         self._call_prefix = f"call-{os.urandom(3).hex()}"
         self.agent = check_name("agent", agent)
-        self.lenient = check_flag("lenient", lenient)
-        if goal is not None and not lenient:
+        self.strict = check_flag("strict", strict)
+        self._told: set[str] = set()
+        if goal is not None:
             check_text("goal", goal, empty=False)
         if durability not in get_args(Durability):
             raise ValueError(f"durability must be 'batched' or 'full', not {durability!r}")
@@ -208,7 +211,7 @@ class Monitor:
     def message(
         self,
         role: events.Role,
-        text: str,
+        text: str | Sequence[Any] | None,
         *,
         model: str | None = None,
         response_id: str | None = None,
@@ -220,8 +223,9 @@ class Monitor:
         ----------
         role : {"user", "assistant", "system", "tool"}
             Who speaks.
-        text : str
-            What was said; may be empty.
+        text : str, sequence of content blocks, or None
+            What was said; may be empty, and ``None`` beside tool calls, as clients give it. Of content blocks
+            (mappings or an SDK's objects) the texts count.
         model, response_id : str, optional
             As the provider names them.
         logprobs : sequence of float, optional
@@ -234,7 +238,7 @@ class Monitor:
                 raise ValueError(f"role must be one of {', '.join(roles)}, not {shown(role)}")
             return events.Message(
                 roles[roles.index(role)],
-                check_text("text", text),
+                message_text("text", text),
                 _optional_text("model", model),
                 _optional_text("response_id", response_id),
                 None if logprobs is None else events.summarise_logprobs(logprobs),
@@ -268,7 +272,7 @@ class Monitor:
 
     def tool_result(
         self,
-        text: str,
+        text: Any,
         *,
         error: bool = False,
         duration_s: float | None = None,
@@ -280,8 +284,8 @@ class Monitor:
 
         Parameters
         ----------
-        text : str
-            The result, or the error's text.
+        text : any
+            The result, or the error's text: a text mostly. Of content blocks the texts count; other data becomes JSON.
         error : bool
             Whether the call failed.
         duration_s : float, optional
@@ -297,7 +301,7 @@ class Monitor:
 
         def make() -> Event:
             return events.ToolResult(
-                check_text("text", text),
+                result_text("text", text),
                 check_flag("error", error),
                 _optional_text("call", call),
                 _optional_text("tool", tool),
@@ -499,8 +503,7 @@ class Monitor:
                 check_text("tool", tool, empty=False), msgspec.Raw(to_json("arguments", arguments)), ""
             )
         except (TypeError, ValueError) as error:
-            if not self.lenient:
-                raise
+            self._misused("check", error)
             fault = events.make_fault("check", error)
             self._record(lambda: fault)
             call = events.ToolCall("unknown", msgspec.Raw(b"null"), "")
@@ -597,24 +600,23 @@ class Monitor:
         Raises
         ------
         ValueError
-            If it is no label, or there is no store to keep it in; the latter not with ``lenient``.
+            With ``strict``, if it is no label, or there is no store to keep it in.
         StoreError
-            If it cannot be written; not with ``lenient``.
+            With ``strict``, if it cannot be written.
         """
-        if label is not None and label not in get_args(Label):
-            raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
         if self._off:
             return
         with self._worker.settled() as pipeline:
             run = pipeline.runs.run.number
         recorder = self._worker.recorder
         try:
+            if label is not None and label not in get_args(Label):
+                raise ValueError(f"label must be 'good', 'bad' or None, not {shown(label)}")
             if recorder is None:
                 raise ValueError("a label needs a store to be kept in: Monitor(store=...)")
             recorder.label_run(run, None if label is None else label == "good")
-        except (ValueError, StoreError):
-            if not self.lenient:
-                raise
+        except (TypeError, ValueError, StoreError) as error:
+            self._misused("label_run", error)
 
     @property
     def calibration(self) -> Calibration:
@@ -698,9 +700,8 @@ class Monitor:
         result = ask()
         try:
             self._worker.after()
-        except StoreError:  # durability "full"
-            if not self.lenient:
-                raise
+        except StoreError as error:  # durability "full"
+            self._misused("store", error)
         return result
 
     def flush(self) -> None:
@@ -709,10 +710,10 @@ class Monitor:
         Raises
         ------
         StoreError
-            If the store cannot be written; the events go on waiting. Not with ``lenient``.
+            With ``strict``, if the store cannot be written; the events go on waiting.
         """
         if not self._worker.closed and not self._off:
-            self._worker.flush(raising=not self.lenient)
+            self._worker.flush(raising=self.strict)
 
     def close(self) -> None:
         """Write everything and end; calling it again does nothing."""
@@ -721,13 +722,12 @@ class Monitor:
         if self._clock is not None:
             self._clock.__exit__(None, None, None)
         try:
-            self._worker.close(raising=not self.lenient)
+            self._worker.close(raising=self.strict)
             retention = self.config.retention
             if retention is not None and self.store is not None:
                 self.store.prune(max_events=retention.max_events, max_age_s=retention.max_age_s)
-        except StoreError:
-            if not self.lenient:
-                raise
+        except StoreError as error:
+            self._misused("store", error)
         finally:
             if self.lessons is not None and self._owns_lessons:
                 self.lessons.close()
@@ -748,18 +748,32 @@ class Monitor:
         try:
             event = make()
         except (TypeError, ValueError, RecursionError) as error:
-            if not self.lenient:
-                raise
+            self._misused("record", error)
             event = events.make_fault("record", error)
         if self._worker.closed:
-            if self.lenient:
-                return
-            raise ValueError(f"monitor of agent {self.agent!r} is closed")
+            self._misused("closed", ValueError(f"monitor of agent {self.agent!r} is closed"))
+            return
         try:
             self._worker.post(event)
-        except StoreError:  # durability "full"; the event waits in memory
-            if not self.lenient:
-                raise
+        except StoreError as error:  # durability "full"; the event waits in memory
+            self._misused("store", error)
+
+    def _misused(self, what: str, error: Exception) -> None:
+        """Raise what went wrong with ``strict``; else tell it once in the log, with what to do."""
+        if self.strict:
+            raise error
+        # of a store that cannot be written the recorder tells
+        if what not in self._told and not isinstance(error, StoreError):
+            self._told.add(what)
+            LOG.warning(_TOLD.get(what, _TOLD["record"]), redact(str(error)))
+
+
+_TOLD = {
+    "record": "coherence: %s; recorded as a fault. Monitor(strict=True) raises instead. Told once.",
+    "closed": "coherence: %s, so what is told now is lost: keep it open while the agent runs. Told once.",
+    "label_run": "coherence: %s; no label was kept. Monitor(strict=True) raises instead. Told once.",
+}
+"""What went wrong -> what the log says."""
 
 
 def _open(spec: SessionSpec, store: Store | None) -> OpenSession:

@@ -311,7 +311,7 @@ HOSTILE = [math.nan, math.inf, -math.inf, -5, -1.0, 10**400, 2**53, 1e308]
 
 @pytest.mark.parametrize("bad", HOSTILE, ids=str)
 def test_no_number_that_is_told_wedges_a_mode(bad: float) -> None:
-    with Monitor(embedder=HashingEmbedder(), lenient=True, budget=Budget(wall_s=1e9, calls=10_000)) as m:
+    with Monitor(embedder=HashingEmbedder(), budget=Budget(wall_s=1e9, calls=10_000)) as m:
         life = Life(m, 3, usage="both", sigma=0.3, acts=1.0)
         life.live(20)
         for _ in range(5):

@@ -242,7 +242,7 @@ def test_fleet_a_bad_agent_leaves_nothing_behind() -> None:
 
 def test_fleet_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
     agents = fleet(store=tmp_path / "s.db")
-    bad, good = agents.agent("bad"), agents.agent("good")
+    bad, good = (agents.agent(name, strict=True) for name in ("bad", "good"))
     broken = Store(tmp_path / "other.db")
     broken.close()
     for m in (bad, good):

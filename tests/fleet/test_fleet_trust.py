@@ -373,9 +373,9 @@ def test_a_fleet_that_is_switched_off_feels_and_learns_nothing(monkeypatch: pyte
         assert store.trust() is None and weight(agents) == 0.9
 
 
-def test_edge_a_lenient_agent_is_felt_like_any_other() -> None:
+def test_edge_an_agent_with_bad_arguments_is_felt_like_any_other() -> None:
     with fleet() as agents:
-        sub, planner = agents.agent("sub", lenient=True), agents.agent("planner", lenient=True)
+        sub, planner = agents.agent("sub"), agents.agent("planner")
         agents.add_edge("sub", "planner", 0.9)
         sub.tool_result(5, error="yes")  # type: ignore[arg-type]
         fail(sub)

@@ -196,6 +196,7 @@ def test_blocks_errors_block_and_a_success_recovers() -> None:
 
 def test_blocks_a_judgement_does_not_end_a_block() -> None:
     m = monitor()
+    m.strict = True
     step(m, lost=True)
     m.delivered("block")
     for good in (True, False):

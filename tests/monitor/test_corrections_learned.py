@@ -118,7 +118,7 @@ def test_a_correction_is_edited_and_forgotten_by_its_id() -> None:
 
 
 def test_correction_pattern_a_wrong_edit_is_refused_by_name() -> None:
-    m = monitor()
+    m = monitor(strict=True)
     correct(m, *TOLD)
     id = pattern(m).examples[0].id
     for wrong, error in (("c-unknown", ValueError), ("", ValueError), (None, TypeError), (5, TypeError)):
@@ -129,8 +129,8 @@ def test_correction_pattern_a_wrong_edit_is_refused_by_name() -> None:
     assert pattern(m).examples[0].text == "name the day"
 
 
-def test_a_lenient_monitor_records_a_wrong_edit_as_a_fault() -> None:
-    m = monitor(lenient=True)
+def test_a_monitor_records_a_wrong_edit_as_a_fault() -> None:
+    m = monitor()
     m.edit_correction("c-unknown", "text")
     m.edit_correction(None, "text")  # type: ignore[arg-type]
     assert [type(record.event) for record in m.events()] == [Fault, Fault]

@@ -384,6 +384,5 @@ def test_guidance_replay_two_that_fire_in_one_session_at_one_moment_lose_no_even
     finally:
         monkeypatch.undo()
         for m in both:
-            m.lenient = True
             m.close()
     assert rows(path, "SELECT count(*) FROM events WHERE kind = 'tool_result'") == [(2,)]

@@ -90,7 +90,7 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("metrics of a text", "metrics", {"metrics": "error_rate"}),
     ("metric without a name", "metric", {"metrics": [object()]}),
     ("two metrics of one name", "goal_drift", {"config": {"metrics": ["goal_drift"]}}),
-    ("lenient of an int", "lenient", {"lenient": 1}),
+    ("strict of an int", "strict", {"strict": 1}),
     ("parent of an int", "parent", {"parent": 5}),
 ]
 
@@ -211,7 +211,7 @@ def test_vitals_what_is_shown_is_in_range_and_newest_first() -> None:
 
 
 def test_a_closed_monitor_answers_but_takes_nothing(tmp_path: Path) -> None:
-    m = monitor(store=tmp_path / "s.db")
+    m = monitor(store=tmp_path / "s.db", strict=True)
     m.tool_result("ok")
     decision = m.decide()
     m.close()
@@ -223,10 +223,10 @@ def test_a_closed_monitor_answers_but_takes_nothing(tmp_path: Path) -> None:
     assert m.history() and m.vitals and m.pressure >= 0
     with pytest.raises(ValueError, match="monitor of agent 'main' is closed"):
         m.message("assistant", "more")
-    lenient = monitor(lenient=True)
-    lenient.close()
-    lenient.message("assistant", "more")
-    assert lenient.events() == []
+    calm = monitor()
+    calm.close()
+    calm.message("assistant", "more")
+    assert calm.events() == []
 
 
 class Misbehaving:
@@ -362,9 +362,7 @@ TOLD: list[Callable[[Monitor], object]] = [
 @pytest.mark.parametrize("redact", [True, False])
 def test_result_a_secret_never_reaches_the_file_a_reading_or_a_decision(tmp_path: Path, redact: bool) -> None:
     path = tmp_path / "s.db"
-    m = monitor(
-        goal=f"with {SECRET}", store=path, durability="full", lenient=True, config={"redact": redact, "tick": "event"}
-    )
+    m = monitor(goal=f"with {SECRET}", store=path, durability="full", config={"redact": redact, "tick": "event"})
     shown: list[object] = []
     for tell in TOLD:
         tell(m)

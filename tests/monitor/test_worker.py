@@ -175,7 +175,7 @@ def test_worker_the_clock_of_a_dropped_monitor_ends() -> None:
 
 def test_worker_a_clock_survives_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.db", timeout_s=0)
-    m = monitor(config={"tick": 0.01}, store=store, durability="full")
+    m = monitor(config={"tick": 0.01}, store=store, durability="full", strict=True)
     with Store(tmp_path / "s.db") as other, other.transaction(), pytest.raises(StoreError):
         m.message("assistant", "hello")
     with Store(tmp_path / "s.db") as other, other.transaction():
@@ -192,7 +192,7 @@ def test_worker_while_the_store_is_locked_recording_goes_on_and_everything_is_wr
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.05)
     store = Store(tmp_path / "s.db", timeout_s=0.2)  # two writers of this process may meet for a moment
-    m = monitor(store=store)
+    m = monitor(store=store, strict=True)
     with caplog.at_level(logging.WARNING, "coherence"), Store(tmp_path / "s.db") as other:
         with other.transaction():
             for number in range(250):  # more than may wait: the 100th would be written by the caller
@@ -258,9 +258,9 @@ def test_worker_in_a_burst_at_most_a_hundred_events_wait_and_none_is_lost(tmp_pa
         assert store.count_events() == 12_000
 
 
-def test_worker_a_lenient_flush_does_not_raise(tmp_path: Path) -> None:
+def test_worker_a_flush_does_not_raise_by_default(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.db", timeout_s=0)
-    m = monitor(store=store, lenient=True, durability="full")
+    m = monitor(store=store, durability="full")
     with Store(tmp_path / "s.db") as other, other.transaction():
         m.message("assistant", "hello")
         m.flush()

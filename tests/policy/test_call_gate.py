@@ -129,7 +129,7 @@ def test_call_gate_arguments_of_any_shape_are_answered(arguments: object) -> Non
 
 
 def test_call_gate_a_wrong_tool_is_refused_by_name() -> None:
-    m = Monitor(embedder=HashingEmbedder(16))
+    m = Monitor(embedder=HashingEmbedder(16), strict=True)
     for wrong in (None, 5, b"Bash"):
         with pytest.raises(TypeError, match="tool"):
             m.check(wrong)  # type: ignore[arg-type]

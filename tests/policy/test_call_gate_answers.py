@@ -71,7 +71,7 @@ def test_call_gate_answers_what_was_refused_for_an_earlier_goal_or_long_ago_cann
 
 
 def test_call_gate_answers_only_a_refusal_is_answered() -> None:
-    with reading() as m:
+    with reading(strict=True) as m:
         with pytest.raises(ValueError, match="decision must be a refusal, not 'continue'"):
             m.unblock("", m.check(*ASKED))
         with pytest.raises(ValueError, match="decision must be in"):

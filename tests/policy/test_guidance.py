@@ -187,6 +187,7 @@ def test_guidance_an_id_delivers_as_well_and_an_unknown_one_does_nothing() -> No
 
 def test_what_can_be_delivered_is_a_guidance_or_its_id() -> None:
     m = monitor(Sees("loop"))
+    m.strict = True
     for wrong in (None, 5, b"x"):
         with pytest.raises(TypeError, match="guidance"):
             m.delivered(wrong)  # type: ignore[arg-type]

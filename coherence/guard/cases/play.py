@@ -85,6 +85,7 @@ def play_case(case: Case, packet: Packet) -> Played:
     """
     try:
         with Monitor(
+            strict=True,
             goal=case.goal,
             embedder=False,
             source="test",
