@@ -43,6 +43,8 @@ class Fleet:
         What all agents together may use up; each may have its own besides.
     lessons : LessonStore, path, Store or bool, optional
         Where errors find what fixed them before; all agents share it. Default: in ``store``, if there is one.
+    resume : bool
+        Whether each agent goes on with its newest session, as after a restart; also under what the budget has left.
     config, embedder, durability
         As for :class:`~coherence.monitor.monitor.Monitor`, for every agent that is not given its own.
 
@@ -65,7 +67,9 @@ class Fleet:
         embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         durability: Durability = "batched",
         lessons: Lessons = None,
+        resume: bool = False,
     ) -> None:
+        self.resume = check_flag("resume", resume)
         self.budget = as_budget(budget)
         self.config = MonitorConfig.load(config)
         self._embedder = embedder
@@ -109,6 +113,7 @@ class Fleet:
                 "config": self.config,
                 "embedder": self._embedder,
                 "durability": self._durability,
+                "resume": self.resume,
                 "lessons": self.lessons if self.lessons is not None else False,
                 **options,
             }

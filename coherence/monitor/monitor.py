@@ -68,7 +68,7 @@ class Monitor:
     goal : str, optional
         What the agent is asked to do; else the first user message is.
     store : path or Store, optional
-        Where everything is kept; the agent goes on where it stopped. Without it the last 10,000 events are held in
+        Where everything is kept. Without it the last 10,000 events are held in
         memory.
     durability : {"batched", "full"}
         What a crash may lose, see :data:`Durability`.
@@ -80,7 +80,10 @@ class Monitor:
     config : MonitorConfig, mapping or path, optional
         Everything else; a path is that of a TOML file.
     session : str, optional
-        Which session to go on with, or the name of a new one. Default: the agent's newest.
+        Which session to go on with, or the name of a new one. Default: a new one, calm, which begins with the agent's
+        baselines and corrections.
+    resume : bool
+        Whether to go on with the agent's newest session where none is named, as after a restart amid a task.
     source : {"api", "hook", "wrap", "replay", "test"}
         Written with every row; ``test`` never reaches statistics or baselines.
     metrics : sequence of MetricFn or ScalarMetricFn
@@ -129,6 +132,7 @@ class Monitor:
         embedder: Embedder | EmbeddingCache | Literal[False] | None = None,
         config: MonitorConfig | Mapping[str, Any] | str | Path | None = None,
         session: str | None = None,
+        resume: bool = False,
         source: Source = "api",
         metrics: Sequence[MetricFn | ScalarMetricFn] = (),
         rules: Sequence[Rule] = (),
@@ -170,6 +174,7 @@ class Monitor:
             detectors=tuple(detectors),
             dangers=None if dangers is None else tuple(dangers),
             parent=None if parent is None else check_name("parent", parent),
+            resume=check_flag("resume", resume),
         )
         self.store: Store | None = None if self._off else as_store(store)
         """The store; pass it on to share the file."""

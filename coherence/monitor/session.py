@@ -41,6 +41,7 @@ class SessionSpec(NamedTuple):
     detectors: Sequence[Callable[[], Detector]]
     dangers: Sequence[Danger] | None
     parent: str | None
+    resume: bool = False
 
 
 class OpenSession(NamedTuple):

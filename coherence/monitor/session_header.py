@@ -120,11 +120,13 @@ class Place(NamedTuple):
     """For a session that begins now."""
 
 
-def find_place(store: Store, agent: str, session: str | None, source: Source) -> Place:
-    """Return the newest session of an agent, or the newest continuation of the one named.
+def find_place(store: Store, agent: str, session: str | None, source: Source, *, resume: bool) -> Place:
+    """Return where an agent goes on: nowhere in a new session, or in the one named, or in its newest to resume it.
 
     Tests go on from tests only, and nothing else does: what they did must not reach an agent's state or baselines.
     """
+    if session is None and not resume:
+        return Place(None, _next_name(store, agent))
     if session is None:
         newest = store.session(agent)
         if newest is not None and not _may_follow(newest, source):
@@ -137,6 +139,13 @@ def find_place(store: Store, agent: str, session: str | None, source: Source) ->
     line = taken if session == base and taken else _line(store, agent, session)
     row = next((row for row in reversed(line) if _may_follow(row, source)), None)
     return Place(row, f"{base}{CONTINUED}{len(taken or line) + 1}" if line else session)
+
+
+def _next_name(store: Store, agent: str) -> str:
+    """Return one more than the highest number that a session of an agent is called by."""
+    sql = "SELECT max(CAST(session AS INTEGER)) FROM sessions WHERE agent = :agent AND session GLOB '[0-9]*'"
+    ((highest,),) = store.fetch(sql, {"agent": agent})
+    return str((highest or 0) + 1)
 
 
 def began_as(source: Store | Transaction, agent: str, session: str) -> str:

@@ -49,9 +49,9 @@ HISTORY = 5_000
 def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
     """Return an agent that stands where the store left it, and what writes its events.
 
-    The agent goes on with its newest session (or the one named). Where the settings differ from the recorded ones it
-    goes on in a new session that begins with the state of the old; a new session of another name begins with the
-    agent's baselines.
+    The agent begins a new session, goes on with the one named, or resumes its newest. Where the settings differ from
+    the recorded ones it goes on in a new session that begins with the state of the old; a new session of another name
+    begins with the agent's baselines.
     """
     spec = silence_replay(spec)
     embedder = spec.embedder if spec.embedder is not None else default_embedder()
@@ -69,7 +69,7 @@ def open_stored_session(spec: SessionSpec, store: Store) -> OpenSession:
         rules=(*(rule.name for rule in plugin_rules(spec)), *(make().name for make in plugin_detectors(spec))),
     )
     while True:
-        row, name = find_place(store, spec.agent, spec.session, spec.source)
+        row, name = find_place(store, spec.agent, spec.session, spec.source, resume=spec.resume)
         beginning = read_beginning(row) if row is not None else None
         calibration = _calibration(spec, store, cache)
         if (

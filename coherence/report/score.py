@@ -10,7 +10,7 @@ import msgspec
 
 from coherence.baseline.combiner import risk_of
 from coherence.core.config import MonitorConfig
-from coherence.core.decisions import KINDS, Appraisal, Decision
+from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, worst_kind
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading, metric_of
 from coherence.core.redact import redact, redact_value
@@ -101,6 +101,9 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def why(self, reading: Reading) -> str:
         """Say in words what lowers a reading most, and which step it points at."""
+        asked = self.asked(reading)
+        if asked is not None:
+            return asked.why
         name = reading.worst()
         if name is None or (reading.scale and (reading.risk or 0.0) < QUIET):
             return "nothing stands out"
@@ -109,6 +112,15 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         raw = f"{name} {value:.2f}" if value is not None else f"{name} unknown"
         what = said(name) if reading.scale else raw
         return f"{what}: {self.place(reading, evidence)}{evidence}" if evidence is not None else what
+
+    def asked(self, reading: Reading) -> Finding | None:
+        """Return the finding whose rule asked for the band, ``None`` where a sign, or nothing, did."""
+        if not reading.cause or reading.cause in reading.losses or reading.tick_seq >= len(self.decisions):
+            return None
+        findings = [finding for finding in self.decisions[reading.tick_seq].findings if finding.active]
+        worst = worst_kind([finding.acts for finding in findings])
+        wanted = [found for found in findings if found.rule == reading.cause or found.acts == worst]
+        return max(wanted, key=lambda found: found.rule == reading.cause, default=None)
 
     def place(self, reading: Reading, evidence: Evidence | None) -> str:
         """Name the steps that evidence points at, such as ``step 7 ``; empty if it points at no step."""

@@ -135,7 +135,7 @@ class CoherenceSensor:
         )
         self._light: SensorLight | None = None
         if not classic:
-            self._light = SensorLight(names, self._plan.inverted, _fingerprint(cache), self._plan.thresholds)
+            self._light = SensorLight(names, self._plan.inverted, self._plan.thresholds)
         self._ring = Ring[Reading](history_size)
         self._windows = Windows()
         self._on_reading = on_reading
@@ -225,19 +225,11 @@ class CoherenceSensor:
         return marked
 
     def _lit(self, reading: Reading) -> Reading:
-        return reading if self._light is None else self._light.lit(reading)
+        return reading if self._light is None else self._light.lit(reading, self._windows.fingerprint)
 
     def _store(self, reading: Reading) -> Reading:
         self._ring.add(reading.tick_seq, reading)
         return reading
-
-
-def _fingerprint(cache: EmbeddingCache) -> str | None:
-    try:
-        found = getattr(cache.embedder, "fingerprint", None)
-    except Exception:  # an embedder of somebody's own
-        return None
-    return found if isinstance(found, str) else None
 
 
 def _ts(tick: Tick) -> float:

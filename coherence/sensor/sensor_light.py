@@ -37,8 +37,6 @@ class SensorLight:
         Names of the sensor's metrics. Those without a curve in the scale have the stated default curve.
     inverted : collection of str
         Names of the metrics whose high values are bad.
-    fingerprint : str or None
-        The embedder's.
     edges : sequence of three numbers
         Lowest index of green, yellow and orange.
     """
@@ -47,19 +45,24 @@ class SensorLight:
         self,
         metrics: Collection[str],
         inverted: Collection[str],
-        fingerprint: str | None,
         edges: Sequence[float],
     ) -> None:
         self.inverted = inverted
         self.edges = edges
+        self._metrics = metrics
+        self._changing = tuple(name for name in MEASURED if name in metrics)
+        self.follow("")
+
+    def follow(self, fingerprint: str) -> None:
+        """Begin anew, with the scale of an embedder."""
         scale = sensor_scale_for(fingerprint)
-        self.fitted = scale.embedder == (fingerprint or "")
+        self.fingerprint = fingerprint
+        self.fitted = scale.embedder == fingerprint
         """Whether the scale was fitted for this embedder."""
         others = scale_for(None).curves
-        known = {name: curve for name, curve in others.items() if name in metrics and name not in scale.curves}
+        known = {name: curve for name, curve in others.items() if name in self._metrics and name not in scale.curves}
         scale = msgspec.structs.replace(scale, curves=FrozenDict({**scale.curves, **known}))
-        self.scale: Scale = with_own(scale, (name for name in metrics if name not in MEASURED))
-        self._changing = tuple(name for name in MEASURED if name in metrics)
+        self.scale: Scale = with_own(scale, (name for name in self._metrics if name not in MEASURED))
         self._start = OwnStart()
         self._first: dict[str, list[float]] = {name: [] for name in self._changing}
 
@@ -85,8 +88,10 @@ class SensorLight:
         most = max(map(len, self._first.values()))
         return "" if most >= FIRST else f"{CALIBRATING}: {most} of {FIRST} first readings; no scale for this embedder"
 
-    def lit(self, reading: Reading) -> Reading:
-        """Return a reading with risk, index, band and cause."""
+    def lit(self, reading: Reading, fingerprint: str) -> Reading:
+        """Return a reading with risk, index, band and cause; the vectors are of the embedder with this fingerprint."""
+        if fingerprint != self.fingerprint:
+            self.follow(fingerprint)
         light = combine(self.signs(reading.metrics), self.scale, edges=self.edges)
         waits = self.calibrating()
         if waits and light.risk is not None:

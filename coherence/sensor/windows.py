@@ -115,6 +115,11 @@ class Windows:
     def __getitem__(self, kind: Kind) -> Window:
         return self._windows[kind]
 
+    @property
+    def fingerprint(self) -> str:
+        """Which model made the vectors; empty before the first."""
+        return self._fingerprint
+
     def follow(self, fingerprint: str) -> None:
         """Forget everything if the vectors come from another model now."""
         if fingerprint != self._fingerprint:

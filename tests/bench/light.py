@@ -162,7 +162,8 @@ def observe_texts(task: tuple[str, str, int, int]) -> list[Run]:
             continue
         agent = Texts(goal)
         sensor = CoherenceSensor(agent, embedder=cache, timeout_s=60.0)
-        light = SensorLight(DEFAULT_WEIGHTS, sensor.inverted, MiniLMEmbedder.fingerprint, Edges())
+        light = SensorLight(DEFAULT_WEIGHTS, sensor.inverted, Edges())
+        light.follow(MiniLMEmbedder.fingerprint)
         rows: list[Any] = []
         latest: dict[str, float | None] = {}
         for step in steps:

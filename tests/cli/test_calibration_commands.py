@@ -23,7 +23,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def work(path: Path, agent: str, tasks: int, **more: Any) -> None:
-    with Monitor(store=path, embedder=False, agent=agent, **more) as m:
+    with Monitor(resume=True, store=path, embedder=False, agent=agent, **more) as m:
         for _ in range(tasks):
             m.goal("go")
             call = m.tool_call("look", {})

@@ -263,7 +263,7 @@ def test_fleet_one_agent_that_cannot_be_written_does_not_keep_the_others_from_it
 
 def test_fleet_an_agent_goes_on_under_the_same_tree_budget_after_a_restart(tmp_path: Path) -> None:
     for turn in range(1, 3):
-        with fleet(store=tmp_path / "s.db", budget={"calls": 3}) as agents:
+        with fleet(store=tmp_path / "s.db", budget={"calls": 3}, resume=True) as agents:
             one, other = agents.agent("one"), agents.agent("other")
             one.tool_call("Bash")
             other.message("assistant", "hello")

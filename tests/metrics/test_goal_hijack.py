@@ -140,7 +140,7 @@ def test_goal_hijack_a_session_of_hijacked_calls_replays_bit_for_bit_and_resumes
     with Monitor(goal="Pay the bills", store=path, embedder=False, config=config) as m:
         live(m)
         kept = m.state.hijack.data
-    with Monitor(store=path, embedder=False, config=config) as m:
+    with Monitor(resume=True, store=path, embedder=False, config=config) as m:
         assert m.state.hijack.data == kept
         live(m)
     with Store(path) as store:

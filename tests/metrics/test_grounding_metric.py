@@ -73,10 +73,10 @@ def test_grounding_metric_a_new_goal_begins_with_unused_output_anew() -> None:
 @pytest.mark.parametrize("session", [None, "second"])
 def test_grounding_metric_what_was_given_is_known_after_a_restart(session: str | None, tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
-    with Monitor(store=path, goal="Find the order", embedder=HashingEmbedder(), config=CONFIG) as m:
+    with Monitor(resume=True, store=path, goal="Find the order", embedder=HashingEmbedder(), config=CONFIG) as m:
         m.tool_result("order 59XX6W", tool="get")
         m.decide()
-    with Monitor(store=path, embedder=HashingEmbedder(), config=CONFIG, session=session) as m:
+    with Monitor(resume=True, store=path, embedder=HashingEmbedder(), config=CONFIG, session=session) as m:
         m.message("assistant", "It is order 59XX6W.")
         known = latest(m).metrics["grounding"]
     assert known == (1.0 if session is None else 0.0)  # another session of the agent was given nothing

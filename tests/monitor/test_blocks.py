@@ -38,7 +38,7 @@ class Dial:
 
 
 def monitor(path: Path | None = None, *, budget: dict[str, Any] | None = None, **config: Any) -> Monitor:
-    return Monitor(store=path, embedder=HashingEmbedder(16), rules=[Dial()], budget=budget, config=config)
+    return Monitor(resume=True, store=path, embedder=HashingEmbedder(16), rules=[Dial()], budget=budget, config=config)
 
 
 def step(m: Monitor, *, lost: bool) -> str:

@@ -23,7 +23,7 @@ TOLD = ("Celsius, not Fahrenheit", "no wind speeds", "name the day")
 
 
 def monitor(path: Path | None = None, *, session: str | None = None, **options: Any) -> Monitor:
-    return Monitor(store=path, session=session, **{"embedder": HashingEmbedder(64), **options})
+    return Monitor(resume=True, store=path, session=session, **{"embedder": HashingEmbedder(64), **options})
 
 
 def correct(m: Monitor, *texts: str, asked: str = ASKED) -> None:

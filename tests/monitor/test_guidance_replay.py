@@ -43,7 +43,13 @@ class Sees:
 def monitor(path: Path, *, session: str | None = None, agent: str = "main", tick: Any = "step", **more: Any) -> Monitor:
     config = {"rules": {"loop": {"dwell": 0}}, "tick": tick, "guidance": {"cooldown": 0, "randomise": True, **more}}
     return Monitor(
-        agent=agent, store=path, session=session, embedder=HashingEmbedder(16), rules=[Sees()], config=config
+        agent=agent,
+        store=path,
+        session=session,
+        resume=True,
+        embedder=HashingEmbedder(16),
+        rules=[Sees()],
+        config=config,
     )
 
 
@@ -353,7 +359,9 @@ if child:
 def test_guidance_replay_firings_of_tests_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     config = {"rules": {"loop": {"dwell": 0}}, "guidance": {"cooldown": 0, "randomise": True}}
-    with Monitor(store=path, embedder=HashingEmbedder(16), rules=[Sees()], config=config, source="test") as m:
+    with Monitor(
+        resume=True, store=path, embedder=HashingEmbedder(16), rules=[Sees()], config=config, source="test"
+    ) as m:
         for _ in range(3):
             step(m)
     with Store(path) as store:

@@ -24,7 +24,7 @@ from coherence.store.errors import StoreError
 
 
 def monitor(**options: Any) -> Monitor:
-    return Monitor(**{"embedder": HashingEmbedder(32), **options})
+    return Monitor(**{"resume": True, "embedder": HashingEmbedder(32), **options})
 
 
 def test_monitor_every_argument_is_keyword_only_and_has_a_default() -> None:

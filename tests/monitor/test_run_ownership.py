@@ -23,7 +23,7 @@ class Odd:
 
 odd = Odd()
 settings = eval(sys.argv[2])
-m = Monitor(store=sys.argv[1], embedder=False, metrics=[odd], **settings)
+m = Monitor(resume=True, store=sys.argv[1], embedder=False, metrics=[odd], **settings)
 print(m.session, flush=True)
 for line in sys.stdin:
     word, _, rest = line.strip().partition(" ")
@@ -166,7 +166,7 @@ def test_run_ownership_two_monitors_of_one_process_are_two_as_well(path: Path) -
             return self.value
 
     odd = Odd()
-    one, other = (Monitor(store=path, embedder=False, metrics=[odd]) for _ in range(2))
+    one, other = (Monitor(resume=True, store=path, embedder=False, metrics=[odd]) for _ in range(2))
     for m, goal, value in ((one, "write", 0.1), (other, "pay", 0.9), (one, "", 0.1), (other, "", 0.9)):
         odd.value = value
         if goal:

@@ -92,7 +92,7 @@ def play(m: Monitor, life: list[Action]) -> list[Any]:
 
 def monitor(path: Path | None, **options: Any) -> Monitor:
     given = {"embedder": HashingEmbedder(64), "config": SETTINGS, "budget": BUDGET, "lessons": False, **options}
-    return Monitor(agent="a", store=path, **given)
+    return Monitor(agent="a", resume=True, store=path, **given)
 
 
 KILLED = """
@@ -100,7 +100,7 @@ import json, os, signal, sys
 from coherence import Monitor
 from coherence.providers import HashingEmbedder
 path, given, life = sys.argv[1], json.loads(sys.argv[2]), json.load(sys.stdin)
-m = Monitor(agent="a", store=path, embedder=HashingEmbedder(64), **given)
+m = Monitor(agent="a", resume=True, store=path, embedder=HashingEmbedder(64), **given)
 for method, arguments, options in life:
     getattr(m, method)(*arguments, **options)
     m.decide()
@@ -185,9 +185,9 @@ def test_session_with_the_shipped_model_it_is_the_same(tmp_path: Path) -> None:
     life = actions(random.Random(5), 24)
     patient = {"timeout_s": 60.0}
     expected = play(Monitor(agent="a", config=patient), life)
-    with Monitor(agent="a", store=tmp_path / "s.db", config=patient) as m:
+    with Monitor(agent="a", resume=True, store=tmp_path / "s.db", config=patient) as m:
         seen = play(m, life[:12])
-    with Monitor(agent="a", store=tmp_path / "s.db", config=patient) as m:
+    with Monitor(agent="a", resume=True, store=tmp_path / "s.db", config=patient) as m:
         seen += play(m, life[12:])
     assert seen == expected
     check_replay(tmp_path / "s.db")

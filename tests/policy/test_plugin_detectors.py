@@ -54,7 +54,7 @@ class Refunds:
 
 
 def monitor(path: Path | None, *detectors: Callable[[], Any], **options: Any) -> Monitor:
-    return Monitor(store=path, embedder=HashingEmbedder(16), detectors=detectors, **options)
+    return Monitor(resume=True, store=path, embedder=HashingEmbedder(16), detectors=detectors, **options)
 
 
 def refund(m: Monitor, times: int = 1) -> None:

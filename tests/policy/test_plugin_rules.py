@@ -47,7 +47,7 @@ def saying(**more: Any) -> Mine:
 
 
 def monitor(path: Path, *rules: Mine, **options: Any) -> Monitor:
-    return Monitor(store=path, embedder=HashingEmbedder(16), rules=rules, **options)
+    return Monitor(resume=True, store=path, embedder=HashingEmbedder(16), rules=rules, **options)
 
 
 def life(m: Monitor, steps: int = 3) -> None:

@@ -39,7 +39,7 @@ class Dial:
 
 def monitor(path: Path | None = None, **rules: Any) -> Monitor:
     config = {"rules": {name.replace("__", "."): how for name, how in rules.items()}}
-    return Monitor(store=path, embedder=HashingEmbedder(16), rules=[Dial()], config=config)
+    return Monitor(resume=True, store=path, embedder=HashingEmbedder(16), rules=[Dial()], config=config)
 
 
 def turn(m: Monitor, score: float | None, severity: str = "warn") -> Finding | None:

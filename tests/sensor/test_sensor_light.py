@@ -17,8 +17,10 @@ INVERTED = {"goal_drift", "contradiction_pressure", "semantic_diffusion"}
 MINILM = MiniLMEmbedder.fingerprint
 
 
-def light(fingerprint: str | None = MINILM, metrics: tuple[str, ...] = ("goal_drift",)) -> SensorLight:
-    return SensorLight(metrics, INVERTED, fingerprint, Edges())
+def light(fingerprint: str = MINILM, metrics: tuple[str, ...] = ("goal_drift",)) -> SensorLight:
+    made = SensorLight(metrics, INVERTED, Edges())
+    made.follow(fingerprint)
+    return made
 
 
 def reading(**metrics: float | None) -> Reading:
@@ -28,7 +30,7 @@ def reading(**metrics: float | None) -> Reading:
 
 
 def bands(made: SensorLight, values: Sequence[float | None], name: str = "goal_drift") -> list[str]:
-    return [str(made.lit(reading(**{name: value})).band) for value in values]
+    return [str(made.lit(reading(**{name: value}), made.fingerprint).band) for value in values]
 
 
 @pytest.mark.parametrize("level", [0.05, 0.5, 0.95])
@@ -39,7 +41,7 @@ def test_sensor_light_a_steady_level_is_green_wherever_it_lies(level: float) -> 
 def test_sensor_light_moving_away_from_the_start_leaves_green_and_is_the_cause() -> None:
     made = light()
     bands(made, [0.2] * 10)
-    found = [made.lit(reading(goal_drift=0.9)) for _ in range(4)]
+    found = [made.lit(reading(goal_drift=0.9), MINILM) for _ in range(4)]
     assert found[-1].band != "green" and found[-1].cause == "goal_drift.change"
     assert found[-1].coherence_index == pytest.approx(1.0 - (found[-1].risk or 0.0), abs=1e-9)
 
@@ -64,7 +66,7 @@ def test_sensor_light_of_a_high_value_that_is_good_the_fall_counts() -> None:
 
 def test_sensor_light_another_embedder_is_calibrating_until_its_scatter_is_known() -> None:
     made = light("mine-v1")
-    found = [made.lit(reading(goal_drift=0.3)) for _ in range(FIRST + 1)]
+    found = [made.lit(reading(goal_drift=0.3), "mine-v1") for _ in range(FIRST + 1)]
     assert [str(each.band) for each in found] == ["unknown"] * (FIRST - 1) + ["green"] * 2
     assert found[2].coherence_index is None and found[2].cause == "calibrating"
     assert found[2].unknown["coherence_index"].startswith(f"calibrating: 3 of {FIRST} first readings")
@@ -84,12 +86,18 @@ def test_sensor_light_changes_of_another_embedder_count_by_its_own_scatter() -> 
     assert narrow._size("goal_drift") == pytest.approx(usual / 0.02)
 
 
+def test_sensor_light_another_model_begins_anew() -> None:
+    made = light()
+    bands(made, [0.2] * 10)
+    assert made.lit(reading(goal_drift=0.9), "other-v2").cause == "calibrating"
+
+
 def test_sensor_light_a_metric_of_ones_own_has_the_stated_curve() -> None:
     made = light(metrics=("goal_drift", "queue"))
     # not inverted: 0 is as bad as can be, which the default curve makes orange
-    found = made.lit(reading(goal_drift=0.2, queue=0.0))
+    found = made.lit(reading(goal_drift=0.2, queue=0.0), MINILM)
     assert found.cause == "queue" and found.band in ("yellow", "orange")
-    assert made.lit(reading(goal_drift=0.2, queue=0.9)).band == "green"
+    assert made.lit(reading(goal_drift=0.2, queue=0.9), MINILM).band == "green"
 
 
 def sensor(**options: object) -> CoherenceSensor:
