@@ -10,6 +10,7 @@ import msgspec
 from coherence.baseline.combiner import Combination
 from coherence.baseline.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
 from coherence.baseline.e_process import Wager
+from coherence.baseline.own_scale import OwnScale
 from coherence.core.config import AlarmConfig
 from coherence.core.readings import FrozenDict, number_of
 from coherence.detect.hijack import ALARM_1, ALARM_5, FAR
@@ -280,6 +281,8 @@ class Calibration(msgspec.Struct, frozen=True):
     """Place of the newest run that was learned, in the order in which they became known."""
     relabels: int = 0
     """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
+    own: OwnScale = OwnScale()
+    """What they have taught about the light."""
 
     def threshold(self, metric: str, budget: float | None = None) -> Threshold:
         """Return the threshold of a metric for a budget, by default that of warnings.
@@ -342,6 +345,10 @@ class Calibration(msgspec.Struct, frozen=True):
                 or new.runs >= GROWTH * old.runs
             ):
                 return True
+        old_own, new_own = self.own, newer.own
+        more = relabelled or new_own.good + new_own.bad >= GROWTH * (old_own.good + old_own.bad)
+        if old_own.used != new_own.used or (new_own.used and more and old_own != new_own):
+            return True
         old_sum, new_sum = self.combination, newer.combination
         if new_sum.proven != old_sum.proven:
             return True

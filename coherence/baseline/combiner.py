@@ -257,8 +257,8 @@ def risk_of(
 ) -> float | None:
     """Return the risk of a reading in [0, 1], higher = worse; ``None`` where nothing was measured.
 
-    It is the calibrated risk; of a classic index, which has none, ``1 - coherence_index``. Once an agent's labelled
-    runs have proven another combination of its metrics, it is the risk by that.
+    It is the calibrated risk. Of a classic index, which has none, it is ``1 - coherence_index``, and once an agent's
+    labelled runs have proven another combination of its metrics, the risk by that.
 
     Parameters
     ----------
@@ -269,11 +269,11 @@ def risk_of(
     inverted : frozenset of str
         Metrics whose high values are bad, such as ``monitor.inverted``.
     """
-    if reading.risk is not None and (combination is None or not combination.proven):
+    if reading.risk is not None:
         return reading.risk
     if reading.coherence_index is None or not reading.coverage > 0.0:
         return None
-    fixed = min(max(1.0 - reading.coherence_index if reading.risk is None else reading.risk, 0.0), 1.0)
+    fixed = min(max(1.0 - reading.coherence_index, 0.0), 1.0)
     return fixed if combination is None else combination.risk(risks_of(reading.metrics, inverted), fixed)
 
 

@@ -65,7 +65,7 @@ class Run(msgspec.Struct):
     def add(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
         """Take in the metrics of a reading."""
         for name, risk in risks_of(metrics, inverted).items():
-            self._raise(name, risk)
+            self.rise(name, risk)
 
     def made(self, call: JudgedCall) -> bool:
         """Tell whether a call was made in this run; one of the run before may stand out still."""
@@ -74,7 +74,7 @@ class Run(msgspec.Struct):
     def add_call(self, call: JudgedCall | None) -> None:
         """Take in the call that stands out, if this run made it: the outcome may come before anybody looks at it."""
         if call is not None and self.made(call):
-            self._raise(CALLS, min(max(call.score.value, 0.0), 1.0))
+            self.rise(CALLS, min(max(call.score.value, 0.0), 1.0))
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Take in what rules found of a metric with a shipped threshold.
@@ -85,9 +85,10 @@ class Run(msgspec.Struct):
         """
         for finding in findings:
             if finding.rule in SHIPPED:
-                self._raise(finding.rule, min(max(finding.score, 0.0), finding.threshold))
+                self.rise(finding.rule, min(max(finding.score, 0.0), finding.threshold))
 
-    def _raise(self, name: str, risk: float) -> None:
+    def rise(self, name: str, risk: float) -> None:
+        """Take in a value of a metric, if there is room."""
         if name in self.maxima or len(self.maxima) < MAX_METRICS:
             self.maxima[name] = max(self.maxima.get(name, 0.0), risk)
 
@@ -185,14 +186,16 @@ class Runs(EventDetector[Run]):
         finished, self.finished = self.finished, []
         return finished
 
-    def add(self, metrics: Mapping[str, float | None]) -> None:
-        """Take in the metrics of a reading, and the call that stands out."""
+    def add(self, metrics: Mapping[str, float | None], gains: Mapping[str, float] | None = None) -> None:
+        """Take in the metrics of a reading, what its signs gave, and the call that stands out."""
         own, worst = dict(metrics), self._hijack.data.worst
         if worst is not None and not self.run.made(worst):
             own[CALLS] = None
         if self.run.since:
             own.update((name, since(self.run.since)) for name, since in self._windowed.items() if name in own)
         self.run.add(own, self.inverted)
+        for name, gain in (gains or {}).items():
+            self.run.rise(name, gain)
         self.run.add_call(worst)
 
     def row(self) -> RunRow:

@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from coherence.baseline.calibration_store import Calibrator
+    from coherence.baseline.own_scale import OwnScale
     from coherence.store.rows import SessionRow
     from coherence.store.store import Store
 
@@ -121,7 +122,28 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
             "fixed_loss": combiner.fixed_loss / combiner.blocks if combiner.blocks else None,
             "learned_loss": combiner.learned_loss / combiner.blocks if combiner.blocks else None,
         },
+        "light": msgspec.to_builtins(_own_scale(store, agent, rows[-1] if rows else None)),
     }
+
+
+def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | None:
+    """Return what the agent's labelled runs teach about the light; ``None`` with a classic index, or unknown."""
+    from coherence.baseline.own_scale import LIGHT, learn_own_scale
+    from coherence.monitor.session_header import read_beginning
+    from coherence.sensor.light import scale_for, with_own, without
+    from coherence.store.runs import labelled_runs
+
+    if row is None:
+        return None
+    beginning = read_beginning(row)
+    config, fingerprint = beginning.effective, beginning.settings.fingerprint
+    if config.weights != "default":
+        return None
+    scale = without(scale_for(fingerprint), config.rules)
+    own = (*config.metrics, *(metric.name for metric in beginning.settings.metrics))
+    runs = labelled_runs(store, agent)
+    seen = {name: version for run in runs for name, version in run.maxima if not name.startswith(LIGHT)}
+    return learn_own_scale(runs, with_own(scale, own), seen)
 
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:
@@ -157,7 +179,8 @@ def _print(one: dict[str, Any]) -> None:
             _write(
                 f"{each['drift']} (e-value {each['e_value']:.1f}; {each['limit']:.0f} says that it does not)", indent=4
             )
-    if not risk["start"]:
+    _print_light(one["light"])
+    if one["light"] is not None or not risk["start"]:
         return
     use = "the learned weights" if risk["proven"] else f"the fixed weights, and at most {risk['bound']} off"
     turn = "back" if risk["proven"] else "to the learned ones"
@@ -172,6 +195,31 @@ def _print(one: dict[str, Any]) -> None:
         )
     table = [("metric", "fixed", "learned")]
     table += [(name, f"{fixed:.3f}", f"{risk['learned'][name]:.3f}") for name, fixed in risk["start"].items()]
+    for line in aligned(table):
+        sys.stdout.write(f"    {line}\n")
+
+
+def _print_light(light: dict[str, Any] | None) -> None:
+    """Say what labelled runs have done to the light, before and after."""
+    from coherence.baseline.own_scale import NEEDED
+    from coherence.cli.columns import aligned
+
+    if light is None:
+        return
+    if not light["shipped_loss"]:
+        _write(f"light: the shipped scale; {NEEDED} good and {NEEDED} bad labelled runs teach an own one", indent=2)
+        return
+    use = "follows the labelled runs" if light["used"] else "the shipped scale, which the labelled runs do not improve"
+    _write(f"light: {use} ({light['good']} good, {light['bad']} bad)", indent=2)
+    _write(
+        f"loss on held-out runs: {light['shipped_loss']:.3f} by the shipped scale, {light['own_loss']:.3f} by "
+        "their own (0.693 = knows nothing)",
+        indent=4,
+    )
+    table = [("sign", "shipped", "own")]
+    table += [(name, "1", f"{weight:.2f}") for name, weight in light["weights"].items()]
+    table += [(name, "-", f"{curve['log_odds'][-1]:.2f} log odds") for name, curve in light["curves"].items()]
+    table += [("(no sign)", "0", f"{light['shift']:+.2f} log odds")]
     for line in aligned(table):
         sys.stdout.write(f"    {line}\n")
 

@@ -632,7 +632,7 @@ class Monitor:
     def risk(self) -> float | None:
         """The risk at the newest measurement in [0, 1], higher = worse; ``None``: nothing was measured.
 
-        ``1 - coherence_index``, unless the agent's labelled runs have taught other weights.
+        The calibrated risk; of a classic index ``1 - coherence_index``, unless labelled runs have taught other weights.
         """
         with self._worker.settled() as pipeline:
             reading = pipeline.measured.reading if pipeline.measured is not None else None

@@ -9,6 +9,7 @@ import msgspec
 
 from coherence.baseline.appraiser import Appraiser, AppraiserState
 from coherence.baseline.calibration import Calibration
+from coherence.baseline.own_scale import LIGHT, gains_of
 from coherence.baseline.runs import Runs
 from coherence.baseline.vitals import VITALS, metric_set
 from coherence.core.config import Budget, MonitorConfig
@@ -18,7 +19,7 @@ from coherence.core.protocols import Detector, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
 from coherence.monitor.semantic_checks import SemanticChecks
 from coherence.monitor.snapshots import CarryOver, Snapshot
-from coherence.monitor.tick_result import RecordedTick, TickResult
+from coherence.monitor.tick_result import Brief, RecordedTick, TickResult
 from coherence.policy.budgets import all_budget_findings, crosses_time
 from coherence.policy.call_gate import answer, key_of, of_itself
 from coherence.policy.corrections import Corrections
@@ -42,6 +43,7 @@ from coherence.sensor.light import (
     Edges,
     Scale,
     combine,
+    prior_shift,
     scale_for,
     share_of_risk,
     with_own,
@@ -134,6 +136,11 @@ class AgentPipeline:
             self.scale = with_own(shipped, (*config.metrics, *(metric.name for metric in plugins.metrics)))
         self.appraiser = Appraiser(state, budget)
         self.runs = Runs(state.hijack, measured.vectors, measured.scalars, cache)
+        self.shipped = self.scale
+        """The scale before labels."""
+        if self.scale is not None:
+            self.runs.versions.update((LIGHT + name, self.scale.name) for name in self.scale.curves)
+            self.scale = self.calibration.own.applied(self.scale)
         self.regulator = RegulatorMemory(state)
         self.semantics = SemanticChecks(state, self.regulator, cache, name[1])
         self.semantics.eager = not measures
@@ -248,7 +255,7 @@ class AgentPipeline:
         else:
             regulated.add_decision(decision, self.state.facts, self.appraiser.mood.pressure, result.outcomes)
         if result.reading is not None:
-            self.runs.add(result.reading.metrics)
+            self.runs.add(result.reading.metrics, self._gains(result.reading))
             if isinstance(result, TickResult):
                 self.measured = result
 
@@ -307,6 +314,14 @@ class AgentPipeline:
         if light.risk is not None and KINDS.index(light.kind) > KINDS.index(worst):
             findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
         return reading, findings, light.kind
+
+    def _gains(self, reading: Reading | Brief) -> dict[str, float]:
+        """Return what each sign gave at a reading, for the labels that may come."""
+        if self.shipped is None:
+            return {}
+        return gains_of(
+            reading.losses, reading.risk, self.shipped, self.calibration.own, prior_shift(self.config.prior)
+        )
 
     def signs(self, reading: Reading, findings: Sequence[Finding]) -> dict[str, float | None]:
         """Return what the scale may have a curve for, higher = worse: metrics, changes, spending, rules' scores."""

@@ -7,6 +7,7 @@ import msgspec
 from coherence.baseline.calibration import Calibration
 from coherence.baseline.calibration_store import read_calibrator
 from coherence.baseline.learned_pressure import learn_pressure
+from coherence.baseline.own_scale import NEEDED, learn_own_scale
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Appraisal
 from coherence.core.events import UNCOUNTED, decode_event
@@ -39,7 +40,7 @@ from coherence.policy.experiment import policies as pattern_policies
 from coherence.providers.minilm import default_embedder
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.rows import SessionRow
-from coherence.store.runs import relabelled
+from coherence.store.runs import count_learnable, labelled_runs, relabelled
 from coherence.store.store import Store
 
 HISTORY = 5_000
@@ -166,7 +167,12 @@ def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) 
         return Calibration()
     pipeline = make_pipeline(spec, spec.config, cache, FIRST)
     watched = [metric.name for metric in plugin_metrics(spec)]
-    return read_calibrator(store, spec.agent, alarms, pipeline.runs.versions, pipeline.weights, watched).calibration()
+    versions = pipeline.runs.versions
+    found = read_calibrator(store, spec.agent, alarms, versions, pipeline.weights, watched).calibration()
+    if pipeline.scale is None or count_learnable(store, spec.agent) < 2 * NEEDED:
+        return found
+    own = learn_own_scale(labelled_runs(store, spec.agent), pipeline.scale, versions)
+    return msgspec.structs.replace(found, own=own)
 
 
 def _outdated(store: Store, agent: str, old: Calibration, new: Calibration) -> bool:

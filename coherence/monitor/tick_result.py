@@ -59,6 +59,7 @@ class Brief(msgspec.Struct, frozen=True):
     coverage: float
     metrics: dict[str, float | None]
     risk: float | None = None
+    losses: dict[str, float] = {}
 
 
 class RecordedTick(msgspec.Struct, frozen=True):

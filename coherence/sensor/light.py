@@ -181,7 +181,7 @@ def combine(
     risk: float | None = None
     own = 0
     if known:
-        odds = scale.base + log(prior / (1.0 - prior)) - log(PRIOR / (1.0 - PRIOR)) + sum(ordered.values())
+        odds = scale.base + prior_shift(prior) + sum(ordered.values())
         risk = 1.0 / (1.0 + exp(-min(max(odds, -30.0), 30.0)))
         own = min(_band(1.0 - risk, edges), len(BANDS) - 2)  # red is for what names the thing to stop
     asked = [each._replace(kind=_least(each.kind, scale.asks.get(each.by, "block"))) for each in asked]
@@ -196,6 +196,11 @@ def combine(
         cause = POLICY if worst.policy else worst.by
     index = _inside(1.0 if risk is None else 1.0 - risk, place, edges)
     return Light(risk, index, BANDS[place], kind, cause, coverage, ordered)
+
+
+def prior_shift(prior: float) -> float:
+    """Return the log odds that another prior adds to those of the shipped one."""
+    return log(prior / (1.0 - prior)) - log(PRIOR / (1.0 - PRIOR))
 
 
 DEFAULT_CURVE = Curve((0.5, 0.8, 1.0), (0.0, 2.0, 4.0))

@@ -145,7 +145,7 @@ def test_calibration_one_run_and_one_block_are_said_in_the_singular(path: Path) 
         write_runs(transaction, "c", "9", rows)
     shown = " ".join(run("calibration", path, "--agent", "c").stdout.split())
     assert "c: 1 good run, 1 bad, " in shown and "of 1 own good run 0 alarmed" in shown
-    assert "(2 runs in 1 block)" in shown
+    assert "light: the shipped scale; 30 good and 30 bad labelled runs teach an own one" in shown
     assert run("calibration", path, "--agent", "c", "--reset").stdout.startswith("c: 2 runs, their labels")
     with Store(path) as store, store.transaction() as transaction:
         write_runs(transaction, "c", "9", rows[:1])

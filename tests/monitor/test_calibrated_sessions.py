@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coherence.baseline.combiner import BOUND
 from coherence.core.config import AlarmConfig
 from coherence.detect.hijack import ALARM_1, ALARM_5
 from coherence.metrics import GoalHijack
@@ -216,13 +215,14 @@ def test_calibrated_sessions_a_run_goes_on_although_the_process_was_killed_withi
         assert pipeline.runs.run.maxima["error_rate"] > 0.0
 
 
-def test_the_risk_is_the_calibrated_one_until_the_agents_labels_prove_more(path: Path) -> None:
+def test_own_scale_the_index_follows_the_agents_labels(path: Path) -> None:
     with Monitor(resume=True, store=path, embedder=HashingEmbedder(64), goal="fix the login") as m:
         assert m.risk is None
         m.message("assistant", "reading about cooking")
         m.decide()
         reading = m.latest
         assert reading is not None and m.risk == reading.risk
+        shipped = reading
         versions, names = m._worker.pipeline.runs.versions, sorted(m._worker.pipeline.weights)
     rng = random.Random(2)
     rows = []
@@ -234,15 +234,16 @@ def test_the_risk_is_the_calibrated_one_until_the_agents_labels_prove_more(path:
     with Store(path) as store, store.transaction() as transaction:
         write_runs(transaction, "main", "other", rows)
     with Monitor(resume=True, store=path, embedder=HashingEmbedder(64), session="new", goal="fix the login") as m:
-        assert m.calibration.combination.proven
+        own = m.calibration.own
+        assert own.used and (own.good, own.bad) == (150, 150) and own.own_loss < 0.5 * own.shipped_loss
+        assert own.curves["goal_drift"].most > max(1.0, 4 * own.curves["outcome_risk"].most)
         m.message("assistant", "fix the login of the page")
         m.message("assistant", "reading about cooking")
         m.decide()
         reading = m.latest
-        assert reading is not None and m.risk is not None
-        drift = reading.metrics["goal_drift"]
-        assert drift is not None and reading.risk is not None
-        assert abs(m.risk - drift) < abs(reading.risk - drift) - BOUND
+        assert reading is not None and m.risk == reading.risk and shipped.risk is not None
+        assert reading.scale == f"{shipped.scale}+300 own runs" and reading.cause == "goal_drift"
+        assert m.risk is not None and m.risk > 2 * shipped.risk
 
 
 def test_calibrated_sessions_alarms_may_be_left_as_shipped(path: Path) -> None:

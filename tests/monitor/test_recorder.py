@@ -30,7 +30,7 @@ from coherence import Monitor
 from coherence.providers import HashingEmbedder
 path, durability, agent, count, flush_every = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 name = sys.argv[6]
-m = Monitor(agent=agent, store=path, durability=durability, embedder=HashingEmbedder(32))
+m = Monitor(agent=agent, resume=True, store=path, durability=durability, embedder=HashingEmbedder(32))
 for number in range(count) if count else itertools.count():
     if number % 3 == 2:
         m.tool_result(f"{name} {number}", error=number % 4 == 0)
@@ -138,7 +138,7 @@ def write_at_once(path: Path, processes: int, count: int, *, same: bool) -> None
         assert len(kept) == len(set(kept)) == processes * count
         for row in store.sessions():
             assert Replay(store, row).report().differences == []
-    with Monitor(agent="a" if same else "a0", store=path, embedder=HashingEmbedder(32)) as m:
+    with Monitor(agent="a" if same else "a0", resume=True, store=path, embedder=HashingEmbedder(32)) as m:
         assert m.session == "1"
         results = len([number for number in range(count) if number % 3 == 2]) * (processes if same else 1)
         assert m.counters.calls == results

@@ -71,7 +71,9 @@ def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str) -> None
     path = tmp_path / "runs.db"
     config = {"tick": tick, "context_tokens": 10_000, "prices": {"m": {"input": 1, "output": 2}}}
     budget = {"tokens": 400_000, "cost_usd": 3.0, "calls": 200, "wall_s": 1e6}
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), config=config, budget=budget) as m:
+    with Monitor(
+        resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), config=config, budget=budget
+    ) as m:
         live(m, 120)
     report = check(path)
     assert report.ticks > 40
@@ -81,7 +83,9 @@ def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str) -> None
 @pytest.mark.slow
 def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), budget={"tokens": 10**6}) as m:
+    with Monitor(
+        resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), budget={"tokens": 10**6}
+    ) as m:
         live(m, 520, seed=3)
     with Store(path) as store:
         assert store.count_events() >= 2_000
@@ -103,7 +107,7 @@ def test_two_thousand_events_replay_in_another_process_folder_and_hash_seed(tmp_
 def test_report_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     for part in range(4):
-        with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
+        with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
             live(m, 40, seed=part)
     with Store(path) as store:
         assert len(store.sessions()) == 1
@@ -115,7 +119,7 @@ def test_report_a_session_that_was_killed_and_resumed_replays_as_one(tmp_path: P
 def test_replay_a_session_with_changed_settings_is_replayed_from_the_state_it_began_with(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     for budget in ({"tokens": 10**6}, {"tokens": 2 * 10**6}):
-        with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), budget=budget) as m:
+        with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), budget=budget) as m:
             live(m, 60)
     with Store(path) as store:
         rows = store.sessions()
@@ -129,20 +133,20 @@ def test_nothing_is_embedded_in_a_replay_and_the_vectors_are_those_of_the_record
     path = tmp_path / "runs.db"
     embedder = CountingEmbedder(HashingEmbedder())
     embedder.fingerprint = "counting-1"  # type: ignore[attr-defined]  # without one, nothing is recorded
-    with Monitor(store=path, goal="fix the parser", embedder=embedder) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=embedder) as m:
         live(m, 30)
         m.decide()
     made = len(embedder.texts)
     assert made > 30
     assert check(path).equal == check(path).ticks
-    with Monitor(store=path, embedder=embedder) as m:
+    with Monitor(resume=True, store=path, embedder=embedder) as m:
         m.decide()  # nor when the agent goes on
     assert len(embedder.texts) == made
 
 
 def test_report_an_embedder_without_a_fingerprint_is_replayed_from_its_readings(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=CountingEmbedder(HashingEmbedder())) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=CountingEmbedder(HashingEmbedder())) as m:
         live(m, 30)
     with Store(path) as store:
         assert store.vectors("", []) == {}
@@ -180,7 +184,9 @@ class Clock:
 
 def test_foreign_metrics_are_replayed_with_their_recorded_values(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), metrics=[Moody(), Clock()]) as m:
+    with Monitor(
+        resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), metrics=[Moody(), Clock()]
+    ) as m:
         live(m, 60)
         values = {reading.metrics["moody"] for reading in m.history()}
     assert len(values) > 10
@@ -226,7 +232,7 @@ TOGETHER = """
 import sys, time
 from coherence import Monitor
 from coherence.providers import HashingEmbedder
-m = Monitor(agent="main", goal="g", store=sys.argv[1], embedder=HashingEmbedder(), budget={"calls": 1000})
+m = Monitor(agent="main", goal="g", resume=True, store=sys.argv[1], embedder=HashingEmbedder(), budget={"calls": 1000})
 for at in range(30):
     m.check("Bash", {"at": at})
     m.tool_call("Bash", {"at": at, "who": sys.argv[2]})
@@ -257,7 +263,7 @@ def test_replay_scoring_a_run_again_into_the_same_store_gives_the_same(tmp_path:
 
 def test_recorded_a_difference_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         live(m, 10)
     with Store(path) as store:
         replay = Replay(store, session(store))
@@ -270,7 +276,7 @@ def test_recorded_a_difference_is_named(tmp_path: Path) -> None:
 
 def test_recorded_another_configuration_shows_what_would_have_been(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         for _ in range(3):
             m.tool_call("Bash", {"command": "pytest"})
             m.tool_result("boom", error=True)
@@ -287,7 +293,7 @@ def test_recorded_another_configuration_shows_what_would_have_been(tmp_path: Pat
 @pytest.mark.slow
 def test_replay_a_session_whose_beginning_was_removed_is_replayed_from_its_snapshot_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         live(m, 300)
     with Store(path) as store:
         last = store.last_seq(session(store).id)
@@ -301,9 +307,9 @@ def test_replay_a_session_whose_beginning_was_removed_is_replayed_from_its_snaps
 def test_report_what_retention_left_replays_from_the_newest_state(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     config = {"retention": {"max_events": 100}}
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder(), config=config) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), config=config) as m:
         live(m, 60)
-    m = Monitor(store=path, embedder=HashingEmbedder(), config=config)
+    m = Monitor(resume=True, store=path, embedder=HashingEmbedder(), config=config)
     live(m, 20, seed=1)
     m.flush()
     report = check(path)
@@ -319,7 +325,7 @@ def test_report_an_event_that_cannot_be_folded_is_recorded_with_a_fault_and_repl
 
     monkeypatch.setattr(AgentState, "on_correction", broken)
     path = tmp_path / "runs.db"
-    with Monitor(store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
+    with Monitor(resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder()) as m:
         m.message("assistant", "reading the parser")
         m.correction("not that one")
         m.message("assistant", "reading the other one")

@@ -280,7 +280,7 @@ from coherence import Monitor, Store
 from coherence.providers import HashingEmbedder
 path = sys.argv[1]
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-m = Monitor(store=path, embedder=HashingEmbedder(32))
+m = Monitor(store=path, embedder=HashingEmbedder(32), strict=True)
 m.message("assistant", "before")
 m.flush()
 size = max(file.stat().st_size for file in Path(path).parent.iterdir())
