@@ -19,7 +19,7 @@ from coherence.cli.lessons import lessons
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FORMAT_NAMES = ("openai", "anthropic", "claude-code", "runs")
+FORMAT_NAMES = ("openai", "openai-responses", "anthropic", "claude-code", "runs")
 
 
 def _shared(command: F) -> F:

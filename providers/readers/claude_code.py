@@ -74,12 +74,13 @@ def _extend(message: AnthropicMessage, part: AnthropicMessage) -> None:
 
 
 def _keep_typed(message: AnthropicMessage) -> bool:
-    """Reduce a slash command to ``/name arguments``; ``False`` for one without arguments, and for a command's output.
+    """Reduce a slash command to ``/name arguments``; ``False`` for what the client typed itself.
 
-    Both are recorded as the user's words, and the first words of the user are the goal of the session.
+    That is a command without arguments, a command's output, and the note that a task in the background has ended. All
+    are recorded as the user's words, and the first words of the user are the goal of the session.
     """
     text = text_of(message.content)
-    if text.startswith("<local-command-"):
+    if text.startswith(("<local-command-", "<task-notification>")):
         return False
     command = _tagged(text, "command-name") if text.startswith("<command-") else ""
     if not command:

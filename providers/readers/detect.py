@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from coherence.providers.readers.openai_responses import ITEMS
 from coherence.providers.readers.source import Document
 
 _ENVELOPE = {"sessionId", "parentUuid", "leafUuid"}
@@ -24,6 +25,8 @@ def detect_format(documents: Sequence[Document]) -> str | None:
         return "claude-code"
     if any("steps" in value and "messages" not in value for value in beginning):
         return "runs"
+    if any(_is_response(value) for value in _flat(values)):
+        return "openai-responses"
     messages = list(_messages(values))
     for message in messages:
         if message.keys() & _OPENAI_KEYS or message.get("role") in _OPENAI_ROLES:
@@ -40,6 +43,19 @@ def _is_session_event(value: dict[str, Any]) -> bool:
         return False
     wraps = value["type"] in ("user", "assistant") and isinstance(value.get("message"), dict)
     return wraps or bool(value.keys() & _ENVELOPE)
+
+
+def _is_response(value: dict[str, Any]) -> bool:
+    if "messages" in value or "steps" in value:
+        return False
+    return value.get("type") in ITEMS or value.get("object") == "response" or isinstance(value.get("input"), list)
+
+
+def _flat(values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    for value in values[:_LOOK_AT]:
+        for each in value if isinstance(value, list) else (value,):
+            if isinstance(each, dict):
+                yield each
 
 
 def _messages(values: Sequence[Any]) -> Iterator[dict[str, Any]]:

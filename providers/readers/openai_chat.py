@@ -22,7 +22,7 @@ class _Function(msgspec.Struct):
     arguments: Any = None
 
     def __post_init__(self) -> None:
-        self.arguments = _parse_arguments(self.arguments)
+        self.arguments = parse_arguments(self.arguments)
 
 
 class _Custom(msgspec.Struct):
@@ -90,7 +90,8 @@ def _steps(messages: Iterable[OpenAIMessage]) -> Iterator[Step]:
             yield Step(role="tool", content=content, tool_name=names.get(message.tool_call_id, message.name))
 
 
-def _parse_arguments(arguments: Any) -> Any:
+def parse_arguments(arguments: Any) -> Any:
+    """Return arguments from their JSON; as they are where they are none."""
     if not isinstance(arguments, str):
         check_depth(arguments)
         return arguments

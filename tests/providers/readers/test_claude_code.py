@@ -183,3 +183,16 @@ def test_claude_code_a_slash_command_counts_only_with_its_arguments(
 ) -> None:
     [run] = read_transcripts(write(tmp_path, [event("user", typed), event("user", "go on")]))
     assert [step.content for step in run.steps] == ([] if said is None else [said]) + ["go on"]
+
+
+def test_read_claude_code_a_note_of_a_background_task_is_not_the_users(tmp_path: Path) -> None:
+    note = "<task-notification>\n<task-id>a3d</task-id>\n<status>completed</status>\n</task-notification>"
+    path = tmp_path / "s.jsonl"
+    said = [("user", "Fix the login."), ("assistant", "I start a helper."), ("user", note), ("assistant", "Done.")]
+    events = [
+        {"type": role, "sessionId": "s", "uuid": str(at), "message": {"role": role, "content": text}}
+        for at, (role, text) in enumerate(said)
+    ]
+    path.write_text("\n".join(map(json.dumps, events)), "utf-8")
+    (found,) = read_transcripts(path)
+    assert [step.content for step in found.steps if step.role == "user"] == ["Fix the login."]

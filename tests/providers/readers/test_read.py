@@ -41,7 +41,7 @@ def failure(path: str | Path, format: str | None = None) -> TranscriptError:
 
 
 def test_read_the_formats_are_known_by_name() -> None:
-    assert FORMATS == ("openai", "anthropic", "claude-code", "runs")
+    assert FORMATS == ("openai", "openai-responses", "anthropic", "claude-code", "runs")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,7 @@ def test_read_transcripts_a_chat_of_plain_texts_is_fine_as_either(tmp_path: Path
 
 SAMPLES = {
     "openai": lines([HI, CALL]),
+    "openai-responses": lines([HI, {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"}]),
     "anthropic": lines([HI, USE]),
     "claude-code": lines(EVENT, EVENT),
     "runs": lines(RUN, RUN),
@@ -271,12 +272,14 @@ def test_read_transcripts_json_nested_too_deep_is_an_error(tmp_path: Path, conte
 @pytest.mark.parametrize("content", ["42", '"hi"', "null", "NaN", "[]", "{}", "[1, 2]", '{"a": 1}', '{"type": "user"}'])
 def test_read_transcripts_json_of_another_kind_is_an_unknown_format(tmp_path: Path, content: str) -> None:
     error = failure(write(tmp_path, content))
-    assert error.reason == "unknown format, expected one of openai, anthropic, claude-code, runs"
+    assert error.reason == "unknown format, expected one of openai, openai-responses, anthropic, claude-code, runs"
 
 
 def test_read_transcripts_a_format_that_is_not_known_is_an_error(tmp_path: Path) -> None:
     error = failure(write(tmp_path, lines(RUN)), "llama")
-    assert error.reason == "unknown format 'llama', expected one of openai, anthropic, claude-code, runs"
+    assert (
+        error.reason == "unknown format 'llama', expected one of openai, openai-responses, anthropic, claude-code, runs"
+    )
 
 
 def test_a_value_over_several_lines_is_named_without_a_line(tmp_path: Path) -> None:
