@@ -41,7 +41,7 @@ _WRITTEN = lazy_regex(
     r">{1,2}\s{0,3}([\w./-]{1,200})|\"(?:file_?path|path|file_?name)\"\s{0,2}:\s{0,2}\"([^\"\n]{1,200})\"",
     re.IGNORECASE,
 )
-_REMOVED = lazy_regex(r"\brm\s((?:[\w./-]{1,200}\s?){1,40})")
+_REMOVED = lazy_regex(r"\brm\s([\w./-]{1,200}(?:\s[\w./-]{1,200}){0,39})")
 
 LEAST = 0.6
 """From here on a finding is active."""

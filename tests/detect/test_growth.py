@@ -1,0 +1,69 @@
+"""Regular expressions of the signs take time that grows with the text, not with its square, on hostile shapes too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from coherence.detect import breakdown, failure_cues
+from coherence.policy.danger import unasked
+from coherence.state import progress
+
+USED: dict[str, Callable[[str], object]] = {
+    "beginning": lambda text: failure_cues._BEGINNING.match(text),
+    "exit": lambda text: failure_cues._EXIT.findall(text),
+    "field": lambda text: failure_cues._FIELD.findall(text),
+    "line": lambda text: failure_cues._LINE.findall(text),
+    "marks": lambda text: failure_cues._MARKS.findall(text),
+    "nothing": lambda text: failure_cues._NOTHING.fullmatch(text),
+    "pending": lambda text: failure_cues._PENDING.findall(text),
+    "gauge": lambda text: failure_cues._GAUGE.findall(text),
+    "code": lambda text: breakdown._CODE.findall(text),
+    "item": lambda text: breakdown._ITEM.findall(text),
+    "template mark": lambda text: breakdown._MARK.findall(text),
+    "piece": lambda text: breakdown._PIECE.findall(text),
+    "changes": lambda text: progress._CHANGES.findall(text),
+    "written": lambda text: unasked._WRITTEN.findall(text),
+    "removed": lambda text: unasked._REMOVED.findall(text),
+}
+"""Each as it is asked; a search through the whole text where one search might stop early."""
+
+PIECES = (
+    'a', ' ', '\n', '\t', '0', '.', '-', '/', '_', "'", '"', '`', '```', '{', '}', '{{', '{%', '[', '<', '<|', '|',
+    '$', '%', ':', 'rm ', 'rm a ', 'rm -rf ', 'no ', 'not found', 'error', 'Error:', 'exit code ', '"error": ',
+    '"error": [', '> ', '>>', 'a> ', 'a.', 'a/', 'a=', '1 ', '1.', '\xe9', '\u65e5', '- ', '* ', '# ', '\xa0',
+    'http/1.1 4', 'make[1', '__A', '%(a', 'lorem ', 'a\n', ']\n', 'pip ', 'git ', 'sed -i ', 'cat > ', 'tee ',
+    'cp a ', 'mv a ', 'in progress', 'pending', 'status: ', 'temperature ', 'null',
+)  # fmt: skip
+
+SMALL, TIMES = 2_000, 16
+"""Characters of the smaller text, and how many times as many the larger one has."""
+
+LEAST_S = 0.004
+"""A search that is over sooner is quick enough, whatever its growth; timers and pauses reach this much."""
+
+
+def spent(ask: Callable[[str], object], text: str) -> float:
+    """Return CPU seconds, the best of three."""
+    best = float("inf")
+    for _ in range(3):
+        begun = time.process_time()
+        ask(text)
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", USED)
+def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(name: str) -> None:
+    ask = USED[name]
+    for piece in PIECES:
+        for end in ("", "!", "\n"):
+            long = piece * (SMALL * TIMES // len(piece)) + end
+            whole = spent(ask, long)
+            if whole > LEAST_S:
+                part = spent(ask, piece * (SMALL // len(piece)) + end)
+                # a square would make it 256 times; 16 ** 1.3 = 37
+                assert whole < TIMES**1.3 * max(part, LEAST_S / TIMES), (piece, end, part, whole)
