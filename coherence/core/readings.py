@@ -310,6 +310,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         cause = f", {self.cause}" if self.cause else ""
         return f"<Reading {self.tick_seq}: {self._index('{}')}, coverage {self.coverage:.0%}{cause}{trouble}>"
 
+    def short(self) -> str:
+        """Return index and band, such as ``0.97 green``."""
+        return self._index("{}")
+
     def worst(self) -> str | None:
         """Return the name of the sign or metric that takes most from the index, ``None`` if none takes anything."""
         name = max(self.losses, key=self.losses.__getitem__, default=None)

@@ -129,6 +129,14 @@ class Fleet:
             self._agents[name], self._parents[name] = made, parent
             return made
 
+    def __repr__(self) -> str:
+        with self._lock:
+            agents = [
+                f"{name} {m.latest.short() if m.latest else 'no reading yet'}" for name, m in self._agents.items()
+            ]
+        shown = ", ".join(agents[:8]) + (f" and {len(agents) - 8} more" if len(agents) > 8 else "")
+        return f"<Fleet {shown or 'without agents'}>"
+
     def remove_agent(self, name: str) -> None:
         """Close an agent's monitor and forget the agent here, with every edge from or to it; its record stays.
 

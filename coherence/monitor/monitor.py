@@ -739,6 +739,19 @@ class Monitor:
             if self.store is not None and self._owns_store:
                 self.store.close()
 
+    def __repr__(self) -> str:
+        name = f"{self.agent!r} session {self.session!r}"
+        reading, pressure = self._worker.readings.latest, self.known_pressure
+        now = "no reading yet" if reading is None else f"{reading.short()}, pressure {pressure:.2f}"
+        closed = ", closed" if self._worker.closed else ""
+        return f"<Monitor {name}: {now}{closed}>"
+
+    def _repr_html_(self) -> str:
+        """Draw the bands of the newest readings as one strip, for notebooks."""
+        from coherence.core.strip import strip_html  # which only a notebook needs
+
+        return strip_html(repr(self), self.history()[::-1])
+
     def __enter__(self) -> Self:
         return self
 

@@ -144,6 +144,16 @@ class CoherenceSensor:
         self._lock = Lock()
         self._last_seq = 0
 
+    def __repr__(self) -> str:
+        latest = self.latest
+        return f"<CoherenceSensor {len(self._plan.names)} metrics: {'no reading yet' if latest is None else latest}>"
+
+    def _repr_html_(self) -> str:
+        """Draw the bands of the readings that are kept as one strip, for notebooks."""
+        from coherence.core.strip import strip_html  # which only a notebook needs
+
+        return strip_html(repr(self), self.history()[::-1])
+
     @property
     def weights(self) -> dict[str, float]:
         """Metric -> weight in the classic index; empty with the calibrated one."""
