@@ -62,6 +62,10 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
     warnings: tuple[str, ...] = ()
     """What the reader passed over."""
+    outcome: str = ""
+    """How it ended, as its labels say, for people; empty = nobody said."""
+    went_wrong: bool | None = None
+    """Whether it failed or left its course, as its labels say; no score uses it."""
     success: bool | None = None
     """How the run ended, where the source tells; no score reads it."""
 

@@ -257,4 +257,6 @@ def _run(run: ScoredRun) -> dict[str, Any]:
         "worst_decision": run.worst_decision and run.worst_decision.kind,
         "decisions": [decision.kind for decision in run.decisions],
         "bands": run.bands,
+        "outcome": run.transcript.outcome or None,
+        "verdict": run.verdict or None,
     }

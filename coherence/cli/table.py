@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coherence.core.readings import Band, one_line
-from coherence.report.score import ScoredRun
+from coherence.report.score import ScoredRun, count_verdicts
 
 CELLS: dict[Band, tuple[str, str]] = {
     Band.GREEN: ("█", "green"),
@@ -43,6 +43,9 @@ def print_runs(runs: Sequence[ScoredRun]) -> None:
     else:
         for line in plain_lines(runs):
             sys.stdout.write(line + "\n")
+    counted = count_verdicts(runs)
+    if counted:
+        sys.stdout.write(f"known outcomes: {counted}\n")
 
 
 def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:

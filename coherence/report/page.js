@@ -91,3 +91,31 @@
     }
   }
 }
+{
+  const table = document.getElementById("overview"), find = document.getElementById("find");
+  if (table && table.tBodies && find) {
+    const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+    find.addEventListener("input", () => {
+      const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of body.rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+      }
+    });
+    const key = (row, at) => {
+      const text = row.cells[at].textContent.trim(), value = parseFloat(text);
+      return Number.isNaN(value) ? text : value;
+    };
+    heads.forEach((head, at) => head.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const order = (one, two) => one < two ? -1 : one > two ? 1 : 0;
+      const rows = [...body.rows].sort((one, two) => {
+        const [a, b] = [key(one, at), key(two, at)];
+        return (down ? -1 : 1) * (typeof a === typeof b ? order(a, b) : order(typeof a, typeof b));
+      });
+      body.append(...rows);
+    }));
+  }
+}

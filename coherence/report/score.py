@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Literal
@@ -12,7 +13,7 @@ from coherence.baseline.combiner import risk_of
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, worst_kind
 from coherence.core.protocols import Embedder
-from coherence.core.readings import Band, Evidence, Reading, metric_of
+from coherence.core.readings import Band, Evidence, Reading, metric_of, number_of
 from coherence.core.redact import redact, redact_value
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.tick_result import TickResult
@@ -99,6 +100,20 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         """The highest pressure of the run."""
         return max((appraisal.pressure for appraisal in self.appraisals), default=None)
 
+    @property
+    def warned(self) -> bool:
+        """Whether the light was orange or red after any step: somebody was warned, or a call refused."""
+        return any(band in (Band.ORANGE, Band.RED) for band in self.bands)
+
+    @property
+    def verdict(self) -> str:
+        """What the light was worth, where the outcome is known: hit, miss, false alarm or calm; else empty."""
+        if self.transcript.went_wrong is None:
+            return ""
+        if self.transcript.went_wrong:
+            return "hit" if self.warned else "miss"
+        return "false alarm" if self.warned else "calm"
+
     def why(self, reading: Reading) -> str:
         """Say in words what lowers a reading most, and which step it points at."""
         asked = self.asked(reading)
@@ -135,6 +150,18 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
             return []
         steps = self.context_steps[reading.tick_seq]
         return [steps[item] for item in evidence.items if item < len(steps)]
+
+
+def count_verdicts(runs: Sequence[ScoredRun]) -> str:
+    """Say how often the light was right, of the runs whose outcome is known; empty where none is."""
+    counts = Counter(run.verdict for run in runs)
+    wrong, good = counts["hit"] + counts["miss"], counts["false alarm"] + counts["calm"]
+    told = []
+    if wrong:
+        told.append(f"{number_of(wrong, 'run')} went wrong: {counts['hit']} warned of, {counts['miss']} missed")
+    if good:
+        told.append(f"{number_of(good, 'run')} went well: {counts['false alarm']} warned of falsely")
+    return "; ".join(told)
 
 
 def score_transcript(

@@ -20,7 +20,17 @@ EXPECTED = (
 )
 
 
-LABELS = ("success", "hijacked", "attacked", "injection_step", "hijack_step", "error_step", "error_agent")
+LABELS = (
+    "success",
+    "hijacked",
+    "attacked",
+    "injection_step",
+    "hijack_step",
+    "error_step",
+    "error_agent",
+    "derailed",
+    "onset_step",
+)
 """What this package reads of a run's labels."""
 
 ALIKE = 0.8
@@ -80,6 +90,19 @@ class _Run(msgspec.Struct):
         found = self.labels.get("success") if isinstance(self.labels, dict) else None
         return found if isinstance(found, bool) else None
 
+    def ending(self) -> tuple[str, bool | None]:
+        """Return how the run ended, in words, and whether it went wrong; nothing where no label says."""
+        labels = self.labels if isinstance(self.labels, dict) else {}
+        for name, at in (("hijacked", "hijack_step"), ("derailed", "onset_step")):
+            if labels.get(name) is True:
+                return f"{name}{_place(labels.get(at))}", True
+        success = self.success()
+        if success is False or isinstance(labels.get("error_step"), int):
+            return f"failed{_place(labels.get('error_step'))}", True
+        if success or labels.get("derailed") is False:
+            return "good", False
+        return "", None
+
     def slips(self) -> list[str]:
         """Say which labels look as if they were to be read and are not."""
         if not isinstance(self.labels, dict):
@@ -104,4 +127,9 @@ def read_runs(source: Source) -> Iterator[Transcript]:
         transcript = source.transcript(
             steps, line=document.line, id=run.id, goal=run.goal, memories=memories, warnings=run.slips()
         )
-        yield msgspec.structs.replace(transcript, success=run.success())
+        outcome, went_wrong = run.ending()
+        yield msgspec.structs.replace(transcript, success=run.success(), outcome=outcome, went_wrong=went_wrong)
+
+
+def _place(step: object) -> str:
+    return f" at step {step}" if isinstance(step, int) and not isinstance(step, bool) else ""

@@ -61,7 +61,26 @@ def test_success_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> 
     bare = {key: value for key, value in RUN.items() if key not in ("labels", "meta", "source")}
     [other] = read_transcripts(write(tmp_path, bare))
     assert (run.success, other.success) == (False, None)
-    assert msgspec.structs.replace(run, success=None) == other
+    assert (run.outcome, run.went_wrong, other.outcome, other.went_wrong) == ("failed", True, "", None)
+    assert msgspec.structs.replace(run, success=None, outcome="", went_wrong=None) == other
+
+
+@pytest.mark.parametrize(
+    ("labels", "outcome", "went_wrong"),
+    [
+        ({"success": True}, "good", False),
+        ({"success": True, "hijacked": True, "hijack_step": 3}, "hijacked at step 3", True),
+        ({"derailed": True, "onset_step": 9}, "derailed at step 9", True),
+        ({"derailed": False}, "good", False),
+        ({"success": False, "error_step": 4}, "failed at step 4", True),
+        ({"success": None, "hijacked": False}, "", None),
+    ],
+)
+def test_outcome_what_labels_say_of_the_ending(
+    tmp_path: Path, labels: object, outcome: str, went_wrong: bool | None
+) -> None:
+    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
+    assert (run.outcome, run.went_wrong) == (outcome, went_wrong)
 
 
 @pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
