@@ -31,6 +31,7 @@ from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html
+from coherence.report.recorded import is_store, read_recorded
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.store import Store
@@ -159,7 +160,7 @@ def _read(paths: Sequence[Path], form: str | None) -> tuple[list[Transcript], li
     errors: list[TranscriptError] = []
     for path in paths:
         try:
-            found = read_transcripts(path, form)
+            found = read_recorded(path) if form is None and is_store(path) else read_transcripts(path, form)
         except TranscriptError as error:
             errors.append(error)
             click.echo(f"error: {one_line(str(error))}", err=True)

@@ -1,0 +1,138 @@
+"""Sessions of a store as transcripts: what a monitor has recorded can be scored anew, with other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coherence.core.errors import TranscriptError
+from coherence.core.events import (
+    Correction,
+    Event,
+    Goal,
+    Memory,
+    Message,
+    Outcome,
+    ToolCall,
+    ToolResult,
+    Usage,
+    decode_event,
+    is_success,
+)
+from coherence.core.readings import Counters
+from coherence.providers.transcript import Step, Transcript, TranscriptCall
+from coherence.store.errors import StoreError
+from coherence.store.store import Store
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+def is_store(path: str | Path) -> bool:
+    """Tell whether a file is an SQLite file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def read_recorded(path: str | Path) -> list[Transcript]:
+    """Return each session of a store that has a step, oldest first, called ``agent/session``.
+
+    Raises
+    ------
+    TranscriptError
+        If the file is no store, or holds no session with a step.
+    """
+    try:
+        with Store(path) as store:
+            read = (
+                _transcript(f"{row.agent}/{row.session}", str(path), _events(store, row.id)) for row in store.sessions()
+            )
+            found = [transcript for transcript in read if transcript is not None]
+    except StoreError as error:
+        raise TranscriptError(path, str(error)) from error
+    if not found:
+        raise TranscriptError(path, "a store without a session that has a step")
+    return found
+
+
+def _events(store: Store, session: int) -> Iterator[Event]:
+    for row in store.events(session):
+        yield decode_event(row.data)
+
+
+def _transcript(name: str, path: str, events: Iterator[Event]) -> Transcript | None:
+    steps: list[Step] = []
+    tools: dict[str, str] = {}
+    newest = goal = outcome = ""
+    memories: list[tuple[int, str]] = []
+    went_wrong: bool | None = None
+    for event in events:
+        match event:
+            case Goal(text=text):
+                if not goal:
+                    goal = text
+                elif text != goal:
+                    steps.append(Step(role="user", content=text))
+            case Message(role=role, content=content) if not event.firing:
+                steps.append(Step(role="system" if role == "tool" else role, content=content))
+            case Correction(text=text, removed=False) if text:
+                steps.append(Step(role="user", content=text))
+            case ToolCall(tool_name=tool, arguments=arguments, call_id=call):
+                newest = tools[call] = tool
+                _join(steps, TranscriptCall(tool, msgspec.json.decode(arguments), call))
+            case ToolResult():
+                tool = event.tool_name or tools.get(event.call_id or "", newest)
+                steps.append(Step(role="tool", content=event.result, tool_name=tool, is_error=event.error))
+            case Usage(input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost):
+                _spend(steps, Counters(tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=cost))
+            case Memory(text=text, removed=False):
+                memories.append((len(steps), text))
+            case Outcome():
+                success = is_success(event)
+                went_wrong = None if success is None else not success
+                outcome = "" if success is None else "good" if success else "failed"
+            case _:
+                pass
+    if not steps:
+        return None
+    return Transcript(
+        id=name,
+        steps=tuple(steps),
+        goal=goal,
+        memories=tuple(memories),
+        path=path,
+        format="store",
+        outcome=outcome,
+        went_wrong=went_wrong,
+    )
+
+
+def _join(steps: list[Step], call: TranscriptCall) -> None:
+    """Add a call to the agent's newest step, or begin one."""
+    if steps and steps[-1].role == "assistant":
+        steps[-1] = msgspec.structs.replace(steps[-1], tool_calls=(*steps[-1].tool_calls, call))
+    else:
+        steps.append(Step(role="assistant", tool_calls=(call,)))
+
+
+def _spend(steps: list[Step], used: Counters) -> None:
+    """Note what the agent's newest step took; of several calls of the model, their sum."""
+    at = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].role == "assistant"), None)
+    if at is None:
+        return
+    before = steps[at].usage or Counters()
+    total = Counters(
+        tokens_in=_sum(before.tokens_in, used.tokens_in),
+        tokens_out=_sum(before.tokens_out, used.tokens_out),
+        cost_usd=_sum(before.cost_usd, used.cost_usd),
+    )
+    steps[at] = msgspec.structs.replace(steps[at], usage=total)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return one if other is None else other if one is None else one + other
