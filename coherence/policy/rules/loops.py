@@ -203,7 +203,9 @@ class RepeatedToolCallLoop:
         return loop.amount >= self.guide
 
     def severity(self, loop: Loop) -> DecisionKind:
-        """Return what a loop asks for where it is active."""
+        """Return what a loop asks for where it is active: no more than guidance where it polls a gauge, or waits."""
+        if all(step.came is not None and step.came.pending for step in loop.steps):
+            return "guide"
         if loop.amount >= self.block and loop.known and loop.still and loop.shape is None:
             return "block"
         return "warn" if loop.amount >= self.warn else "guide"
