@@ -229,7 +229,9 @@ def test_score_the_demo_scores_the_shipped_runs(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo", "--embedder", "hashing"])
     assert result.exit_code == 0, result.output
-    assert len(result.stdout.splitlines()) == 13  # header and 12 runs
+    lines = result.stdout.splitlines()
+    assert len(lines) == 14  # header, 12 runs, and what became of them
+    assert lines[-1].startswith("known outcomes: 7 runs went wrong: ") and "; 5 runs went well: " in lines[-1]
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
