@@ -222,11 +222,11 @@ class AppraiserState(msgspec.Struct):
     pressure: float = 0.0
     floor: str = ""
     start: OwnStart = msgspec.field(default_factory=OwnStart)
-    """Where the run's measures have been since it began."""
+    """Levels of the run's measures since it began."""
     changes: dict[str, float] = {}
-    """How far the agent's newest step has moved from there."""
+    """Distance of the agent's newest step from there, by sign."""
     acted: bool = False
-    """Whether the agent has said or called anything since the newest reading."""
+    """True once the agent has said or called anything since the newest reading."""
     learned_steps: int = 0
     """Steps up to which readings were learned: a second tick after a step teaches nothing."""
 

@@ -282,7 +282,7 @@ class Calibration(msgspec.Struct, frozen=True):
     relabels: int = 0
     """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
     own: OwnScale = OwnScale()
-    """What they have taught about the light."""
+    """Their lesson about the light."""
 
     def threshold(self, metric: str, budget: float | None = None) -> Threshold:
         """Return the threshold of a metric for a budget, by default that of warnings.

@@ -28,13 +28,13 @@ NEEDED = 30
 """Good runs, and bad runs, from which a scale is learned."""
 
 LIGHT = "light."
-"""What stands before a sign's name in the rows of runs, whose value is what its curve gave at most, by :data:`MOST`."""
+"""Prefix of a sign's name in the rows of runs, whose value is what its curve gave at most, by :data:`MOST`."""
 
 MOST = 10.0
 """Log odds that count as 1 in the rows of runs."""
 
 RIDGE = 2.0
-"""How many runs' worth of evidence holds a weight where it began."""
+"""Strength with which a weight is held where it began, in runs."""
 
 LEAST, HIGHEST = 0.05, 6.0
 """Range of a weight; of a straight curve, the most log odds."""
@@ -51,7 +51,7 @@ Array = npt.NDArray[np.float64]
 
 
 class OwnScale(msgspec.Struct, frozen=True):
-    """What an agent's labelled runs have taught about the light; frozen for a session."""
+    """The lesson of an agent's labelled runs about the light; frozen for a session."""
 
     weights: FrozenDict[str, float] = FrozenDict()
     """Sign -> by what its shipped curve is multiplied."""
@@ -66,7 +66,7 @@ class OwnScale(msgspec.Struct, frozen=True):
     own_loss: float = 0.0
     """Mean logarithmic loss on held-out runs, of the shipped scale and of this one; 0.69 = knows nothing."""
     used: bool = False
-    """Whether it is better on held-out runs, and so in force."""
+    """True where it is better on held-out runs, and so in force."""
 
     def applied(self, scale: Scale) -> Scale:
         """Return a scale as labelled runs have changed it; the same where nothing is in force."""

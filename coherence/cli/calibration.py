@@ -130,7 +130,7 @@ def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | N
     """Return what the agent's labelled runs teach about the light; ``None`` with a classic index, or unknown."""
     from coherence.baseline.own_scale import LIGHT, learn_own_scale
     from coherence.monitor.session_header import read_beginning
-    from coherence.sensor.light import scale_for, with_own, without
+    from coherence.sensor.light import monitor_scale
     from coherence.store.runs import labelled_runs
 
     if row is None:
@@ -139,11 +139,10 @@ def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | N
     config, fingerprint = beginning.effective, beginning.settings.fingerprint
     if config.weights != "default":
         return None
-    scale = without(scale_for(fingerprint), config.rules)
     own = (*config.metrics, *(metric.name for metric in beginning.settings.metrics))
     runs = labelled_runs(store, agent)
     seen = {name: version for run in runs for name, version in run.maxima if not name.startswith(LIGHT)}
-    return learn_own_scale(runs, with_own(scale, own), seen)
+    return learn_own_scale(runs, monitor_scale(fingerprint, config.rules, own), seen)
 
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:

@@ -43,11 +43,10 @@ from coherence.sensor.light import (
     Edges,
     Scale,
     combine,
+    lit,
+    monitor_scale,
     prior_shift,
-    scale_for,
-    share_of_risk,
-    with_own,
-    without,
+    signs_of,
 )
 from coherence.sensor.sensor import CoherenceSensor
 from coherence.state.reducer import AgentState
@@ -131,9 +130,9 @@ class AgentPipeline:
         self.scale: Scale | None = None
         self.edges = Edges(*config.bands) if config.bands is not None else Edges()
         if config.weights == "default":
-            shipped = scale_for(getattr(cache.embedder, "fingerprint", None) if cache is not None else None)
-            shipped = without(shipped, config.rules) if config.rules else shipped
-            self.scale = with_own(shipped, (*config.metrics, *(metric.name for metric in plugins.metrics)))
+            fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
+            own = (*config.metrics, *(metric.name for metric in plugins.metrics))
+            self.scale = monitor_scale(fingerprint, config.rules, own)
         self.appraiser = Appraiser(state, budget)
         self.runs = Runs(state.hijack, measured.vectors, measured.scalars, cache)
         self.shipped = self.scale
@@ -300,16 +299,7 @@ class AgentPipeline:
             if finding.active and RULE_SIGN + finding.rule not in scale.curves
         ]
         light = combine(signs, scale, asked, edges=self.edges, prior=self.config.prior)
-        reading = msgspec.structs.replace(
-            reading,
-            coherence_index=light.index,
-            band=light.band,
-            coverage=light.coverage,
-            losses=FrozenDict(share_of_risk(light)),
-            risk=light.risk,
-            cause=light.cause,
-            scale=scale.name,
-        )
+        reading = lit(reading, light, scale)
         worst = worst_kind([finding.acts for finding in findings])
         if light.risk is not None and KINDS.index(light.kind) > KINDS.index(worst):
             findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
@@ -326,10 +316,7 @@ class AgentPipeline:
     def signs(self, reading: Reading, findings: Sequence[Finding]) -> dict[str, float | None]:
         """Return what the scale may have a curve for, higher = worse: metrics, changes, spending, rules' scores."""
         mood = self.appraiser.mood
-        signs: dict[str, float | None] = {
-            name: value if value is None or name in self.runs.inverted else 1.0 - value
-            for name, value in reading.metrics.items()
-        }
+        signs = signs_of(reading.metrics, self.runs.inverted)
         signs |= mood.changes
         spending = [mood.signals[name].pressure for name in ("cost", "token_usage") if name in mood.signals]
         if spending:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from coherence.core.decisions import KINDS
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Band, number_of
 from coherence.report.document import asset, begin_page
@@ -13,6 +14,7 @@ from coherence.report.score import ScoredRun, count_verdicts
 from coherence.report.sections import anchor, badge, section, why
 from coherence.report.svg import band_class, strip
 from coherence.report.text import isolated, number
+from coherence.sensor.light import BANDS
 
 MEANING = """\
 <p>The <b>index</b> is the calibrated chance that the run is on its course: 1 = certainly, 0 = certainly not. Its band
@@ -133,7 +135,7 @@ def _outcome(run: ScoredRun) -> str:
     return f'{isolated(run.transcript.outcome)} <span class="verdict {verdict.partition(" ")[0]}">{verdict}</span>'
 
 
-DECIDED = {"continue": Band.GREEN, "guide": Band.YELLOW, "warn": Band.ORANGE, "block": Band.RED}
+DECIDED = dict(zip(KINDS, BANDS, strict=True))
 """The band in whose colour a decision is shown."""
 
 

@@ -15,7 +15,7 @@ and figures: ``docs/light.md``, made by ``tests/bench/light.py``.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import exp, log
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.core.decisions import KINDS, DecisionKind
-from coherence.core.readings import Band, FrozenDict
+from coherence.core.readings import Band, FrozenDict, Reading
 
 PRIOR = 0.03
 """Share of off-course steps that is expected of a run of which nothing is known."""
@@ -266,6 +266,31 @@ def said(sign: str) -> str:
     return SAYS.get(sign, sign)
 
 
+def signs_of(metrics: Mapping[str, float | None], inverted: Collection[str]) -> dict[str, float | None]:
+    """Return metrics as signs, higher = worse: those that are good when high are turned round, ``None`` stays.
+
+    Examples
+    --------
+    >>> signs_of({"goal_drift": 0.25, "grounding": 0.75, "stall": None}, {"goal_drift"})
+    {'goal_drift': 0.25, 'grounding': 0.25, 'stall': None}
+    """
+    return {name: value if value is None or name in inverted else 1.0 - value for name, value in metrics.items()}
+
+
+def lit(reading: Reading, light: Light, scale: Scale) -> Reading:
+    """Return a reading with what a light says of it."""
+    return msgspec.structs.replace(
+        reading,
+        coherence_index=light.index,
+        band=light.band,
+        coverage=light.coverage,
+        losses=FrozenDict(share_of_risk(light)),
+        risk=light.risk,
+        cause=light.cause,
+        scale=scale.name,
+    )
+
+
 def share_of_risk(light: Light) -> dict[str, float]:
     """Return sign -> its share of the risk, by the log odds that it adds; they sum to the risk."""
     total = sum(light.pulls.values())
@@ -307,6 +332,11 @@ def scale_for(fingerprint: str | None) -> Scale:
     """Return the shipped scale of a monitor with an embedder, else the one that no embedder has a part in."""
     scales = shipped_scales()
     return scales.get(fingerprint or ANY, scales[ANY])
+
+
+def monitor_scale(fingerprint: str | None, rules: Iterable[str], own: Iterable[str]) -> Scale:
+    """Return the scale of a monitor before labels: without rules that somebody has set, with metrics of their own."""
+    return with_own(without(scale_for(fingerprint), rules), own)
 
 
 def sensor_scale_for(fingerprint: str | None) -> Scale:

@@ -13,10 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from coherence.core.readings import CHANGE, Band, FrozenDict, Reading
-from coherence.sensor.light import Scale, combine, scale_for, sensor_scale_for, share_of_risk, with_own
+from coherence.sensor.index import DEFAULT_WEIGHTS
+from coherence.sensor.light import Scale, combine, lit, scale_for, sensor_scale_for, signs_of, with_own
 from coherence.sensor.own_start import OwnStart
 
-MEASURED = ("goal_drift", "memory_retention", "contradiction_pressure", "semantic_diffusion")
+MEASURED = tuple(DEFAULT_WEIGHTS)
 """Metrics whose change since the agent's first readings is a sign."""
 
 FIRST = 8
@@ -68,14 +69,11 @@ class SensorLight:
 
     def signs(self, metrics: Mapping[str, float | None]) -> dict[str, float | None]:
         """Return what the scale may have a curve for, higher = worse, and learn from it."""
-        risks = {
-            name: value if value is None or name in self.inverted else 1.0 - value for name, value in metrics.items()
-        }
-        changes = self._start.changes(risks, self._changing)
-        self._start.learn(risks, self._changing)
-        found: dict[str, float | None] = dict(risks)
+        found = signs_of(metrics, self.inverted)
+        changes = self._start.changes(found, self._changing)
+        self._start.learn(found, self._changing)
         for name in self._changing:
-            value = risks.get(name)
+            value = found.get(name)
             if value is not None and len(self._first[name]) < FIRST:
                 self._first[name].append(value)
             found[name + CHANGE] = None if value is None else changes.get(name + CHANGE, 0.0) * self._size(name)
@@ -106,16 +104,7 @@ class SensorLight:
                 cause=CALIBRATING,
                 scale=self.scale.name,
             )
-        return msgspec.structs.replace(
-            reading,
-            coherence_index=light.index,
-            band=light.band,
-            coverage=light.coverage,
-            losses=FrozenDict(share_of_risk(light)),
-            risk=light.risk,
-            cause=light.cause,
-            scale=self.scale.name,
-        )
+        return lit(reading, light, self.scale)
 
     def _size(self, name: str) -> float:
         """Return by how much a change is to be multiplied to be of the scale's size."""
