@@ -45,6 +45,13 @@ _LINE = lazy_regex(
     r"|: command not found$",
     re.MULTILINE,
 )
+_TESTS = lazy_regex(
+    r"^(?:E {2,8}[\w.]{1,80}(?:Error|Exception|Failed)\b|E {2,8}assert\b|FAILED \S|--- FAIL: "
+    r"|FAILED \((?:failures|errors)=|={0,60} ?(?:\d{1,6} \w{1,12}, ){0,4}[1-9]\d{0,5} (?:failed|errors?)\b.{0,60} in \d"
+    r"|Tests: {1,9}[1-9]\d{0,5} failed|test result: FAILED)",
+    re.MULTILINE,
+)
+"""A run of tests that fail: part of healthy work, unless nothing comes of it."""
 _MARKS = lazy_regex(r"</?(?:returncode|output)>")
 _NOTHING = lazy_regex(
     r"\s{0,50}(?:\[\s{0,9}\]|\{\s{0,9}\}|null|none|0|empty|\"\"|''"
@@ -77,6 +84,8 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
     --------
     >>> [failure_of(text) for text in ("HTTP 503 Service Unavailable", '{"error": "no such order"}', "3 errors fixed")]
     [1.0, 1.0, 0.0]
+    >>> failure_of("E       assert 200 == 401\\nFAILED tests/test_login.py::test_ok\\n1 failed in 0.31s")
+    0.6
     >>> log = "def test():\n    pass\nERROR: not what it seems"
     >>> failure_of(log), failure_of(log, reads=True)
     (0.9, 0.0)
@@ -100,7 +109,7 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
         return 1.0 if len(text) < 1500 else 0.5
     if not reads and _LINE.search(told):
         return 0.9 if len(text) < 3000 else 0.4
-    return 0.0
+    return FAILED if not reads and _TESTS.search(told) else 0.0
 
 
 def finds_nothing(text: str) -> bool:

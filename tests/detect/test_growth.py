@@ -16,6 +16,7 @@ USED: dict[str, Callable[[str], object]] = {
     "exit": lambda text: failure_cues._EXIT.findall(text),
     "field": lambda text: failure_cues._FIELD.findall(text),
     "line": lambda text: failure_cues._LINE.findall(text),
+    "tests": lambda text: failure_cues._TESTS.findall(text),
     "marks": lambda text: failure_cues._MARKS.findall(text),
     "nothing": lambda text: failure_cues._NOTHING.fullmatch(text),
     "pending": lambda text: failure_cues._PENDING.findall(text),
@@ -36,6 +37,7 @@ PIECES = (
     '"error": [', '> ', '>>', 'a> ', 'a.', 'a/', 'a=', '1 ', '1.', '\xe9', '\u65e5', '- ', '* ', '# ', '\xa0',
     'http/1.1 4', 'make[1', '__A', '%(a', 'lorem ', 'a\n', ']\n', 'pip ', 'git ', 'sed -i ', 'cat > ', 'tee ',
     'cp a ', 'mv a ', 'in progress', 'pending', 'status: ', 'temperature ', 'null',
+    'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
 SMALL, TIMES = 2_000, 16

@@ -60,6 +60,14 @@ def unflagged_errors(m: Monitor) -> None:
         m.decide()
 
 
+def one_test_in_sixteen_spellings(m: Monitor) -> None:
+    starts = ("pytest", "python -m pytest", "python3 -m pytest", "PYTHONPATH=. pytest")
+    for command in [f"{start} {option}" for start in starts for option in ("", "-q", "-x", "--tb=short")]:
+        m.tool_call("Bash", {"command": command})
+        m.tool_result("E   ImportError: cannot import name 'login'\n1 failed")
+        m.decide()
+
+
 def exploding_cost(m: Monitor) -> None:
     for number in range(16):
         m.message("assistant", "Still thinking about the login test.")
@@ -92,6 +100,6 @@ def test_combine_good_work_that_looks_like_trouble_stays_calm(act: Callable[[Mon
     assert worst(act) <= most
 
 
-@pytest.mark.parametrize("act", [unflagged_errors, exploding_cost, word_salad])
+@pytest.mark.parametrize("act", [unflagged_errors, one_test_in_sixteen_spellings, exploding_cost, word_salad])
 def test_combine_trouble_that_nobody_flags_is_at_least_orange(act: Callable[[Monitor], None]) -> None:
     assert worst(act) >= 2
