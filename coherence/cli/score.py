@@ -254,7 +254,7 @@ def _run(run: ScoredRun) -> dict[str, Any]:
         "lowest": lowest and lowest.coherence_index,
         "worst_step": lowest and lowest.tick_seq,
         "why": lowest and run.why(lowest),
-        "scale": last and last.scale,
+        "scale": run.scale,
         "highest_pressure": run.highest_pressure,
         "worst_decision": None if worst is None else worst.kind,  # a block is false
         "decisions": [decision.kind for decision in run.decisions],
