@@ -41,6 +41,9 @@ if "tau_airline/45/1" not in scored.stdout:
 replayed = subprocess.run([command, "replay", "runs.db", "--check"], check=True, capture_output=True, text=True)
 if "15 of 15 ticks are equal bit for bit" not in replayed.stdout:
     sys.exit(f"coherence replay printed:\n{replayed.stdout}")
+schema = subprocess.run([command, "schema", "score"], check=True, capture_output=True, text=True)
+if '"coherence.score/1"' not in schema.stdout:
+    sys.exit(f"coherence schema printed:\n{schema.stdout}")
 subprocess.run([command, "demo", "--embedder", "hashing"], check=True, capture_output=True, text=True)
 if not Path("report.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>"):
     sys.exit("coherence demo wrote no report")

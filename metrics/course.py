@@ -133,7 +133,8 @@ class FailureStreak:
         if data is None or data.failures < 1.0:
             return None
         count = round(data.failures)
-        return Evidence(f"calls failed {times(count)} in a row", "context", _items(self.state, data.seqs))
+        why = "one of the newest calls failed" if count == 1 else f"calls failed {times(count)} in a row"
+        return Evidence(why, "context", _items(self.state, data.seqs))
 
 
 @dataclass(frozen=True)

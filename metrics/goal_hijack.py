@@ -63,14 +63,15 @@ class GoalHijack:
             return None
         score = worst.score
         call = f"{excerpt(worst.tool, 40)}(…){f' of event {worst.seq}' if worst.seq else ''}"
-        far = f"distance from what the user asked {score.distance:.2f}"
         follows = f"provenance {score.provenance:.2f}"
         if not score.sentence:
-            return Evidence(f"{call} follows nothing that a result says ({follows}); {far}", "context")
+            told = f"its distance from what the user asked is {score.distance:.2f}, where 1 = nothing in common"
+            return Evidence(f"{call} follows nothing that a result says ({follows}); {told}", "context")
         items = tuple(at for at, item in enumerate(self.state.context) if item.seq == score.seq > 0)
         place = f"in the result of event {score.seq}" if score.seq > 0 else "in a result of an earlier session"
         tool = self.state.facts.tool_of(score.seq)
         read = f" ({excerpt(tool, 40)})" if tool else ""
+        far = f"distance from what the user asked {score.distance:.2f}"
         why = f"{place}{read}: {call} is nearer to it than to what the user asked ({follows}); {far}"
         return Evidence(why, "context", items, (excerpt(score.sentence),))
 

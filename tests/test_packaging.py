@@ -43,6 +43,20 @@ def test_packaging_every_package_is_listed_for_the_wheel() -> None:
     assert listed == found
 
 
+def test_packaging_every_data_file_of_the_package_is_in_the_wheel() -> None:
+    listed = PROJECT["tool"]["setuptools"]["package-data"]
+    tracked = subprocess.run(["git", "ls-files", "coherence"], cwd=ROOT, capture_output=True, text=True, check=True)
+    data = [ROOT / name for name in tracked.stdout.split() if not name.endswith(".py") and (ROOT / name).is_file()]
+    assert ROOT / "coherence/cli/schemas/score.json" in data
+    shipped = {
+        path
+        for package, patterns in listed.items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    assert [path for path in data if path not in shipped] == []
+
+
 def test_packaging_the_links_lead_to_the_mapped_folders() -> None:
     for name, place in PROJECT["tool"]["setuptools"]["package-dir"].items():
         if name != "coherence":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ import click
 import msgspec
 
 from coherence.cli.columns import aligned
+from coherence.cli.documents import print_document
 from coherence.cli.reader_warnings import tell_warnings
 from coherence.core.config import disabled
 from coherence.core.errors import TranscriptError
@@ -49,7 +49,7 @@ def blame_file(path: Path, *, form: str | None, run: str | None, top: int, as_js
     found = [blame(transcript) for transcript in transcripts]
     if as_json:
         plain = [msgspec.to_builtins(_first(each, top)) for each in found]
-        sys.stdout.write(json.dumps({"runs": plain}, indent=2) + "\n")
+        print_document("coherence.blame/1", {"runs": plain})
     elif len(found) == 1:
         _write(_lines(found[0], top))
     else:

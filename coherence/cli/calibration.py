@@ -68,6 +68,7 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
     The weights of the risk are the fixed ones until labelled runs prove others better; the e-value says how near that
     is. After a reset, a session that goes on tells its newest run again. Exit status: 0 ok, 2 bad usage.
     """
+    from coherence.cli.documents import print_document
     from coherence.cli.target import opened
     from coherence.core.readings import number_of, one_line
     from coherence.store.runs import forget_runs, run_agents
@@ -90,7 +91,7 @@ def calibration(store: Path, agent: str | None, reset: bool, as_json: bool) -> N
             return
         found = [_plain(kept, name) for name in chosen]
     if as_json:
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        print_document("coherence.calibration/1", found)
     elif not found:
         _write("no agent is recorded")
     for one in found if not as_json else ():

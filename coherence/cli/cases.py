@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 import msgspec
 
 from coherence.cli.columns import print_columns
+from coherence.cli.documents import print_document
 from coherence.core.config import disabled
 from coherence.core.readings import excerpt, number_of, one_line
 from coherence.guard.cases.packet import PacketError, read_packet, shipped_packet
@@ -30,7 +30,7 @@ def evaluate_cases(path: Path | None, *, as_json: bool) -> int:
         click.echo(f"error: {one_line(str(error))}", err=True)
         return 2
     if as_json:
-        sys.stdout.write(json.dumps({"cases": msgspec.to_builtins(played), **_counted(played)}, indent=2) + "\n")
+        print_document("coherence.eval-cases/1", {"cases": msgspec.to_builtins(played), **_counted(played)})
     else:
         _print(played)
     return 0 if all(case.right for case in played) else 1

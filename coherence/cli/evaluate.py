@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Sequence, Set
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from coherence.cli.documents import print_document
 from coherence.cli.embedders import make_embedder
 from coherence.cli.evaluation_tables import print_evaluation
 from coherence.cli.outputs import check_outputs
@@ -72,7 +71,7 @@ def evaluate_files(
         click.echo(f"error: {one_line(str(error))}", err=True)
         return 2
     if as_json:
-        sys.stdout.write(json.dumps(found.to_dict(), indent=2) + "\n")
+        print_document("coherence.eval/1", found.to_dict())
     else:
         print_evaluation(found)
     return 0 if html is None or _write(html, found) else 2

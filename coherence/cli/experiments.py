@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -43,6 +42,7 @@ def experiments(store: Path | None, as_json: bool, horizon: str | None, measure:
     you look. Only the fall of the pressure 5 actions later gives a verdict, as was settled beforehand; other measures
     and horizons are shown without one. Exit status: 0 ok, 2 bad usage.
     """
+    from coherence.cli.documents import print_document
     from coherence.cli.target import opened, split_target
     from coherence.policy.experiment import HORIZON, MEASURE, judge_pattern
 
@@ -52,7 +52,7 @@ def experiments(store: Path | None, as_json: bool, horizon: str | None, measure:
         found = [judge_pattern(kept, pattern, horizon=at, measure=measure) for pattern in kept.patterns()]
     if as_json:
         rows = [_plain(one, at, measure, primary) for one in found]
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_document("coherence.experiments/1", rows)
         return
     if not found:
         sys.stdout.write("no pattern has fired\n")

@@ -98,9 +98,9 @@ def _is_store(trail: str) -> bool:
 
 
 def _print_json(results: list[tuple[str, Verified | str]]) -> None:
-    import json
-
     import msgspec
+
+    from coherence.cli.documents import print_document
 
     told: list[dict[str, Any]] = []
     for name, result in results:
@@ -108,7 +108,7 @@ def _print_json(results: list[tuple[str, Verified | str]]) -> None:
             told.append({"trail": name, "verdict": "unreadable", "error": result})
         else:
             told.append({"trail": name, "verdict": result.verdict, **msgspec.to_builtins(result)})
-    sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    print_document("coherence.guard.verify/1", told)
 
 
 def _print(name: str, result: Verified | str) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
+from coherence.cli.documents import print_document
 from coherence.cli.guard_state import agents, state_of
 from coherence.cli.guard_tables import NAME, print_agent, print_agents, print_history, print_patch, print_patches
 from coherence.cli.outputs import check_outputs
@@ -43,7 +42,7 @@ def print_status(agent: str | None, *, store: Path | None, as_json: bool) -> int
             raise click.UsageError(one_line(f"{kept.path}: no agents under guard; name another store with --store"))
         states = [state_of(kept, name, time.time()) for name in names]
     if as_json:
-        print_json(msgspec.to_builtins(states if agent is None else states[0]))
+        print_document("coherence.guard.status/1", msgspec.to_builtins(states if agent is None else states[0]))
     elif agent is not None:
         print_agent(states[0])
     else:
@@ -57,7 +56,7 @@ def show_history(agent: str, *, store: Path | None, limit: int, slices: bool, as
         agent = known_agent(kept, agent)
         found = read_history(kept, agent, limit, slices=slices)
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        print_document("coherence.guard.history/1", msgspec.to_builtins(found))
     elif found:
         print_history(found)
     else:
@@ -72,7 +71,8 @@ def show_patches(agent: str, number: int | None, *, store: Path | None, as_json:
         if number is not None and number > len(records):
             raise click.UsageError(one_line(f"{kept.path}: {agent!r} has no patch {number}, but {len(records)}"))
     if as_json:
-        print_json(msgspec.to_builtins(records if number is None else records[number - 1]))
+        plain = msgspec.to_builtins(records if number is None else records[number - 1])
+        print_document("coherence.guard.patches/1", plain)
     elif number is not None:
         print_patch(agent, records[number - 1])
     elif records:
@@ -103,8 +103,3 @@ def export_to(agent: str, file: Path | None, store: Path | None) -> None:
             raise
         except OSError as error:
             raise click.UsageError(f"standard output: cannot be written: {error.strerror or error}") from error
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON for programs and people."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")

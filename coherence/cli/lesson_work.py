@@ -6,11 +6,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 import msgspec
 
+from coherence.cli.documents import print_document
 from coherence.cli.embedders import make_embedder
 from coherence.cli.lesson_files import (
     lessons_of,
@@ -77,7 +78,7 @@ def search_lessons(text: str, *, tool: str | None, k: int, store: Path | None, e
     with opened_lessons(store, embedder) as lessons:
         found = lessons.query(text, tool=tool, k=k)
     if as_json:
-        _print_json([plain(lesson) for lesson in found])
+        print_document("coherence.lessons.search/1", [plain(lesson) for lesson in found])
     elif found:
         print_found(found)
     else:
@@ -89,7 +90,7 @@ def list_lessons(*, limit: int, pattern: str | None, store: Path | None, as_json
     with opened_lessons(store, None) as lessons:
         found = list(lessons.lessons(limit=limit, pattern=pattern))
     if as_json:
-        _print_json([plain(lesson) for lesson in found])
+        print_document("coherence.lessons.list/1", [plain(lesson) for lesson in found])
     elif found:
         print_lessons(found)
     else:
@@ -103,7 +104,7 @@ def show_lesson(id: int, *, store: Path | None, as_json: bool) -> None:
         if lesson is None:
             raise click.UsageError(f"{lessons.store.path}: there is no lesson {id}")
     if as_json:
-        _print_json({**plain(lesson), "origins": msgspec.to_builtins(lesson.origins)})
+        print_document("coherence.lessons.show/1", {**plain(lesson), "origins": msgspec.to_builtins(lesson.origins)})
     else:
         print_lesson(lesson)
 
@@ -125,7 +126,7 @@ def import_from(file: IO[bytes], *, store: Path | None, embedder: str, as_json: 
         task = bar.add_task("lessons", total=None)
         report = import_lessons(lessons, file, lambda count: bar.update(task, completed=count))
     if as_json:
-        _print_json(msgspec.to_builtins(report))
+        print_document("coherence.lessons.import/1", msgspec.to_builtins(report))
     else:
         sys.stdout.write(
             f"{report.added} new, {report.changed + report.same} known already ({report.changed} of them changed), "
@@ -187,7 +188,7 @@ def show_stats(*, store: Path | None, embedder: str, as_json: bool) -> None:
     """Print what a store of lessons holds."""
     stats = _stats(store, embedder)
     if as_json:
-        _print_json(msgspec.to_builtins(stats))
+        print_document("coherence.lessons.stats/1", msgspec.to_builtins(stats))
     else:
         print_stats(stats)
 
@@ -201,7 +202,3 @@ def _stats(store: Path | None, embedder: str) -> LessonStats:
         except EmbedderMismatchError:  # of an index of another model, only what stands in the tables can be told
             with lessons_of(kept, False) as lessons:
                 return lessons.stats()
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")

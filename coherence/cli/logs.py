@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from coherence.cli.columns import print_columns
+from coherence.cli.documents import print_document, versioned
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import find_sessions, opened, split_target
 from coherence.core.events import BLOCK
@@ -35,7 +36,7 @@ def list_sessions(store: Path | None, *, as_json: bool) -> None:
     with opened(split_target(None, store)[0]) as kept:
         rows = [_summary(kept, row) for row in kept.sessions()]
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_document("coherence.sessions/1", rows)
         return
     table: list[tuple[str, ...]] = [("session", "source", "started", "events", "index", "pressure", "decision")]
     table += [
@@ -84,7 +85,8 @@ def print_log(target: str | None, *, store: Path | None, limit: int, kind: str |
             if not as_json:
                 sys.stdout.write(one_line(f"{row.agent}/{row.session}") + "\n")
             for event in found:
-                sys.stdout.write((json.dumps(_plain(row, event)) if as_json else _line(event)) + "\n")
+                line = json.dumps(versioned("coherence.log/1", _plain(row, event))) if as_json else _line(event)
+                sys.stdout.write(line + "\n")
 
 
 def _plain(row: SessionRow, event: EventRow) -> dict[str, Any]:
@@ -152,7 +154,7 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
         if not count and not faults:
             raise click.UsageError(f"{', '.join(map(str, paths))}: no events of an audit trail")
     if as_json:
-        sys.stdout.write(json.dumps([msgspec.to_builtins(fault) for fault in faults], indent=2) + "\n")
+        print_document("coherence.audit.verify/1", msgspec.to_builtins(faults))
         return int(bool(faults))
     for fault in faults:
         sys.stdout.write(one_line(f"{fault.what}: {fault.message}") + "\n")

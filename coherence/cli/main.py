@@ -232,6 +232,19 @@ def metrics(as_json: bool) -> None:
     list_metrics(as_json=as_json)
 
 
+@main.command()
+@click.argument("name", required=False)
+def schema(name: str | None) -> None:
+    """Print the JSON Schema of what a command prints with --json, or list all of them.
+
+    NAME is the command with dots between its words, such as score or guard.status. Each document says by which schema
+    it is made, such as "coherence.score/1"; of an array or of JSON lines, each record does.
+    """
+    from coherence.cli.documents import print_schemas
+
+    print_schemas(name)
+
+
 _STORE = click.option(
     "--store",
     type=click.Path(dir_okay=False, path_type=Path),

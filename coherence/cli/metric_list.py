@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import sys
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from coherence.cli.documents import print_document
 from coherence.core.errors import PluginError
 from coherence.core.registry import Plugin, available, is_scalar
 
@@ -19,7 +19,7 @@ def list_metrics(*, as_json: bool) -> None:
     """Print every registered metric; one that fails to load is listed with its error."""
     rows = [_row(plugin) for plugin in available("metrics")]
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_document("coherence.metrics/1", rows)
         return
     console = Console()
     table = Table(box=None, header_style="bold", pad_edge=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from coherence.cli.documents import print_document
 from coherence.cli.target import find_sessions, opened, read_config, split_target
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import as_shown
@@ -50,10 +50,6 @@ def _say(line: str) -> None:
     sys.stdout.write(one_line(line) + "\n")
 
 
-def _say_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
-
-
 def _check(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
     reports: list[Report] = []
     for row in rows:
@@ -69,7 +65,7 @@ def _check(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
         for found in report.differences:
             _say(f"  event {found.seq}: {found.what} was {found.recorded!r}, is {found.computed!r}")
     if as_json:
-        _say_json([msgspec.to_builtins(report) for report in reports])
+        print_document("coherence.replay.check/1", msgspec.to_builtins(reports))
     return int(any(report.equal < report.ticks for report in reports))
 
 
@@ -100,7 +96,7 @@ def _list(store: Store, rows: list[SessionRow], *, as_json: bool) -> int:
             else:
                 _say(_line(step, step.computed))
     if as_json:
-        _say_json(lines)
+        print_document("coherence.replay/1", lines)
     return 0
 
 
@@ -133,10 +129,13 @@ def _show_one(store: Store, row: SessionRow, at: int | None, other: MonitorConfi
                 break
     fired = result is not None and result.decision.kind != "continue"
     if shown is None or result is None or (at is None and not fired):
-        _say("nothing fires" if at is None else f"nothing was measured up to event {at}")
+        if as_json:
+            print_document("coherence.replay/1", None)
+        else:
+            _say("nothing fires" if at is None else f"nothing was measured up to event {at}")
         return 0
     if as_json:
-        _say_json(_plain(row, shown, result))
+        print_document("coherence.replay/1", _plain(row, shown, result))
         return 0
     asked = "" if at in (None, shown.seq) else f" (the newest measurement up to event {at})"
     _say(f"{row.agent}/{row.session}, event {shown.seq}{asked}: {result.decision}")
@@ -172,13 +171,12 @@ def _compare(store: Store, rows: list[SessionRow], other: MonitorConfig, *, as_j
             if was.kind != now.kind:
                 found.append((row, step, was, now))
     if as_json:
-        _say_json(
-            [
-                {"agent": row.agent, "session": row.session, "seq": step.seq, "was": was.kind, "would_be": now.kind}
-                | {"why": now.message or was.message}
-                for row, step, was, now in found
-            ]
-        )
+        changes = [
+            {"agent": row.agent, "session": row.session, "seq": step.seq, "was": was.kind, "would_be": now.kind}
+            | {"why": now.message or was.message}
+            for row, step, was, now in found
+        ]
+        print_document("coherence.replay.config/1", changes)
         return 0
     for row, step, was, now in found:
         _say(f"{row.agent}/{row.session} event {step.seq}: {was.kind} -> {now.kind}: {now.message or was.message}")

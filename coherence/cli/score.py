@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from coherence.cli.documents import print_document, versioned
 from coherence.cli.embedders import make_embedder
 from coherence.cli.outputs import check_outputs
 from coherence.cli.reader_warnings import tell_warnings
@@ -77,7 +77,7 @@ def score_files(
     for run in runs:
         _warn_of_failures(run)
     if as_json:
-        sys.stdout.write(json.dumps(_summary(runs, errors), indent=2) + "\n")
+        print_document("coherence.score/1", _summary(runs, errors))
     elif runs:
         print_runs(runs)
     written = [
@@ -233,7 +233,7 @@ def _lines(runs: Sequence[ScoredRun]) -> Iterator[str]:
             line = {"run_id": run.transcript.id, "step": reading.tick_seq, **{key: plain[key] for key in keys}}
             line |= {"risk": risk, "pressure": appraisal.pressure, "mode": appraisal.mode}
             line |= {"decision": decision.kind, "message": decision.message}
-            yield json.dumps(line) + "\n"
+            yield json.dumps(versioned("coherence.score.jsonl/1", line)) + "\n"
 
 
 def _summary(runs: Sequence[ScoredRun], errors: Sequence[TranscriptError]) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _summary(runs: Sequence[ScoredRun], errors: Sequence[TranscriptError]) -> di
 
 
 def _run(run: ScoredRun) -> dict[str, Any]:
-    last, lowest = run.last, run.lowest
+    last, lowest, worst = run.last, run.lowest, run.worst_decision
     return {
         "run_id": run.transcript.id,
         "path": run.transcript.path,
@@ -254,8 +254,9 @@ def _run(run: ScoredRun) -> dict[str, Any]:
         "lowest": lowest and lowest.coherence_index,
         "worst_step": lowest and lowest.tick_seq,
         "why": lowest and run.why(lowest),
+        "scale": run.scale,
         "highest_pressure": run.highest_pressure,
-        "worst_decision": run.worst_decision and run.worst_decision.kind,
+        "worst_decision": None if worst is None else worst.kind,  # a block is false
         "decisions": [decision.kind for decision in run.decisions],
         "bands": run.bands,
         "outcome": run.transcript.outcome or None,

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from coherence.core.readings import Band, one_line
+from coherence.core.readings import Band, one_line, scale_in_words
 from coherence.report.score import ScoredRun, count_verdicts
 
 CELLS: dict[Band, tuple[str, str]] = {
@@ -74,6 +74,8 @@ def _print_table(console: Console, runs: Sequence[ScoredRun]) -> None:
         legend.append(f"{cell} {band}   ", style=style)
     legend.append("· nothing to measure yet", style=CELLS[Band.UNKNOWN][1])
     console.print(legend)
+    for scale in dict.fromkeys(run.scale for run in runs if run.scale is not None):
+        console.print(Text(scale_in_words(scale), overflow="fold"))
     if not beside or any(name != one_line(run.transcript.id) for name, run in zip(names, runs, strict=True)):
         _print_below(console, runs, reasons=not beside)
 

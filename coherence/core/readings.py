@@ -324,9 +324,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return self.metrics.get(metric_of(sign))
 
     def explain(self) -> str:
-        """Say in words what lowers the index, what caused it, what is unknown and what failed; one line each."""
-        scale = f"; scale {self.scale}" if self.scale else ""
-        lines = [f"index {self._index('({})')}, {self.coverage:.0%} of the weight is known{scale}"]
+        """Say in words by which scale the index was made, what lowers it, what is unknown and what failed."""
+        by = scale_in_words(self.scale)
+        lines = [f"index {self._index('({})')}, {self.coverage:.0%} of the weight is known; {by}"]
         for name in sorted(self.losses, key=lambda key: -self.losses[key]):
             found = self.evidence.get(metric_of(name))
             evidence = f": {found}" if found is not None and self.losses[name] > 0 else ""
@@ -335,7 +335,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             sign = name.replace(CHANGE, " (change since the start)")
             lines.append(f"  {sign}{shown} takes {self.losses[name]:.2f}{evidence}")
         if self.cause and self.cause not in self.losses and self.band is not Band.UNKNOWN:
-            lines.append(f"  {self.cause} asks for {self.band}")
+            by = POLICY_IN_WORDS if self.cause == POLICY else f"the rule {self.cause}"
+            lines.append(f"  {by} asks for {self.band}")
         lost = {metric_of(name) for name in self.losses}
         reported = [name for name in self.metrics if name not in lost and name not in self.unknown]
         what = "takes nothing" if self.scale else "is reported only (no weight)"
@@ -351,6 +352,40 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain dicts, lists, numbers and strings, ready for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+POLICY = "policy"
+"""Cause of a block that something set by somebody asked for: a budget, a refused call, a rule of one's own."""
+
+POLICY_IN_WORDS = "policy (a budget, a refused call or a rule of your own)"
+
+WITHOUT_MEANINGS = "events"
+"""First word of the names of scales that nothing an embedder makes has a part in."""
+
+OWN_SCATTER = "own scatter"
+"""Follows the name of a scale whose changes are sized by an agent's first readings."""
+
+
+def scale_in_words(scale: str) -> str:
+    """Return which scale a reading was made by, and what that means, for people.
+
+    Examples
+    --------
+    >>> for scale in ("minilm-1", "minilm-1+60 own runs", ""):
+    ...     print(scale_in_words(scale))
+    scale minilm-1
+    scale minilm-1, adjusted by 60 labelled runs of this agent
+    classic index: a weighted mean, without a scale
+    """
+    if not scale:
+        return "classic index: a weighted mean, without a scale"
+    name, _, change = scale.partition("+")
+    words = f"scale {name}"
+    if name.partition("-")[0] == WITHOUT_MEANINGS:
+        words += ", which compares no meanings (no embedder, or none that a scale was fitted for)"
+    if change == OWN_SCATTER:
+        return f"{words}, fitted for another embedder and adjusted by this agent's first readings"
+    return f"{words}, adjusted by {change.replace('own', 'labelled')} of this agent" if change else words
 
 
 CHANGE = ".change"

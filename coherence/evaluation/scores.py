@@ -119,12 +119,13 @@ def scores_lines(system: System) -> Iterator[str]:
     >>> from coherence.evaluation.systems import of_steps
     >>> for line in scores_lines(of_steps("mine", {"a": [None, 0.5]})):
     ...     print(line, end="")
-    {"system": "mine", "fitted_on": "none"}
-    {"id": "a", "score": 0.5, "step_scores": [null, 0.5]}
+    {"schema": "coherence.score.step-scores/1", "system": "mine", "fitted_on": "none"}
+    {"schema": "coherence.score.step-scores/1", "id": "a", "score": 0.5, "step_scores": [null, 0.5]}
     """
-    yield json.dumps({"system": system.name, "fitted_on": system.fitted_on}) + "\n"
+    schema = {"schema": "coherence.score.step-scores/1"}
+    yield json.dumps({**schema, "system": system.name, "fitted_on": system.fitted_on}) + "\n"
     for id, score in system.run_scores.items():
-        yield json.dumps({"id": id, "score": score, "step_scores": system.step_scores[id]}) + "\n"
+        yield json.dumps({**schema, "id": id, "score": score, "step_scores": system.step_scores[id]}) + "\n"
 
 
 def _header(path: str | Path, document: Document, name: str) -> tuple[str, FittedOn]:

@@ -226,6 +226,13 @@ class Fleet:
             ]
         return [status_of(monitor, parent, effective) for monitor, parent, effective in agents]
 
+    def explain(self) -> str:
+        """Say in words how each agent's newest index came about, and by which scale; without measuring."""
+        with self._lock:
+            newest = {name: monitor.latest for name, monitor in self._agents.items()}
+        told = (f"{name}: {'no reading yet' if one is None else one.explain()}" for name, one in newest.items())
+        return "\n".join(told)
+
     def flush(self) -> None:
         """Write everything that was recorded."""
         with ExitStack() as all_of_them:  # one that fails must not keep the others from it

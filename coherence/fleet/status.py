@@ -32,6 +32,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     errors: int
     spent: Spent
+    scale: str = ""
+    """Version of the scale that made the index; empty for a classic one, or if nothing was measured."""
 
 
 def status_of(monitor: Monitor, parent: str | None, reached: Effective) -> AgentStatus:
@@ -68,4 +70,5 @@ def status_of(monitor: Monitor, parent: str | None, reached: Effective) -> Agent
         calls=counters.calls or 0,
         errors=counters.errors or 0,
         spent=monitor.spent,
+        scale=reading.scale if reading is not None and known else "",
     )

@@ -101,6 +101,11 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return max((appraisal.pressure for appraisal in self.appraisals), default=None)
 
     @property
+    def scale(self) -> str | None:
+        """Version of the scale that made the newest known index, empty for a classic one; ``None`` without one."""
+        return None if self.last is None else self.last.scale
+
+    @property
     def warned(self) -> bool:
         """Whether the light was orange or red after any step: somebody was warned, or a call refused."""
         return any(band in (Band.ORANGE, Band.RED) for band in self.bands)
@@ -138,11 +143,14 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         return max(wanted, key=lambda found: found.rule == reading.cause, default=None)
 
     def place(self, reading: Reading, evidence: Evidence | None) -> str:
-        """Name the steps that evidence points at, such as ``step 7 ``; empty if it points at no step."""
+        """Name the steps that evidence points at, such as ``step 7 `` before a quotation, ``step 7: `` before words.
+
+        Empty if it points at no step.
+        """
         steps = self.evidence_steps(reading, evidence)
-        if not steps:
+        if evidence is None or not steps:
             return ""
-        return f"step{'s'[: len(steps) > 1]} {' and '.join(map(str, steps))} "
+        return f"step{'s'[: len(steps) > 1]} {' and '.join(map(str, steps))}{'' if evidence.texts else ':'} "
 
     def evidence_steps(self, reading: Reading, evidence: Evidence | None) -> list[int]:
         """Return the steps that a piece of evidence points at."""

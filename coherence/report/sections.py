@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coherence.baseline.vitals import VITALS
-from coherence.core.readings import Band, Reading, excerpt, metric_of
+from coherence.core.readings import Band, Reading, excerpt, metric_of, scale_in_words
 from coherence.providers.transcript import Step
 from coherence.report import svg
 from coherence.report.score import QUIET, ScoredRun, index_of
@@ -35,6 +35,9 @@ def lowest_readings(run: ScoredRun) -> list[Reading]:
 
 def why(run: ScoredRun, reading: Reading) -> str:
     """Return :meth:`ScoredRun.why` as HTML, with each quotation isolated and short."""
+    asked = run.asked(reading)
+    if asked is not None:
+        return isolated(excerpt(asked.why, EXCERPT_LENGTH))
     name = reading.worst()
     if name is None or (reading.scale and (reading.risk or 0.0) < QUIET):
         return "nothing stands out"
@@ -90,6 +93,7 @@ def _facts(run: ScoredRun) -> str:
         facts.append(f"index now {number(run.last.coherence_index)} {badge(run.last.band)}")
         lowest = run.lowest
         facts.append(f"lowest {number(lowest.coherence_index)} {badge(lowest.band)} after step {lowest.tick_seq}")
+        facts.append(escape(scale_in_words(run.last.scale)))
     decision = run.worst_decision
     if decision is not None:
         worst = f": {isolated(excerpt(decision.message, GOAL_LENGTH))}" if decision.message else ""

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.core.decisions import KINDS, DecisionKind
-from coherence.core.readings import Band, FrozenDict, Reading
+from coherence.core.readings import POLICY, Band, FrozenDict, Reading
 
 PRIOR = 0.03
 """Share of off-course steps that is expected of a run of which nothing is known."""
@@ -34,9 +34,6 @@ BANDS = (Band.GREEN, Band.YELLOW, Band.ORANGE, Band.RED)
 
 ANY = "any embedder"
 """Name of the scale that reads nothing an embedder has a part in."""
-
-POLICY = "policy"
-"""Cause of a block that something set by somebody asked for: a budget, a refused call, a rule of one's own."""
 
 RULE_SIGN = "rule."
 """What stands before a rule's name to name its score as a sign."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from coherence.core.readings import CHANGE, Band, FrozenDict, Reading
+from coherence.core.readings import CHANGE, OWN_SCATTER, Band, FrozenDict, Reading
 from coherence.sensor.index import DEFAULT_WEIGHTS
 from coherence.sensor.light import Scale, combine, lit, scale_for, sensor_scale_for, signs_of, with_own
 from coherence.sensor.own_start import OwnStart
@@ -63,6 +63,8 @@ class SensorLight:
         others = scale_for(None).curves
         known = {name: curve for name, curve in others.items() if name in self._metrics and name not in scale.curves}
         scale = msgspec.structs.replace(scale, curves=FrozenDict({**scale.curves, **known}))
+        if self._changing and not self.fitted:
+            scale = msgspec.structs.replace(scale, name=f"{scale.name}+{OWN_SCATTER}")
         self.scale: Scale = with_own(scale, (name for name in self._metrics if name not in MEASURED))
         self._start = OwnStart()
         self._first: dict[str, list[float]] = {name: [] for name in self._changing}
@@ -84,7 +86,9 @@ class SensorLight:
         if self.fitted or not self._changing:
             return ""
         most = max(map(len, self._first.values()))
-        return "" if most >= FIRST else f"{CALIBRATING}: {most} of {FIRST} first readings; no scale for this embedder"
+        if most >= FIRST:
+            return ""
+        return f"{CALIBRATING}: {most} of {FIRST} first readings; no scale was fitted for this embedder"
 
     def lit(self, reading: Reading, fingerprint: str) -> Reading:
         """Return a reading with risk, index, band and cause; the vectors are of the embedder with this fingerprint."""

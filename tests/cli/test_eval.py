@@ -146,8 +146,9 @@ def test_what_score_writes_eval_reads(data: Path, tmp_path: Path) -> None:
     )
     assert written.exit_code == 0, written.output
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert lines[0] == {"system": "coherence error_rate", "fitted_on": "dev"}
-    assert lines[1] == {"id": "r0", "score": 0.0, "step_scores": [None, None, None, 0.0]}
+    schema = {"schema": "coherence.score.step-scores/1"}
+    assert lines[0] == {**schema, "system": "coherence error_rate", "fitted_on": "dev"}
+    assert lines[1] == {**schema, "id": "r0", "score": 0.0, "step_scores": [None, None, None, 0.0]}
     found = json.loads(evaluate(data, "--scores", out, "--metric", "error_rate", "--json").stdout)
     theirs, ours = found["sections"][0]["rows"][1], found["sections"][0]["rows"][0]
     assert theirs["figures"] == ours["figures"]

@@ -144,7 +144,8 @@ def test_lessons_lessons_move_to_another_store(path: Path, tmp_path: Path) -> No
     assert run("export").stdout == export(file)
     assert run("import", file, "--store", other).stdout == "1 new, 0 known already (0 of them changed), 0 refused\n"
     again = json.loads(run("import", file, "--store", other, "--json").stdout)
-    assert again == {"added": 0, "changed": 0, "same": 1, "refused": 0, "refusals": []}
+    counts = {"added": 0, "changed": 0, "same": 1, "refused": 0, "refusals": []}
+    assert again == {"schema": "coherence.lessons.import/1", **counts}
     assert run("export", "--store", other).stdout == file.read_text("utf-8")
     assert [name.name for name in tmp_path.iterdir() if "part" in name.name] == []
 

@@ -70,7 +70,7 @@ def test_score_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) ->
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [(line["run_id"], line["step"]) for line in lines] == [("oslo", step) for step in range(4)]
     keys = {"run_id", "step", "metrics", "coherence_index", "band", "cause", "scale", "coverage", "errors", "unknown"}
-    keys |= {"risk", "pressure", "mode", "decision", "message"}
+    keys |= {"schema", "risk", "pressure", "mode", "decision", "message"}
     assert all(line.keys() == keys for line in lines)
     assert lines[0]["metrics"]["goal_drift"] is None
     assert lines[0]["risk"] is None  # nothing is known yet
@@ -89,6 +89,31 @@ def test_score_html_is_written(run_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("limit", "status"), [(0.0, 0), (1.0, 1)])
 def test_score_a_crossed_threshold_is_status_one(run_file: Path, limit: float, status: int) -> None:
     assert score(run_file, "--fail-below", limit).exit_code == status
+
+
+FAILING = [
+    {"role": "assistant", "content": "I run it.", "tool_calls": [{"name": "bash", "arguments": {"command": "pytest"}}]},
+    {"role": "tool", "tool_name": "bash", "content": "", "tool_result": "ImportError: no module x", "is_error": True},
+]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "worst", "warn", "block"), [(1, "continue", 0, 0), (5, "warn", 1, 0), (12, "block", 1, 1)]
+)
+def test_score_fail_on_is_status_one_from_that_decision_on(
+    tmp_path: Path, rounds: int, worst: str, warn: int, block: int
+) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps({"id": "stuck", "goal": "run the tests", "steps": FAILING * rounds}) + "\n")
+    (run,) = json.loads(score(path, "--json").stdout)["runs"]
+    assert run["worst_decision"] == worst
+    for kind, status in (("warn", warn), ("block", block)):
+        result = score(path, "--fail-on", kind)
+        assert result.exit_code == status
+        assert (f"error: stuck: {worst} after step {run['decisions'].index(worst)}: " in result.stderr) == bool(status)
+    assert score(path, "--fail-below", run["lowest"]).exit_code == 0
+    assert score(path, "--fail-below", min(run["lowest"] + 0.001, 1.0)).exit_code == 1
+    assert score(path, tmp_path / "none.json", "--fail-on", "block").exit_code == 2, "an unread file weighs more"
 
 
 def test_score_a_bad_file_is_named_the_others_are_scored_and_the_status_is_two(run_file: Path, tmp_path: Path) -> None:
@@ -282,6 +307,7 @@ def test_score_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path
     assert "\x1b[" in shown
     assert "·" in shown and any(cell in shown for cell in "▂▄▆█")
     assert "green" in shown and "nothing to measure yet" in shown
+    assert "scale events-1, which compares no meanings" in shown
 
 
 def test_score_no_color_is_obeyed(run_file: Path) -> None:

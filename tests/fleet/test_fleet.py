@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -286,3 +287,18 @@ def test_fleet_time_that_passes_while_nothing_happens_is_noticed_by_the_next_dec
     now[0] += 20.0
     late = m.decide()
     assert late.kind == "block" and m.decide() == late
+
+
+def test_fleet_explain_says_for_each_agent_by_which_scale_its_index_was_made() -> None:
+    with fleet() as f:
+        tester, _ = f.agent("tester", goal="run the tests", embedder=False), f.agent("idle")
+        classic = f.agent("classic", config={"tick": "manual", "weights": "classic"})
+        assert f.status()[0].scale == ""
+        for m in (tester, classic):
+            m.tool_result("boom", error=True, tool="Bash")
+            m.decide()
+        told = f.explain()
+        assert [status.scale for status in f.status()] == ["events-1", "", ""]
+    assert re.search(r"^tester: index 0\.\d\d \(\w+\), .*; scale events-1, which compares no meanings", told)
+    assert "\nidle: no reading yet\nclassic: index " in told and "; classic index: a weighted mean" in told
+    assert "\n  failure_streak 0.33 takes 0.0" in told and ": one of the newest calls failed" in told

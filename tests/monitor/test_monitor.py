@@ -210,6 +210,34 @@ def test_vitals_what_is_shown_is_in_range_and_newest_first() -> None:
     assert (m.counters.calls, m.counters.errors) == (300, 100)
 
 
+def test_vitals_uncertainty_is_measured_without_an_embedder() -> None:
+    m = Monitor(embedder=False, config={"tick": "manual"})
+    m.decide()
+    assert m.vitals["uncertainty"] is None and "uncertainty is unknown: no message" in m.latest.explain()  # type: ignore[union-attr]
+    m.message("assistant", "Hmm, I am not sure; perhaps it is the index, or it might be something else entirely.")
+    m.decide()
+    # hedging in full, no retries, no other form: 0.40 of 0.75
+    assert m.vitals["uncertainty"] == pytest.approx(0.40 / 0.75)
+    assert m.latest is not None and m.latest.metrics["uncertainty"] == m.vitals["uncertainty"]
+    for _ in range(3):
+        m.message("assistant", "It is the index.")
+    m.decide()
+    assert m.vitals["uncertainty"] == 0.0
+
+
+@pytest.mark.parametrize("embedder", [False, HashingEmbedder(32)], ids=["none", "without a scale"])
+def test_latest_explain_says_that_no_meanings_are_compared(embedder: Any) -> None:
+    m = Monitor(embedder=embedder, goal="fix the login", config={"tick": "manual"}, budget={"calls": 1})
+    for _ in range(2):
+        m.tool_call("Bash", {"command": "pytest"})
+        m.tool_result("boom", error=True)
+    m.decide()
+    assert m.latest is not None
+    first, *others = m.latest.explain().split("\n")
+    assert "; scale events-1, which compares no meanings (no embedder, or none that a scale was fitted for)" in first
+    assert "  policy (a budget, a refused call or a rule of your own) asks for red" in others
+
+
 def test_a_closed_monitor_answers_but_takes_nothing(tmp_path: Path) -> None:
     m = monitor(store=tmp_path / "s.db", strict=True)
     m.tool_result("ok")

@@ -86,6 +86,15 @@ def test_render_html_the_page_is_well_formed_and_has_every_run_and_metric() -> N
     assert text.count("unknown throughout: no memories") == 2
 
 
+def test_render_html_a_run_says_by_which_scale_its_index_was_made_and_which_rule_asked_for_the_band() -> None:
+    failed = [Step(role="tool", tool_name="Bash", content="boom", is_error=True)] * 8
+    run = score_transcript(Transcript(id="stuck", goal="run it", steps=tuple(failed)), embedder=HashingEmbedder(32))
+    text = "".join(parsed(render_html([run])).text)
+    assert "scale events-1, which compares no meanings" in text
+    assert run.lowest is not None and run.asked(run.lowest) is not None
+    assert run.why(run.lowest)[:40] in text.replace("\u2068", "").replace("\u2069", "")
+
+
 def test_render_html_nothing_is_fetched_and_scripts_are_pinned() -> None:
     page = render_html([RUN])
     checker = parsed(page)

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.decisions import KINDS, DecisionKind
-from coherence.core.readings import Band, FrozenDict
+from coherence.core.readings import POLICY, Band, FrozenDict, scale_in_words
 from coherence.sensor.light import (
     ANY,
     BANDS,
     DEFAULT_CURVE,
-    POLICY,
     PRIOR,
     Asked,
     Curve,
@@ -148,3 +147,11 @@ def test_shipped_scales_rise_and_say_what_they_mean() -> None:
             assert list(curve.values) == sorted(set(curve.values))
             assert list(curve.log_odds) == sorted(curve.log_odds) and curve.log_odds[0] == 0.0
             assert said(name) != name
+
+
+def test_shipped_scales_each_says_in_words_whether_it_compares_meanings() -> None:
+    for height in ("monitor", "sensor"):
+        for embedder, scale in shipped_scales(height).items():
+            words = scale_in_words(scale.name)
+            assert words.startswith(f"scale {scale.name}")
+            assert ("compares no meanings" in words) == (embedder == ANY)

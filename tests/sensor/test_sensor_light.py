@@ -71,6 +71,9 @@ def test_sensor_light_another_embedder_is_calibrating_until_its_scatter_is_known
     assert found[2].coherence_index is None and found[2].cause == "calibrating"
     assert found[2].unknown["coherence_index"].startswith(f"calibrating: 3 of {FIRST} first readings")
     assert "asks for" not in found[2].explain()
+    assert "calibrating: 3 of 8 first readings; no scale was fitted for this embedder" in found[2].explain()
+    for each in found:  # while it calibrates, and after
+        assert "; scale minilm-sensor-1, fitted for another embedder and adjusted by this" in each.explain()
 
 
 def test_sensor_light_changes_of_another_embedder_count_by_its_own_scatter() -> None:
@@ -109,12 +112,14 @@ def test_sensor_light_the_first_reading_of_the_shipped_embedder_is_green() -> No
     found = sensor(embedder=None).measure_sync()
     assert (found.band, found.errors) == ("green", ())
     assert found.scale == "minilm-sensor-1"
+    assert found.explain().split("\n")[0].endswith("; scale minilm-sensor-1")
 
 
 def test_sensor_light_weights_ask_for_the_classic_index() -> None:
     assert sensor(weights={"goal_drift": 1.0}).measure_sync().scale == ""
     assert sensor(missing="zero").measure_sync().scale == ""
     assert sensor(index="classic").measure_sync().coherence_index is not None
+    assert "; classic index: a weighted mean, without a scale" in sensor(index="classic").measure_sync().explain()
     assert sensor(index="classic").weights == dict.fromkeys(sensor().measure_sync().metrics, 0.25)
     assert sensor().weights == {}
     with pytest.raises(ValueError, match="belong to the classic index"):
