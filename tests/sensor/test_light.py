@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.readings import Band, FrozenDict
+from coherence.core.scale import Curve, Scale
 from coherence.sensor.light import (
     ANY,
     BANDS,
@@ -17,10 +19,9 @@ from coherence.sensor.light import (
     POLICY,
     PRIOR,
     Asked,
-    Curve,
     Edges,
-    Scale,
     combine,
+    monitor_scale,
     said,
     scale_for,
     share_of_risk,
@@ -148,3 +149,15 @@ def test_shipped_scales_rise_and_say_what_they_mean() -> None:
             assert list(curve.values) == sorted(set(curve.values))
             assert list(curve.log_odds) == sorted(curve.log_odds) and curve.log_odds[0] == 0.0
             assert said(name) != name
+
+
+def test_monitor_scale_a_given_one_must_be_of_the_embedder_in_use() -> None:
+    given = msgspec.structs.replace(STUCK, embedder="e-1")
+    assert monitor_scale("e-1", [], [], given) == given
+    assert monitor_scale(None, [], [], STUCK) == STUCK, "it has no curve of an embedder"
+    assert monitor_scale("e-1", ["ungrounded_answer"], ["mine"], given).asks == {}
+    assert "mine" in monitor_scale("e-1", [], ["mine"], given).curves
+    with pytest.raises(ValueError, match="scale 'test' was fitted with the embedder 'e-1', and the monitor has 'e-2'"):
+        monitor_scale("e-2", [], [], given)
+    with pytest.raises(ValueError, match="has none with a fingerprint: pass that embedder, or fit a scale"):
+        monitor_scale(None, [], [], given)
