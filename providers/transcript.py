@@ -66,6 +66,8 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended, as its labels say, for people; empty = nobody said."""
     went_wrong: bool | None = None
     """Whether it failed or left its course, as its labels say; no score uses it."""
+    off_course: int | None = None
+    """Step from which on it was off its course, as its labels say; no score uses it."""
     success: bool | None = None
     """How the run ended, where the source tells; no score reads it."""
 

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coherence.core.readings import CHANGE, FrozenDict
-from coherence.sensor.light import DEFAULT_CURVE, Curve, Scale
+from coherence.core.scale import Curve, Scale
+from coherence.sensor.light import DEFAULT_CURVE
 from coherence.store.runs import StoredRun
 
 NEEDED = 30

@@ -143,7 +143,7 @@ def _own_scale(store: Store, agent: str, row: SessionRow | None) -> OwnScale | N
     own = (*config.metrics, *(metric.name for metric in beginning.settings.metrics))
     runs = labelled_runs(store, agent)
     seen = {name: version for run in runs for name, version in run.maxima if not name.startswith(LIGHT)}
-    return learn_own_scale(runs, monitor_scale(fingerprint, config.rules, own), seen)
+    return learn_own_scale(runs, monitor_scale(fingerprint, config.rules, own, config.given_scale), seen)
 
 
 def _calibrator(store: Store, agent: str, row: SessionRow | None) -> Calibrator:

@@ -245,6 +245,41 @@ def schema(name: str | None) -> None:
     print_schemas(name)
 
 
+@main.command()
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--embedder",
+    metavar="NAME[:ARGS]",
+    required=True,
+    help="Whose scale it is: as for `coherence score`, with a fingerprint.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("scale.json"),
+    show_default=True,
+    help="Where the scale is written.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMAT_NAMES),
+    help="Format of the files; default: told by their content.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the tables.")
+def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
+    """Fit a scale of the calibrated index for any embedder, on recorded runs of your own.
+
+    FILE is what `coherence score` reads, a store too. A run counts as good unless its labels or its outcome say that it
+    went wrong; one that did counts from the step that its labels name, without one not at all. A monitor takes the
+    scale by the setting scale = "scale.json". What --out names is written over, unless that is an input or a store.
+    Exit status: 0 ok, 2 bad usage, a file that could not be read, or too few runs.
+    """
+    from coherence.cli.calibrate import calibrate_files
+
+    raise SystemExit(calibrate_files(paths, **options))
+
+
 _STORE = click.option(
     "--store",
     type=click.Path(dir_okay=False, path_type=Path),

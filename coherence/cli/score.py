@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coherence.cli.documents import print_document, versioned
 from coherence.cli.embedders import make_embedder
+from coherence.cli.inputs import read_inputs
 from coherence.cli.outputs import check_outputs
-from coherence.cli.reader_warnings import tell_warnings
 from coherence.cli.table import print_runs
 from coherence.cli.target import read_config
 from coherence.core.config import MonitorConfig, disabled
@@ -27,11 +27,9 @@ from coherence.core.registry import create_metric
 from coherence.evaluation.measure import INDEX, fitted_on, risks
 from coherence.evaluation.scores import scores_lines
 from coherence.evaluation.systems import of_steps
-from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
 from coherence.report.files import write_atomically
 from coherence.report.html import write_html
-from coherence.report.recorded import is_store, read_recorded
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.store import Store
@@ -69,7 +67,7 @@ def score_files(
     for name in metrics:
         _check_metric(name)
     settings = read_config(config)
-    transcripts, errors = _read(paths, form)
+    transcripts, errors = read_inputs(paths, form)
     if step_scores is not None:
         _check_names(transcripts)
     with _open_store(store) as kept:
@@ -152,22 +150,6 @@ def _check_metric(name: str) -> None:
         create_metric(name, StaticState())
     except CoherenceError as error:
         raise click.BadParameter(str(error), param_hint="--metric") from error
-
-
-def _read(paths: Sequence[Path], form: str | None) -> tuple[list[Transcript], list[TranscriptError]]:
-    """Read every file; a bad one is reported and passed over."""
-    transcripts: list[Transcript] = []
-    errors: list[TranscriptError] = []
-    for path in paths:
-        try:
-            found = read_recorded(path) if form is None and is_store(path) else read_transcripts(path, form)
-        except TranscriptError as error:
-            errors.append(error)
-            click.echo(f"error: {one_line(str(error))}", err=True)
-            continue
-        tell_warnings(path, found)
-        transcripts += found
-    return transcripts, errors
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args, get_origin
 import msgspec
 
 from coherence.core.readings import FrozenDict, freeze
+from coherence.core.scale import Scale, read_scale
 from coherence.core.validation import check_count, check_flag, check_number
 
 
@@ -39,6 +40,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"config {path}: {error.strerror or error}; expected the path of a TOML file") from error
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"config {path}: not TOML: {error}") from error
+
+
+def _read_settings(path: str | Path) -> dict[str, Any]:
+    """Return the settings of a TOML file; the path of a scale is told from the file's folder."""
+    settings = read_toml(path)
+    if isinstance(settings.get("scale"), str):
+        settings["scale"] = str(Path(path).parent / settings["scale"])
+    return settings
 
 
 TickPolicy: TypeAlias = Literal["step", "event", "manual"] | float
@@ -372,6 +381,9 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What the index is made of: ``default`` = every sign, through the shipped scale (:mod:`coherence.sensor.light`);
     ``classic`` (``None`` in old recordings) = the mean of the four vector metrics; a table = a weighted mean of its
     metrics and vitals."""
+    scale: Scale | str | None = None
+    """Scale of the calibrated index, fitted with the embedder in use, or the path of its file, which
+    ``coherence calibrate`` writes: it is read here, and what it holds is recorded. ``None`` = a shipped one."""
     bands: tuple[float, float, float] | None = None
     """Lowest index of green, yellow, orange; ``None`` = 0.85, 0.60, 0.10 of the calibrated index, 0.8, 0.6, 0.4 of a
     weighted mean."""
@@ -423,6 +435,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 check_number(f"weights[{name!r}]", weight, least=0.0)
         elif self.weights not in ("default", "classic", None):
             raise ValueError(f"{_WEIGHTS}, not {self.weights!r}")
+        if isinstance(self.scale, str | Path):
+            put(self, "scale", read_scale(self.scale))
+        if self.scale is not None and self.weights != "default":
+            raise ValueError("scale belongs to the calibrated index: leave out weights, or the scale")
         for table in ("weights", "min_std", "cold_mean"):
             for name in getattr(self.pressure, table):
                 if name not in SIGNALS:
@@ -442,6 +458,11 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             check_count("context_tokens", self.context_tokens, least=1)
         check_number("timeout_s", self.timeout_s, least=0.001, most=86_400)
 
+    @property
+    def given_scale(self) -> Scale | None:
+        """The scale that was given, ``None`` = a shipped one counts."""
+        return self.scale if isinstance(self.scale, Scale) else None
+
     @classmethod
     def load(cls, given: MonitorConfig | Mapping[str, Any] | str | Path | None) -> Self:
         """Return settings from what a user passed.
@@ -456,7 +477,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             return cls()
         where = str(given) if isinstance(given, str | Path) else "config"
         if not isinstance(given, cls):
-            given = cls._read(where, read_toml(given) if isinstance(given, str | Path) else given)
+            given = cls._read(where, _read_settings(given) if isinstance(given, str | Path) else given)
         if isinstance(given.weights, Mapping) and not any(given.weights.values()):  # which an old recording may hold
             raise ValueError(
                 f"{where}: weights: no metric has a weight above 0, so the index would always be 1 and green; "
@@ -468,6 +489,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def _read(cls, where: str, given: object) -> Self:
         if not isinstance(given, Mapping):
             raise TypeError(f"config must be a MonitorConfig, a mapping or the path of a TOML file, not {given!r}")
+        if isinstance(given.get("scale"), Path):
+            given = {**given, "scale": str(given["scale"])}
         weights = given.get("weights", "default")
         if not isinstance(weights, Mapping) and weights not in ("default", "classic"):
             # msgspec would not say what there is, and None is for old recordings

@@ -17,6 +17,7 @@ from coherence.core.decisions import KINDS, Appraisal, DecisionKind, Finding, Mo
 from coherence.core.events import Event, Ticked
 from coherence.core.protocols import Detector, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
+from coherence.core.scale import Scale
 from coherence.monitor.semantic_checks import SemanticChecks
 from coherence.monitor.snapshots import CarryOver, Snapshot
 from coherence.monitor.tick_result import Brief, RecordedTick, TickResult
@@ -41,7 +42,6 @@ from coherence.sensor.light import (
     SPENDING,
     Asked,
     Edges,
-    Scale,
     combine,
     lit,
     monitor_scale,
@@ -132,7 +132,7 @@ class AgentPipeline:
         if config.weights == "default":
             fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
             own = (*config.metrics, *(metric.name for metric in plugins.metrics))
-            self.scale = monitor_scale(fingerprint, config.rules, own)
+            self.scale = monitor_scale(fingerprint, config.rules, own, config.given_scale)
         self.appraiser = Appraiser(state, budget)
         self.runs = Runs(state.hijack, measured.vectors, measured.scalars, cache)
         self.shipped = self.scale

@@ -23,8 +23,11 @@ from coherence.core.events import (
     is_success,
 )
 from coherence.core.readings import Counters
+from coherence.monitor.session_header import began_as
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
 from coherence.store.errors import StoreError
+from coherence.store.rows import SessionRow
+from coherence.store.runs import session_label
 from coherence.store.store import Store
 
 _MAGIC = b"SQLite format 3\x00"
@@ -50,7 +53,8 @@ def read_recorded(path: str | Path) -> list[Transcript]:
     try:
         with Store(path) as store:
             read = (
-                _transcript(f"{row.agent}/{row.session}", str(path), _events(store, row.id)) for row in store.sessions()
+                _labelled(_transcript(f"{row.agent}/{row.session}", str(path), _events(store, row.id)), store, row)
+                for row in store.sessions()
             )
             found = [transcript for transcript in read if transcript is not None]
     except StoreError as error:
@@ -58,6 +62,14 @@ def read_recorded(path: str | Path) -> list[Transcript]:
     if not found:
         raise TranscriptError(path, "a store without a session that has a step")
     return found
+
+
+def _labelled(transcript: Transcript | None, store: Store, row: SessionRow) -> Transcript | None:
+    """Return a session with what its labels say of it; they count more than its outcome."""
+    good = session_label(store, row.agent, began_as(store, row.agent, row.session))
+    if transcript is None or good is None:
+        return transcript
+    return msgspec.structs.replace(transcript, outcome="good" if good else "bad", went_wrong=not good)
 
 
 def _events(store: Store, session: int) -> Iterator[Event]:

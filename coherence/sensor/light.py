@@ -14,7 +14,6 @@ and figures: ``docs/light.md``, made by ``tests/bench/light.py``.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -25,6 +24,7 @@ import msgspec
 
 from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.readings import POLICY, Band, FrozenDict, Reading
+from coherence.core.scale import Curve, Scale, decode_scale
 
 PRIOR = 0.03
 """Share of off-course steps that is expected of a run of which nothing is known."""
@@ -51,54 +51,6 @@ class Edges(NamedTuple):
     green: float = 0.85
     yellow: float = 0.60
     orange: float = 0.10
-
-
-class Curve(msgspec.Struct, frozen=True):
-    """Log odds by value: a line through points, level outside.
-
-    Examples
-    --------
-    >>> curve = Curve((0.25, 0.75), (0.0, 2.0))
-    >>> [curve.at(value) for value in (0.0, 0.5, 1.0)]
-    [0.0, 1.0, 2.0]
-    """
-
-    values: tuple[float, ...]
-    """Rising."""
-    log_odds: tuple[float, ...]
-    """Of each value; they do not fall, and begin at 0."""
-
-    def at(self, value: float) -> float:
-        """Return the log odds that a value adds."""
-        place = bisect_right(self.values, value)
-        if place == 0:
-            return self.log_odds[0]
-        if place == len(self.values):
-            return self.log_odds[-1]
-        low, high = self.values[place - 1 : place + 1]
-        first, second = self.log_odds[place - 1 : place + 1]
-        return first + (second - first) * (value - low) / (high - low)
-
-    @property
-    def most(self) -> float:
-        """What it adds at most."""
-        return self.log_odds[-1]
-
-
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """Curves for the signs of one embedder; made by ``make light``."""
-
-    name: str
-    """Version, in words: it is kept with every reading."""
-    embedder: str
-    """Fingerprint of the embedder that the curves of similarity belong to; empty: there are none."""
-    base: float
-    """Log odds of a step that shows no sign, at :data:`PRIOR`."""
-    curves: FrozenDict[str, Curve]
-    asks: FrozenDict[str, DecisionKind] = FrozenDict()
-    """Rule -> the most that its findings ask for by themselves, by what they were worth on labelled runs."""
-    scatter: FrozenDict[str, float] = FrozenDict()
-    """Metric -> mean distance from their mean of an agent's first readings, for embedders without a scale."""
 
 
 class Asked(NamedTuple):
@@ -309,31 +261,38 @@ def shipped_scales(height: str = "monitor") -> Mapping[str, Scale]:
     return found
 
 
-def decode_scale(data: bytes) -> Scale:
-    """Return a scale from its JSON."""
-    plain = msgspec.json.decode(data)
-    curves = {
-        name: Curve(tuple(points["values"]), tuple(points["log_odds"])) for name, points in plain["curves"].items()
-    }
-    return Scale(
-        name=plain["name"],
-        embedder=plain["embedder"],
-        base=plain["base"],
-        curves=FrozenDict(curves),
-        asks=FrozenDict(plain.get("asks", {})),
-        scatter=FrozenDict(plain.get("scatter", {})),
-    )
-
-
 def scale_for(fingerprint: str | None) -> Scale:
     """Return the shipped scale of a monitor with an embedder, else the one that no embedder has a part in."""
     scales = shipped_scales()
     return scales.get(fingerprint or ANY, scales[ANY])
 
 
-def monitor_scale(fingerprint: str | None, rules: Iterable[str], own: Iterable[str]) -> Scale:
-    """Return the scale of a monitor before labels: without rules that somebody has set, with metrics of their own."""
-    return with_own(without(scale_for(fingerprint), rules), own)
+def monitor_scale(
+    fingerprint: str | None, rules: Iterable[str], own: Iterable[str], given: Scale | None = None
+) -> Scale:
+    """Return the scale of a monitor before labels: without rules that somebody has set, with metrics of their own.
+
+    Parameters
+    ----------
+    fingerprint : str or None
+        The embedder's; ``None`` = there is none, or it has no fingerprint.
+    rules, own : iterables of str
+        Rules that somebody has set; metrics of their own.
+    given : Scale, optional
+        In place of a shipped one.
+
+    Raises
+    ------
+    ValueError
+        If the given scale was fitted for another embedder.
+    """
+    if given is not None and given.embedder not in ("", fingerprint):
+        has = "the monitor has none with a fingerprint" if fingerprint is None else f"the monitor has {fingerprint!r}"
+        raise ValueError(
+            f"scale {given.name!r} was fitted with the embedder {given.embedder!r}, and {has}: pass that embedder, or "
+            "fit a scale with yours by `coherence calibrate`"
+        )
+    return with_own(without(given or scale_for(fingerprint), rules), own)
 
 
 def sensor_scale_for(fingerprint: str | None) -> Scale:

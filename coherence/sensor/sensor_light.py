@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from coherence.core.readings import CHANGE, OWN_SCATTER, Band, FrozenDict, Reading
+from coherence.core.scale import Scale
 from coherence.sensor.index import DEFAULT_WEIGHTS
-from coherence.sensor.light import Scale, combine, lit, scale_for, sensor_scale_for, signs_of, with_own
+from coherence.sensor.light import combine, lit, scale_for, sensor_scale_for, signs_of, with_own
 from coherence.sensor.own_start import OwnStart
 
 MEASURED = tuple(DEFAULT_WEIGHTS)

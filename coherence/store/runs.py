@@ -141,6 +141,12 @@ def newest_run(store: Store, agent: str, session: str) -> int | None:
     return None if rows[0][0] is None else int(rows[0][0])
 
 
+def session_label(store: Store, agent: str, session: str) -> bool | None:
+    """Tell whether a session's labels say that it was good: all of its labelled runs; ``None`` without a label."""
+    rows = store.fetch("SELECT min(label) FROM runs WHERE agent = ? AND session = ?", (agent, session))
+    return None if rows[0][0] is None else bool(rows[0][0])
+
+
 def count_runs(store: Store, agent: str) -> RunCounts:
     """Return how many runs of an agent are kept."""
     sql = (

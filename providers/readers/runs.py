@@ -90,18 +90,24 @@ class _Run(msgspec.Struct):
         found = self.labels.get("success") if isinstance(self.labels, dict) else None
         return found if isinstance(found, bool) else None
 
-    def ending(self) -> tuple[str, bool | None]:
-        """Return how the run ended, in words, and whether it went wrong; nothing where no label says."""
+    def ending(self) -> tuple[str, bool | None, int | None]:
+        """Return how it ended, in words, whether it went wrong, and from which step on; nothing where no label says."""
         labels = self.labels if isinstance(self.labels, dict) else {}
         for name, at in (("hijacked", "hijack_step"), ("derailed", "onset_step")):
             if labels.get(name) is True:
-                return f"{name}{_place(labels.get(at))}", True
-        success = self.success()
-        if success is False or isinstance(labels.get("error_step"), int):
-            return f"failed{_place(labels.get('error_step'))}", True
+                return f"{name}{_place(labels.get(at))}", True, self.step(labels.get(at))
+        success, error = self.success(), labels.get("error_step")
+        if success is False or isinstance(error, int):
+            return f"failed{_place(error)}", True, self.step(error)
         if success or labels.get("derailed") is False:
-            return "good", False
-        return "", None
+            return "good", False, None
+        return "", None, None
+
+    def step(self, label: object) -> int | None:
+        """Return a label that names a step of the run; ``None`` where it does not."""
+        if isinstance(label, bool) or not isinstance(label, int):
+            return None
+        return label if 0 <= label < len(self.steps) else None
 
     def slips(self) -> list[str]:
         """Say which labels look as if they were to be read and are not."""
@@ -127,8 +133,10 @@ def read_runs(source: Source) -> Iterator[Transcript]:
         transcript = source.transcript(
             steps, line=document.line, id=run.id, goal=run.goal, memories=memories, warnings=run.slips()
         )
-        outcome, went_wrong = run.ending()
-        yield msgspec.structs.replace(transcript, success=run.success(), outcome=outcome, went_wrong=went_wrong)
+        outcome, went_wrong, off_course = run.ending()
+        yield msgspec.structs.replace(
+            transcript, success=run.success(), outcome=outcome, went_wrong=went_wrong, off_course=off_course
+        )
 
 
 def _place(step: object) -> str:

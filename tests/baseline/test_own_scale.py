@@ -9,7 +9,8 @@ import pytest
 
 from coherence.baseline.own_scale import LEAST, LIGHT, MOST, NEEDED, OwnScale, gains_of, learn_own_scale
 from coherence.core.readings import FrozenDict
-from coherence.sensor.light import DEFAULT_CURVE, Curve, Scale, combine, share_of_risk
+from coherence.core.scale import Curve, Scale
+from coherence.sensor.light import DEFAULT_CURVE, combine, share_of_risk
 from coherence.store.runs import StoredRun
 
 STRAIGHT = Curve((0.0, 1.0), (0.0, 4.0))

@@ -5,9 +5,7 @@ scale files of ``coherence/sensor/scales``; ``--more FOLDER`` takes further labe
 step takes minutes at first; they are kept in ``.bench/light``, by the version of the code that measures.
 
 A step is off its course from the onset, the hijack or the error on; failed runs without one are left out of the fit.
-Each sign has a curve of hinges whose slopes are 0 or more. Before any label it has the slopes of surprise: ``STEEP``
-times the fall of the log share of good steps that reach a value; labels move it, and ``RIDGE`` holds it back. So a kind
-of trouble that nobody has planted is told by how seldom its signs are in good runs.
+How curves are fitted is in ``coherence/evaluation/scale_fit.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -32,12 +29,16 @@ import numpy as np
 
 from coherence import CoherenceSensor, EmbeddingCache, Monitor
 from coherence.core.config import MonitorConfig
+from coherence.core.decisions import DecisionKind
 from coherence.core.readings import CHANGE, FrozenDict
+from coherence.core.scale import Curve, Scale
+from coherence.evaluation.scale_fit import STATED as HELD
+from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability, surprise
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import record_step
 from coherence.sensor.index import DEFAULT_WEIGHTS
-from coherence.sensor.light import BANDS, PRIOR, Asked, Curve, Edges, Scale, combine
+from coherence.sensor.light import BANDS, Asked, Edges, combine
 from coherence.sensor.sensor_light import FIRST, SensorLight
 
 ROOT = Path(__file__).parents[2]
@@ -67,10 +68,6 @@ TEXTS = ("goal_drift.change", "memory_retention.change", "contradiction_pressure
 WINDOW = 20
 """Texts of the conversation that it reads."""
 
-SHARES = (0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.9995)
-"""Shares of good steps below the points of a curve."""
-
-STEEP, RIDGE, ROUNDS = 0.7, 3e-3, 500
 SPAN = 14
 """Steps from the onset on that count as off course: later ones belong to the base run again."""
 
@@ -80,7 +77,7 @@ STATED = {
 }
 """Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories."""
 
-ASKS = {"ungrounded_answer": "guide", "goal_hijack": "guide", "blind_edit": "guide"}
+ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "guide", "goal_hijack": "guide", "blind_edit": "guide"}
 """The most that these rules' findings ask for, by what they are worth on runs of other agents; see the figures."""
 
 OWN = 0.6
@@ -215,105 +212,19 @@ def labelled(run: Run) -> Run:
     return run
 
 
-class Fit:
-    """Hinges of each sign with slopes of 0 or more, held back towards the slopes of surprise; logistic loss."""
-
-    def __init__(self, runs: Sequence[Run], names: Sequence[str], *, ridge: float = RIDGE) -> None:
-        self.names = names
-        values, off, weight = steps_of(runs, names)
-        good = off == 0.0
-        self.points: dict[str, np.ndarray[Any, Any]] = {}
-        start: list[float] = []
-        hold: list[float] = []
-        for at, name in enumerate(names):
-            if name in STATED:
-                places, log_odds = STATED[name]
-                self.points[name] = np.array(places)
-                start += list(np.diff(log_odds))
-                hold += [1e3] * (len(places) - 1)
-                continue
-            points, slopes = surprise(values[:, at], good, weight)
-            self.points[name] = points
-            start += slopes
-            hold += [ridge] * len(slopes)
-        hinges = self._hinges(values)
-        self.slopes, self.base = descend(hinges, off, weight, np.array(start), np.array(hold))
-        odds = float((weight * off).sum() / (weight * (1 - off)).sum())
-        self.base += math.log(PRIOR / (1 - PRIOR)) - math.log(odds)
-
-    def _hinges(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        columns = []
-        for at, name in enumerate(self.names):
-            points = self.points[name]
-            for low, high in pairwise(points):
-                columns.append(np.nan_to_num(np.clip((values[:, at] - low) / (high - low), 0.0, 1.0)))
-        return np.array(columns).T
-
-    def scale(self, name: str, embedder: str) -> Scale:
-        """Return the fitted scale."""
-        curves: dict[str, Curve] = {}
-        at = 0
-        for sign in self.names:
-            points = self.points[sign]
-            gains = self.slopes[at : at + max(len(points) - 1, 0)]
-            at += len(gains)
-            if len(gains) and gains.sum() >= 0.05:
-                log_odds = (0.0, *np.cumsum(gains).round(3).tolist())
-                curves[sign] = Curve(tuple(points.round(4).tolist()), log_odds)
-        asks: Any = FrozenDict(ASKS)
-        return Scale(name=name, embedder=embedder, base=round(self.base, 4), curves=FrozenDict(curves), asks=asks)
+def fit(runs: Sequence[Run], names: Sequence[str], name: str = "fold", embedder: str = "") -> Scale:
+    """Return the scale fitted on runs."""
+    steps = steps_of(runs, names)
+    starts = {
+        sign: Start.of(Curve(*STATED[sign]), HELD)
+        if sign in STATED
+        else surprise(steps.values[:, at], steps.off == 0.0, steps.weight)
+        for at, sign in enumerate(names)
+    }
+    return fit_scale(steps, starts, name=name, embedder=embedder, asks=ASKS)
 
 
-def surprise(
-    values: np.ndarray[Any, Any], good: np.ndarray[Any, Any], weight: np.ndarray[Any, Any]
-) -> tuple[np.ndarray[Any, Any], list[float]]:
-    """Return the points of a sign's curve, and what each stretch adds before any label."""
-    known = good & ~np.isnan(values)
-    if known.sum() < 50:
-        return np.array([]), []
-    order = np.argsort(values[known])
-    ranked, below = values[known][order], np.cumsum(weight[known][order])
-    below = below / below[-1]
-    places = [ranked[min(int(np.searchsorted(below, share)), len(ranked) - 1)] for share in SHARES]
-    points = np.unique(np.array([*places, ranked[-1]]).round(3))
-    if len(points) == 1:
-        points = np.array([points[0], points[0] + max(0.25, (float(np.nanmax(values)) - points[0]) / 2)])
-    reached = []
-    for point in points:
-        first = int(np.searchsorted(ranked, point - 1e-9))
-        reached.append(max(1.0 - (below[first - 1] if first else 0.0), 1e-4))
-    return points, list(np.maximum(np.diff(-STEEP * np.log(reached)), 0.0))
-
-
-def descend(
-    hinges: np.ndarray[Any, Any],
-    off: np.ndarray[Any, Any],
-    weight: np.ndarray[Any, Any],
-    start: np.ndarray[Any, Any],
-    hold: np.ndarray[Any, Any],
-) -> tuple[np.ndarray[Any, Any], float]:
-    """Minimise the loss by accelerated projected gradient (Beck, Teboulle, 2009)."""
-    weight = weight / weight.sum()
-    share = float((weight * off).sum())
-    slopes, base = start.copy(), math.log(share / (1 - share)) - float((hinges.T @ weight) @ start)
-    free = hold < 1.0
-    step = 1.0 / (0.25 * np.linalg.norm(hinges * np.sqrt(weight)[:, None], 2) ** 2 + hold[free].max() + 0.25)
-    ahead, base_ahead, pace = slopes.copy(), base, 1.0
-    for _ in range(ROUNDS):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(hinges @ ahead + base_ahead, -30, 30)))
-        wrong = weight * (chance - off)
-        moved = np.where(free, np.maximum(ahead - step * (hinges.T @ wrong + hold * (ahead - start)), 0.0), start)
-        base_moved = base_ahead - step * float(wrong.sum())
-        following = (1.0 + math.sqrt(1.0 + 4.0 * pace * pace)) / 2.0
-        ahead = moved + (pace - 1.0) / following * (moved - slopes)
-        base_ahead = base_moved + (pace - 1.0) / following * (base_moved - base)
-        slopes, base, pace = moved, base_moved, following
-    return slopes, base
-
-
-def steps_of(
-    runs: Sequence[Run], names: Sequence[str]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def steps_of(runs: Sequence[Run], names: Sequence[str]) -> Steps:
     """Return the values, labels and weights of the steps that are fitted on."""
     values, off, sources = [], [], []
     for run in runs:
@@ -334,7 +245,7 @@ def steps_of(
         share = 1.0 if not others else OWN if name == "derailed" else (1 - OWN) / len(others)
         weight[good] = 0.8 * share / max(good.sum(), 1)
         weight[bad_steps] = 0.2 * (0.85 if name == "derailed" else 0.075) / max(bad_steps.sum(), 1)
-    return np.array(values), truth, weight
+    return Steps(np.array(values), truth, weight)
 
 
 def fold(run: Run) -> int:
@@ -362,12 +273,12 @@ def cross_validated(runs: Sequence[Run], names: Sequence[str], *, leave_kind: bo
     for number in range(5):
         rest = [run for run in runs if fold(run) != number]
         test = [run for run in runs if fold(run) == number]
-        scale = Fit(rest, names).scale("fold", "")
+        scale = fit(rest, names)
         found |= {run["id"]: lights(run, scale) for run in test}
         for kind in kinds:
             left = [run for run in test if run["kind"] == kind]
             if left:
-                scale = Fit([run for run in rest if run["kind"] != kind], names).scale("fold", "")
+                scale = fit([run for run in rest if run["kind"] != kind], names)
                 found |= {run["id"]: lights(run, scale) for run in left}
     return found
 
@@ -442,19 +353,9 @@ def calibration_error(runs: Sequence[Run], judged: Judged) -> None:
                 risks["ALL"].append(entry)
     tell(f"{'calibration by source':28} {'steps':>7} {'off course':>11} {'ECE':>6}")
     for name, found in sorted(risks.items()):
-        data = np.array(sorted(found))
+        data = np.array(found)
         off = data[:, 1]
-        weight = np.where(off > 0, PRIOR / max(off.sum(), 1), (1 - PRIOR) / max((1 - off).sum(), 1))
-        weight = weight / weight.sum()
-        error = 0.0
-        bins = []
-        for part in np.array_split(np.arange(len(data)), 15):
-            mass = weight[part].sum()
-            if mass > 0:
-                error += abs((weight[part] * (data[part, 0] - off[part])).sum())
-                bins.append(
-                    (np.average(data[part, 0], weights=weight[part]), np.average(off[part], weights=weight[part]))
-                )
+        error, bins = reliability(data[:, 0], off)
         tell(f"{name:28} {len(data):7d} {off.mean():11.1%} {error:6.3f}")
         if name == "ALL":
             tell(
@@ -536,7 +437,7 @@ def main() -> None:
         tell(f"== {name}: {len(runs)} runs, {sum(len(run['rows']) for run in runs)} steps")
         if options.write:
             folder = SCALES / ("sensor" if embeds == "sensor" else "monitor")
-            scale = Fit(runs, signs).scale(name, fingerprint)
+            scale = fit(runs, signs, name, fingerprint)
             if embeds == "sensor":
                 scale = msgspec.structs.replace(scale, asks=FrozenDict(), scatter=scatter(runs))
             write(scale, folder / f"{name.partition('-')[0]}.json")

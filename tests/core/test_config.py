@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from coherence.core.config import Budget, MonitorConfig, PressureConfig, Price, Retention, disabled
+from coherence.core.readings import FrozenDict
+from coherence.core.scale import Curve, Scale, scale_text
 
 
 def test_load_nothing_given_means_the_defaults() -> None:
@@ -105,6 +107,26 @@ def test_load_a_bad_file_is_named(tmp_path: Path) -> None:
     broken.write_text("window = 'x'")
     with pytest.raises(ValueError, match=r"broken\.toml.*window"):
         MonitorConfig.load(broken)
+
+
+def test_load_a_scale_is_read_from_its_file_and_found_from_the_settings_file(tmp_path: Path) -> None:
+    curves: FrozenDict[str, Curve] = FrozenDict(stall=Curve((0.0, 1.0), (0.0, 2.0)))
+    scale = Scale(name="mine-1", embedder="e-1", base=-4.0, curves=curves)
+    (tmp_path / "scale.json").write_text(scale_text(scale))
+    (tmp_path / "settings.toml").write_text('scale = "scale.json"\nwindow = 5')
+    path = tmp_path / "scale.json"
+    expected = MonitorConfig(scale=scale, window=5)
+    assert expected.given_scale == scale and MonitorConfig().given_scale is None
+    assert MonitorConfig.load(tmp_path / "settings.toml") == expected
+    assert MonitorConfig.load({"scale": path, "window": 5}) == MonitorConfig(scale=str(path), window=5) == expected
+    assert MonitorConfig.load({"scale": scale}).scale == scale
+    with pytest.raises(ValueError, match="leave out weights"):
+        MonitorConfig(scale=scale, weights="classic")
+    with pytest.raises(ValueError, match=r"gone\.json: No such file"):
+        MonitorConfig.load({"scale": str(tmp_path / "gone.json")})
+    (tmp_path / "settings.toml").write_text('scale = "gone.json"')
+    with pytest.raises(ValueError, match=r"settings\.toml: .*gone\.json: No such file"):
+        MonitorConfig.load(tmp_path / "settings.toml")
 
 
 @pytest.mark.parametrize("given", [3, [("window", 3)], object])

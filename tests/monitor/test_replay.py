@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from coherence import Fleet, Monitor, MonitorConfig, Store
-from coherence.core.readings import MetricInput
+from coherence.core.readings import FrozenDict, MetricInput
+from coherence.core.scale import Curve, Scale, scale_text
 from coherence.monitor.replay import Replay, ReplayError, Report
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
@@ -336,3 +337,24 @@ def test_report_an_event_that_cannot_be_folded_is_recorded_with_a_fault_and_repl
     assert sorted(kinds) == ["correction", "fault", "goal", "message", "message", "tick", "tick", "tick"]
     report = check(path)
     assert report.equal == report.ticks == 3
+
+
+def test_replay_a_session_with_a_scale_of_its_own_needs_the_recording_alone(tmp_path: Path) -> None:
+    embedder = HashingEmbedder(64)
+    curves: FrozenDict[str, Curve] = FrozenDict({"goal_drift.change": Curve((0.0, 0.1), (0.0, 6.0))})
+    path = tmp_path / "scale.json"
+    path.write_text(scale_text(Scale(name="mine-1", embedder=embedder.fingerprint, base=-4.0, curves=curves)))
+    with Monitor(store=tmp_path / "s.db", embedder=embedder, goal="Fix the login", config={"scale": path}) as m:
+        live(m, 12)
+        reading = m.latest
+        assert reading is not None and reading.scale == "mine-1" and set(reading.losses) <= {"goal_drift.change"}
+    with Monitor(store=tmp_path / "s.db", embedder=embedder, resume=True, config={"scale": path}) as m:
+        assert m.session == "1", "the same settings: the session goes on"
+    with Monitor(store=tmp_path / "s.db", embedder=embedder, resume=True) as m:
+        assert m.session == "1~2", "another scale is another setting"
+    path.unlink()
+    with Store(tmp_path / "s.db") as store:
+        row = store.session("main", "1")
+        assert row is not None
+        report = Replay(store, row).report()
+    assert report.ticks > 12 and report.equal == report.ticks and report.kept == 0

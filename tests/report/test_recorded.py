@@ -54,6 +54,14 @@ def test_read_recorded_a_session_is_what_was_told(tmp_path: Path) -> None:
     )
 
 
+def test_read_recorded_a_label_counts_more_than_the_outcome(tmp_path: Path) -> None:
+    record(tmp_path / "s.db")
+    for label, found in (("good", ("good", False)), ("bad", ("bad", True)), ("none", ("failed", True))):
+        assert CliRunner().invoke(main, ["label", str(tmp_path / "s.db"), "coder", label]).exit_code == 0
+        (run,) = read_recorded(tmp_path / "s.db")
+        assert (run.outcome, run.went_wrong) == found
+
+
 def test_read_recorded_the_command_scores_a_store(tmp_path: Path) -> None:
     record(tmp_path / "s.db")
     result = CliRunner().invoke(main, ["score", str(tmp_path / "s.db"), "--embedder", "hashing", "--json"])

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.readings import POLICY, Band, FrozenDict, scale_in_words
+from coherence.core.scale import Curve, Scale
 from coherence.sensor.light import (
     ANY,
     BANDS,
     DEFAULT_CURVE,
     PRIOR,
     Asked,
-    Curve,
     Edges,
-    Scale,
     combine,
+    monitor_scale,
     said,
     scale_for,
     share_of_risk,
@@ -155,3 +156,15 @@ def test_shipped_scales_each_says_in_words_whether_it_compares_meanings() -> Non
             words = scale_in_words(scale.name)
             assert words.startswith(f"scale {scale.name}")
             assert ("compares no meanings" in words) == (embedder == ANY)
+
+
+def test_monitor_scale_a_given_one_must_be_of_the_embedder_in_use() -> None:
+    given = msgspec.structs.replace(STUCK, embedder="e-1")
+    assert monitor_scale("e-1", [], [], given) == given
+    assert monitor_scale(None, [], [], STUCK) == STUCK, "it has no curve of an embedder"
+    assert monitor_scale("e-1", ["ungrounded_answer"], ["mine"], given).asks == {}
+    assert "mine" in monitor_scale("e-1", [], ["mine"], given).curves
+    with pytest.raises(ValueError, match="scale 'test' was fitted with the embedder 'e-1', and the monitor has 'e-2'"):
+        monitor_scale("e-2", [], [], given)
+    with pytest.raises(ValueError, match="has none with a fingerprint: pass that embedder, or fit a scale"):
+        monitor_scale(None, [], [], given)

@@ -21,6 +21,7 @@ from coherence.store.runs import (
     read_learned,
     replace_runs,
     run_agents,
+    session_label,
     write_label,
     write_runs,
 )
@@ -163,3 +164,12 @@ def test_run_counts_processes_that_write_at_once_lose_nothing_and_agree_on_one_o
         assert count_runs(store, "a") == RunCounts(40 + 3 * 20, 3 * 20, 0)
     assert [run.known for run in found] == list(range(1, 161)), "each place once"
     assert all(run.maxima == {("m", "1"): run.run / 100} for run in found if run.session == "shared")
+
+
+def test_session_label_a_session_is_as_good_as_its_worst_labelled_run(store: Store) -> None:
+    write(store, RunRow(1, (), True), RunRow(2, (), False))
+    assert session_label(store, "a", "s") is None, "outcomes are no labels"
+    put_label(store, 1, True)
+    assert session_label(store, "a", "s") is True
+    put_label(store, 2, False)
+    assert session_label(store, "a", "s") is False and session_label(store, "a", "other") is None

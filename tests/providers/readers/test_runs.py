@@ -83,6 +83,23 @@ def test_outcome_what_labels_say_of_the_ending(
     assert (run.outcome, run.went_wrong) == (outcome, went_wrong)
 
 
+@pytest.mark.parametrize(
+    ("labels", "step"),
+    [
+        ({"success": False}, None),
+        ({"success": True, "hijacked": True, "hijack_step": 3}, 3),
+        ({"derailed": True, "onset_step": 0}, 0),
+        ({"derailed": False, "onset_step": 2}, None),
+        ({"error_step": 4}, 4),
+        ({"success": False, "error_step": 5}, None),  # the run has steps 0 to 4
+        ({"hijacked": True, "hijack_step": True}, None),
+    ],
+)
+def test_off_course_is_the_step_that_labels_name(tmp_path: Path, labels: object, step: int | None) -> None:
+    [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
+    assert run.off_course == step
+
+
 @pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
 def test_success_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))

@@ -1,0 +1,125 @@
+"""The work behind ``coherence calibrate``: a scale from own runs, and what it is worth."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from coherence.cli.columns import aligned
+from coherence.cli.embedders import make_embedder
+from coherence.cli.inputs import read_inputs
+from coherence.cli.outputs import check_outputs
+from coherence.core.config import disabled
+from coherence.core.readings import number_of, one_line
+from coherence.core.scale import scale_text
+from coherence.evaluation.own_runs import (
+    LABELS_NEEDED,
+    CalibrationError,
+    FittedScale,
+    ObservedRun,
+    calibrate,
+    observe_runs,
+)
+from coherence.providers.transcript import Transcript
+from coherence.report.files import write_atomically
+from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.light import scale_for
+
+
+def calibrate_files(paths: Sequence[Path], *, embedder: str, out: Path, form: str | None, as_json: bool) -> int:
+    """Fit a scale on the runs of files, write it, print what it is worth, and return the exit status."""
+    if disabled():
+        raise click.UsageError("COHERENCE_DISABLED is set; unset it to calibrate")
+    check_outputs({"--out": out}, paths)
+    if not os.access(out.resolve().parent, os.W_OK):
+        raise click.UsageError(f"cannot write {out}: its folder does not exist or is not writable")
+    made = make_embedder(embedder)
+    fingerprint = getattr(made, "fingerprint", None)
+    if not isinstance(fingerprint, str) or not fingerprint:
+        raise click.BadParameter(
+            f"{embedder} has no fingerprint, by which a monitor knows that a scale is that of its embedder: give the "
+            "class an attribute fingerprint, a str that names its weights and settings",
+            param_hint="--embedder",
+        )
+    transcripts, errors = read_inputs(paths, form)
+    if errors:
+        return 2
+    try:
+        found = calibrate(_observe(transcripts, EmbeddingCache(made)), fingerprint, f"{embedder.partition(':')[0]}-own")
+    except CalibrationError as error:
+        click.echo(f"error: {one_line(str(error))}", err=True)
+        return 2
+    try:
+        write_atomically(out, scale_text(found.scale))
+    except OSError as error:
+        click.echo(f"error: {out}: cannot be written: {error.strerror or error}", err=True)
+        return 2
+    if as_json:
+        sys.stdout.write(json.dumps(msgspec.to_builtins(found), indent=2) + "\n")
+    else:
+        _print(found)
+    click.echo(f"scale: {out}", err=True)
+    return 0
+
+
+def _observe(transcripts: Sequence[Transcript], cache: EmbeddingCache) -> list[ObservedRun]:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("steps", total=sum(len(transcript.steps) for transcript in transcripts))
+        return observe_runs(transcripts, cache, lambda steps: progress.advance(task, steps))
+
+
+def _print(found: FittedScale) -> None:
+    """Print what the scale was fitted on, what it is worth beside the one it replaces, and its curves."""
+    labels = (
+        "labels have moved the curves"
+        if found.labels_used
+        else f"no label has moved the curves: that takes {LABELS_NEEDED} runs off course from a known step on"
+    )
+    lines = [
+        f"{number_of(found.runs, 'run')}, {number_of(found.steps, 'step')}: {found.good_runs} good, {found.off_course} "
+        f"off course from a known step on, {found.left_out} left out (went wrong, at no known step)",
+        labels,
+        "",
+        *aligned(_worth(found)),
+        f"({found.scale.name}: each run by a scale that was fitted without it)",
+        "",
+        *aligned(_curves(found)),
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _worth(found: FittedScale) -> list[tuple[str, ...]]:
+    before, after = found.before, found.after
+    rows: list[tuple[str, ...]] = [
+        ("", found.replaces, found.scale.name),
+        ("good steps orange or red", *(f"{worth.good_steps:.1%}" for worth in (before, after))),
+        ("good runs ever orange or red", *(f"{worth.good_runs:.1%}" for worth in (before, after))),
+    ]
+    if found.off_course:
+        of = f" of {found.off_course}"
+        rows += [
+            ("runs off course that were", f"{before.warned}{of}", f"{after.warned}{of}"),
+            ("AUROC of steps", f"{before.auroc:.2f}", f"{after.auroc:.2f}"),
+            ("calibration error", f"{before.calibration:.3f}", f"{after.calibration:.3f}"),
+        ]
+    return rows
+
+
+def _curves(found: FittedScale) -> list[tuple[str, ...]]:
+    """Return how much each sign adds at most, by both scales."""
+    old, new = scale_for(found.scale.embedder).curves, found.scale.curves
+    rows: list[tuple[str, ...]] = [("log odds that a sign adds at most", found.replaces, found.scale.name)]
+    for name in dict.fromkeys((*new, *old)):
+        cells = (f"{curves[name].most:.1f}" if name in curves else "-" for curves in (old, new))
+        rows.append((name, *cells))
+    return rows
