@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coherence.cli.columns import aligned
+from coherence.cli.documents import print_document
 from coherence.cli.embedders import make_embedder
 from coherence.cli.inputs import read_inputs
 from coherence.cli.outputs import check_outputs
@@ -63,7 +63,7 @@ def calibrate_files(paths: Sequence[Path], *, embedder: str, out: Path, form: st
         click.echo(f"error: {out}: cannot be written: {error.strerror or error}", err=True)
         return 2
     if as_json:
-        sys.stdout.write(json.dumps(msgspec.to_builtins(found), indent=2) + "\n")
+        print_document("coherence.calibrate/1", msgspec.to_builtins(found))
     else:
         _print(found)
     click.echo(f"scale: {out}", err=True)

@@ -362,6 +362,9 @@ POLICY_IN_WORDS = "policy (a budget, a refused call or a rule of your own)"
 WITHOUT_MEANINGS = "events"
 """First word of the names of scales that nothing an embedder makes has a part in."""
 
+_FITTED = lazy_regex(r"(?:^|-)own-[0-9a-f]{8}$")
+"""How the names end that ``coherence calibrate`` gives."""
+
 OWN_SCATTER = "own scatter"
 """Follows the name of a scale whose changes are sized by an agent's first readings."""
 
@@ -371,17 +374,20 @@ def scale_in_words(scale: str) -> str:
 
     Examples
     --------
-    >>> for scale in ("minilm-1", "minilm-1+60 own runs", ""):
+    >>> for scale in ("minilm-1", "minilm-1+60 own runs", "hashing-own-1a2b3c4d", ""):
     ...     print(scale_in_words(scale))
     scale minilm-1
     scale minilm-1, adjusted by 60 labelled runs of this agent
+    scale hashing-own-1a2b3c4d, fitted on your own runs
     classic index: a weighted mean, without a scale
     """
     if not scale:
         return "classic index: a weighted mean, without a scale"
     name, _, change = scale.partition("+")
     words = f"scale {name}"
-    if name.partition("-")[0] == WITHOUT_MEANINGS:
+    if _FITTED.search(name):
+        words += ", fitted on your own runs"
+    elif name.partition("-")[0] == WITHOUT_MEANINGS:
         words += ", which compares no meanings (no embedder, or none that a scale was fitted for)"
     if change == OWN_SCATTER:
         return f"{words}, fitted for another embedder and adjusted by this agent's first readings"

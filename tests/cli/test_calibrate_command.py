@@ -66,6 +66,7 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
             m.message("assistant", f"I look at the login page, part {at}.")
         m.decide()
         assert m.latest is not None and m.latest.scale == scale.name
+        assert m.latest.explain().splitlines()[0].endswith(f"; scale {scale.name}, fitted on your own runs")
     for embedder in (HashingEmbedder(32), False):
         with pytest.raises(ValueError, match=f"scale '{scale.name}' was fitted with the embedder 'hashing"):
             Monitor(embedder=embedder, config={"scale": out})

@@ -20,6 +20,7 @@ from jsonschema.exceptions import ValidationError
 from coherence import Monitor
 from coherence.cli.documents import SAME, read_schema, schema_names
 from coherence.cli.main import main
+from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
 from coherence.guard import Guard
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
@@ -76,6 +77,16 @@ def guarded(path: Path, agent: str, rate: Callable[[int, int], float], calls: in
                 guard.run(call, agent=agent, task="answer")
 
 
+def line_of(number: int, labels: dict[str, Any] | None = None) -> str:
+    """Return a run of 26 steps as a line."""
+    steps = [
+        {"role": "assistant", "content": f"I read part {at * 7 % 26} of module {number} and test it."}
+        for at in range(26)
+    ]
+    run = {"id": f"run {number}", "goal": "Test all modules", "steps": steps, "labels": labels or {}}
+    return json.dumps(run) + "\n"
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Stores and files with something of everything."""
@@ -110,6 +121,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "nothing.jsonl").write_text('{"id": "nothing", "steps": []}\n')
     stuck = [{"role": "tool", "tool_name": "Bash", "tool_result": "no such file", "is_error": True}] * 12
     (folder / "stuck.jsonl").write_text(json.dumps({"id": "stuck", "goal": "go", "steps": stuck}) + "\n")
+    good = "".join(line_of(number) for number in range(RUNS_NEEDED))
+    (folder / "many.jsonl").write_text(good)
+    bad = {"derailed": True, "onset_step": 13}
+    (folder / "bad.jsonl").write_text("".join(line_of(100 + number, bad) for number in range(LABELS_NEEDED)))
     return folder
 
 
@@ -140,6 +155,11 @@ CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("audit.verify", ("audit", "verify", "{folder}/audit/audit.jsonl")),
     ("experiments", ("experiments", "--store", "{folder}/runs.db")),
     ("experiments", ("experiments", "--store", "{folder}/runs.db", "--measure", "error")),
+    ("calibrate", ("calibrate", "{folder}/many.jsonl", *HASHING, "--out", "{folder}/scale.json")),
+    (
+        "calibrate",
+        ("calibrate", "{folder}/many.jsonl", "{folder}/bad.jsonl", *HASHING, "--out", "{folder}/labels.json"),
+    ),
     ("calibration", ("calibration", "{folder}/runs.db")),
     ("calibration.reset", ("calibration", "{folder}/lessons.db", "--reset")),
     ("lessons.add", ("lessons", "add", "--pattern", "Git", "--error", "fatal: x", "--fix", "git init", "{lessons}")),

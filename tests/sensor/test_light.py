@@ -158,6 +158,14 @@ def test_shipped_scales_each_says_in_words_whether_it_compares_meanings() -> Non
             assert ("compares no meanings" in words) == (embedder == ANY)
 
 
+@pytest.mark.parametrize("name", ["own-0123abcd", "hashing-own-0123abcd", "events-own-0123abcd"])
+def test_scale_in_words_one_that_calibrate_fitted_is_said_to_be_of_own_runs(name: str) -> None:
+    fitted = f"scale {name}, fitted on your own runs"
+    assert scale_in_words(name) == fitted
+    assert scale_in_words(f"{name}+60 own runs") == f"{fitted}, adjusted by 60 labelled runs of this agent"
+    assert scale_in_words("well-known-1") == "scale well-known-1"
+
+
 def test_monitor_scale_a_given_one_must_be_of_the_embedder_in_use() -> None:
     given = msgspec.structs.replace(STUCK, embedder="e-1")
     assert monitor_scale("e-1", [], [], given) == given
