@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.readings import Band, FrozenDict
+from coherence.core.signs import said
 from coherence.sensor.light import (
     ANY,
     BANDS,
@@ -21,7 +22,6 @@ from coherence.sensor.light import (
     Edges,
     Scale,
     combine,
-    said,
     scale_for,
     share_of_risk,
     shipped_scales,
