@@ -43,6 +43,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Who, where several agents take part."""
     usage: Counters | None = None
     """Tokens and cost of this step alone, where the source tells."""
+    ts: float | None = None
+    """When it was done, Unix seconds, where the source tells; no score reads it."""
+    latency_s: float | None = None
+    """How long it took, where the source tells; no score reads it."""
 
     def text(self) -> str:
         """Return what the step says and does, as one text."""

@@ -10,6 +10,7 @@ import msgspec
 
 from coherence.core.errors import NotRequestedError, UnknownSourceError
 from coherence.core.lazy import lazy_regex
+from coherence.core.signs import said
 
 if TYPE_CHECKING:
     from coherence.core.vectors import Matrix
@@ -332,8 +333,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             evidence = f": {found}" if found is not None and self.losses[name] > 0 else ""
             value = self.value_of(name)
             shown = f" {value:.2f}" if value is not None and name == metric_of(name) else ""
-            sign = name.replace(CHANGE, " (change since the start)")
-            lines.append(f"  {sign}{shown} takes {self.losses[name]:.2f}{evidence}")
+            sign, words = f"{name.replace(CHANGE, ', change since the start')}{shown}", said(name)
+            evidence = "" if evidence == f": {words}" else evidence
+            sign = sign if words == name or not self.scale else f"{words} ({sign})"
+            lines.append(f"  {sign} takes {self.losses[name]:.2f}{evidence}")
         if self.cause and self.cause not in self.losses and self.band is not Band.UNKNOWN:
             by = POLICY_IN_WORDS if self.cause == POLICY else f"the rule {self.cause}"
             lines.append(f"  {by} asks for {self.band}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from coherence.core.readings import Band, Reading
+from coherence.core.signs import said
 
 COLOURS = {
     Band.GREEN: "#2f9e5b",
@@ -43,4 +44,4 @@ def strip_html(title: str, readings: Sequence[Reading]) -> str:
 
 
 def _told(reading: Reading) -> str:
-    return f"tick {reading.tick_seq}: {reading.short()}{f', {reading.cause}' if reading.cause else ''}"
+    return f"tick {reading.tick_seq}: {reading.short()}{f', {said(reading.cause)}' if reading.cause else ''}"

@@ -37,6 +37,7 @@ from coherence.policy.rules import builtin_rules
 from coherence.policy.rules.quality import outcome_finding
 from coherence.providers.hashing import HashingEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache
+from coherence.sensor.index import BandEdges
 from coherence.sensor.light import (
     RULE_SIGN,
     SPENDING,
@@ -45,6 +46,7 @@ from coherence.sensor.light import (
     combine,
     lit,
     monitor_scale,
+    no_better,
     prior_shift,
     signs_of,
 )
@@ -128,7 +130,8 @@ class AgentPipeline:
         self.weights = measured.weights
         """Metric -> weight, of a classic index."""
         self.scale: Scale | None = None
-        self.edges = Edges(*config.bands) if config.bands is not None else Edges()
+        shipped = Edges() if config.weights == "default" else BandEdges()
+        self.edges = Edges(*(shipped if config.bands is None else config.bands))
         if config.weights == "default":
             fingerprint = getattr(cache.embedder, "fingerprint", None) if cache is not None else None
             own = (*config.metrics, *(metric.name for metric in plugins.metrics))
@@ -290,14 +293,15 @@ class AgentPipeline:
     def _lit(self, reading: Reading, findings: list[Finding]) -> tuple[Reading, list[Finding], DecisionKind | None]:
         """Make one light of a measurement and what was found: the reading with it, the findings, the decision."""
         scale = self.scale
-        if scale is None:
-            return reading, findings, None
-        signs = self.signs(reading, findings)
+        curves = scale.curves if scale is not None else ()
         asked = [
             Asked(finding.rule, finding.acts, finding.acts == "block" and is_policy(finding.rule))
             for finding in findings
-            if finding.active and RULE_SIGN + finding.rule not in scale.curves
+            if finding.active and RULE_SIGN + finding.rule not in curves
         ]
+        if scale is None:
+            return no_better(reading, asked, self.edges), findings, None
+        signs = self.signs(reading, findings)
         light = combine(signs, scale, asked, edges=self.edges, prior=self.config.prior)
         reading = lit(reading, light, scale)
         worst = worst_kind([finding.acts for finding in findings])

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.readings import Reading, metric_of
+from coherence.core.signs import said
 from coherence.policy.budgets import is_budget
 from coherence.policy.rules import reserved_names
-from coherence.sensor.light import said
 from coherence.state.reducer import AgentState
 
 RULE = "course"

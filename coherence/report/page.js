@@ -1,7 +1,10 @@
 "use strict";
 {
-  const WIDTH = 1000, HEIGHT = 100, FIRST_METRIC = 6;
-  const tip = document.getElementById("tip");
+  const WIDTH = 1000, HEIGHT = 100;
+  const by = (id) => document.getElementById(id);
+  const tip = by("tip"), view = by("step"), body = by("step-body");
+  const copies = (element) => [...element.childNodes].map((node) => node.cloneNode(true));
+  const viewsOf = (place) => [...document.querySelectorAll(`#${place} .at`)];
 
   function line(className, nodes) {
     const p = document.createElement("p");
@@ -9,113 +12,221 @@
     p.append(...nodes);
     return p;
   }
-  const copies = (element) => [...element.childNodes].map((node) => node.cloneNode(true));
+
+  function tell(lines, area, x) {
+    // What a modal dialog shows lies above all else on the page.
+    (view.open ? view : document.body).append(tip);
+    tip.replaceChildren(...lines);
+    tip.hidden = false;
+    const size = tip.getBoundingClientRect(), gap = 12;
+    const left = x + gap + size.width < innerWidth - 8 ? x + gap : x - gap - size.width;
+    const below = area.bottom + gap;
+    const top = below + size.height < innerHeight ? below : area.top - gap - size.height;
+    tip.style.left = `${Math.max(8, Math.min(left, innerWidth - size.width - 8))}px`;
+    tip.style.top = `${Math.max(8, top)}px`;
+    return lines.map((part) => part.textContent).join("; ");
+  }
+
+  // A drawing of steps: the pointer and the arrow keys tell of one, a click or Enter shows it.
+  function slide(box, count, told, left, chosen) {
+    let current = 0;
+    const tellOf = (step) => {
+      current = Math.max(0, Math.min(count - 1, step));
+      box.setAttribute("aria-valuenow", current);
+      box.setAttribute("aria-valuetext", told(current));
+    };
+    const hide = () => { tip.hidden = true; left(); };
+    const at = (event) => {
+      const area = box.getBoundingClientRect();
+      return Math.floor((event.clientX - area.left) / area.width * count);
+    };
+    box.tabIndex = 0;
+    box.setAttribute("role", "slider");
+    box.setAttribute("aria-valuemin", 0);
+    box.setAttribute("aria-valuemax", count - 1);
+    box.setAttribute("aria-valuenow", 0);
+    box.addEventListener("pointermove", (event) => event.pointerType !== "touch" && tellOf(at(event)));
+    box.addEventListener("pointerleave", hide);
+    box.addEventListener("focus", () => box.matches(":focus-visible") && tellOf(current));
+    box.addEventListener("blur", hide);
+    box.addEventListener("click", (event) => { tellOf(at(event)); hide(); chosen(current); });
+    box.addEventListener("keydown", (event) => {
+      const page = Math.max(1, Math.round(count / 10));
+      const goes = {
+        ArrowLeft: current - 1, ArrowDown: current - 1, ArrowRight: current + 1, ArrowUp: current + 1,
+        PageUp: current + page, PageDown: current - page, Home: 0, End: count - 1,
+      };
+      if (event.key === "Escape") hide();
+      if (event.key in goes) tellOf(goes[event.key]);
+      else if (event.key === "Enter" || event.key === " ") { hide(); chosen(current); }
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  function slideStrip(strip, place, views, chosen) {
+    const size = Number(strip.dataset.size), cells = Math.ceil(views.length / size);
+    for (const title of strip.querySelectorAll("title")) title.remove();
+    const titles = [...strip.querySelectorAll(".t")];
+    const marks = (cell) => titles.forEach((one, at) => one.classList.toggle("on", at === cell));
+    const told = (cell) => {
+      marks(cell);
+      const from = cell * size, shown = views[Number(titles[cell].dataset.step)];
+      const area = strip.getBoundingClientRect();
+      const more = size > 1 ? ` (the lowest of ${from} to ${Math.min(from + size, views.length) - 1})` : "";
+      return tell([
+        line("quiet", [...copies(shown.querySelector("h4")), more]),
+        line("value", copies(shown.querySelector(".lit"))),
+        line("", copies(shown.querySelector(".cause"))),
+      ], area, area.left + (cell + .5) / cells * area.width);
+    };
+    slide(strip, cells, told, () => marks(-1), (cell) => chosen(Number(titles[cell].dataset.step)));
+    return marks;
+  }
+
+  // The view of one step.
+  let shownIn = "", shownAt = 0, mark = () => {};
+  function show(place, at) {
+    const views = viewsOf(place), step = views[at];
+    if (!step) return;
+    if (place !== shownIn || !view.open) {
+      const strip = document.querySelector(`.strip[data-run="${place}"]`).cloneNode(true);
+      by("step-strip").replaceChildren(strip);
+      mark = slideStrip(strip, place, views, (cell) => show(place, cell));
+      by("step-name").replaceChildren(...copies(by(`${place}-name`)));
+    }
+    [shownIn, shownAt] = [place, at];
+    const copy = step.cloneNode(true);
+    copy.removeAttribute("id");
+    body.replaceChildren(copy);
+    by("step-before").disabled = at === 0;
+    by("step-next").disabled = at === views.length - 1;
+    if (!view.open) { view.showModal(); body.focus(); }
+    view.scrollTop = body.scrollTop = 0;
+    mark([...by("step-strip").querySelectorAll(".t")].findLastIndex((cell) => Number(cell.dataset.from) <= at));
+    remember(`#${step.id}`);
+  }
+  const remember = (hash) => {
+    try { history.replaceState(null, "", hash || location.href.split("#")[0]); } catch { /* a page without an address */ }
+  };
+  const follow = (hash) => {
+    const [, place, at] = /^#(run-\d+)-at-(\d+)$/.exec(hash) || [];
+    if (place) show(place, Number(at));
+    return Boolean(place);
+  };
+  by("step-before").addEventListener("click", () => show(shownIn, shownAt - 1));
+  by("step-next").addEventListener("click", () => show(shownIn, shownAt + 1));
+  by("step-close").addEventListener("click", () => view.close());
+  view.addEventListener("click", (event) => event.target === view && view.close());
+  view.addEventListener("close", () => { tip.hidden = true; document.body.append(tip); remember(""); });
+  view.addEventListener("keydown", (event) => {
+    const goes = { ArrowLeft: shownAt - 1, ArrowRight: shownAt + 1 };
+    if (event.key in goes) { event.preventDefault(); show(shownIn, goes[event.key]); }
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href]");
+    if (link && !event.ctrlKey && !event.metaKey && follow(link.getAttribute("href"))) event.preventDefault();
+  });
+
+  for (const strip of document.querySelectorAll(".overview .strip")) {
+    const place = strip.dataset.run;
+    slideStrip(strip, place, viewsOf(place), (at) => show(place, at));
+  }
 
   for (const run of document.querySelectorAll(".run")) {
     const table = run.querySelector(".steps");
     if (!table) continue;
-    const rows = table.tBodies[0].rows, heads = table.tHead.rows[0].cells;
-    const places = [...run.querySelectorAll(".timeline .row")];
-    const charts = places.flatMap((place, at) => {
-      const box = place.querySelector(".chart");
-      // The first row is the index, which stands before the metrics in the table.
-      return box ? [{ box, metric: at - 1, column: at ? FIRST_METRIC + at - 1 : 3 }] : [];
-    });
-    let current = 0;
-
-    const hide = () => {
-      tip.hidden = true;
-      for (const { box } of charts) for (const mark of box.querySelectorAll(".cross, .dot")) mark.removeAttribute("d");
-    };
-
-    const show = (chart, step) => {
-      current = Math.max(0, Math.min(rows.length - 1, step));
-      const cells = rows[current].cells;
-      const x = (current + 0.5) / rows.length * WIDTH;
-      for (const { box, column } of charts) {
-        const value = parseFloat(cells[column].textContent);
-        box.querySelector(".cross").setAttribute("d", `M${x} 0v${HEIGHT}`);
-        box.querySelector(".dot").setAttribute("d", Number.isNaN(value) ? "" : `M${x} ${(1 - value) * HEIGHT}h0`);
-      }
-      const name = heads[chart.column].textContent, value = cells[chart.column].textContent;
-      const result = [`${name} ${Number.isNaN(parseFloat(value)) ? "unknown" : value} `];
-      if (chart.metric < 0) result.push(...copies(cells[4]), ` coverage ${cells[5].textContent}`);
-      const wanted = chart.metric < 0 ? "p" : `p[data-metric="${chart.metric}"]`;
-      const evidence = [...cells[cells.length - 1].querySelectorAll(wanted)];
-      tip.replaceChildren(
-        line("quiet", [`step ${current} · `, ...copies(cells[1])]),
-        line("value", result),
-        line("", copies(cells[2])),
-        ...evidence.map((one) => line("quiet", copies(one))),
-      );
-      tip.hidden = false;
-      chart.box.setAttribute("aria-valuenow", current);
-      chart.box.setAttribute("aria-valuetext", [...tip.children].map((part) => part.textContent).join("; "));
-
-      const area = chart.box.getBoundingClientRect(), size = tip.getBoundingClientRect();
-      const at = area.left + x / WIDTH * area.width, gap = 12;
-      const left = at + gap + size.width < innerWidth - 8 ? at + gap : at - gap - size.width;
-      const below = area.bottom + gap;
-      const top = below + size.height < innerHeight ? below : area.top - gap - size.height;
-      tip.style.left = `${Math.max(8, Math.min(left, innerWidth - size.width - 8))}px`;
-      tip.style.top = `${Math.max(8, top)}px`;
-    };
-
-    for (const chart of charts) {
-      const { box } = chart;
-      box.tabIndex = 0;
-      box.setAttribute("role", "slider");
-      box.setAttribute("aria-valuemin", 0);
-      box.setAttribute("aria-valuemax", rows.length - 1);
-      box.setAttribute("aria-valuenow", 0);
-      const follow = (event) => {
-        const area = box.getBoundingClientRect();
-        show(chart, Math.floor((event.clientX - area.left) / area.width * rows.length));
-      };
-      box.addEventListener("pointermove", follow);
-      box.addEventListener("pointerdown", follow);
-      box.addEventListener("pointerleave", hide);
-      box.addEventListener("focus", () => box.matches(":focus-visible") && show(chart, current));
-      box.addEventListener("blur", hide);
-      box.addEventListener("keydown", (event) => {
-        const page = Math.max(1, Math.round(rows.length / 10));
-        const goes = {
-          ArrowLeft: current - 1, ArrowDown: current - 1, ArrowRight: current + 1, ArrowUp: current + 1,
-          PageUp: current + page, PageDown: current - page, Home: 0, End: rows.length - 1,
-        };
-        if (event.key === "Escape") hide();
-        if (!(event.key in goes)) return;
-        event.preventDefault();
-        show(chart, goes[event.key]);
+    const rows = table.tBodies[0].rows, heads = table.tHead.rows[0].cells, views = viewsOf(run.id);
+    for (const row of rows) {
+      row.addEventListener("click", (event) => {
+        if (!event.target.closest("a") && !String(getSelection())) show(run.id, row.sectionRowIndex);
       });
     }
+    const names = [...heads].map((head) => head.textContent);
+    const charts = [...run.querySelectorAll(".timeline .row[data-name]")].map((place) => {
+      const { name, metric } = place.dataset;
+      // The metrics stand last in the table.
+      const column = metric < 0 ? names.indexOf(name) : names.lastIndexOf(name);
+      return { box: place.querySelector(".chart"), metric, column };
+    });
+    const hide = () => {
+      for (const { box } of charts) for (const mark of box.querySelectorAll(".cross, .dot")) mark.removeAttribute("d");
+    };
+    for (const chart of charts) {
+      const told = (step) => {
+        const cells = rows[step].cells, x = (step + 0.5) / rows.length * WIDTH;
+        for (const { box, column } of charts) {
+          const value = parseFloat(cells[column].textContent);
+          box.querySelector(".cross").setAttribute("d", `M${x} 0v${HEIGHT}`);
+          box.querySelector(".dot").setAttribute("d", Number.isNaN(value) ? "" : `M${x} ${(1 - value) * HEIGHT}h0`);
+        }
+        const name = names[chart.column], value = cells[chart.column].textContent;
+        const result = [`${name} ${Number.isNaN(parseFloat(value)) ? "unknown" : value} `];
+        if (name === "index") result.push(...copies(cells[4]), ` coverage ${cells[5].textContent}`);
+        const evidence = chart.metric < 0 ? [views[step].querySelector(".cause")]
+          : views[step].querySelectorAll(`[data-metric="${chart.metric}"]`);
+        const area = chart.box.getBoundingClientRect();
+        return tell([
+          line("quiet", [`step ${step} · `, ...copies(cells[1])]),
+          line("value", result),
+          line("", copies(cells[2])),
+          ...[...evidence].map((one) => line("quiet", copies(one))),
+        ], area, area.left + x / WIDTH * area.width);
+      };
+      slide(chart.box, rows.length, told, hide, (step) => show(run.id, step));
+    }
   }
+  addEventListener("load", () => follow(location.hash));
 }
 {
-  const table = document.getElementById("overview"), find = document.getElementById("find");
-  if (table && table.tBodies && find) {
-    const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
-    find.addEventListener("input", () => {
+  const table = document.getElementById("overview"), form = document.getElementById("finder");
+  if (table.tBodies && form) {
+    const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], sort = document.getElementById("sort");
+    const find = document.getElementById("find"), filters = [...form.querySelectorAll("[data-filter]")];
+    form.hidden = false;
+    form.addEventListener("submit", (event) => event.preventDefault());
+    const sift = () => {
       const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let left = 0;
       for (const row of body.rows) {
         const text = row.textContent.toLowerCase();
-        row.hidden = !words.every((word) => text.includes(word));
+        row.hidden = !words.every((word) => text.includes(word))
+          || !filters.every((filter) => !filter.value || filter.value === row.dataset[filter.dataset.filter]);
+        left += !row.hidden;
+        const section = document.getElementById(row.dataset.run);
+        section.hidden = row.hidden;
       }
-    });
-    const key = (row, at) => {
-      const text = row.cells[at].textContent.trim(), value = parseFloat(text);
+      document.getElementById("found").textContent = left < body.rows.length ? `${left} of ${body.rows.length} runs` : "";
+    };
+    form.addEventListener("input", sift);
+    const ranks = (row, at) => {
+      const cell = row.cells[at], text = cell.dataset.rank || cell.textContent.trim(), value = parseFloat(text);
       return Number.isNaN(value) ? text : value;
     };
-    heads.forEach((head, at) => head.addEventListener("click", () => {
-      const down = head.getAttribute("aria-sort") === "ascending";
+    const given = [...body.rows];
+    const sortBy = (at, down) => {
       for (const other of heads) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      sort.value = at;
+      if (at < 0) return body.append(...given);
+      heads[at].setAttribute("aria-sort", down ? "descending" : "ascending");
       const order = (one, two) => one < two ? -1 : one > two ? 1 : 0;
       const rows = [...body.rows].sort((one, two) => {
-        const [a, b] = [key(one, at), key(two, at)];
+        const [a, b] = [ranks(one, at), ranks(two, at)];
         return (down ? -1 : 1) * (typeof a === typeof b ? order(a, b) : order(typeof a, typeof b));
       });
       body.append(...rows);
-    }));
+    };
+    sort.append(new Option("as given", -1));
+    heads.forEach((head, at) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => sortBy(at, head.getAttribute("aria-sort") === "ascending"));
+      sort.append(new Option(head.textContent, at));
+    });
+    sort.addEventListener("change", () => sortBy(Number(sort.value), false));
+    sift();
   }
 }

@@ -53,7 +53,7 @@ def read_recorded(path: str | Path) -> list[Transcript]:
     try:
         with Store(path) as store:
             read = (
-                _labelled(_transcript(f"{row.agent}/{row.session}", str(path), _events(store, row.id)), store, row)
+                _labelled(_transcript(f"{row.agent}/{row.session}", str(path), _events(store, row)), store, row)
                 for row in store.sessions()
             )
             found = [transcript for transcript in read if transcript is not None]
@@ -72,34 +72,37 @@ def _labelled(transcript: Transcript | None, store: Store, row: SessionRow) -> T
     return msgspec.structs.replace(transcript, outcome="good" if good else "bad", went_wrong=not good)
 
 
-def _events(store: Store, session: int) -> Iterator[Event]:
-    for row in store.events(session):
-        yield decode_event(row.data)
+def _events(store: Store, session: SessionRow) -> Iterator[tuple[float | None, Event]]:
+    """Yield each event and when it was; a run that was played again has the times of the player, which say nothing."""
+    for row in store.events(session.id):
+        yield (None if session.source == "replay" else row.ts), decode_event(row.data)
 
 
-def _transcript(name: str, path: str, events: Iterator[Event]) -> Transcript | None:
+def _transcript(name: str, path: str, events: Iterator[tuple[float | None, Event]]) -> Transcript | None:
     steps: list[Step] = []
     tools: dict[str, str] = {}
     newest = goal = outcome = ""
     memories: list[tuple[int, str]] = []
     went_wrong: bool | None = None
-    for event in events:
+    for ts, event in events:
         match event:
             case Goal(text=text):
                 if not goal:
                     goal = text
                 elif text != goal:
-                    steps.append(Step(role="user", content=text))
+                    steps.append(Step(role="user", content=text, ts=ts))
             case Message(role=role, content=content) if not event.firing:
-                steps.append(Step(role="system" if role == "tool" else role, content=content))
+                steps.append(Step(role="system" if role == "tool" else role, content=content, ts=ts))
             case Correction(text=text, removed=False) if text:
-                steps.append(Step(role="user", content=text))
+                steps.append(Step(role="user", content=text, ts=ts))
             case ToolCall(tool_name=tool, arguments=arguments, call_id=call):
                 newest = tools[call] = tool
-                _join(steps, TranscriptCall(tool, msgspec.json.decode(arguments), call))
+                _join(steps, TranscriptCall(tool, msgspec.json.decode(arguments), call), ts)
             case ToolResult():
                 tool = event.tool_name or tools.get(event.call_id or "", newest)
-                steps.append(Step(role="tool", content=event.result, tool_name=tool, is_error=event.error))
+                took = event.duration_s
+                said = Step(role="tool", content=event.result, tool_name=tool, is_error=event.error)
+                steps.append(msgspec.structs.replace(said, ts=ts, latency_s=took))
             case Usage(input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost):
                 _spend(steps, Counters(tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=cost))
             case Memory(text=text, removed=False):
@@ -124,12 +127,12 @@ def _transcript(name: str, path: str, events: Iterator[Event]) -> Transcript | N
     )
 
 
-def _join(steps: list[Step], call: TranscriptCall) -> None:
+def _join(steps: list[Step], call: TranscriptCall, ts: float | None) -> None:
     """Add a call to the agent's newest step, or begin one."""
     if steps and steps[-1].role == "assistant":
         steps[-1] = msgspec.structs.replace(steps[-1], tool_calls=(*steps[-1].tool_calls, call))
     else:
-        steps.append(Step(role="assistant", tool_calls=(call,)))
+        steps.append(Step(role="assistant", tool_calls=(call,), ts=ts))
 
 
 def _spend(steps: list[Step], used: Counters) -> None:

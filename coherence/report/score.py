@@ -15,15 +15,19 @@ from coherence.core.decisions import KINDS, Appraisal, Decision, Finding, worst_
 from coherence.core.protocols import Embedder
 from coherence.core.readings import Band, Evidence, Reading, metric_of, number_of
 from coherence.core.redact import redact, redact_value
+from coherence.core.signs import said
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.tick_result import TickResult
 from coherence.providers.transcript import Step, Transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.light import said
+from coherence.sensor.light import BANDS
 from coherence.store.store import Store
 
 QUIET = 0.05
 """A risk below which no sign is worth naming."""
+
+FROM_BEST = (Band.UNKNOWN, *BANDS)
+"""Bands from the best to the worst; unknown is none of them, and stands first."""
 
 STEP_TIMEOUT_S = 60.0
 """Seconds a step may take: nobody's agent waits for a recorded run."""
@@ -89,6 +93,26 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
         """Return values, one a step, without those that stand at a user's or a tool's step."""
         steps = self.transcript.steps
         return [value if step.role == "assistant" else None for value, step in zip(values, steps, strict=True)]
+
+    def latency_s(self, at: int) -> float | None:
+        """Return how long a step of the agent or of a tool took, in seconds, ``None`` where nothing recorded it.
+
+        That is what the source says, or the time since the step before; of a result, since the agent's call.
+        """
+        steps = self.transcript.steps
+        step = steps[at]
+        if step.latency_s is not None or step.role not in ("assistant", "tool"):
+            return step.latency_s
+        before = at - 1
+        while step.role == "tool" and before >= 0 and steps[before].role == "tool":
+            before -= 1
+        start = steps[before].ts if before >= 0 else None
+        return step.ts - start if step.ts is not None and start is not None and step.ts >= start else None
+
+    @property
+    def worst_band(self) -> Band:
+        """The worst band after any step, ``unknown`` where nothing was ever known."""
+        return max(self.bands, key=FROM_BEST.index, default=Band.UNKNOWN)
 
     @property
     def worst_decision(self) -> Decision | None:

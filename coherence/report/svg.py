@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
-from coherence.core.readings import Band, Reading
-from coherence.report.text import number
+from coherence.core.readings import Band, Reading, excerpt
+from coherence.report.text import number, undirected
 
 MAX_CELLS = 240
 """Cells of a strip; a longer run shows the lowest of several steps in each."""
+CAUSE_LENGTH = 60
 MAX_POINTS = 150
 """Steps up to which a chart marks every value with a point."""
 MIN_LETTER = 0.03
@@ -32,13 +33,17 @@ def band_class(band: Band | None) -> str:
     return band.value[0] if band is not None else "u"
 
 
-def strip(readings: Sequence[Reading]) -> str:
+def strip(readings: Sequence[Reading], *, run: str = "", causes: Sequence[str] = ()) -> str:
     """Draw one small cell a step, coloured and as high as its band.
 
     Parameters
     ----------
     readings : sequence of Reading
         One a step; empty: a dash.
+    run : str
+        The id of the part of the page whose steps the cells show when they are chosen.
+    causes : sequence of str
+        Why, in words, one a reading; stands in the hover text of a band worse than green.
     """
     if not readings:
         return number(None)
@@ -54,16 +59,23 @@ def strip(readings: Sequence[Reading]) -> str:
         )
         band = lowest.band if lowest is not None else None
         said = f"{lowest.coherence_index:.2f} {lowest.band}" if lowest is not None else "nothing known"
+        if causes and lowest is not None and band is not Band.GREEN:
+            said += undirected(f", {excerpt(causes[lowest.tick_seq], CAUSE_LENGTH)}")
         start = x * size
         where = f"step {start}" if len(cell) == 1 else f"steps {start} to {start + len(cell) - 1}, lowest"
         kind = band_class(band)
-        shapes.append(f'<rect class="t {kind}" x="{x}" width="1" height="4"><title>{where}: {said}</title></rect>')
+        step = lowest.tick_seq if lowest is not None else start
+        shapes.append(
+            f'<rect class="t {kind}" data-from="{start}" data-step="{step}" x="{x}" width="1" height="4">'
+            f"<title>{where}: {said}</title></rect>"
+        )
         if band is not None:
             level = LEVELS[band]
             bars.setdefault(kind, []).append(f"M{x}.1 {4 - level}h.8v{level}h-.8z")
     shapes += [f'<path class="b {kind}" d="{"".join(parts)}"/>' for kind, parts in bars.items()]
     return (
-        f'<svg class="strip" viewBox="0 0 {len(cells)} 4" width="{min(len(cells) * 8, MAX_CELLS)}" height="22"'
+        f'<svg class="strip" data-run="{run}" data-size="{size}" viewBox="0 0 {len(cells)} 4"'
+        f' width="{min(len(cells) * 8, MAX_CELLS)}" height="22"'
         f' preserveAspectRatio="none" role="img" aria-label="band after each step">{"".join(shapes)}</svg>'
     )
 

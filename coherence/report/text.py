@@ -5,16 +5,16 @@ from __future__ import annotations
 import html
 import re
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNPRINTABLE = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
-    r"""Drop control characters (not tab and newline), surrogates and noncharacters.
+    r"""Drop control characters (not tab and newline), a terminal's colours, surrogates and noncharacters.
 
     Examples
     --------
-    >>> clean("a\x00b\ud800c\r\nd")
+    >>> clean("a\x00b\ud800c\r\n\x1b[31md\x1b[0m")
     'abc\nd'
     """
     return _UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -32,8 +32,14 @@ def escape(text: str) -> str:
 
 
 def isolated(text: str) -> str:
-    """Return an element whose text cannot turn the writing direction of what stands around it."""
-    return f"<bdi>{escape(text)}</bdi>"
+    r"""Return text that cannot turn the writing direction of what stands around it, in an element where it could.
+
+    Examples
+    --------
+    >>> isolated("a < b"), isolated("\u05d0")
+    ('a &lt; b', '<bdi>\u05d0</bdi>')
+    """
+    return escape(text) if text.isascii() else f"<bdi>{escape(text)}</bdi>"
 
 
 def undirected(text: str) -> str:

@@ -41,8 +41,8 @@ RULE_SIGN = "rule."
 SPENDING = "spending"
 """Sign of how unusual the cost or the tokens of the newest model call are in this run."""
 
-JUST_INSIDE = 1e-3
-"""How far inside its band an index is kept."""
+JUST_INSIDE = 0.01
+"""How far inside its band an index is kept; a hundredth, so that it is seen in two decimals."""
 
 
 class Edges(NamedTuple):
@@ -188,33 +188,6 @@ def _inside(index: float, place: int, edges: Sequence[float]) -> float:
     return max(index, bottom)
 
 
-SAYS: Mapping[str, str] = {
-    "novelty": "the newest step is about things that nobody has spoken of",
-    "novelty.change": "the newest steps turn to things that nobody has spoken of",
-    "goal_drift.change": "recent texts move away from the goal",
-    "goal_coherence.change": "what is said has less to do with the goal than before",
-    "drift.change": "texts and tools move away from what was asked",
-    "stall": "the newest actions repeat each other and bring nothing new",
-    "failure_streak": "the newest calls failed",
-    "breakdown": "the newest text has lost its thread",
-    "goal_hijack": "a call does not fit what the user asked for",
-    "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
-    "spending": "a model call costs far more than is usual in this run",
-}
-"""Sign -> what it means, for people."""
-
-
-def said(sign: str) -> str:
-    """Return what a sign means, in a sentence for people; its name where nothing is known of it.
-
-    Examples
-    --------
-    >>> said("failure_streak")
-    'the newest calls failed'
-    """
-    return SAYS.get(sign, sign)
-
-
 def signs_of(metrics: Mapping[str, float | None], inverted: Collection[str]) -> dict[str, float | None]:
     """Return metrics as signs, higher = worse: those that are good when high are turned round, ``None`` stays.
 
@@ -238,6 +211,24 @@ def lit(reading: Reading, light: Light, scale: Scale) -> Reading:
         cause=light.cause,
         scale=scale.name,
     )
+
+
+def no_better(reading: Reading, asked: Iterable[Asked], edges: Sequence[float]) -> Reading:
+    """Return a reading of a classic index whose band is no better than what rules and policy ask for.
+
+    Examples
+    --------
+    >>> calm = Reading(tick_seq=1, ts=0.0, metrics=FrozenDict(), coherence_index=0.9, band=Band.GREEN, coverage=1.0)
+    >>> no_better(calm, [Asked("budget.calls", "block", policy=True)], (0.8, 0.6, 0.4)).short()
+    '0.39 red'
+    """
+    worst = max(asked, key=lambda each: (KINDS.index(each.kind), each.policy), default=None)
+    place = KINDS.index(worst.kind) if worst is not None else 0
+    if worst is None or not place or reading.band in BANDS[place:]:
+        return reading
+    index = _inside(1.0 if reading.coherence_index is None else reading.coherence_index, place, edges)
+    cause = POLICY if worst.policy else worst.by
+    return msgspec.structs.replace(reading, coherence_index=index, band=BANDS[place], cause=cause)
 
 
 def share_of_risk(light: Light) -> dict[str, float]:

@@ -10,7 +10,7 @@ import msgspec
 from coherence.core.readings import Counters
 from coherence.providers.readers.chat import ContentPart, read_chats, text_of
 from coherence.providers.readers.source import Source
-from coherence.providers.readers.values import check_depth
+from coherence.providers.readers.values import check_depth, seconds_of
 from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "Anthropic messages {role, content: text or blocks}: a list, an object with messages, or one a line"
@@ -67,8 +67,11 @@ class AnthropicMessage(msgspec.Struct):
     content: str | list[Block] | None = None
     usage: AnthropicUsage | None = None
     id: str | None = None
+    ts: Any = None
+    """When it was there, Unix seconds; sessions of Claude Code tell."""
 
     def __post_init__(self) -> None:
+        self.ts = seconds_of(self.ts)
         if self.role not in _ROLES:
             raise ValueError(f"role {self.role!r} is not one of {', '.join(_ROLES)}")
 
@@ -95,7 +98,7 @@ def message_steps(messages: Iterable[AnthropicMessage]) -> Iterator[Step]:
             )
             names.update((call.id, call.name) for call in calls if call.id is not None)
             content = text_of([block for block in blocks if not block.is_call()])
-            yield Step(role="assistant", content=content, tool_calls=calls, usage=usage)
+            yield Step(role="assistant", content=content, tool_calls=calls, usage=usage, ts=message.ts)
         elif message.role == "user":
             results = [block for block in blocks if block.type == "tool_result"]
             for block in results:
@@ -104,7 +107,8 @@ def message_steps(messages: Iterable[AnthropicMessage]) -> Iterator[Step]:
                     content=block.content,
                     tool_name=names.get(block.tool_use_id),
                     is_error=bool(block.is_error),
+                    ts=message.ts,
                 )
             content = text_of([block for block in blocks if block.type != "tool_result"])
             if content or not results:
-                yield Step(role="user", content=content, usage=usage)
+                yield Step(role="user", content=content, usage=usage, ts=message.ts)

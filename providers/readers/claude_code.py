@@ -10,6 +10,7 @@ from coherence.core.errors import TranscriptError
 from coherence.providers.readers.anthropic_messages import AnthropicMessage, message_steps
 from coherence.providers.readers.chat import text_of
 from coherence.providers.readers.source import Source
+from coherence.providers.readers.values import seconds_of
 from coherence.providers.transcript import Transcript
 
 EXPECTED = "lines of a Claude Code session {type, message, sessionId, ...}"
@@ -45,6 +46,7 @@ def read_claude_code(source: Source) -> Iterator[Transcript]:
             memories.append((0, event["summary"]))
         elif kind in ("user", "assistant"):
             message = source.convert(document, _Line, EXPECTED).message
+            message.ts = seconds_of(event.get("timestamp"))
             if event.get("isCompactSummary") is True:
                 memories.append((len(list(message_steps(messages))), text_of(message.content)))
             elif message.role == "assistant" and message.id in streamed:
@@ -71,6 +73,7 @@ def _extend(message: AnthropicMessage, part: AnthropicMessage) -> None:
     blocks += part.blocks()
     message.content = blocks
     message.usage = part.usage or message.usage
+    message.ts = part.ts or message.ts
 
 
 def _keep_typed(message: AnthropicMessage) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from coherence.core.readings import Counters, excerpt
 from coherence.providers.readers.source import Source
-from coherence.providers.readers.values import check_depth
+from coherence.providers.readers.values import check_depth, seconds_of
 from coherence.providers.transcript import Role, Step, Transcript, TranscriptCall
 
 EXPECTED = (
@@ -65,6 +65,8 @@ class _Step(msgspec.Struct):
     tool_result: str | None = None
     is_error: bool | None = None
     usage: _Usage | None = None
+    ts: Any = None
+    latency_s: Any = None
 
     def to_step(self) -> Step:
         result = self.tool_result if self.role == "tool" else None
@@ -76,6 +78,8 @@ class _Step(msgspec.Struct):
             is_error=bool(self.is_error),
             agent=self.agent,
             usage=Counters(**msgspec.structs.asdict(self.usage)) if self.usage is not None else None,
+            ts=seconds_of(self.ts),
+            latency_s=seconds_of(self.latency_s),
         )
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 MAX_DEPTH = 100
 """How deep the arguments of a tool call may be nested."""
+
+MAX_SECONDS = 1e11
+"""From where on a number is no time in seconds: milliseconds since 1970 are more."""
 
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -40,6 +44,24 @@ def check_depth(value: Any) -> None:
         if not level:
             return
     raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def seconds_of(value: Any) -> float | None:
+    """Return a time, or a length of time, in seconds from a number or an ISO 8601 text; ``None`` for anything else.
+
+    Examples
+    --------
+    >>> [seconds_of(value) for value in (2.5, "1970-01-01T00:01:00Z", "noon", True, -1, None)]
+    [2.5, 60.0, None, None, None, None]
+    """
+    if isinstance(value, str):
+        try:
+            at = datetime.fromisoformat(value)
+            value = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MAX_SECONDS
+    return float(value) if known else None
 
 
 def _integer(digits: str) -> int | float:

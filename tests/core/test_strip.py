@@ -3,6 +3,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from coherence import CoherenceSensor, Fleet, Monitor
+from coherence.core.signs import said
 from coherence.providers import HashingEmbedder, StaticState
 
 
@@ -31,7 +32,7 @@ def test_strip_html_a_monitor_has_one_cell_a_reading_that_names_the_cause() -> N
         assert "a<b>" not in html and "a&lt;b&gt;" in html
         titles = Cells(html).titles
         assert len(titles) == len(m.history())
-        assert titles[-1] == f"tick {reading.tick_seq}: {reading.short()}, {reading.cause}"
+        assert titles[-1] == f"tick {reading.tick_seq}: {reading.short()}, {said(reading.cause)}"
     assert repr(m).endswith(", closed>")
 
 

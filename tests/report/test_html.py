@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from property_sizes import examples
 
 import coherence.report.html as page_module
+from coherence.core.readings import Counters
 from coherence.providers import HashingEmbedder, Step, Transcript
+from coherence.providers.transcript import TranscriptCall
 from coherence.report import ScoredRun, score_transcript, write_html
 from coherence.report.html import render_html
 
@@ -25,6 +27,8 @@ HOSTILE = [
     "\u202eright to left",
     "\ud800 lone",
     "&lt;b&gt; javascript:alert(1)",
+    "one\u2028two\u2029three",
+    "]]><svg onload=alert(1)>",
 ]
 
 
@@ -122,11 +126,21 @@ def test_render_html_every_link_leads_to_a_part_of_the_page() -> None:
 
 @pytest.mark.parametrize("evil", HOSTILE)
 def test_render_html_hostile_text_is_shown_as_text(evil: str) -> None:
-    page = render_html([scored(evil, evil * 3, name=evil, goal=evil or "g")], title=evil)
+    call = TranscriptCall(evil, {evil: evil, "list": [evil, {evil: 1}]}, evil)
+    steps = (
+        Step(role="user", content=evil),
+        Step(role="assistant", content=evil * 3, tool_calls=(call, TranscriptCall(evil, evil)), agent=evil),
+        Step(role="tool", content=evil, tool_name=evil, is_error=True),
+    )
+    transcript = Transcript(id=evil, goal=evil, steps=steps, outcome=evil, went_wrong=True, warnings=(evil,))
+    page = render_html([score_transcript(transcript, embedder=HashingEmbedder(32))], title=evil)
     page.encode("utf-8")
     checker = parsed(page)
     assert [tag for tag, _ in checker.tags].count("script") == 1
     assert not [tag for tag, _ in checker.tags if tag in ("img", "iframe", "object")]
+    assert [tag for tag, _ in checker.tags].count("style") == 1
+    for _, attributes in checker.tags:
+        assert not [name for name in attributes if name.startswith("on")]
     assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", page) is None
 
 
@@ -153,6 +167,99 @@ def test_render_html_the_evidence_shows_the_step_it_points_at() -> None:
     assert lowest is not None
     assert f'id="run-1-step-{lowest.tick_seq}"' in page
     assert f"After step {lowest.tick_seq}: index {lowest.coherence_index:.2f}" in "".join(parsed(page).text)
+
+
+def view(page: str, step: int) -> str:
+    """Return the view of a step of the first run, as its text."""
+    found = re.search(rf'<article class="at" id="run-1-at-{step}">.*?</article>', page, re.DOTALL)
+    assert found is not None
+    return " ".join("".join(parsed(found[0]).text).split())
+
+
+def test_render_html_a_step_is_shown_with_what_was_said_done_and_spent_and_its_light() -> None:
+    used = Counters(tokens_in=1200, tokens_out=80, cost_usd=0.0123)
+    call = TranscriptCall("Bash", {"command": "pytest -k login\nls", "timeout": 30}, "1")
+    steps = [Step(role="user", content="Find out why the login test fails", ts=100.0)]
+    for at in range(4):
+        said = Step(role="assistant", content="I run it.", tool_calls=(call,), usage=used, ts=101.5 + 10 * at)
+        steps += [said, Step(role="tool", content="ImportError: x", tool_name="Bash", is_error=True, latency_s=0.25)]
+    run = score_transcript(Transcript(id="r", steps=tuple(steps)), embedder=HashingEmbedder(32))
+    page = render_html([run])
+    agent, result = view(page, 1), view(page, 8)
+    assert "Step 1 assistant" in agent and "Message I run it." not in agent and "MessageI run it." in agent
+    assert "Call of Bashcommand: pytest -k login ls timeout: 30" in agent
+    assert "latency 1.5 stokens in 1,200tokens out 80cost $0.0123" in agent  # 101.5 - 100
+    assert "Step 8 tool · Bash failed" in result and "Result, an errorImportError: x" in result
+    assert "latency 250 mstokens in, tokens out, cost: not recorded" in result
+    reading, decision = run.readings[8], run.decisions[8]
+    assert f"{reading.band} index {reading.coherence_index:.2f} · decision {decision.kind}" in result
+    assert "the newest calls failed" in result and "by their share of the risk" in result
+    shares = [int(share) for share in re.findall(r"(\d+)%", result.partition("by their share")[2])]
+    assert shares == sorted(shares, reverse=True) and 90 <= sum(shares) <= 102
+
+
+def test_render_html_a_step_without_a_record_of_what_it_took_says_so() -> None:
+    assert "latency, tokens in, tokens out, cost: not recorded" in view(render_html([RUN]), 1)
+    assert "nothing was measured yet" in view(render_html([RUN]), 0)
+
+
+def test_render_html_long_texts_are_cut_with_a_note_and_the_page_stays_small() -> None:
+    words = "".join(f"word{n} " for n in range(2_000))
+    steps = [Step(role="user", content="Book a flight to Oslo")]
+    for at in range(25):
+        call = TranscriptCall("search", {"query": f"{at} {words}"}, str(at))
+        steps += [
+            Step(role="assistant", content=f"{at} {words}", tool_calls=(call,)),
+            Step(role="tool", content=words, tool_name="search"),
+        ]
+    page = render_html([score_transcript(Transcript(id="r", steps=tuple(steps)), embedder=HashingEmbedder(32))])
+    assert len(page.encode()) < 235_000  # every step of it is orange; of a calmer run there is less to say
+    # 51 steps share 40,000 characters: 784 of a step's one text, 392 of each of its two, are shown
+    assert f"{len(words) - 784:,} more characters are not shown" in view(page, 2)
+    assert view(page, 1).count(f"{len(words) + 2 - 392:,} more characters are not shown") == 1
+
+
+def test_render_html_a_terminal_s_colours_leave_no_trace() -> None:
+    page = render_html([scored("\x1b[31mred\x1b[0m and \x1b[1;32mgreen\x1b[m")])
+    assert "red and green" in view(page, 1)
+
+
+def test_render_html_each_strip_row_and_step_of_the_table_leads_to_its_view() -> None:
+    page = render_html([RUN, scored("a", "b", name="other")])
+    places = {attributes["id"] for _, attributes in parsed(page).tags if "id" in attributes}
+    strips = [a for tag, a in parsed(page).tags if tag == "svg" and a.get("class") == "strip"]
+    assert [a["data-run"] for a in strips] == ["run-1", "run-2"]
+    cells = [a["data-step"] for tag, a in parsed(page).tags if tag == "rect" and "data-step" in a]
+    assert cells == ["0", "1", "2", "3", "0", "1", "2"]
+    for number, run in enumerate((4, 3), 1):
+        for step in range(run):
+            assert f"run-{number}-at-{step}" in places
+            assert f'<a href="#run-{number}-at-{step}">{step}</a></th>' in page
+
+
+def test_render_html_the_charts_and_what_the_metrics_point_at_name_the_same_metric() -> None:
+    page = render_html([RUN])
+    charts = dict(re.findall(r'data-name="(\w+)" data-metric="(\d+)"', page))
+    points = {name: at for at, name in re.findall(r'<li data-metric="(\d+)"><b>(\w+)</b>', page)}
+    assert points and points.items() <= charts.items()
+
+
+def test_render_html_what_a_metric_points_at_is_told_after_a_colon_unless_it_says_it_of_the_text() -> None:
+    failed = [Step(role="tool", tool_name="Bash", content="boom", is_error=True)] * 3
+    steps = (Step(role="user", content="Find out why"), *failed)
+    text = view(render_html([score_transcript(Transcript(id="r", steps=steps), embedder=HashingEmbedder(32))]), 3)
+    assert "failure_streak: steps 1 and 2 and 3: calls failed 3 times in a row" in text
+    assert re.search(r"goal_drift: step \d is farthest from every goal", text)
+
+
+def test_render_html_runs_are_filtered_by_what_differs_between_them() -> None:
+    runs = [RUN, score_transcript(Transcript(id="quiet", steps=RUN.transcript.steps[:1]), embedder=False)]
+    page = render_html(runs)
+    worst = RUN.worst_band
+    assert f'<option value="{worst}">{worst} (1)</option>' in page
+    assert '<option value="unknown">unknown (1)</option>' in page
+    assert 'data-filter="outcome"' not in page  # of both it is unknown
+    assert f'data-run="run-1" data-outcome="unknown" data-decision="guide" data-band="{worst}"' in page
 
 
 def test_render_html_the_same_runs_give_the_same_page() -> None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -23,7 +24,7 @@ def record(path: Path) -> None:
         call = m.tool_call("Bash", {"command": "pytest"})
         m.usage(tokens_in=100, tokens_out=10)
         m.usage(tokens_in=50)
-        m.tool_result("1 failed", call=call, error=True)
+        m.tool_result("1 failed", call=call, error=True, duration_s=2.5)
         m.message("user", "Look at the date too.")
         m.tool_call("Read", {"path": "login.py"})
         m.tool_result("def login(): ...")
@@ -38,14 +39,15 @@ def test_read_recorded_a_session_is_what_was_told(tmp_path: Path) -> None:
     (run,) = read_recorded(tmp_path / "s.db")
     assert (run.id, run.goal, run.outcome, run.went_wrong) == ("coder/1", "Fix the login.", "failed", True)
     first = run.steps[0].tool_calls[0]
-    assert run.steps == (
+    assert all(step.ts is not None for step in run.steps)
+    assert tuple(msgspec.structs.replace(step, ts=None) for step in run.steps) == (
         Step(
             role="assistant",
             content="I run the test.",
             tool_calls=(TranscriptCall("Bash", {"command": "pytest"}, first.id),),
             usage=Counters(tokens_in=150, tokens_out=10),
         ),
-        Step(role="tool", content="1 failed", tool_name="Bash", is_error=True),
+        Step(role="tool", content="1 failed", tool_name="Bash", is_error=True, latency_s=2.5),
         Step(role="user", content="Look at the date too."),
         Step(
             role="assistant", tool_calls=(TranscriptCall("Read", {"path": "login.py"}, run.steps[3].tool_calls[0].id),)
@@ -80,3 +82,20 @@ def test_read_recorded_what_is_no_store_is_refused_by_name(tmp_path: Path) -> No
         pass
     with pytest.raises(TranscriptError, match="without a session that has a step"):
         read_recorded(tmp_path / "empty.db")
+
+
+def test_read_recorded_a_run_that_was_scored_has_no_times_of_its_own(tmp_path: Path) -> None:
+    record(tmp_path / "s.db")
+    arguments = ["score", str(tmp_path / "s.db"), "--embedder", "hashing", "--store", str(tmp_path / "again.db")]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    (run,) = read_recorded(tmp_path / "again.db")
+    assert {step.ts for step in run.steps} == {None}
+
+
+def test_read_recorded_the_report_shows_what_each_step_took(tmp_path: Path) -> None:
+    record(tmp_path / "s.db")
+    arguments = ["score", str(tmp_path / "s.db"), "--embedder", "hashing", "--html", str(tmp_path / "s.html")]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    page = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "<span>latency <b>2.5 s</b></span>" in page
+    assert "<span>tokens in <b>150</b></span><span>tokens out <b>10</b></span>" in page

@@ -78,6 +78,23 @@ def test_the_evidence_follows_the_moving_window() -> None:
     assert run.evidence_steps(run.readings[4], run.readings[4].evidence["goal_drift"]) == [3]
 
 
+def test_latency_s_is_what_was_recorded_or_the_time_since_the_step_before() -> None:
+    steps = (
+        Step(role="user", content="Go", ts=10.0),
+        Step(role="assistant", content="Both.", ts=12.0),
+        Step(role="tool", content="one", ts=13.0),
+        Step(role="tool", content="two", ts=15.0),
+        Step(role="tool", content="three", ts=16.0, latency_s=0.5),
+        Step(role="user", content="Next", ts=99.0),
+        Step(role="assistant", content="No clock."),
+        Step(role="assistant", content="After it.", ts=100.0),
+        Step(role="assistant", content="A clock that was set back.", ts=90.0),
+    )
+    run = ScoredRun(transcript=Transcript(id="r", steps=steps), readings=(), context_steps=())
+    # results of one message are told since that message; nobody waits for a user
+    assert [run.latency_s(at) for at in range(9)] == [None, 2.0, 1.0, 3.0, 0.5, None, None, None, None]
+
+
 def test_a_run_that_cannot_be_measured_has_no_lowest() -> None:
     run = scored(Transcript(id="r", steps=(Step(role="user", content="hello"),)))
     assert (run.last, run.lowest, run.bands) == (None, None, ["unknown"])

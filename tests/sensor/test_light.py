@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coherence.core.decisions import KINDS, DecisionKind
 from coherence.core.readings import POLICY, Band, FrozenDict, scale_in_words
 from coherence.core.scale import Curve, Scale
+from coherence.core.signs import said
 from coherence.sensor.light import (
     ANY,
     BANDS,
@@ -21,7 +22,6 @@ from coherence.sensor.light import (
     Edges,
     combine,
     monitor_scale,
-    said,
     scale_for,
     share_of_risk,
     shipped_scales,

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from coherence.core.errors import TranscriptError
@@ -69,7 +70,7 @@ LINES: list[dict[str, Any]] = [
     streamed("msg_2", {"type": "text", "text": "Fixed."}, 9),
 ]
 
-STEPS = (
+STEPS: tuple[Step, ...] = (
     Step(role="user", content="Fix the failing test"),
     Step(
         role="assistant",
@@ -84,6 +85,7 @@ STEPS = (
     Step(role="tool", content="def total(): ...", tool_name="Read"),
     Step(role="assistant", content="Fixed.", usage=Counters(tokens_in=1000, tokens_out=9)),
 )
+STEPS = tuple(msgspec.structs.replace(step, ts=1761991200.0) for step in STEPS)  # 2025-11-01T10:00:00Z
 
 
 def write(folder: Path, values: list[Any], tail: str = "") -> Path:
@@ -196,3 +198,17 @@ def test_read_claude_code_a_note_of_a_background_task_is_not_the_users(tmp_path:
     path.write_text("\n".join(map(json.dumps, events)), "utf-8")
     (found,) = read_transcripts(path)
     assert [step.content for step in found.steps if step.role == "user"] == ["Fix the login."]
+
+
+def test_a_session_tells_when_each_step_was_done(tmp_path: Path) -> None:
+    lines = [event("user", "Fix it"), streamed("msg_1", {"type": "text", "text": "I"}, 1)]
+    lines += [streamed("msg_1", {"type": "text", "text": "run it."}, 2), result("t1", "1 failed")]
+    for second, line in enumerate(lines):
+        line["timestamp"] = f"2025-11-01T10:00:0{second}.500Z"
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    [run] = read_transcripts(path)
+    start = run.steps[0].ts
+    assert start == 1761991200.5  # 2025-11-01T10:00:00.5Z
+    # a message is there with its last part
+    assert [step.ts - start for step in run.steps if step.ts is not None] == [0.0, 2.0, 3.0]

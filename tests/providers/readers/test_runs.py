@@ -218,3 +218,25 @@ def test_runs_a_run_comes_back_as_it_was_written(
     value = {"id": "r", "goal": goal, "steps": [to_dict(step) for step in steps], "memories": memories}
     [run] = read_transcripts(write(tmp_path_factory.mktemp("runs"), value))
     assert (run.steps, run.goal, run.memories) == (tuple(steps), goal, tuple((0, memory) for memory in memories))
+
+
+@pytest.mark.parametrize(
+    ("told", "ts"),
+    [
+        (12.5, 12.5),
+        ("1970-01-01T00:01:00Z", 60.0),
+        ("1970-01-01T00:01:00", 60.0),
+        ("noon", None),
+        (True, None),
+        (-1, None),
+        (1e15, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_a_step_tells_when_it_was_done_and_how_long_it_took_where_that_is_a_time(
+    tmp_path: Path, told: object, ts: float | None
+) -> None:
+    step = {"role": "assistant", "content": "a", "ts": told, "latency_s": told}
+    [run] = read_transcripts(write(tmp_path, {"id": "r", "goal": "g", "steps": [step]}))
+    assert (run.steps[0].ts, run.steps[0].latency_s) == (ts, ts)
