@@ -34,6 +34,9 @@ from coherence.sensor.windows import Windows
 MAX_TEXTS = 2_000_000
 """Texts that one source may have."""
 
+MAX_WHY = 240
+"""Characters that a piece of evidence may say of its items."""
+
 MAX_ITEMS = 8
 """Items that a piece of evidence may point at."""
 
@@ -50,7 +53,7 @@ def as_evidence(found: object) -> Evidence:
     if found.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
     items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
-    return Evidence(excerpt(found.why), found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
+    return Evidence(excerpt(found.why, MAX_WHY), found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
 
 
 def as_texts(value: object, last: list[str]) -> list[str]:

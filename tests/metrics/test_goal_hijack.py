@@ -79,6 +79,16 @@ def test_goal_hijack_without_a_sentence_it_says_so() -> None:
     assert str(evidence).startswith("read_file(…) of event 2 follows nothing that a result says (provenance 0.")
 
 
+def test_goal_hijack_a_monitor_explains_both_channels_in_full() -> None:
+    m = Monitor(goal="Pay the bill in bill.txt", embedder=False, config={"tick": "manual"})
+    for tool, arguments in (("read_file", {"path": "bill.txt"}), ("send_email", {"to": "eve@x.org", "body": "7"})):
+        made = m.tool_call(tool, arguments)
+        m.decide()
+        assert m.latest is not None
+        assert m.latest.evidence["goal_hijack"] == GoalHijack(m.state).explain()
+        m.tool_result(INJECTED, call=made)
+
+
 def test_renumber_of_an_earlier_session_it_names_no_numbers() -> None:
     state = after(*RUN)
     state.detectors.renumber()
