@@ -244,7 +244,7 @@ def _summary(runs: Sequence[ScoredRun], errors: Sequence[TranscriptError]) -> di
 
 
 def _run(run: ScoredRun) -> dict[str, Any]:
-    last, lowest = run.last, run.lowest
+    last, lowest, worst = run.last, run.lowest, run.worst_decision
     return {
         "run_id": run.transcript.id,
         "path": run.transcript.path,
@@ -255,7 +255,7 @@ def _run(run: ScoredRun) -> dict[str, Any]:
         "worst_step": lowest and lowest.tick_seq,
         "why": lowest and run.why(lowest),
         "highest_pressure": run.highest_pressure,
-        "worst_decision": run.worst_decision and run.worst_decision.kind,
+        "worst_decision": worst.kind if worst is not None else None,
         "decisions": [decision.kind for decision in run.decisions],
         "bands": run.bands,
         "outcome": run.transcript.outcome or None,

@@ -64,6 +64,15 @@ def test_score_json_holds_what_the_table_shows(run_file: Path) -> None:
     assert summary["errors"] == []
 
 
+def test_score_json_names_a_worst_decision_that_blocks(tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text("[budget]\ncalls = 1\n", encoding="utf-8")
+    run = {**RUN, "steps": [*RUN["steps"], *RUN["steps"][1:]]}
+    (tmp_path / "run.jsonl").write_text(json.dumps(run) + "\n", encoding="utf-8")
+    (found,) = json.loads(score(tmp_path / "run.jsonl", "--json", "--config", config).stdout)["runs"]
+    assert (found["worst_decision"], found["decisions"][-1]) == ("block", "block")
+
+
 def test_score_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "readings.jsonl"
     assert score(run_file, "--jsonl", out).exit_code == 0
