@@ -238,7 +238,7 @@ def _run(run: ScoredRun) -> dict[str, Any]:
         "why": lowest and run.why(lowest),
         "scale": run.scale,
         "highest_pressure": run.highest_pressure,
-        "worst_decision": None if worst is None else worst.kind,  # a block is false
+        "worst_decision": worst.kind if worst is not None else None,  # a block is false
         "decisions": [decision.kind for decision in run.decisions],
         "bands": run.bands,
         "outcome": run.transcript.outcome or None,

@@ -11,7 +11,7 @@ import msgspec
 
 from coherence.core.readings import FrozenDict, freeze
 from coherence.core.scale import Scale, read_scale
-from coherence.core.validation import check_count, check_flag, check_number
+from coherence.core.validation import check_count, check_flag, check_number, check_text, shown
 
 
 def read_table(kind: Any, value: Any) -> Any:
@@ -200,7 +200,8 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an agent may use up. ``None`` = no limit.
 
-    At ``soft`` of any limit the decision is to warn; at the limit the *next* call is refused.
+    At ``soft`` of any limit the decision is to warn; at the limit the *next* call is refused. A limit of one tool asks
+    to guide while that tool is in use, refuses that tool's calls only, and blocks where it is passed all the same.
 
     Parameters
     ----------
@@ -212,6 +213,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Seconds from the first event to the newest.
     calls : int, optional
         Tool calls.
+    tool_calls : mapping of str to int
+        Tool -> calls of it, 1 or more; exact names.
     soft : float
         Share of a limit at which to warn, in [0, 1].
 
@@ -225,9 +228,16 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cost_usd: float | None = None
     wall_s: float | None = None
     calls: int | None = None
+    tool_calls: Mapping[str, Any] = FrozenDict()  # Any: checked below, where the message can name the tool
     soft: float = 0.8
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tool_calls, Mapping):
+            raise TypeError(f"budget tool_calls must be a table of tools and numbers, not {shown(self.tool_calls)}")
+        msgspec.structs.force_setattr(self, "tool_calls", freeze(self.tool_calls))
+        for tool, limit in self.tool_calls.items():
+            check_text("budget tool_calls: a tool's name", tool, empty=False)
+            check_count(f"budget tool_calls[{shown(tool)}]", limit, least=1)
         for field in ("tokens", "calls"):
             if getattr(self, field) is not None:
                 check_count(f"budget {field}", getattr(self, field), least=0)
@@ -237,7 +247,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         check_number("budget soft", self.soft, least=0.0, most=1.0)
 
     def limits(self) -> dict[str, float]:
-        """Return the limits that are set."""
+        """Return the limits that are set, but for those of single tools."""
         fields = ("tokens", "cost_usd", "wall_s", "calls")
         return {field: value for field in fields if (value := getattr(self, field)) is not None}
 

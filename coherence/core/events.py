@@ -207,6 +207,8 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     wall_s: float = 0.0
     unpriced: int = 0
     """Model calls whose cost is unknown."""
+    tool_calls: dict[str, int] = {}
+    """Tool -> calls of it, of the tools that have a limit of their own."""
 
 
 class Received(msgspec.Struct, frozen=True, omit_defaults=True):

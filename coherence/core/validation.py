@@ -48,7 +48,8 @@ def check_count(field: str, value: object, *, least: int = 0, most: int = 2**53)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{field} must be an int, not {shown(value)}")
     if not least <= value <= most:
-        raise ValueError(f"{field} must be {_range(least, most)}, not {shown(value)}")
+        allowed = f"{least} or more" if value < least and most == 2**53 else _range(least, most)
+        raise ValueError(f"{field} must be {allowed}, not {shown(value)}")
     return int(value)
 
 

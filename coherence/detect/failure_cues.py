@@ -23,35 +23,69 @@ _BEGINNING = lazy_regex(
     r"|[45]\d\d\s(?:bad|unauth|payment|forbidden|not|method|conflict|gone|too|internal|service|gateway|client|server|err)"
     r"|(?:ba|z)?sh: |/bin/\w{2,5}: |usage:\s|(?:permission|access) denied|command not found|no such file"
     r"|timed? ?out\b|connection (?:refused|reset|closed|timed)|unable to |cannot |could not |invalid\b"
-    r"|unauthori[sz]ed|forbidden\b|not found\b|segmentation fault|killed\b|caused by|exception in )",
+    r"|unauthori[sz]ed|forbidden\b|not found\b|segmentation fault|killed\b|caused by|exception in "
+    r"|internal server error|bad (?:gateway|request)\b|service unavailable|gateway time-?out|too many requests"
+    r"|failed to\b|\[(?:error|fatal)\]|(?:api|http|mcp|rpc|sql) error\b|file does(?: not|n't) exist"
+    r"|error (?:from|during|while|response|parsing|reading|loading|opening|connecting|calling|executing|running)\b"
+    r"|an? (?:\w{1,20} )?error (?:has )?occurred"
+    r"|(?:the |tool )?(?:command|request|call|operation|query|upload|download|build|compilation|installation|connection"
+    r"|authentication|login|deployment|execution|process) (?:failed|timed out|was (?:denied|refused|rejected))\b)",
     re.IGNORECASE,
 )
 _EXIT = lazy_regex(
     r"<returncode>\s{0,5}(-?\d{1,5})\s{0,5}</returncode>"
-    r"|\b(?:exit(?:ed with)?(?: code| status)?|returned)[ :=]{1,3}(-?\d{1,5})\b"
+    r"|\b(?:exit(?:ed)?(?: with)?|returned(?: non-?zero)?(?: exit)?) (?:code|status)[ :=]{1,3}(-?\d{1,5})"
+    r"(?![\w%]| (?:if|when|where|or|and|is|means|for|on|unless)\b)"
+    r"|^(?:\w{1,20} ){0,2}exit(?:ed with|[:=]) ?(-?\d{1,5})$"
     r"|\"(?:exit_?code|return_?code|rc)\"\s{0,3}:\s{0,3}(-?\d{1,5})",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
+"""Not what somebody writes about codes: ``exits with status 1 if …``, ``exit 1`` in a script, ``returned 5 rows``."""
 _FIELD = lazy_regex(
     r'"(?:error|errors|err|error_?(?:code|message|description)|fault)"\s{0,3}:\s{0,3}'
     r'(?!null|false|none|0\b|""|\[\s{0,3}\]|\{\s{0,3}\})\S'
-    r'|"(?:status|state|result|outcome)"\s{0,3}:\s{0,3}"?(?:error|failed|failure|fail|[45]\d\d)\b'
-    r'|"(?:success|ok)"\s{0,3}:\s{0,3}false|"(?:code|status_?code)"\s{0,3}:\s{0,3}"?[45]\d\d\b',
+    r'|"(?:status|state|result|outcome)"\s{0,3}:\s{0,3}"?(?:error|failed|failure|fail|[45]\d\d)(?="|\s{0,9}[,}])'
+    r'|"(?:success|ok)"\s{0,3}:\s{0,3}false|"(?:http_?)?(?:code|status_?code)"\s{0,3}:\s{0,3}"?[45]\d\d\b'
+    r'|"is_?error"\s{0,3}:\s{0,3}true'
+    r'|"(?:message|detail|msg)"\s{0,3}:\s{0,3}"'
+    r"(?:internal server|unauthori[sz]ed|forbidden|not (?:found|auth)|access denied)"
+    r'|"(?:__type|exception)"\s{0,3}:\s{0,3}"[\w.#:/]{0,120}(?:Exception|Error|Fault)"',
     re.IGNORECASE,
 )
+_DATA = lazy_regex(r"(?:[\w ().-]{1,40}: {1,3})?[{\[]")
+"""How a line begins that holds data, after a few words at most; what is quoted in a sentence or a program is none."""
+_PAGE = lazy_regex(r"<(?:title|h1)>\s{0,9}(?:error )?[45]\d\d\b|<(?:tool_use_)?error>", re.IGNORECASE)
 _LINE = lazy_regex(
-    r"^(?:Traceback \(most recent call last\)|[\w.]{1,80}(?:Error|Exception)(?::|$)|(?:ba|z)?sh: "
-    r"|npm ERR!|ERROR[: ]|error(?:\[\w{1,10}\])?: |fatal: |make(?:\[\d{1,3}\])?: \*\*\*|panic: |E: )"
-    r"|: command not found$",
+    r"^(?:Traceback \(most recent call last\)|(?:Uncaught )?[\w.]{1,80}(?:Error|Exception)(?::|$)|(?:ba|z)?sh: "
+    r"|npm (?:ERR!|error )|ERROR[: ]|[Ee]rror(?:\[\w{1,10}\]|(?: [A-Z]{1,6})? ?-?\d{1,6})?: |fatal(?: error)?: "
+    r"|curl: \(\d|thread '[^'\n]{1,80}' panicked|CONFLICT \(|CMake Error|ORA-\d{5}: |Msg \d{1,6}, Level "
+    r"|make(?:\[\d{1,3}\])?: \*\*\*|panic: |E: "
+    r"|(?:\w{1,20}:)?[\w./\\+@-]{1,200}(?:[:(]\d{1,6}(?:[:,]\d{1,6})?\)?)?(?:: {1,3}| - )"
+    r"(?:fatal )?(?:error|ERROR)\b[: ]"
+    r"|[\w./-]{1,200}\.go:\d{1,6}:\d{1,6}: (?=[a-z\"]))"
+    r"|: command not found$|is not recognized as (?:an internal|the name)",
     re.MULTILINE,
 )
+_LAST = lazy_regex(
+    r"(?:^|: )(?:permission denied|operation not permitted|no such file or directory|no space left on device"
+    r"|read-only file system|connection (?:refused|reset by peer|timed out)|network is unreachable|no route to host"
+    r"|name or service not known|access denied)(?: \([\w,-]{1,80}\))?[.!]?$"
+    r"|^[\w./-]{1,60}: (?:unable to|cannot|could not|failed to) |\b(?:verification|authentication) failed[.!]?$"
+    r"|\b(?:connect|listen|bind|getaddrinfo|spawn|open|read|write|stat|scandir|mkdir|unlink|rename) "
+    r"E(?:CONN[A-Z]{5,7}|HOSTUNREACH|TIMEDOUT|NOTFOUND|ADDRINUSE|ACCES|PERM|NOENT|EXIST|PIPE|MFILE|NOSPC)\b",
+    re.IGNORECASE,
+)
+"""A last line with which a program gives up."""
+LAST_CHARS = 400
 _TESTS = lazy_regex(
     r"^(?:E {2,8}[\w.]{1,80}(?:Error|Exception|Failed)\b|E {2,8}assert\b|FAILED \S|--- FAIL: "
     r"|FAILED \((?:failures|errors)=|={0,60} ?(?:\d{1,6} \w{1,12}, ){0,4}[1-9]\d{0,5} (?:failed|errors?)\b.{0,60} in \d"
-    r"|Tests: {1,9}[1-9]\d{0,5} failed|test result: FAILED)",
+    r"|Tests: {1,9}[1-9]\d{0,5} failed|test result: FAILED|FAIL[\t ]\S)",
     re.MULTILINE,
 )
 """A run of tests that fail: part of healthy work, unless nothing comes of it."""
+_IDLE = lazy_regex(r"(?:[\W_]|\b(?:the|process|program|command|finished|completed|stdout|stderr)\b)*", re.IGNORECASE)
+"""What stands beside an exit code where the program has said nothing."""
 _MARKS = lazy_regex(r"</?(?:returncode|output)>")
 _NOTHING = lazy_regex(
     r"\s{0,50}(?:\[\s{0,9}\]|\{\s{0,9}\}|null|none|0|empty|\"\"|''"
@@ -95,21 +129,39 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
     told = ends(text.strip(), MAX_CHARS, "\n")
     if not told:
         return 0.0
-    code = _EXIT.search(told[:300])
+    code = _EXIT.search(told[:300]) or _EXIT.search(told, max(len(told) - 300, 0))
+    if code is not None and reads and code.start() > 0:
+        code = None
     if code is not None and (value := next(group for group in code.groups() if group is not None)) != "0":
-        body = _MARKS.sub("", told[code.end() :]).strip()
-        if not body:
-            return 0.0
-        return 1.0 if value != "1" or _LINE.search(body) else FAILED
+        body = _MARKS.sub("", told[: code.start()] + told[code.end() :]).strip()
+        silent = _IDLE.fullmatch(body) is not None or finds_nothing(body)
+        if value == "1":  # what a search says that finds nothing
+            return 0.0 if silent else 1.0 if _gives_up(body) else FAILED
+        return FAILED if silent else 1.0
     if code is not None and code.start() == 0:
         told = _MARKS.sub("", told[code.end() :]).strip()
     if _BEGINNING.match(told):
         return 1.0 if len(text) < LONG else 0.4
-    if _FIELD.search(told[:1500]):
+    if _has_error_field(told) or (not reads and told.startswith("<") and _PAGE.search(told[:1500])):
         return 1.0 if len(text) < 1500 else 0.5
-    if not reads and _LINE.search(told):
+    if not reads and _gives_up(told):
         return 0.9 if len(text) < 3000 else 0.4
     return FAILED if not reads and _TESTS.search(told) else 0.0
+
+
+def _gives_up(told: str) -> bool:
+    """Tell whether some line is one that only failing programs print, or the last one says why it is the last."""
+    last = told[told.rfind("\n") + 1 :]
+    return _LINE.search(told) is not None or _LAST.search(last[-LAST_CHARS:]) is not None
+
+
+def _has_error_field(told: str) -> bool:
+    """Tell whether data, that is the whole text or a line of it, has a field that says failure."""
+    for found in _FIELD.finditer(told[:1500]):
+        line = told[told.rfind("\n", 0, found.start()) + 1 : found.start()]
+        if told.startswith(("{", "[")) or _DATA.match(line):
+            return True
+    return False
 
 
 def finds_nothing(text: str) -> bool:

@@ -137,6 +137,12 @@ class Fleet:
         shown = ", ".join(agents[:8]) + (f" and {len(agents) - 8} more" if len(agents) > 8 else "")
         return f"<Fleet {shown or 'without agents'}>"
 
+    def _repr_html_(self) -> str:
+        """Draw a strip of each agent's newest readings, for notebooks."""
+        with self._lock:
+            agents = list(self._agents.values())
+        return f"<div>{''.join(m._repr_html_() for m in agents) or 'no agents'}</div>"
+
     def remove_agent(self, name: str) -> None:
         """Close an agent's monitor and forget the agent here, with every edge from or to it; its record stays.
 

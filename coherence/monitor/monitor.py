@@ -35,7 +35,7 @@ from coherence.monitor.worker import Peers, Worker
 from coherence.policy.call_gate import unjudged
 from coherence.policy.correction_prompt import MAX_PROMPT, inject
 from coherence.policy.corrections import CorrectionPattern
-from coherence.policy.danger.danger import Danger
+from coherence.policy.danger.danger import Danger, check_danger
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.state.reducer import AgentState
 from coherence.store.errors import StoreError
@@ -158,6 +158,7 @@ class Monitor:
         check_plugins("metrics", metrics, check_metric)
         check_plugins("rules", rules, check_rule)
         check_plugins("detectors", detectors, check_detector)
+        check_plugins("dangers", () if dangers is None else dangers, check_danger)
         self.durability = durability
         self.config = MonitorConfig.load(config)
         self._off = disabled()

@@ -125,6 +125,8 @@ class AgentPipeline:
         """Of the newest tick with a reading."""
         self.state = state = state or AgentState(config)
         state.budget = budget if budget is not None else config.budget
+        limits = [each.tool_calls for each in (budget, tree_budget) if each is not None]
+        state.limited = frozenset(tool for each in limits for tool in each)
         self._foreign_metrics = bool(plugins.metrics)
         measured = metric_set(config, state, budget, plugins.metrics, embeds=cache is not None)
         self.weights = measured.weights
@@ -360,7 +362,7 @@ class AgentPipeline:
         received = received_finding(event.received, self.config.pressure)
         if received is not None:
             raw.append(received)
-        raw += all_budget_findings(state, self.budget, self.tree_budget, event.tree)
+        raw += all_budget_findings(state, self.budget, self.tree_budget, event.tree, event.tool_name)
         if made:
             raw += state.detectors.findings(state, reading, appraisal)
             called = made_call(state, self.limits)

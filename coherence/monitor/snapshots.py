@@ -168,6 +168,10 @@ def _merge_facts(facts: Facts, past: Facts) -> None:
         total = _added(getattr(facts, name), getattr(past, name))
         setattr(facts, name, None if total is None else min(total, MAX_TOTAL))
     facts.cost_usd = _added(facts.cost_usd, past.cost_usd)
+    facts.called = {
+        tool: past.called.get(tool, 0) + facts.called.get(tool, 0)
+        for tool in [*(tool for tool in past.called if tool not in facts.called), *facts.called]
+    }
     facts.tools = _few(_counted(facts.tools, past.tools))
     facts.shapes = _counted(facts.shapes, past.shapes)
     _add_memories(facts, past)

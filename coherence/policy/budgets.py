@@ -13,6 +13,9 @@ from coherence.state.reducer import AgentState
 
 UNITS = {"tokens": "tokens", "cost_usd": "US dollars", "wall_s": "seconds", "calls": "calls"}
 
+PER_TOOL = "tool_calls."
+"""Between the name of a budget and that of a tool."""
+
 
 def together(own: Spent, others: Spent | None) -> Spent:
     """Add up what an agent and the others of its tree have spent; the longest time counts.
@@ -27,6 +30,10 @@ def together(own: Spent, others: Spent | None) -> Spent:
         calls=own.calls + max(others.calls, 0),
         wall_s=others.wall_s if own.wall_s < others.wall_s < inf else own.wall_s,
         unpriced=own.unpriced + max(others.unpriced, 0),
+        tool_calls={
+            tool: own.tool_calls.get(tool, 0) + max(others.tool_calls.get(tool, 0), 0)
+            for tool in {**own.tool_calls, **others.tool_calls}
+        },
     )
 
 
@@ -69,22 +76,80 @@ def budget_findings(budget: Budget, spent: Spent, *, rule: str = "budget", unpri
     return findings
 
 
+def tool_findings(
+    budget: Budget, spent: Spent, tool: str, *, asked: bool = False, rule: str = "budget"
+) -> list[Finding]:
+    """Return one finding for each limit of a tool.
+
+    Parameters
+    ----------
+    budget, spent
+        What may be, and what is used up.
+    tool : str
+        The tool in use: called last, or asked about. Of other tools a limit says nothing until it is passed, because an
+        agent that goes on without them does as it should.
+    asked : bool
+        Whether the call has not been made: at the limit it is refused.
+    rule : str
+        How the names of findings begin.
+
+    Examples
+    --------
+    >>> budget, spent = Budget(tool_calls={"search": 2}), Spent(tool_calls={"search": 2})
+    >>> for asked in (False, True):
+    ...     (finding,) = tool_findings(budget, spent, "search", asked=asked)
+    ...     print(finding.severity, finding)
+    guide budget.tool_calls.search: 2 of 2 calls of search are used (100%)
+    block budget.tool_calls.search: 2 of 2 calls of search are used (100%)
+    """
+    findings = []
+    for name, limit in budget.tool_calls.items():
+        used, in_use = spent.tool_calls.get(name, 0), name == tool
+        share = used / limit
+        blocks = used > limit or (used == limit and asked and in_use)
+        findings.append(
+            Finding(
+                rule=f"{rule}.{PER_TOOL}{name}",
+                severity="block" if blocks else "guide",
+                active=blocks or (in_use and share >= budget.soft),
+                score=min(share, 1.0),
+                threshold=budget.soft if in_use and not blocks else 1.0,
+                why=f"{used:,} of {limit:,} calls of {name} are used ({share:.0%})",
+                action="go on without it, or raise its limit" if share >= 1.0 else "use the rest for what matters most",
+            )
+        )
+    return findings
+
+
 def is_budget(rule: str) -> bool:
-    """Tell whether a rule is a budget's: its limit refuses every call, and no number of refusals wears it down."""
+    """Tell whether a rule is a budget's: no number of refusals wears it down."""
     return rule.startswith(("budget.", "tree_budget."))
 
 
+def refuses_call(rule: str, tool: str) -> bool:
+    """Tell whether a rule is of a budget that refuses, once used up, a call of a tool: each call, or that tool's only.
+
+    Examples
+    --------
+    >>> [refuses_call(rule, "ls") for rule in ("budget.calls", "budget.tool_calls.ls", "budget.tool_calls.cat")]
+    [True, True, False]
+    """
+    limit = rule.partition(".")[2]
+    return is_budget(rule) and (not limit.startswith(PER_TOOL) or limit == PER_TOOL + tool)
+
+
 def all_budget_findings(
-    state: AgentState, budget: Budget | None, tree_budget: Budget | None, tree: Spent | None
+    state: AgentState, budget: Budget | None, tree_budget: Budget | None, tree: Spent | None, asked: str | None = None
 ) -> list[Finding]:
-    """Return what the agent's own budget and its tree's say."""
+    """Return what the agent's own budget and its tree's say; ``asked``: of which tool a call is asked about."""
     findings = []
     model = state.facts.unpriced_model
-    if budget is not None:
-        findings += budget_findings(budget, state.spent, unpriced_model=model)
-    if tree_budget is not None:
-        spent = together(state.spent, tree)
-        findings += budget_findings(tree_budget, spent, rule="tree_budget", unpriced_model=model)
+    in_use = next(reversed(state.facts.called), "") if asked is None else asked
+    for rule, each in (("budget", budget), ("tree_budget", tree_budget)):
+        if each is not None:
+            spent = state.spent if rule == "budget" else together(state.spent, tree)
+            findings += budget_findings(each, spent, rule=rule, unpriced_model=model)
+            findings += tool_findings(each, spent, in_use, asked=asked is not None, rule=rule)
     return findings
 
 

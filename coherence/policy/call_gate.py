@@ -10,7 +10,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, DecisionKind, Finding
 from coherence.core.events import Ticked
 from coherence.detect.fingerprints import trace_call
-from coherence.policy.budgets import is_budget
+from coherence.policy.budgets import is_budget, refuses_call
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
@@ -32,7 +32,8 @@ def answer(
     """Return whether a call may run.
 
     While something blocks, destructive calls are refused, with ``config.block = "all"`` every call; a budget that is
-    used up refuses every call. What is not refused is warned of. What is found of the call itself refuses that call.
+    used up refuses every call, a limit of one tool that tool's. What is not refused is warned of. What is found of the
+    call itself refuses that call.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def answer(
         What is found of this call alone, regulated.
     """
     blocking = [finding for finding in findings if finding.acts == "block"]
-    spent = any(is_budget(finding.rule) for finding in blocking)
+    spent = any(refuses_call(finding.rule, event.tool_name or "") for finding in blocking)
     danger = classify(event.tool_name or "", bytes(event.arguments) if event.arguments else b"null", table)
     asked = list(findings)
     refused = spent or (config.block == "all" and bool(blocking))
@@ -71,7 +72,7 @@ def answer(
         made = regulate([raw], RegulatorState(), steps, config.rules)
         refuses = bool(blocking) and any(finding.acts == "block" for finding in made)
         if not refuses:
-            lifted = any(finding.lifted for finding in findings)
+            lifted = any(finding.lifted and finding.active for finding in findings)
             made = [_let_through(finding, lifted=lifted) for finding in made]
         asked += made
         refused = refused or refuses

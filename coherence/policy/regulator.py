@@ -166,7 +166,9 @@ def _regulated(finding: Finding, config: RuleConfig, since: int | None, steps: i
         active = steps - since < config.dwell or finding.score > threshold * (1.0 - config.release)
     if KINDS.index(severity) > KINDS.index(config.most):
         severity = config.most
-    lifted = lifted and active and severity == "block"
+    blocks = active and severity == "block"
+    # a budget stays lifted for as long as it would refuse: the limit of a tool that is not in use does not block
+    lifted = lifted and (finding.score >= 1.0 if is_budget(finding.rule) else blocks)
     if (active, threshold, severity, lifted) == (finding.active, finding.threshold, finding.severity, False):
         return finding
     why = finding.why or (f"{finding.rule} has only just calmed down" if active else "")
@@ -353,7 +355,7 @@ class RegulatorState(msgspec.Struct):
         active = {finding.rule for finding in decision.findings if finding.active}
         self.held = {rule: self.held.get(rule, facts.steps) for rule in sorted(active)}
         self.blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
-        self.lifted = [finding.rule for finding in decision.findings if finding.lifted and finding.severity == "block"]
+        self.lifted = [finding.rule for finding in decision.findings if finding.lifted]
         if all(is_budget(rule) for rule in self.blocking):
             self.refusals = 0
         self._learn_transition(facts, pressure)

@@ -122,6 +122,8 @@ class Facts(msgspec.Struct):
     shapes: dict[str, int] = {}
     """Shape -> messages so far."""
     calls: int = 0
+    called: dict[str, int] = {}
+    """Tool -> calls so far; the one called last is the last."""
     results: int = 0
     errors: int = 0
     messages: int = 0

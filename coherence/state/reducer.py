@@ -91,6 +91,8 @@ class AgentState(EventDetector[Facts]):
         self.config = config or MonitorConfig()
         self.budget = self.config.budget
         """What the agent may use up, for the rules that look at it."""
+        self.limited: frozenset[str] = frozenset()
+        """Tools whose calls are counted for ever, because they have a limit."""
         self.service = ServiceDetector()
         self.hijack = HijackDetector()
         self.assumption = AssumptionDetector()
@@ -182,7 +184,7 @@ class AgentState(EventDetector[Facts]):
         seq = observed.seq
         ts = observed.ts
         facts = self.facts
-        facts.calls += 1
+        self._count_call(event.tool_name)
         facts.answer = None
         raw = bytes(event.arguments)
         made = trace_call(event.tool_name, raw)
@@ -206,7 +208,7 @@ class AgentState(EventDetector[Facts]):
         call = self._close_call(event.call_id)
         tool = call.tool if call is not None else event.tool_name or "unknown"
         if call is None:
-            facts.calls += 1
+            self._count_call(tool)
         made = call.made if call is not None else trace_call(tool, b"null")
         came = trace_result(event.result, error=event.error)
         retry = any(last.error and last.made.exact == made.exact for last in facts.actions[-RETRY_WITHIN:])
@@ -240,6 +242,13 @@ class AgentState(EventDetector[Facts]):
         facts.step_seq = seq
         facts.joinable = False
         self._show(seq, "tool", event.result)
+
+    def _count_call(self, tool: str) -> None:
+        called = self.facts.called
+        self.facts.calls += 1
+        called[tool] = called.pop(tool, 0) + 1
+        while len(called) > MAX_TOOLS + len(self.limited):
+            del called[next(name for name in called if name not in self.limited)]
 
     def _close_call(self, call_id: str | None) -> OpenCall | None:
         calls = self.facts.open_calls
@@ -375,6 +384,7 @@ class AgentState(EventDetector[Facts]):
             calls=facts.calls,
             wall_s=facts.latest_ts - facts.first_ts if facts.first_ts is not None else 0.0,
             unpriced=facts.unpriced,
+            tool_calls={tool: facts.called[tool] for tool in sorted(self.limited) if tool in facts.called},
         )
 
     def get_goals(self) -> Sequence[str]:

@@ -17,7 +17,7 @@ from guard.trails import Varies
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from coherence import Monitor
+from coherence import Fleet, Monitor
 from coherence.cli.documents import SAME, read_schema, schema_names
 from coherence.cli.main import main
 from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
@@ -101,6 +101,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for at, risk in enumerate(risks * 2, 1)
         ]
         write_runs(transaction, "a", "9", rows)
+    with Fleet(budget={"cost_usd": 1.0, "tool_calls": {"Bash": 1}}, store=folder / "fleet.db", embedder=False) as fleet:
+        for agent in ("one", "other"):
+            fleet.agent(agent).usage(tokens_in=10, tokens_out=5, model="unheard of")
+            fleet.agent(agent).tool_result("done", tool="Bash")
+            fleet.agent(agent).decide()
+            fleet.agent(agent).check("Bash", {"command": "ls"})
     with LessonStore(folder / "lessons.db", embedder=HashingEmbedder()) as lessons:
         origin = Origin("builder", "s1", (3, 6, 9))
         lessons.record(
@@ -219,13 +225,15 @@ def test_documents_each_line_fits_its_schema(folder: Path) -> None:
     source = DATA / "tau_airline.jsonl.gz"
     scored = run("score", source, *HASHING, "--jsonl", readings, "--step-scores", scores, "--store", folder / "s.db")
     assert scored.exit_code == 0
-    printed = [run("log", "--store", folder / name, "--limit", 500, "--json").stdout for name in ("runs.db", "s.db")]
+    stores = [folder / name for name in ("runs.db", "s.db", "fleet.db")]
+    printed = [run("log", "--store", store, "--limit", 500, "--json").stdout for store in stores]
     log = [json.loads(line) for line in "".join(printed).splitlines()]
     for name, found in (("score.jsonl", [*lines(readings)]), ("score.step-scores", [*lines(scores)]), ("log", log)):
         for line in found:
             check(name, line)
         assert {line["schema"] for line in found} == {f"coherence.{name}/1"}
     assert len({line["event"]["kind"] for line in log}) == 12, "an event of each kind"
+    assert [line["event"]["tree"]["tool_calls"] for line in log if line["event"].get("tree")], "what others have spent"
 
 
 def commands(group: click.Group, *words: str) -> Iterator[tuple[str, click.Command]]:

@@ -64,6 +64,27 @@ def test_score_json_holds_what_the_table_shows(run_file: Path) -> None:
     assert summary["errors"] == []
 
 
+def test_score_json_names_a_worst_decision_that_blocks(tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text("[budget]\ncalls = 1\n", encoding="utf-8")
+    run = {**RUN, "steps": [*RUN["steps"], *RUN["steps"][1:]]}
+    (tmp_path / "run.jsonl").write_text(json.dumps(run) + "\n", encoding="utf-8")
+    (found,) = json.loads(score(tmp_path / "run.jsonl", "--json", "--config", config).stdout)["runs"]
+    assert (found["worst_decision"], found["decisions"][-1]) == ("block", "block")
+
+
+def test_score_a_dash_is_standard_input(run_file: Path) -> None:
+    command = [sys.executable, "-m", "coherence", "score", "--embedder", "hashing", "--json", "-"]
+    piped, bad = (
+        subprocess.run(command, check=False, capture_output=True, text=True, input=given)
+        for given in (run_file.read_text(encoding="utf-8"), "{not json")
+    )
+    (run,) = json.loads(piped.stdout)["runs"]
+    (of_file,) = json.loads(score(run_file, "--json").stdout)["runs"]
+    assert {**run, "path": str(run_file)} == of_file
+    assert bad.returncode == 2 and "not JSON" in bad.stderr
+
+
 def test_score_jsonl_has_one_object_a_reading(run_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "readings.jsonl"
     assert score(run_file, "--jsonl", out).exit_code == 0

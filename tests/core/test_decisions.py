@@ -18,6 +18,17 @@ def test_decisions_a_decision_prints_what_it_says() -> None:
     assert str(Decision(seq=1, kind="warn", message="4 errors in a row")) == "warn: 4 errors in a row"
 
 
+def test_decisions_a_decision_equals_its_word_and_shows_as_one_line() -> None:
+    decision = Decision(seq=7, kind="warn", message="4 errors in a row")
+    assert (
+        decision == "warn"
+        and decision != "block"
+        and decision == Decision(seq=7, kind="warn", message=decision.message)
+    )
+    assert decision not in ("guide", 7)
+    assert repr(decision) == "<Decision 7: warn: 4 errors in a row>"
+
+
 def test_to_dict_a_decision_becomes_json() -> None:
     finding = Finding(rule="pressure", severity="warn", active=True, score=0.5, threshold=0.5, evidence=(3, 6))
     decision = Decision(seq=7, kind="warn", findings=(finding,), message="why")

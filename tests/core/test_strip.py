@@ -44,7 +44,9 @@ def test_strip_html_a_sensor_and_a_fleet_tell_where_they_stand() -> None:
     assert len(Cells(sensor._repr_html_()).titles) == 1
     with Fleet(embedder=False) as fleet:
         assert repr(fleet) == "<Fleet without agents>"
+        assert fleet._repr_html_() == "<div>no agents</div>"
         fleet.agent("coder").message("assistant", "I read login.py.")
         fleet.agent("coder").decide()
         latest = fleet.agent("coder").latest
         assert latest is not None and repr(fleet) == f"<Fleet coder {latest.short()}>"
+        assert len(Cells(fleet._repr_html_()).titles) == len(fleet.agent("coder").history())

@@ -21,6 +21,19 @@ FAILURES = [
     "ValueError: No emails found.",
     "Connection refused",
     "fatal: not a git repository",
+    "stage: key rejected\nProcess exited with code 255",
+    "Error: Process completed with exit code 1.",
+    "exit code: 2",
+    "src/a.ts(3,5): error TS2304: Cannot find name 'x'.",
+    "main.c:5:3: error: 'x' undeclared",
+    "store/db.go:31:9: undefined: openPool",
+    "thread 'main' panicked at src/main.rs:4:5:\nindex out of bounds",
+    "'foo' is not recognized as an internal or external command,\noperable program or batch file.",
+    "Uncaught ReferenceError: x is not defined",
+    "Checking the lock ...\nconnect ECONNREFUSED 127.0.0.1:6379",
+    "<title>503 Service Unavailable</title>",
+    "<tool_use_error>File does not exist.</tool_use_error>",
+    'Response: {"message": "Internal server error"}',
 ]
 SUCCESSES = [
     "",
@@ -33,6 +46,17 @@ SUCCESSES = [
     "<returncode>1</returncode>\n<output>\n</output>",  # a search that found nothing
     "404 items in the catalogue, see page 2",
     "The handbook says: raise an error early.",
+    "Search returned 5 results: a, b",
+    "no matches\nexit code: 1",
+    "Process exited with code 1",  # a search, too
+    "tests exit: 0\nSUITE EXIT: 0",
+    "#!/bin/sh\nset -e\n[ -d build ] || exit 1\nmake",
+    "It ends with exit status 1 if nothing matched.",
+    'Errors are JSON: `{"error": "no such order"}`.',
+    'return {"error": "no such order"}',
+    '{"status": "failed payment, paid later"}',
+    "api.go:12:15: ST1005: error strings should not end with punctuation (staticcheck)",
+    "Now I open EVERY file and read each.",
 ]
 
 

@@ -15,6 +15,10 @@ USED: dict[str, Callable[[str], object]] = {
     "beginning": lambda text: failure_cues._BEGINNING.match(text),
     "exit": lambda text: failure_cues._EXIT.findall(text),
     "field": lambda text: failure_cues._FIELD.findall(text),
+    "data": lambda text: failure_cues._DATA.match(text),
+    "page": lambda text: failure_cues._PAGE.findall(text),
+    "idle": lambda text: failure_cues._IDLE.fullmatch(text),
+    "last": lambda text: failure_cues._LAST.findall(text),
     "line": lambda text: failure_cues._LINE.findall(text),
     "tests": lambda text: failure_cues._TESTS.findall(text),
     "marks": lambda text: failure_cues._MARKS.findall(text),
@@ -37,6 +41,9 @@ PIECES = (
     '"error": [', '> ', '>>', 'a> ', 'a.', 'a/', 'a=', '1 ', '1.', '\xe9', '\u65e5', '- ', '* ', '# ', '\xa0',
     'http/1.1 4', 'make[1', '__A', '%(a', 'lorem ', 'a\n', ']\n', 'pip ', 'git ', 'sed -i ', 'cat > ', 'tee ',
     'cp a ', 'mv a ', 'in progress', 'pending', 'status: ', 'temperature ', 'null',
+    '<title>', '<h1>error ', 'connect E', ': access denied (', 'an error ', 'a:', 'a(1', 'a:1: ', 'a.go:1:1: ',
+    'exited with ', 'exit: ', 'a exit', 'returned nonzero exit ', 'npm error', 'a: error', 'http_code', '"__type": "a.',
+    'process ', 'process', 'a: cannot ', 'error A', 'error 1',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

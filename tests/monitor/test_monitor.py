@@ -90,6 +90,8 @@ BAD: list[tuple[str, str, dict[str, Any]]] = [
     ("metrics of a text", "metrics", {"metrics": "error_rate"}),
     ("metric without a name", "metric", {"metrics": [object()]}),
     ("two metrics of one name", "goal_drift", {"config": {"metrics": ["goal_drift"]}}),
+    ("dangers of an int", "dangers must be a list", {"dangers": 5}),
+    ("danger of a text", "dangers must hold .* rows, not 'rm'", {"dangers": ["rm"]}),
     ("strict of an int", "strict", {"strict": 1}),
     ("parent of an int", "parent", {"parent": 5}),
 ]

@@ -248,6 +248,22 @@ def test_a_new_session_has_the_agents_baselines_but_not_its_context(tmp_path: Pa
         assert m._worker.pipeline.state.facts.calls > 0
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_session_a_new_process_begins_calm_unless_it_resumes(tmp_path: Path, resume: bool) -> None:
+    trouble = (
+        "import sys\nfrom coherence import Monitor\n"
+        "m = Monitor(agent='a', store=sys.argv[1], embedder=False)\n"
+        "for _ in range(7):\n    m.tool_result('boom', tool='Bash', error=True)\n"
+        "assert m.decide() == 'block'\nm.close()\n"
+    )
+    path = tmp_path / "s.db"
+    subprocess.run([sys.executable, "-c", trouble, path], check=True)
+    with Monitor(agent="a", store=path, embedder=False, resume=resume) as m:
+        assert m.session == ("1" if resume else "2")
+        assert m.decide() == ("block" if resume else "continue")
+        assert (m.pressure > 0.7) is resume
+
+
 def test_a_test_neither_writes_baselines_nor_is_gone_on_from(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with monitor(path) as m:

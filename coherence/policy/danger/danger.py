@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.validation import shown
 
 DRY = ("--dry-run", "--dryrun", "--help", "--version", "--whatif", "-WhatIf")
 """Flags with which nearly every program only says what it would do."""
@@ -135,6 +136,12 @@ class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
 
 Danger = DangerousCommand | DangerousCall
 """A row of the table."""
+
+
+def check_danger(row: object) -> None:
+    """Raise TypeError unless something is a row of the table."""
+    if not isinstance(row, Danger):
+        raise TypeError(f"dangers must hold DangerousCommand and DangerousCall rows, not {shown(row)}")
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,6 +56,12 @@ def test_openai_chat_a_list_of_messages_is_one_run(tmp_path: Path, indent: int |
     assert (run.id, run.goal, run.format) == ("chat", "", "openai")
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_openai_chat_a_system_message_in_mid_run_is_a_step(tmp_path: Path, role: str) -> None:
+    [run] = read_transcripts(write(tmp_path, [*CHAT[:3], {"role": role, "content": "Be brief."}, *CHAT[3:]]))
+    assert run.steps == (*STEPS[:2], Step(role="system", content="Be brief."), *STEPS[2:])
+
+
 def test_openai_chat_an_object_with_messages_gives_its_id_and_goal(tmp_path: Path) -> None:
     [run] = read_transcripts(write(tmp_path, {"id": "r1", "goal": "cancel", "messages": CHAT, "tools": []}, indent=1))
     assert (run.id, run.goal, run.steps) == ("r1", "cancel", STEPS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coherence.core.errors import TranscriptError
 from coherence.providers.readers import read_transcripts
-from coherence.providers.transcript import Role, Step, TranscriptCall
+from coherence.providers.transcript import Role, Step, TranscriptCall, TranscriptState
 
 RUN: dict[str, Any] = {
     "id": "tau/10/0",
@@ -54,6 +54,17 @@ def test_a_run_gives_its_steps(tmp_path: Path, indent: int | None) -> None:
     )
     assert (run.id, run.goal, run.memories) == ("tau/10/0", "Change the reservation", ((0, "Mia flies from MIA"),))
     assert (run.format, run.warnings) == ("runs", ())
+
+
+def test_a_system_message_in_mid_run_is_a_step_and_no_request(tmp_path: Path) -> None:
+    said = [("user", "Change my seat."), ("assistant", "Which?"), ("system", "Be brief."), ("assistant", "Done.")]
+    steps = [{"i": at, "role": role, "content": text} for at, (role, text) in enumerate(said)]
+    [run] = read_transcripts(write(tmp_path, {**RUN, "goal": "", "steps": steps}))
+    assert [(step.role, step.content) for step in run.steps] == said
+    state = TranscriptState(run)
+    while state.advance():
+        pass
+    assert list(state.get_goals()) == ["Change my seat."]
 
 
 def test_success_labels_change_nothing_but_how_the_run_ended(tmp_path: Path) -> None:
