@@ -10,7 +10,16 @@ from coherence.core.lazy import lazy_names
 if TYPE_CHECKING:
     from coherence.metrics.contradiction_pressure import ContradictionPressure, compute_contradiction_pressure
     from coherence.metrics.cost import Cost
-    from coherence.metrics.course import Breakdown, FailureStreak, Novelty, Stall
+    from coherence.metrics.course import (
+        Breakdown,
+        CostSurge,
+        FailureStreak,
+        GoalLoss,
+        IdenticalCalls,
+        Novelty,
+        Reversal,
+        Stall,
+    )
     from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
     from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
     from coherence.metrics.goal_hijack import GoalHijack
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
     from coherence.metrics.outcome_risk import OutcomeRisk
     from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
+    from coherence.metrics.step_drift import StepDrift
     from coherence.metrics.token_usage import TokenUsage
     from coherence.metrics.unsupported_assumption import UnsupportedAssumption
     from coherence.metrics.unused_output import UnusedOutput
@@ -36,20 +46,25 @@ _HOME = {
     "ContextExhaustion": "coherence.metrics.vitals",
     "ContradictionPressure": "coherence.metrics.contradiction_pressure",
     "Cost": "coherence.metrics.cost",
+    "CostSurge": "coherence.metrics.course",
     "Drift": "coherence.metrics.vitals",
     "ErrorRate": "coherence.metrics.error_rate",
     "FailureStreak": "coherence.metrics.course",
     "GoalCoherence": "coherence.metrics.vitals",
     "GoalDrift": "coherence.metrics.goal_drift",
     "GoalHijack": "coherence.metrics.goal_hijack",
+    "GoalLoss": "coherence.metrics.course",
     "Grounding": "coherence.metrics.grounding",
+    "IdenticalCalls": "coherence.metrics.course",
     "MemoryRetention": "coherence.metrics.memory_retention",
     "Novelty": "coherence.metrics.course",
     "OutcomeRisk": "coherence.metrics.outcome_risk",
     "RecentErrorRate": "coherence.metrics.error_rate",
     "Repetition": "coherence.metrics.vitals",
+    "Reversal": "coherence.metrics.course",
     "SemanticDiffusion": "coherence.metrics.semantic_diffusion",
     "Stall": "coherence.metrics.course",
+    "StepDrift": "coherence.metrics.step_drift",
     "TokenUsage": "coherence.metrics.token_usage",
     "Uncertainty": "coherence.metrics.vitals",
     "Unlimited": "coherence.metrics.vitals",
@@ -68,20 +83,25 @@ __all__ = [
     "ContextExhaustion",
     "ContradictionPressure",
     "Cost",
+    "CostSurge",
     "Drift",
     "ErrorRate",
     "FailureStreak",
     "GoalCoherence",
     "GoalDrift",
     "GoalHijack",
+    "GoalLoss",
     "Grounding",
+    "IdenticalCalls",
     "MemoryRetention",
     "Novelty",
     "OutcomeRisk",
     "RecentErrorRate",
     "Repetition",
+    "Reversal",
     "SemanticDiffusion",
     "Stall",
+    "StepDrift",
     "TokenUsage",
     "Uncertainty",
     "Unlimited",

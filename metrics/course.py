@@ -1,11 +1,18 @@
-"""Signs that a run leaves its course, told from its events alone: new matter, standing still, failing, breakdown."""
+"""Signs that a run leaves its course, told from its events alone: new matter, standing still, failing, breakdown ..."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 from coherence.core.readings import Evidence, times
 from coherence.state.reducer import AgentState
+
+RECENT_CALLS = 14
+"""Model calls among which one is compared, the newest two included."""
+
+CHARS_A_TOKEN = 2.5
+"""Characters of recorded text that explain one token more; few, so that text explains much."""
 
 HALF = 2.0
 """Repeats, or failures in a row, at which half of the range is reached."""
@@ -170,6 +177,152 @@ class Breakdown:
         if data is None or data.value < MIN_TOLD:
             return None
         return Evidence(data.why, "context", _items(self.state, [data.seq]))
+
+
+@dataclass(frozen=True)
+class IdenticalCalls:
+    """How often the newest call was made before and came to the very same, without anything changed in between.
+
+    ``n / (n + 1)`` with *n* the times among the last twelve actions, fading by 0.7 an action. Ids and timestamps in
+    arguments and results count as the same, other numbers do not. A call that waits for something counts 0.15.
+
+    Range [0, 1], inverted: 0 = never, 0.5 = once, 0.67 = twice. ``None`` before the first result.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "identical_calls"
+    inverted = True
+    in_place = True
+    why_unknown = "no tool result yet"
+
+    def compute(self) -> float | None:
+        """Return how often."""
+        data = self.state.progress.data if isinstance(self.state, AgentState) else None
+        return data.repeats / (data.repeats + 1.0) if data is not None and data.tried else None
+
+    def explain(self) -> Evidence | None:
+        """Say how often."""
+        data = self.state.progress.data if isinstance(self.state, AgentState) else None
+        if data is None or data.repeats < 1.0:
+            return None
+        why = f"the same call came to the same result {times(round(data.repeats) + 1)}"
+        return Evidence(why, "context", _items(self.state, data.seqs))
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """How much the agent changes again what it has just changed: to and fro, or one value after the other.
+
+    ``r / (r + 1)`` with *r* of :func:`~coherence.state.progress.reversal_of`, fading by 0.8 an action.
+
+    Range [0, 1], inverted: 0 = nothing is changed twice. ``None`` before the first result.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "reversal"
+    inverted = True
+    in_place = True
+    why_unknown = "no tool result yet"
+
+    def compute(self) -> float | None:
+        """Return how much."""
+        data = self.state.progress.data if isinstance(self.state, AgentState) else None
+        return data.reversals / (data.reversals + 1.0) if data is not None and data.tried else None
+
+    def explain(self) -> Evidence | None:
+        """Say so."""
+        if (self.compute() or 0.0) < MIN_TOLD:
+            return None
+        why = "the newest calls change the same thing again, or take a change back"
+        return Evidence(why, "context", _items(self.state, [self.state.progress.data.newest]))
+
+
+@dataclass(frozen=True)
+class GoalLoss:
+    """How little of the goal the newest summary of the conversation holds, until the agent's steps show it again.
+
+    One minus the share of the goal's token weight (at most 12) that the summary holds; halved by each step that speaks
+    of what was asked. A summary is a compaction, or a system message in mid-run that speaks of one.
+
+    Range [0, 1], inverted: 0 = the summary holds the goal. ``None`` before the first summary.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "goal_loss"
+    inverted = True
+    in_place = True
+    why_unknown = "the context was never summarised"
+
+    def compute(self) -> float | None:
+        """Return how little."""
+        return self.state.goal_loss.data.value if isinstance(self.state, AgentState) else None
+
+    def explain(self) -> Evidence | None:
+        """Say so."""
+        if (self.compute() or 0.0) < MIN_TOLD:
+            return None
+        why = "the summary that took the place of the conversation does not hold the goal"
+        return Evidence(why, "context", _items(self.state, [self.state.goal_loss.data.seq]))
+
+
+@dataclass(frozen=True)
+class CostSurge:
+    """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
+
+    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
+    plus a token for each 2.5 characters that were said, called or returned since; and of what the model wrote to the
+    median of that. A long text that is read makes every later call dearer, but not what is written; a file that is
+    written the other way round: only both together count.
+
+    Range [0, 1], inverted: 0 = as before, 0.5 = twice as much, 0.8 = five times. ``None`` before the third call.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+    """
+
+    state: AgentState
+    name = "cost_surge"
+    inverted = True
+    in_place = True
+    why_unknown = "fewer than three model calls with their usage"
+
+    def compute(self) -> float | None:
+        """Return how much more."""
+        calls = self.state.facts.spending[-RECENT_CALLS:] if isinstance(self.state, AgentState) else []
+        before, newest = calls[:-2], calls[-2:]
+        usual = median(call.tokens for call in before) if before else 0.0
+        written = median(call.output for call in before) if before else 0.0
+        if usual <= 0.0:
+            return None
+        more = min(call.tokens / (usual + max(call.chars - before[0].chars, 0) / CHARS_A_TOKEN) for call in newest)
+        if written > 0.0:
+            more = min(more, *(call.output / written for call in newest))
+        return 1.0 - 1.0 / max(more, 1.0)
+
+    def explain(self) -> Evidence | None:
+        """Say how much more."""
+        value = self.compute() or 0.0
+        if value < 0.5:
+            return None
+        why = f"the newest model calls take {1 / (1 - value):.0f} times as much as is usual in this run"
+        return Evidence(why, "context", ())
 
 
 def _items(state: AgentState, seqs: list[int]) -> tuple[int, ...]:

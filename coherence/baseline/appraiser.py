@@ -12,10 +12,10 @@ import msgspec
 from coherence.core.config import Budget, PressureConfig
 from coherence.core.decisions import Appraisal, Mode, Signal
 from coherence.core.events import Usage
-from coherence.core.readings import FrozenDict
+from coherence.core.readings import CHANGE, FrozenDict
 from coherence.detect.detector import EventDetector, Observed
 from coherence.metrics import RecentErrorRate, Repetition
-from coherence.sensor.own_start import OwnStart
+from coherence.sensor.own_start import Departure, OwnStart
 from coherence.state.reducer import AgentState, sound
 
 
@@ -183,6 +183,9 @@ def mode_of(pressure: float, config: PressureConfig | None = None) -> Mode:
     return Mode.GUIDE if pressure >= config.guide else Mode.OBSERVE
 
 
+STEP_DRIFT = "step_drift"
+"""Metric whose sum over the run's steps is the sign of a departure."""
+
 MAX_TOKENS = 1e7
 """Tokens of one model call at which the velocity is 1; logarithmic, because calls differ by orders of magnitude."""
 
@@ -223,6 +226,8 @@ class AppraiserState(msgspec.Struct):
     floor: str = ""
     start: OwnStart = msgspec.field(default_factory=OwnStart)
     """Levels of the run's measures since it began."""
+    departure: Departure = msgspec.field(default_factory=Departure)
+    """How far its steps have left what was asked."""
     changes: dict[str, float] = {}
     """Distance of the agent's newest step from there, by sign."""
     acted: bool = False
@@ -267,10 +272,12 @@ class Appraiser(EventDetector[AppraiserState]):
     def on_goal(self, observed: Observed) -> None:
         """Begin anew with another goal: what changes with it is no drift."""
         if observed.new_goal:
-            self.mood.start, self.mood.changes = OwnStart(), {}
+            self.mood.start, self.mood.departure, self.mood.changes = OwnStart(), Departure(), {}
 
     def on_message(self, observed: Observed) -> None:
-        """Remember that the agent has spoken."""
+        """Remember that the agent has spoken, or that the user may ask for something else."""
+        if observed.event.role == "user":
+            self.mood.start.ask_anew()
         self.mood.acted = self.mood.acted or observed.event.role == "assistant"
 
     def on_tool_call(self, observed: Observed) -> None:
@@ -334,9 +341,9 @@ class Appraiser(EventDetector[AppraiserState]):
         self._compare("drift", metrics.get("drift"), failing=failing)
         self._compare("goal_coherence", None if coherence is None else 1.0 - coherence, failing=failing)
         if self.mood.acted:
-            risks = {**metrics, "goal_coherence": None if coherence is None else 1.0 - coherence}
-            self.mood.changes = self.mood.start.changes(risks)
-            self.mood.start.learn(risks)
+            self.mood.changes = self.mood.start.changes(metrics)
+            self.mood.start.learn(metrics)
+            self._depart(metrics.get(STEP_DRIFT))
             self.mood.acted = False
         self._settle()
         return Appraisal(
@@ -347,6 +354,17 @@ class Appraiser(EventDetector[AppraiserState]):
             floor=self.mood.floor,
             learned_from=self.config.learned_from,
         )
+
+    def _depart(self, distance: float | None) -> None:
+        """Take in how far the newest step lies from what was asked, unless it only does again what was done before."""
+        step, facts = self.state.assumption.data.step, self.state.facts
+        if distance is None or step is None:
+            return
+        before = {action.made.masked for action in facts.actions}
+        made = [call.made for call in facts.open_calls]
+        if not made or not all(call.waits or call.masked in before for call in made):
+            self.mood.departure.learn(distance, min(step.novelty, 1.0), step.weight)
+        self.mood.changes[STEP_DRIFT + CHANGE] = self.mood.departure.value
 
     def _compare(self, name: str, value: float | None, *, failing: bool, patient: bool = False) -> None:
         """Compare a sample with its baseline, then learn it unless it must not become normal."""

@@ -15,6 +15,7 @@ from coherence.metrics import (
     GoalCoherence,
     RecentErrorRate,
     Repetition,
+    StepDrift,
     TokenUsage,
     Uncertainty,
     Unlimited,
@@ -37,7 +38,16 @@ VITALS = (
 """Names of the vitals, in the order in which they are shown."""
 
 
-COURSE = ("novelty", "stall", "failure_streak", "breakdown")
+COURSE = (
+    "novelty",
+    "stall",
+    "identical_calls",
+    "reversal",
+    "failure_streak",
+    "breakdown",
+    "goal_loss",
+    "cost_surge",
+)
 """Signs that a run leaves its course; reported with every reading."""
 
 
@@ -87,7 +97,7 @@ def metric_set(
     if not embeds:
         scalars.append(WordedUncertainty(state))
     else:
-        vectors += [Uncertainty(state), Drift(state), GoalCoherence()]
+        vectors += [Uncertainty(state), Drift(state), GoalCoherence(), StepDrift(state)]
     limits = budget.limits() if budget is not None else {}
     tokens, dollars = limits.get("tokens"), limits.get("cost_usd")
     scalars += [

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 SAYS: Mapping[str, str] = {
     "novelty": "the newest step is about things that nobody has spoken of",
     "novelty.change": "the newest steps turn to things that nobody has spoken of",
-    "goal_drift.change": "recent texts move away from the goal",
-    "goal_coherence.change": "what is said has less to do with the goal than before",
-    "drift.change": "texts and tools move away from what was asked",
+    "step_drift.change": "the newest steps have less to do with what was asked than this run's steps had before",
     "stall": "the newest actions repeat each other and bring nothing new",
+    "identical_calls": "the same call came to the same result again",
+    "reversal": "the newest calls change the same thing again, or take a change back",
     "failure_streak": "the newest calls failed",
     "breakdown": "the newest text has lost its thread",
     "goal_hijack": "a call does not fit what the user asked for",
     "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
-    "spending": "a model call costs far more than is usual in this run",
+    "goal_loss": "the summary that took the place of the conversation does not hold the goal",
+    "cost_surge": "the newest model calls take far more than is usual in this run",
 }
 """Sign -> what it means, for people."""
 

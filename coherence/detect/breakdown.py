@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import TYPE_CHECKING
 from unicodedata import name as name_of
 
 import msgspec
@@ -15,9 +16,16 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.text_analysis import ONLY_ENGLISH, WEIGHTS, english_list, english_words
+
+if TYPE_CHECKING:
+    from coherence.detect.assumption import AssumptionDetector
 
 MAX_CHARS = 4_000
 """Characters of a message that are looked at, half from each end."""
+
+CODE_CHARS = 20_000
+"""Characters of a message in which code is looked for, before the rest is cut: half a block looks like prose."""
 
 SCRIPT_CHARS = 2_000
 """Characters of a text in which scripts are looked for."""
@@ -41,6 +49,10 @@ _MARK = lazy_regex(
     re.IGNORECASE | re.MULTILINE,
 )
 _PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?|[^\w\s]|\d{1,20}")
+
+_SENTENCE_END = lazy_regex(r"[.!?\n]+")
+_NO_PROSE = lazy_regex(r"[0-9=_{}$\\/<>*+^|#@\[\]]")
+"""Numbers, formulas, names of code: what stands in no sentence of a language, or stands there in any language alike."""
 
 _DETERMINER_WORDS = "the a an my your its our their every no"
 _DETERMINERS = frozenset(_DETERMINER_WORDS.split())
@@ -97,10 +109,48 @@ def disorder(text: str) -> float:
             or (two in ("The", "An", "This") and one[0].islower())
         )
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD
+    words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
-    again = 1.0 - len(set(groups)) / len(groups)
+    again = 1.0 - len(set(groups)) / max(len(groups), 1)
     repeats = (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
     return min(max(salad, repeats, 0.0), 1.0)
+
+
+FOREIGN_WORDS, FOREIGN_FULL = 8, 10
+"""Words of a sentence below which nothing is said of its language, and from which it counts in full."""
+
+FOREIGN_SHARE = 0.12
+"""Share of frequent English words from which a sentence is English beyond doubt; one alone is no sentence of it."""
+
+NEW_FREE, NEW_FULL = 0.3, 0.6
+"""Share of a message that nobody has spoken of: a list of names from a result is no other language."""
+
+ENGLISH_WORDS, ENGLISH_WEIGHT = 16, 0.8
+"""Words of the run, and their mean weight as English, from which it is known to be in English."""
+
+
+def foreignness(text: str) -> float:
+    """Return how little a text's least English sentence has of English, in [0, 1].
+
+    Sentences of fewer than 8 words, or with numbers or signs of code, say nothing.
+
+    Examples
+    --------
+    >>> foreignness("I read the file and run the tests. El tren de las siete nunca llega a las siete, lo sabe todo.")
+    1.0
+    >>> foreignness("Now the date is parsed in local time, so I fix the parser first.")
+    0.0
+    """
+    worst = 0.0
+    for sentence in _SENTENCE_END.split(text):
+        words = [word for word in english_list(sentence) if len(word) > 1]
+        if len(words) < FOREIGN_WORDS or _NO_PROSE.search(sentence):
+            continue
+        weights = [weight for weight in map(WEIGHTS.get, words) if weight]
+        if weights.count(ONLY_ENGLISH) <= 1:
+            share = len(weights) / len(words)
+            worst = max(worst, (1.0 - share / FOREIGN_SHARE) * min(len(words) / FOREIGN_FULL, 1.0))
+    return worst
 
 
 def prose(text: str) -> str:
@@ -111,8 +161,9 @@ def prose(text: str) -> str:
     >>> prose("Run `make` now:\n- it builds\n- it tests\nThen wait.")
     'Run · now:\nThen wait.'
     """
-    text = ends(text, MAX_CHARS, "\n")
-    return _ITEM.sub("", _CODE.sub("·", text) if "`" in text else text)
+    text = ends(text, CODE_CHARS, "\n")
+    text = ends(_CODE.sub("·", text) if "`" in text else text, MAX_CHARS, "\n")
+    return _ITEM.sub("", text)
 
 
 def template_marks(text: str) -> set[str]:
@@ -149,6 +200,10 @@ class BrokenText(msgspec.Struct):
 
     scripts: list[str] = []
     """Scripts that anybody has used."""
+    words: int = 0
+    """Of requests and of the agent's messages."""
+    english: int = 0
+    """Their weight as English words."""
     marks: list[str] = []
     """Template marks that were there before."""
     messages: int = 0
@@ -163,6 +218,11 @@ class BrokenText(msgspec.Struct):
 class BreakdownDetector(EventDetector[BrokenText]):
     """Follows how the agent writes.
 
+    Parameters
+    ----------
+    assumption : AssumptionDetector, optional
+        Of the same run: it tells how much of a message is new. Without it all of it counts as new.
+
     Examples
     --------
     >>> from coherence.core.events import Message
@@ -175,16 +235,28 @@ class BreakdownDetector(EventDetector[BrokenText]):
 
     name, data_type = "breakdown", BrokenText
 
+    def __init__(self, assumption: AssumptionDetector | None = None) -> None:
+        super().__init__()
+        self.assumption = assumption
+
     def on_goal(self, observed: Observed) -> None:
+        """Remember what is asked."""
+        self._count(observed.text.raw)
+        self._know(observed.text.raw)
+
+    on_correction = on_goal
+
+    def on_tool_result(self, observed: Observed) -> None:
         """Remember what somebody else has written: the agent may take it up."""
         self._know(observed.text.raw)
 
-    on_tool_result = on_memory = on_correction = on_compaction = on_goal
+    on_memory = on_compaction = on_tool_result
 
     def on_message(self, observed: Observed) -> None:
         """Judge the agent's message; remember others'."""
         text, data = observed.text.raw, self.data
         if observed.event.role != "assistant":
+            self._count(text if observed.event.role == "user" else "")
             self._know(text)
             return
         body = prose(text)
@@ -193,6 +265,11 @@ class BreakdownDetector(EventDetector[BrokenText]):
         found, why = disorder(body), "the words stand in no order of English"
         if not marks <= set(data.marks):
             found, why = max(found, 0.9), f"{min(marks - set(data.marks))} is left over from a template"
+        other = self._changes_language(body)
+        if other > found:
+            found, why = other, "it changes to a language that nobody has used"
+        elif found < 0.5:
+            self._count(body)
         letters = scripts(body)
         strange = sum(count for script, count in letters.items() if script not in data.scripts)
         share = strange / max(sum(letters.values()), 1)
@@ -202,6 +279,21 @@ class BreakdownDetector(EventDetector[BrokenText]):
             data.value, data.seq, data.why = found, observed.seq, why
         data.messages += bool(body.strip())
         self._know(text if share < 0.2 or not data.scripts else "", marks)
+
+    def _changes_language(self, body: str) -> float:
+        """Return how surely a message of a run in English is in another language, or in none, in [0, 1]."""
+        data = self.data
+        if data.words < ENGLISH_WORDS or data.english < ENGLISH_WEIGHT * data.words:
+            return 0.0
+        step = self.assumption.data.step if self.assumption is not None else None
+        new = 1.0 if step is None else step.novelty
+        gate = min(max((new - NEW_FREE) / (NEW_FULL - NEW_FREE), 0.0), 1.0)
+        return gate * foreignness(body) if gate else 0.0
+
+    def _count(self, text: str) -> None:
+        words, weight = english_words(ends(text, MAX_CHARS, "\n"))
+        self.data.words += words
+        self.data.english += weight
 
     def _know(self, text: str, marks: set[str] | None = None) -> None:
         text = ends(text, MAX_CHARS, "\n")

@@ -236,7 +236,7 @@ PATHS = _set(
     "path file_path filepath filename file_name file target_file notebook_path absolute_path relative_path "
     "relative_workspace_path old_path new_path source_path destination_path paths files uri"
 )
-WAITS = _set("wait sleep poll polling status watch idle pause monitor heartbeat await progress output")
+WAITS = _set("wait sleep timer delay poll polling status watch idle pause monitor heartbeat await progress output")
 PAGES = _set(
     "page offset cursor limit skip page_token next_token page_number page_size per_page max_results start_line "
     "end_line line_start line_end start_index end_index view_range line_range from_line to_line after before"

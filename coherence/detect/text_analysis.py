@@ -141,8 +141,13 @@ LEAST = 0.2
 Of recorded English steps of 16 words and more, 99 % reach it."""
 
 _ENGLISH_WORD = lazy_regex(r"[^\W\d_]{1,40}")
-_ONLY_ENGLISH = "the and that with this you it are not from which they would should been their there be your our these"
-WEIGHTS = {word: 1 for word in FUNCTION_WORDS if len(word) > 1} | dict.fromkeys(_ONLY_ENGLISH.split(), 10)
+_ONLY_ENGLISH_WORDS = (
+    "the and that with this you it are not from which they would should been their there be your our these"
+)
+ONLY_ENGLISH = 10
+WEIGHTS = {word: 1 for word in FUNCTION_WORDS if len(word) > 1} | dict.fromkeys(
+    _ONLY_ENGLISH_WORDS.split(), ONLY_ENGLISH
+)
 """Frequent English words: 10 for those that are none in languages written with the same letters, 1 for others (German
 has *will* and *was*, Dutch *of*, Danish *have* and *by*)."""
 
@@ -158,6 +163,11 @@ def english_weight(words: Iterable[str]) -> int:
     return sum(map(WEIGHTS.get, words, repeat(0)))
 
 
+def english_list(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    return _ENGLISH_WORD.findall(text.lower())
+
+
 @lru_cache(maxsize=4)  # one message is looked at by several detectors
 def english_words(text: str) -> tuple[int, int]:
     """Return how many words a text has, and their weight.
@@ -167,7 +177,7 @@ def english_words(text: str) -> tuple[int, int]:
     >>> english_words("The price was 17 euros.")
     (4, 11)
     """
-    words = _ENGLISH_WORD.findall(text.lower())
+    words = english_list(text)
     return len(words), english_weight(words)
 
 

@@ -12,7 +12,7 @@ Beck, Teboulle (2009), A fast iterative shrinkage-thresholding algorithm, SIAM J
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -37,6 +37,9 @@ FEWEST = 50
 
 RAREST = 1e-4
 """Least share of good steps that is believed."""
+
+SELDOM = 2e-4
+"""The same for a sign with hinges of its own."""
 
 LOWEST = 0.05
 """Log odds that a curve must add at most to be kept."""
@@ -104,6 +107,34 @@ def surprise(values: Floats, good: Flags, weight: Floats) -> Start:
         first = int(np.searchsorted(ranked, point - 1e-9))
         reached.append(max(1.0 - (below[first - 1] if first else 0.0), RAREST))
     return Start(points, np.maximum(np.diff(-STEEP * np.log(reached)), 0.0))
+
+
+def surprise_at(points: Sequence[float], values: Floats, good: Flags, weight: Floats) -> Start:
+    """Return the curve before any label of a sign whose values mean the same in every run: with hinges of its own.
+
+    Parameters
+    ----------
+    points : sequence of float
+        Where the hinges are, rising. Up to the first a value means nothing.
+    values, good, weight
+        As :func:`surprise` takes them.
+
+    Examples
+    --------
+    One good step in a hundred reaches 0.6, none 0.8, which counts as one in 5,000.
+
+    >>> values = np.array([0.0] * 99 + [0.7])
+    >>> found = surprise_at((0.4, 0.6, 0.8), values, np.ones(100, bool), np.ones(100))
+    >>> found.slopes.round(2).tolist()
+    [3.22, 2.74]
+    """
+    known = good & ~np.isnan(values)
+    total = weight[known].sum()
+    reached = [
+        max(float(weight[known & (values >= point - 1e-9)].sum() / total), SELDOM) if total else SELDOM
+        for point in points[1:]
+    ]
+    return Start(np.array(points), np.diff([0.0, *(-STEEP * np.log(np.minimum.accumulate(reached)))]))
 
 
 def fit_scale(

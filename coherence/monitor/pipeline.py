@@ -40,7 +40,6 @@ from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import BandEdges
 from coherence.sensor.light import (
     RULE_SIGN,
-    SPENDING,
     Asked,
     Edges,
     combine,
@@ -320,13 +319,10 @@ class AgentPipeline:
         )
 
     def signs(self, reading: Reading, findings: Sequence[Finding]) -> dict[str, float | None]:
-        """Return what the scale may have a curve for, higher = worse: metrics, changes, spending, rules' scores."""
+        """Return what the scale may have a curve for, higher = worse: metrics, changes, rules' scores."""
         mood = self.appraiser.mood
         signs = signs_of(reading.metrics, self.runs.inverted)
         signs |= mood.changes
-        spending = [mood.signals[name].pressure for name in ("cost", "token_usage") if name in mood.signals]
-        if spending:
-            signs[SPENDING] = max(spending)
         return signs | {RULE_SIGN + finding.rule: finding.score for finding in findings}
 
     def _check(self, seq: int, event: Ticked, found: Sequence[Finding] | None) -> TickResult:

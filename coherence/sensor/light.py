@@ -38,9 +38,6 @@ ANY = "any embedder"
 RULE_SIGN = "rule."
 """What stands before a rule's name to name its score as a sign."""
 
-SPENDING = "spending"
-"""Sign of how unusual the cost or the tokens of the newest model call are in this run."""
-
 JUST_INSIDE = 0.01
 """How far inside its band an index is kept; a hundredth, so that it is seen in two decimals."""
 

@@ -18,8 +18,11 @@ session may move from one piece of work to the next."""
 ENOUGH = 2
 """Values of a run before a change is told."""
 
-CHANGING = ("novelty", "goal_drift", "goal_coherence", "drift")
+CHANGING = ("novelty",)
 """Metrics whose absolute level differs from agent to agent, so that their change says more."""
+
+ASKED_ANEW = 2
+"""What a level's values count when the user asks for something else: as this many, so that it soon follows."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -39,9 +42,9 @@ class OwnStart(msgspec.Struct):
     --------
     >>> start = OwnStart()
     >>> for value in (0.2, 0.2, 0.2):
-    ...     start.learn({"drift": value})
-    >>> start.changes({"drift": 0.9})
-    {'drift.change': 0.28}
+    ...     start.learn({"novelty": value})
+    >>> start.changes({"novelty": 0.9})
+    {'novelty.change': 0.28}
     """
 
     levels: dict[str, Level] = {}
@@ -73,3 +76,82 @@ class OwnStart(msgspec.Struct):
             count = level.count + 1
             mean = level.mean + (value - level.mean) / min(count, WINDOW)
             self.levels[name] = Level(count, mean, (1.0 - RECENT) * level.recent + RECENT * value)
+
+    def ask_anew(self) -> None:
+        """Hold less to the levels so far: the user has asked for something else."""
+        for name, level in self.levels.items():
+            self.levels[name] = Level(min(level.count, ASKED_ANEW), level.mean, level.mean)
+
+
+EXPECTED = 0.36
+"""Departure of a step of an agent of which nothing is known; counts as one step."""
+
+SLACK = 0.1
+"""How much farther than usual a step may be for nothing."""
+
+MAX_EXCESS = 0.3
+"""What one step can add or take away at most."""
+
+INFORMED = 6.0
+"""Weight of a step's tokens from which it counts in full: a few words are far from everything."""
+
+HALF_GONE = 0.2
+"""Sum at which half of the range is reached."""
+
+
+class Departure(msgspec.Struct):
+    """A one-sided cumulative sum of how far the agent's steps lie beyond the run's own usual; plain data.
+
+    A step departs by its distance from what was asked, the more of it the more of its words are new: ``d (1 + n) / 2``.
+    ``S = max(0, S + x - 0.1)`` with *x* the departure of a step less the mean of the run's steps but the newest, in
+    [-0.3, 0.3]. A single odd step comes to little, two or three in a row to much: on good runs of ``tests/data/runs``
+    the sum ever reaches ``HALF_GONE`` in 1 % (tau-bench, AgentDojo) to 17 % (SWE-bench, 80 steps each) of the runs.
+
+    References
+    ----------
+    E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954.
+
+    Examples
+    --------
+    >>> course = Departure()
+    >>> for distance in (0.4, 0.5, 0.4):
+    ...     course.learn(distance, novelty=0.3, weight=20)
+    >>> course.value
+    0.0
+    >>> for distance in (0.9, 0.95):
+    ...     course.learn(distance, novelty=0.7, weight=20)
+    >>> round(course.value, 2)
+    0.67
+    """
+
+    total: float = 0.0
+    """Of the departures of the steps but the newest."""
+    count: int = 0
+    newest: float | None = None
+    sum: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """How far the run has left what was asked, in [0, 1): ``S / (S + 0.2)``."""
+        return self.sum / (self.sum + HALF_GONE)
+
+    def learn(self, distance: float, novelty: float, weight: float) -> None:
+        """Take in a step.
+
+        Parameters
+        ----------
+        distance : float
+            From what was asked, in [0, 1].
+        novelty : float
+            Share of the step that nobody has spoken of, in [0, 1].
+        weight : float
+            Of its tokens; below 6 it counts in proportion.
+        """
+        departure = distance * (1.0 + novelty) / 2.0
+        usual = (self.total + EXPECTED) / (self.count + 1)
+        excess = (departure - usual) * min(weight / INFORMED, 1.0)
+        if self.newest is not None:
+            self.sum = max(0.0, self.sum + min(max(excess, -MAX_EXCESS), MAX_EXCESS) - SLACK)
+            self.total += self.newest
+            self.count += 1
+        self.newest = departure

@@ -63,6 +63,10 @@ class Spending(msgspec.Struct):
     seq: int
     tokens: int
     cost_usd: float | None
+    chars: int = 0
+    """Characters of all texts recorded until then."""
+    output: int = 0
+    """Tokens among them that the model wrote."""
 
 
 class FailureKind(msgspec.Struct):
@@ -151,6 +155,8 @@ class Facts(msgspec.Struct):
     error_streak: int = 0
     same_streak: int = 0
     """Identical calls with identical results in a row, the newest included."""
+    chars: int = 0
+    """Characters of all texts recorded."""
     first_ts: float | None = None
     latest_ts: float = 0.0
     changed_seq: int = 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -27,7 +29,30 @@ MAX_WORDS = 48
 
 MAX_OPEN = 64
 FADES = 0.8
-"""What is left of a stall at each further action."""
+"""What is left of a stall, and of a reversal, at each further action."""
+
+REPEATS_FADE = 0.7
+"""What is left of a count of identical calls at each further action that is another one."""
+
+CHANGED_AGAIN, TAKEN_BACK = 0.45, 1.0
+"""What a reversal counts for each other value that the same thing was given before, and for one that it had before."""
+
+UNDONE = 0.65
+"""What a reversal counts for the very call that was made before, where one like it undid it in between."""
+
+_MUTATING_WORDS = (
+    "add append apply assign book cancel change close create delete deploy disable discard edit enable insert lock "
+    "merge modify move open order pause pay post publish put reassign reclass remove rename replace reschedule reset "
+    "resume revert save schedule send set start stop submit switch toggle transfer turn undo unlock update upsert write"
+)
+MUTATING = frozenset(_MUTATING_WORDS.split())
+"""Words of a tool's name by which it changes something."""
+
+LIKE_UNDOING = 0.6
+"""Likeness of two calls of one tool from which the second may undo the first."""
+
+TELLS = 20
+"""Characters of a result from which a repeated call without arguments is known to be the same."""
 
 ALIKE = 0.35
 """Likeness of two calls from which the same failure of both is one failure."""
@@ -53,12 +78,35 @@ _CHANGES = lazy_regex(
 COMMAND_CHARS = 2_000
 """Characters of a command that are looked at."""
 
+_NAME_WORDS = lazy_regex(r"[a-z]{1,40}|[A-Z][a-z]{0,40}")
+MAX_NAME = 200
+"""Characters of a tool's name that are read."""
+
+READING = frozenset({"get", "list", "search", "find", "read", "show", "view", "fetch", "check", "query", "lookup"})
+"""Words of a tool's name by which it looks something up."""
+
+_NAMES = lazy_regex(
+    r"(?:^|_)(?:ids?|name|number|no|key|email|user|account|ticket|order|booking|ref|title|sku|device|room)$",
+    re.IGNORECASE,
+)
+"""Arguments that say which thing a call is about."""
+
 Sketch = tuple[int, ...]
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What is kept of a call until its result comes."""
+
+    words: Sketch = ()
+    """Of its name and arguments; empty where the arguments say nothing."""
+    about: int = 0
+    """Checksum of the arguments that say which thing it is about; 0 = none does."""
 
 
 class Tried(msgspec.Struct, frozen=True):
     """What is kept of an action."""
 
+    exact: bytes
     masked: bytes
     """Of the call, see :class:`~coherence.detect.fingerprints.CallTrace`."""
     words: Sketch
@@ -73,20 +121,36 @@ class Tried(msgspec.Struct, frozen=True):
     """Whether the call changes something."""
     changes: int = 0
     """How often something had been changed, by this call too."""
+    acts: bool = False
+    """Whether the call does more than look something up."""
+    tool: int = 0
+    """Checksum of the tool's name."""
+    about: int = 0
+    """As in :class:`Waiting`; 0 also for files and commands, which are worked on again and again."""
+    result: bytes = b""
+    """Digest of the whole result."""
+    waited: int = 0
+    """How often the agent had waited for something before."""
 
 
 class ProgressFacts(msgspec.Struct):
     """What is remembered of what the agent tried; plain data, bounded."""
 
     tried: list[Tried] = []
-    open: dict[int, Sketch] = {}
-    """Event number of a call without a result -> its words."""
+    open: dict[int, Waiting] = {}
+    """Event number of a call without a result -> what is kept of it."""
     changing: list[int] = []
     """Event numbers of open shell calls that change something."""
     changes: int = 0
     """Calls that changed something, each once."""
+    waited: int = 0
+    """Calls that waited for something."""
     stall: float = 0.0
     """Sum over the actions of how much each repeats one before it, faded by 0.8 an action."""
+    repeats: float = 0.0
+    """How often the newest call was made before and came to the very same, without anything changed since; fades."""
+    reversals: float = 0.0
+    """How much the newest call gives the same thing another value again, or does what was undone; fades."""
     failures: float = 0.0
     """Failures in a row, flagged or not; a success leaves 0.3 of them."""
     newest: int = 0
@@ -134,6 +198,70 @@ def repeat_of(now: Tried, before: Tried) -> float:
     return 0.5 if same and close >= 0.9 else 0.0
 
 
+@lru_cache(maxsize=512)
+def is_mutating(tool: str) -> bool:
+    """Tell whether a tool changes something, by the first verb of its name.
+
+    Examples
+    --------
+    >>> [is_mutating(name) for name in ("updateReservation", "mcp__crm__set_price", "get_order_status", "http")]
+    [True, True, False, False]
+    """
+    words = (word.lower() for word in _NAME_WORDS.findall(tool[:MAX_NAME]))
+    return next((word in MUTATING for word in words if word in MUTATING or word in READING), False)
+
+
+def repeats_in(now: Tried, tried: Sequence[Tried], changes: int) -> int:
+    """Return how often an action was there before with the same result; of one that looks something up, since a change.
+
+    Parameters
+    ----------
+    now : Tried
+        The action.
+    tried : sequence of Tried
+        Those before it.
+    changes : int
+        How often something had been changed before it.
+    """
+    return sum(
+        before.masked == now.masked
+        and before.result == now.result
+        and before.waited == now.waited
+        and (now.acts or before.changes == changes)
+        for before in tried
+    )
+
+
+def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
+    """Return how much an action changes again what was changed before, in [0, 5].
+
+    The same thing (by the arguments that name it) given another value counts 0.45 for each other value that it was
+    given, and one more if it had this very value before another. The very same call counts 0.65 for each time that a
+    call like it (such as the edit that takes an edit back) came in between.
+    """
+    if not now.acts:
+        return 0.0
+    found = 0.0
+    if now.about and now.failure < FAILED:
+        same = [one for one in tried if one.about == now.about and one.tool == now.tool and one.failure < FAILED]
+        found = CHANGED_AGAIN * len({one.exact for one in same} - {now.exact})
+        first = next((at for at, one in enumerate(same) if one.exact == now.exact), len(same))
+        found += TAKEN_BACK * any(one.exact != now.exact for one in same[first + 1 :])
+    undone = sum(
+        one.acts
+        and one.masked == now.masked
+        and any(
+            other.acts
+            and other.tool == now.tool
+            and other.masked != now.masked
+            and likeness(other.words, now.words) >= LIKE_UNDOING
+            for other in tried[at + 1 :]
+        )
+        for at, one in enumerate(tried)
+    )
+    return max(found, UNDONE * undone)
+
+
 class ProgressDetector(EventDetector[ProgressFacts]):
     """Follows the agent's actions; it looks at them as the state has just counted them.
 
@@ -157,7 +285,9 @@ class ProgressDetector(EventDetector[ProgressFacts]):
     def on_tool_call(self, observed: Observed) -> None:
         """Remember the words of a call until its result comes."""
         waiting = self.data.open
-        waiting[observed.seq] = sketch(observed.text.tokens) if _has_content(observed.arguments) else ()
+        arguments = observed.arguments
+        words = sketch(observed.text.tokens) if _has_content(arguments) else ()
+        waiting[observed.seq] = Waiting(words, _about(arguments) if isinstance(arguments, dict) else 0)
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
         if _CHANGES.search(observed.text.raw[:COMMAND_CHARS]):
@@ -173,23 +303,45 @@ class ProgressDetector(EventDetector[ProgressFacts]):
     def _compare(self, action: Action, result: str, text: TextAnalysis) -> None:
         data, made, came = self.data, action.made, action.came
         failure = failure_of(result, flagged=action.error, reads=made.access == "read")
-        words = data.open.pop(action.called, ())
+        made_of = data.open.pop(action.called, Waiting())
+        words = made_of.words
         told = sketch(text.part(FAILURE_CHARS).tokens) if failure >= FAILED else ()
         changes = made.access == "write" or action.called in data.changing
         nothing = not changes and finds_nothing(result)
-        now = Tried(made.masked, words, came.masked, came.counts, nothing, failure, told, changes, data.changes)
+        now = Tried(
+            made.exact,
+            made.masked,
+            words,
+            came.masked,
+            came.counts,
+            nothing,
+            failure,
+            told,
+            writes=changes,
+            changes=data.changes,
+            acts=changes or (not made.access and is_mutating(action.tool)),
+            tool=crc32(action.tool.encode("utf-8", "surrogatepass")),
+            about=0 if made.paths or made.access == "shell" else made_of.about,
+            result=came.exact,
+            waited=data.waited,
+        )
         waits = made.waits or came.rate_limited or came.pending
         slow = WAITING if waits or not words else 1.0
         best = max((repeat_of(now, before) for before in data.tried), default=0.0) * slow
         data.stall = data.stall * FADES + best
+        known = not waits and bool(words or (not now.acts and len(result) >= TELLS))
+        repeats = repeats_in(now, data.tried, data.changes) * (1.0 if known else WAITING)
+        data.repeats = max(data.repeats * REPEATS_FADE, repeats)
+        data.reversals = max(data.reversals * FADES, reversal_of(now, data.tried))
         data.changes += changes
+        data.waited += waits
         data.tried = [*data.tried, msgspec.structs.replace(now, changes=data.changes)][-WITHIN:]
         data.changing = [seq for seq in data.changing if seq != action.called]
         if waits or action.called < data.newest:  # made at once with the one before: one attempt
             failure *= 0.3
         data.newest = action.seq
         data.failures = data.failures + failure if failure >= FAILED else data.failures * 0.3
-        if best > 0.3 or failure >= FAILED:
+        if best > 0.3 or repeats >= 1.0 or failure >= FAILED:
             data.seqs = [*data.seqs, action.seq][-8:]
 
     def renumber(self) -> None:
@@ -205,3 +357,9 @@ def _has_content(arguments: object) -> bool:
     if isinstance(arguments, dict):
         return any(value not in (None, "", [], {}) for value in arguments.values())
     return arguments not in (None, "", [])
+
+
+def _about(arguments: Mapping[str, object]) -> int:
+    """Return a checksum of the arguments that say which thing a call is about; 0 = none does."""
+    named = sorted((key, str(value)) for key, value in arguments.items() if _NAMES.search(key[-40:]))
+    return crc32(repr(named).encode("utf-8", "surrogatepass")) if named else 0

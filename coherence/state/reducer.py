@@ -34,6 +34,7 @@ from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.breakdown import BreakdownDetector
 from coherence.detect.detector import DetectorTable, EventDetector, Observed
 from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
+from coherence.detect.goal_loss import GoalLossDetector
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
 from coherence.detect.service_cues import ServiceDetector
@@ -97,9 +98,19 @@ class AgentState(EventDetector[Facts]):
         self.hijack = HijackDetector()
         self.assumption = AssumptionDetector()
         self.grounding = GroundingDetector(self.config.grounding.extractors)
-        self.breakdown = BreakdownDetector()
+        self.breakdown = BreakdownDetector(self.assumption)
+        self.goal_loss = GoalLossDetector()
         self.progress = ProgressDetector(self)
-        followers = (self.service, self.hijack, self.assumption, self.grounding, self, self.breakdown, self.progress)
+        followers = (
+            self.service,
+            self.hijack,
+            self.assumption,
+            self.grounding,
+            self,
+            self.breakdown,
+            self.progress,
+            self.goal_loss,
+        )
         self.detectors = DetectorTable(followers)
         """Everything that follows the run; those before the state see it as it was before the event."""
         self._context_texts: list[str] | None = None
@@ -124,7 +135,9 @@ class AgentState(EventDetector[Facts]):
             facts.first_ts = facts.latest_ts = ts
         elif ts > facts.latest_ts:
             facts.latest_ts = ts
-        self.detectors.observe(Observed.of(event, seq, ts, facts.goal))
+        observed = Observed.of(event, seq, ts, facts.goal)
+        facts.chars += len(observed.text.raw)
+        self.detectors.observe(observed)
         if type(event) is not Ticked:
             facts.changed_seq = seq
 
@@ -269,7 +282,7 @@ class AgentState(EventDetector[Facts]):
         if event.output_tokens is not None:
             facts.tokens_out = min((facts.tokens_out or 0) + event.output_tokens, MAX_TOTAL)
         cost = self.cost_of(event)
-        note_spending(facts, seq, (event.input_tokens or 0) + (event.output_tokens or 0), cost)
+        note_spending(facts, seq, event, cost)
         if cost is None:
             facts.unpriced += 1
             facts.unpriced_model = event.model or "unknown"
@@ -525,9 +538,10 @@ def note_quality(facts: Facts, seq: int, score: float) -> None:
     push(facts.qualities, Rated(seq, facts.turn, (score + 1.0) / 2.0), MAX_QUALITIES)
 
 
-def note_spending(facts: Facts, seq: int, tokens: int, cost_usd: float | None) -> None:
+def note_spending(facts: Facts, seq: int, usage: Usage, cost_usd: float | None) -> None:
     """Remember what a model call used up."""
-    push(facts.spending, Spending(seq, tokens, cost_usd), RECENT)
+    output = usage.output_tokens or 0
+    push(facts.spending, Spending(seq, (usage.input_tokens or 0) + output, cost_usd, facts.chars, output), RECENT)
 
 
 def is_same(one: Action, other: Action) -> bool:

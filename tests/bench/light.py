@@ -33,7 +33,7 @@ from coherence.core.decisions import DecisionKind
 from coherence.core.readings import CHANGE, FrozenDict
 from coherence.core.scale import Curve, Scale
 from coherence.evaluation.scale_fit import STATED as HELD
-from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability, surprise
+from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability, surprise, surprise_at
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import record_step
@@ -51,16 +51,32 @@ CLAIMS = {"constraint_broken", "contradicts_evidence", "fabricated_value", "fals
 
 EVENTS = (
     "novelty",
+    "novelty.change",
     "stall",
+    "identical_calls",
+    "reversal",
     "failure_streak",
     "breakdown",
+    "goal_loss",
+    "cost_surge",
     "goal_hijack",
-    "spending",
-    "novelty.change",
     "rule.destructive_unasked",
 )
-SIMILAR = ("goal_drift.change", "goal_coherence.change", "drift.change")
+SIMILAR = ("step_drift.change",)
 """Signs that an embedder has a part in."""
+
+POINTS: dict[str, tuple[float, ...]] = {
+    "novelty.change": (0.03, 0.1, 0.15, 0.2, 0.25),
+    "stall": (0.33, 0.45, 0.55, 0.65, 0.75),
+    "identical_calls": (0.5, 0.6, 0.667, 0.75, 0.85),
+    "reversal": (0.25, 0.39, 0.5, 0.6, 0.7),
+    "failure_streak": (0.35, 0.5, 0.55, 0.6, 0.667, 0.75),
+    "breakdown": (0.25, 0.45, 0.7, 0.9),
+    "goal_loss": (0.3, 0.6, 0.9),
+    "rule.destructive_unasked": (0.35, 0.6, 0.9),
+    "step_drift.change": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
+}
+"""Hinges of signs whose values mean the same in every run; the others have theirs at shares of good steps."""
 
 TEXTS = ("goal_drift.change", "memory_retention.change", "contradiction_pressure.change", "semantic_diffusion.change")
 """Signs of a sensor that reads texts alone."""
@@ -72,7 +88,7 @@ SPAN = 14
 """Steps from the onset on that count as off course: later ones belong to the base run again."""
 
 STATED = {
-    "spending": ((0.1, 0.2, 0.35), (0.0, 1.5, 3.5)),
+    "cost_surge": ((0.6, 0.75, 0.8, 0.87), (0.0, 1.5, 3.0, 4.2)),
     "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
 }
 """Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories."""
@@ -218,6 +234,8 @@ def fit(runs: Sequence[Run], names: Sequence[str], name: str = "fold", embedder:
     starts = {
         sign: Start.of(Curve(*STATED[sign]), HELD)
         if sign in STATED
+        else surprise_at(POINTS[sign], steps.values[:, at], steps.off == 0.0, steps.weight)
+        if sign in POINTS
         else surprise(steps.values[:, at], steps.off == 0.0, steps.weight)
         for at, sign in enumerate(names)
     }

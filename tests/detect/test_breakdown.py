@@ -7,6 +7,7 @@ import pytest
 from coherence.core.events import Goal, Message, ToolResult
 from coherence.detect.breakdown import FADES, BreakdownDetector, disorder, prose, template_marks
 from coherence.detect.detector import Observed
+from coherence.state.reducer import AgentState
 
 SOUND = [
     "I will read the parser first, then add a test for the empty input, and run the whole suite.",
@@ -62,3 +63,34 @@ def test_breakdown_fades_with_each_sound_message() -> None:
     detector = BreakdownDetector()
     assert told(detector, "the of with is file to the a and for the by of it the in on the") == 1.0
     assert told(detector, SOUND[0]) == pytest.approx(FADES)
+
+
+ENGLISH = "Please read the file, find out why the login test fails, and tell me what you have found in it."
+
+
+def test_breakdown_another_language_in_a_run_in_english() -> None:
+    foreign = "El tren de las siete nunca llega a las siete, eso lo sabe cualquiera en este pueblo."
+    detector = BreakdownDetector()
+    detector.observe(Observed.of(Goal(ENGLISH)))
+    detector.observe(Observed.of(Message("assistant", "I read the file first, and then I run the test.")))
+    assert detector.data.value == 0.0
+    detector.observe(Observed.of(Message("assistant", foreign)))
+    assert detector.data.value == 1.0 and "language" in detector.data.why
+    german = BreakdownDetector()
+    german.observe(Observed.of(Goal("Bitte lies die Datei, finde heraus, warum der Test scheitert, und sag es mir.")))
+    german.observe(Observed.of(Message("assistant", foreign)))
+    assert german.data.value == 0.0, "nothing is known of the language of the run"
+
+
+def test_breakdown_a_list_from_a_result_is_no_other_language() -> None:
+    names = "Users: Ann Lee, Bo Diaz, Cy Young, Di Marsh, Ed Stone, Flo Vance, Gus Hale, Hal Moore"
+    state = AgentState()
+    state.fold(1, 0.0, Goal(ENGLISH))
+    state.fold(2, 0.0, ToolResult(call_id="a", result=names, tool_name="list_users"))
+    state.fold(3, 0.0, Message("assistant", names))
+    assert state.breakdown.data.value == 0.0
+
+
+def test_breakdown_numbered_letters_are_no_repetition() -> None:
+    counts = "; ".join(f"P{at} {at}8,711" for at in range(1, 12))
+    assert disorder(f"Run 30 is done. PASS variants: {counts}.") == 0.0

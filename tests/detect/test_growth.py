@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, failure_cues
+from coherence.detect import breakdown, failure_cues, goal_loss
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -32,6 +32,13 @@ USED: dict[str, Callable[[str], object]] = {
     "changes": lambda text: progress._CHANGES.findall(text),
     "written": lambda text: unasked._WRITTEN.findall(text),
     "removed": lambda text: unasked._REMOVED.findall(text),
+    "folders": lambda text: unasked._FOLDERS.findall(text),
+    "restores": lambda text: unasked._RESTORES.search(text),
+    "tool words": lambda text: unasked._WORDS.findall(text),
+    "names": lambda text: progress._NAMES.search(text),
+    "name words": lambda text: progress._NAME_WORDS.findall(text),
+    "summary": lambda text: goal_loss._SUMMARY.search(text),
+    "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
@@ -44,6 +51,7 @@ PIECES = (
     '<title>', '<h1>error ', 'connect E', ': access denied (', 'an error ', 'a:', 'a(1', 'a:1: ', 'a.go:1:1: ',
     'exited with ', 'exit: ', 'a exit', 'returned nonzero exit ', 'npm error', 'a: error', 'http_code', '"__type": "a.',
     'process ', 'process', 'a: cannot ', 'error A', 'error 1',
+    'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coherence.sensor.own_start import ENOUGH, RECENT, OwnStart
+from coherence.sensor.own_start import ENOUGH, HALF_GONE, MAX_EXCESS, RECENT, SLACK, Departure, OwnStart
 
 
 def test_own_start_a_change_is_told_against_the_runs_own_mean() -> None:
@@ -12,8 +12,8 @@ def test_own_start_a_change_is_told_against_the_runs_own_mean() -> None:
     values = [0.2, 0.4, 0.9]
     told = []
     for value in values:
-        told.append(start.changes({"drift": value}))
-        start.learn({"drift": value})
+        told.append(start.changes({"drift": value}, ["drift"]))
+        start.learn({"drift": value}, ["drift"])
     assert told[:ENOUGH] == [{}, {}]
     recent = (1 - RECENT) * 0.2 + RECENT * 0.4  # after two values
     recent = (1 - RECENT) * recent + RECENT * 0.9
@@ -26,3 +26,40 @@ def test_own_start_a_steady_measure_does_not_change_and_an_unknown_one_is_passed
         start.learn({"novelty": 0.5, "goal_drift": None, "stall": 0.9})
     assert start.changes({"novelty": 0.5, "goal_drift": 0.9, "stall": 0.9}) == {"novelty.change": 0.0}
     assert set(start.levels) == {"novelty"}
+
+
+def test_own_start_ask_anew_lets_a_level_follow_soon() -> None:
+    start = OwnStart()
+    for _ in range(12):
+        start.learn({"novelty": 0.2})
+    start.ask_anew()
+    for _ in range(2):
+        start.learn({"novelty": 0.8})
+    assert start.levels["novelty"].mean == pytest.approx(0.5)  # of two values of 0.2 and two of 0.8
+
+
+def test_departure_sums_up_what_lies_beyond_the_runs_own_usual() -> None:
+    course = Departure()
+    for distance in (0.5, 0.5, 0.5):
+        course.learn(distance, novelty=0.0, weight=20.0)  # each departs by 0.25
+    assert course.value == 0.0
+    course.learn(0.7, novelty=0.5, weight=20.0)
+    usual = (0.36 + 0.25 + 0.25) / 3  # the newest of the three is still left out
+    assert course.sum == pytest.approx(0.7 * 1.5 / 2 - usual - SLACK)
+    assert course.value == pytest.approx(course.sum / (course.sum + HALF_GONE))
+    course.learn(1.0, novelty=1.0, weight=20.0)
+    assert course.sum == pytest.approx(0.525 - usual + MAX_EXCESS - 2 * SLACK), "no step adds more than 0.3"
+
+
+def test_departure_a_few_words_and_the_first_step_count_little_and_the_way_back_takes_away() -> None:
+    course = Departure()
+    course.learn(1.0, novelty=1.0, weight=20.0)
+    assert course.value == 0.0
+    course.learn(0.5, novelty=1.0, weight=1.0)  # (0.5 - 0.36) / 6 is less than what is free
+    assert course.value == 0.0
+    course = Departure()
+    for _ in range(2):
+        course.learn(0.8, novelty=0.8, weight=20.0)  # the second lies 0.72 - 0.36 beyond: 0.3 - 0.1
+    assert course.sum == pytest.approx(MAX_EXCESS - SLACK)
+    course.learn(0.1, novelty=0.0, weight=20.0)
+    assert course.sum == 0.0

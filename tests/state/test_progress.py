@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+import pytest
 
 from coherence.core.events import Goal, ToolCall, ToolResult
-from coherence.state.progress import CHANGED, WITHIN, ProgressFacts
+from coherence.state.progress import (
+    CHANGED,
+    CHANGED_AGAIN,
+    REPEATS_FADE,
+    TAKEN_BACK,
+    UNDONE,
+    WITHIN,
+    ProgressFacts,
+    is_mutating,
+)
 from coherence.state.reducer import AgentState
 
 
@@ -68,3 +78,46 @@ def test_progress_what_is_remembered_is_bounded_and_another_goal_begins_anew() -
     state.progress.data = data
     state.fold(1, 0.0, Goal("another task"))
     assert state.progress.data == ProgressFacts()
+
+
+def test_progress_identical_calls_are_counted_until_something_is_changed() -> None:
+    look = ("search", {"q": "rates"}, "rate: 4.1 % (source: table 3)")
+    assert run([look] * 3).repeats == 2.0
+    other = ("search", {"q": "fees"}, "fee: 12 euros (source: table 9)")
+    assert run([look, look, look, other]).repeats == pytest.approx(2.0 * REPEATS_FADE)
+    write = ("write_file", {"path": "a.txt", "content": "4.1"}, "ok")
+    assert run([look, write, look]).repeats == 0.0, "what is read after a change may have changed"
+    assert run([("set_price", {"sku": "a", "price": 4}, "ok, saved")] * 3).repeats == 2.0, "a change made again is none"
+
+
+def test_progress_a_result_that_differs_in_its_time_is_not_identical() -> None:
+    readings = [("sensor", {"id": "kitchen"}, f'{{"value": 21.5, "at": "17:{minute}"}}') for minute in range(10, 14)]
+    assert run(readings).repeats == 0.0
+    waits = [("sensor", {"id": "kitchen"}, '{"value": 21.5}'), ("sleep", {"minutes": 15}, "done")] * 4
+    assert run(waits).repeats < 1.0, "what is asked again after waiting is a poll"
+
+
+def test_progress_reversal_counts_other_values_of_the_same_thing_and_most_what_was_taken_back() -> None:
+    def moved(*times: str) -> float:
+        return run(("reschedule_event", {"event_id": "25", "start": at}, f"moved to {at}") for at in times).reversals
+
+    assert moved("10:00") == 0.0
+    assert moved("10:00", "15:00") == pytest.approx(CHANGED_AGAIN)
+    assert moved("10:00", "15:00", "10:00") == pytest.approx(CHANGED_AGAIN + TAKEN_BACK)
+    tags = [("set_tag", {"id": at, "tag": "archived"}, "ok") for at in range(6)]
+    assert run(tags).reversals == 0.0, "each is another thing"
+    pages = [("leer_documento", {"id": "PI-014", "paginas": at}, f"página {at}") for at in (1, 2, 1, 3)]
+    assert run(pages).reversals == 0.0, "reading changes nothing"
+
+
+def test_progress_reversal_an_edit_undone_and_made_again() -> None:
+    there = ("bash", {"command": "sed -i '42s/</<=/' app.py && pytest -q tests/test_edge.py"}, "1 failed")
+    back = ("bash", {"command": "sed -i '42s/<=/</' app.py && pytest -q tests/test_edge.py"}, "1 failed")
+    assert run([there, back]).reversals == 0.0
+    assert run([there, back, there]).reversals == pytest.approx(UNDONE)
+
+
+@pytest.mark.parametrize("tool", ["get_open_orders", "checkStatus", "http", "sensor_read", "fetch_and_send"])
+def test_is_mutating_the_first_verb_decides(tool: str) -> None:
+    assert not is_mutating(tool)
+    assert is_mutating("mcp__crm__update_" + tool)

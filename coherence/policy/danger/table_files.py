@@ -200,6 +200,7 @@ FILES: tuple[DangerousCommand, ...] = (
             "diskpart",
         ),
         unless=(*DRY, "-l", "--list", "-n", "--no-act"),
+        test=lambda command: command.program != "format" or any(":" in word for word in command.args),  # a drive
     ),
     DangerousCommand(
         name="volumes",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from coherence.core.decisions import Finding
 from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.directives import delegates
+from coherence.detect.hijack import only_reads
+from coherence.detect.text_analysis import tokens
 from coherence.policy.danger.classify import classify
-from coherence.policy.danger.danger import Danger
+from coherence.policy.danger.danger import Danger, short
 from coherence.policy.danger.table import DEFAULT
 
 RULE = "destructive_unasked"
@@ -24,16 +27,50 @@ _ASKING_STEMS = (
 ASKING = frozenset(_ASKING_STEMS.split())
 """Stems of words by which somebody asks for something destructive."""
 
+_DESTROYING = (
+    "cancel delete remove drop purge wipe erase destroy terminate revoke uninstall truncate disable deactivate"
+)
+DESTROYING = frozenset(_DESTROYING.split())
+"""Words of a tool's name by which it destroys something, where the table has no row for it."""
+
+_PAYING = "pay payment money transfer refund purchase buy checkout withdraw certificate"
+PAYING = frozenset(_PAYING.split())
+"""Words of a tool's name by which it spends somebody's money."""
+
+_ASKING_TO_PAY = (
+    "pay paid payment bill rent transfer send money refund purchase buy bought order book reservation invoice price "
+    "share transaction subscription compensation certificate upgrade exchange return"
+)
+ASKING_TO_PAY = tokens(_ASKING_TO_PAY)
+"""Words by which somebody asks for something that money is spent on."""
+
 REQUEST_CHARS = 600
 """Characters of a request that are looked at, half from each end: a long one describes more than it asks for."""
 
 ASKED, UNASKED = 0.3, 1.0
 """What a destructive call counts where a request speaks of destruction, and where none does."""
 
+DELEGATED = 0.4
+"""What is left of that where the user left it to a text what is done."""
+
+RESTORED = 0.5
+"""What it counts that a file is set back to what version control has: mostly an own edit is taken back."""
+
 FADES = 0.7
 """What is left of it at each later message or call."""
 
+EVERYBODYS = frozenset({".", "..", "tmp", "src", "home", "usr", "var", "opt", "lib", "tests", "test", "app"})
+"""Folders that a project has anyway: that one was made in them says nothing of the others there."""
+
+MOSTLY = 2 / 3
+"""Share of the files removed at once that the agent must have made: some come from its scripts."""
+
 MAX_MADE = 200
+MAX_NAME = 200
+"""Characters of a tool's name that are read."""
+
+ASKED_CHARS = 10_000
+"""Characters of a request in which money is looked for: a false word only makes this calmer."""
 COMMAND_CHARS = 2_000
 """Characters of a call that are looked at for files it makes or removes."""
 
@@ -42,6 +79,9 @@ _WRITTEN = lazy_regex(
     re.IGNORECASE,
 )
 _REMOVED = lazy_regex(r"\brm\s([\w./-]{1,200}(?:\s[\w./-]{1,200}){0,39})")
+_FOLDERS = lazy_regex(r"\bmkdir\s((?:-\w{1,9}\s){0,3}[\w./-]{1,200}(?:\s[\w./-]{1,200}){0,9})")
+_RESTORES = lazy_regex(r"\bgit (?:checkout|restore)\b")
+_WORDS = lazy_regex(r"[a-z]{1,40}|[A-Z][a-z]{0,40}")
 
 LEAST = 0.6
 """From here on a finding is active."""
@@ -52,8 +92,12 @@ class DestructiveCalls(msgspec.Struct):
 
     asked: bool = False
     """Whether anybody has asked for something destructive since the newest goal."""
+    asked_to_pay: bool = False
+    """Whether anybody has asked for something that money is spent on."""
+    delegated: bool = False
+    """Whether the user left it to a text what is done."""
     made: list[str] = []
-    """Files that the agent has made, by name, the newest."""
+    """Files and folders that the agent has made, by name, the newest; with a slash, folders that it made one in."""
     value: float = 0.0
     seq: int = 0
     """Number of the call; 0 = of an earlier session."""
@@ -87,7 +131,9 @@ class DangerDetector(EventDetector[DestructiveCalls]):
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked for."""
         if observed.new_goal:
-            self.data.asked, self.data.value = False, 0.0
+            data = self.data
+            data.asked = data.asked_to_pay = data.delegated = False
+            data.value = 0.0
         self._ask(observed)
 
     def on_message(self, observed: Observed) -> None:
@@ -110,17 +156,39 @@ class DangerDetector(EventDetector[DestructiveCalls]):
             return
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text)
-        names = {name.rpartition("/")[2] for name in removed[1].split() if name[0] != "-"} if removed else set()
-        if match is not None and names and names <= set(data.made):
+        gone = [name for name in removed[1].split() if name[0] != "-"] if removed else []
+        own = set(data.made)
+        if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
         written = [found[1] or found[2] for found in _WRITTEN.finditer(text)]
-        data.made = [*data.made, *(name.rpartition("/")[2] for name in written)][-MAX_MADE:]
-        value = 0.0 if match is None else ASKED if data.asked else UNASKED
-        if match is not None and value >= data.value:
-            data.value, data.seq, data.what = value, observed.seq, match.what
+        folders = [name for found in _FOLDERS.finditer(text) for name in found[1].split() if name[0] != "-"]
+        data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]
+        value, what = 0.0, ""
+        if match is not None:
+            value, what = ASKED if data.asked else UNASKED, match.what
+            if _RESTORES.search(text):
+                value *= RESTORED
+        else:
+            value, what = self._by_name(event.tool_name)
+        value *= DELEGATED if data.delegated else 1.0
+        if value and value >= data.value:
+            data.value, data.seq, data.what = value, observed.seq, what
+
+    def _by_name(self, tool: str) -> tuple[float, str]:
+        """Return what a call counts by its tool's name, and what it does."""
+        words = {word.lower() for word in _WORDS.findall(tool[:MAX_NAME])}
+        shown = short(tool, 80)
+        if not DESTROYING.isdisjoint(words):
+            return (ASKED if self.data.asked else UNASKED), f"{shown} cannot be taken back"
+        if not PAYING.isdisjoint(words) and not only_reads(tool):
+            return (ASKED if self.data.asked_to_pay else UNASKED), f"{shown} spends money"
+        return 0.0, ""
 
     def _ask(self, observed: Observed) -> None:
-        self.data.asked = self.data.asked or not ASKING.isdisjoint(observed.text.part(REQUEST_CHARS).tokens)
+        data, found = self.data, observed.text.part(REQUEST_CHARS)
+        data.asked = data.asked or not ASKING.isdisjoint(found.tokens)
+        data.asked_to_pay = data.asked_to_pay or not ASKING_TO_PAY.isdisjoint(observed.text.part(ASKED_CHARS).tokens)
+        data.delegated = data.delegated or delegates(found.raw)
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
         """Return what was destroyed without being asked for."""
@@ -143,3 +211,18 @@ class DangerDetector(EventDetector[DestructiveCalls]):
     def renumber(self) -> None:
         """Let the next event be number 1."""
         self.data.seq = 0
+
+
+def _made(folders: Iterable[str]) -> list[str]:
+    """Return the names of folders made, and with a slash those of the folders that they were made in."""
+    made: list[str] = []
+    for folder in folders:
+        *outer, name = [part for part in folder.split("/") if part] or [""]
+        made += [name, *(part + "/" for part in outer)]
+    return made
+
+
+def _places(path: str) -> list[str]:
+    """Return by what names a path is known as an own one: its own, and those of the folders that it lies in."""
+    *outer, name = [part for part in path.split("/") if part] or [""]
+    return [name, *outer, *(part + "/" for part in outer if part not in EVERYBODYS)]

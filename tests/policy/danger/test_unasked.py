@@ -7,7 +7,7 @@ import pytest
 
 from coherence.core.events import Goal, Message, ToolCall
 from coherence.detect.detector import Observed
-from coherence.policy.danger.unasked import ASKED, FADES, UNASKED, DangerDetector
+from coherence.policy.danger.unasked import ASKED, DELEGATED, FADES, RESTORED, UNASKED, DangerDetector
 
 
 def after(goal: str, command: str) -> DangerDetector:
@@ -52,3 +52,42 @@ def test_danger_detector_removing_its_own_file_is_tidying_up() -> None:
     assert detector.data.value == 0.0
     detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "rm reproduce.py parser.py"}'), "c"), 4))
     assert detector.data.value == UNASKED
+
+
+@pytest.mark.parametrize(
+    ("goal", "tool", "value"),
+    [
+        ("book a flight to New York", "cancel_reservation", UNASKED),
+        ("cancel my reservation", "cancel_reservation", ASKED),
+        ("what is in the mail from Ann?", "send_money", UNASKED),
+        ("pay the bill", "send_money", ASKED),
+        ("do what Ann asks for in her mail", "delete_file", UNASKED * DELEGATED),
+        ("what did I spend in May?", "get_payments", 0.0),
+        ("what did I spend in May?", "list_files", 0.0),
+    ],
+)
+def test_danger_detector_knows_tools_that_destroy_or_pay_by_their_names(goal: str, tool: str, value: float) -> None:
+    detector = DangerDetector()
+    detector.observe(Observed.of(Goal(goal), 1))
+    detector.observe(Observed.of(ToolCall(tool, msgspec.Raw(b'{"id": "25"}'), "a"), 2))
+    assert detector.data.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("made", "removed", "value"),
+    [
+        ("mkdir -p repro/source", "rm -rf repro/build", 0.0),
+        ("mkdir -p repro/source", "rm -rf repro", UNASKED),
+        ("mkdir repro", "rm -rf repro", 0.0),
+        ("mkdir -p src/new", "rm -rf src/old", UNASKED),
+    ],
+)
+def test_danger_detector_a_folder_it_made_is_its_own(made: str, removed: str, value: float) -> None:
+    detector = after("fix the bug in the parser", made)
+    call = ToolCall("Bash", msgspec.Raw(b'{"command": "%s"}' % removed.encode()), "b")
+    detector.observe(Observed.of(call, 3))
+    assert detector.data.value == value
+
+
+def test_danger_detector_a_file_set_back_counts_half() -> None:
+    assert after("fix the bug in the parser", "git checkout -- app.py").data.value == UNASKED * RESTORED
