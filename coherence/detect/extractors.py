@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, takewhile
+from string import ascii_letters
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -275,6 +276,8 @@ _NUMBER = lazy_regex(
     rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?!\s?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
     re.I,
 )
+_ENDS_CURRENCY = frozenset("$€£¥₹ -−" + ascii_letters)
+"""What can stand directly before a number that has a currency, or its sign, in front."""
 _CJK_SCALE = lazy_regex("([万億亿])")
 _DIGITS = lazy_regex(r"\d+")
 _SEPARATED = lazy_regex(rf"(?<=\d)[ ,{NARROW}](?=\d)")
@@ -496,10 +499,12 @@ def numbers(text: str) -> list[Claim]:
             numbering = _NUMBERING.match(text, text.rfind("\n", max(0, start - 30), start) + 1)
             if numbering is not None and numbering.end() == match.start("after") + 1:
                 continue
-        before = _BEFORE.search(text, max(0, start - 5), start)
+        before = _BEFORE.search(text, max(0, start - 5), start) if text[start - 1 : start] in _ENDS_CURRENCY else None
         currency = (before[1] or before[2]) if before else ""
-        after = match["after"].replace("-", " ")
-        after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
+        after = match["after"]
+        if after:
+            after = after.replace("-", " ")
+            after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
         named, sure = ("", False) if after or currency in CURRENCIES else _unit_of_field(text, start)
         got = quantity(digits, currency, named if sure else after)
         if got is None:
@@ -536,7 +541,8 @@ def _part(part: re.Match[str], start: int) -> Claim:
 
 def _unit_of_field(text: str, start: int) -> tuple[str, bool]:
     """Return the unit in the name of the field whose value begins at a place, and whether it can be nothing else."""
-    if _IS_FIELD.search(text, max(0, start - 4), start) is None:
+    near = text[max(0, start - 4) : start]
+    if (":" not in near and "=" not in near) or _IS_FIELD.search(near) is None:
         return "", False
     field = _FIELD.search(text, max(0, start - 40), start)
     name = field[1] if field is not None else ""

@@ -297,10 +297,9 @@ def _paths_of(fields: Mapping[str, Any], command: str | None, access: Access) ->
     found: list[Any] = []
     if command is not None:
         found += _shell_paths(command)
-    for key in PATHS:
-        if key in fields:
-            item = fields[key]
-            found += item[:MAX_PATHS] if isinstance(item, list) else [item]
+    for key in sorted(PATHS.intersection(fields)):  # a set has another order in each process
+        item = fields[key]
+        found += item[:MAX_PATHS] if isinstance(item, list) else [item]
     if access == "write" and not found:
         texts = [item for item in fields.values() if isinstance(item, str) and "*** " in item[:ENDS]]
         found += [path for text in texts[:2] for path in _PATCHED.findall(text[: 2 * ENDS])]

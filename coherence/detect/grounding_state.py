@@ -14,7 +14,7 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import extract
+from coherence.detect.extractors import BUILT_IN, extract
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
     Given,
@@ -276,9 +276,11 @@ _COPY = msgspec.msgpack.Decoder(list[Claim])
 
 
 def _guarded(name: str, extractor: Extractor, failed: dict[str, str]) -> Extractor:
+    copied = extractor not in BUILT_IN.values()  # ours give claims of the right types
+
     def find(text: str) -> Sequence[Claim]:
         try:
-            return _checked(list(islice(extractor(text), MAX_CLAIMS)), len(text))
+            return _checked(list(islice(extractor(text), MAX_CLAIMS)), len(text), copied=copied)
         except Exception as error:
             failed[name] = f"{type(error).__name__}: {error}"[:200]
             return ()
@@ -286,9 +288,9 @@ def _guarded(name: str, extractor: Extractor, failed: dict[str, str]) -> Extract
     return find
 
 
-def _checked(claims: Sequence[Claim], length: int) -> list[Claim]:
+def _checked(claims: list[Claim], length: int, *, copied: bool = True) -> list[Claim]:
     """Return claims of a text of that length, or raise for one that is of no use, or that could not be stored."""
-    found = _COPY.decode(msgspec.msgpack.encode(claims))
+    found = _COPY.decode(msgspec.msgpack.encode(claims)) if copied else claims
     for claim in found:
         if not claim.forms or not 0 <= claim.start <= length:
             raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")

@@ -218,10 +218,12 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
-    for read in facts.sentences:
-        near = factor * call.nearness(read.tokens, read.mass)
-        if not near:
+    mine, nearness = call.shares.keys(), call.nearness_of
+    for read in facts.sentences:  # hundreds a call
+        common = mine & read.tokens
+        if not common:
             continue
+        near = factor * nearness(common, read.mass)
         named = len(name.intersection(read.tokens)) / len(name) if name else 0.0
         found = max(max(read.gate, NAMED * named) * near - explained, 0.0) + UNGATED * min(NAMED + named, 1.0) * near
         if found > best:
@@ -242,17 +244,22 @@ class _Call:
             scale = max(map(telling_weight, unit)) / (total * _mass(unit))
             for token in sorted(unit):
                 self.shares[token] = self.shares.get(token, 0.0) + scale * telling_weight(token)
+        self._share_of = self.shares.__getitem__
+        self._weight_of = {token: telling_weight(token) for token in self.shares}.__getitem__
 
     def share(self, text: Iterable[str]) -> float:
         """Return the share of the call that is in a text."""
-        return fsum(map(self.shares.__getitem__, self.shares.keys() & text))
+        return fsum(map(self._share_of, self.shares.keys() & text))
 
     def nearness(self, text: Iterable[str], mass: float) -> float:
         """Return the geometric mean of the share of the call that is in a text and of the text that is in the call."""
         common = self.shares.keys() & text
-        if not common:
-            return 0.0
-        return min(1.0, sqrt(fsum(map(self.shares.__getitem__, common)) * _mass(common) / mass))
+        return self.nearness_of(common, mass) if common else 0.0
+
+    def nearness_of(self, common: Iterable[str], mass: float) -> float:
+        """Return the same by what the call and a text of that mass have in common, which is something."""
+        near = sqrt(fsum(map(self._share_of, common)) * sum(map(self._weight_of, common)) / mass)
+        return near if near < 1.0 else 1.0
 
 
 @lru_cache(maxsize=50_000)

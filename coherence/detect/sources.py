@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -17,7 +18,7 @@ from coherence.core.validation import ends
 from coherence.detect.bloom_filter import BloomFilter
 from coherence.detect.extractors import extract_some, numbers, row
 from coherence.detect.text_analysis import tokens, weight
-from coherence.detect.values import NARROW, digest, digest_after, fold, number_form, words
+from coherence.detect.values import NARROW, digest, fold, number_form, words
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
@@ -187,14 +188,17 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
 
 def know_words(given: Given, said: Sequence[str]) -> None:
     """Remember words, and which stood next to each other."""
+    if not said:
+        return
     pairs = given.pairs
-    before = 0
-    for word in said:
-        one, two = digest(word), digest_after(before, word)
-        pairs.pop(one, None)
-        pairs.pop(two, None)
-        pairs[one] = pairs[two] = None
-        before = one
+    tails = {word: b"\0" + word.encode("utf-8", "surrogatepass") for word in set(said)}
+    codes = {word: crc32(tail[1:]) for word, tail in tails.items()}
+    ones = list(map(codes.__getitem__, said))
+    twos = map(crc32, map(tails.__getitem__, said), (0, *ones))  # digest(one, two) of each word and the one before it
+    newest = dict.fromkeys(reversed([code for both in zip(ones, twos, strict=False) for code in both]))
+    for code in newest.keys() & pairs.keys():
+        del pairs[code]
+    pairs.update(dict.fromkeys(reversed(newest)))
     left = _drop(pairs, MAX_PAIRS)
     given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
 
