@@ -108,7 +108,9 @@ def form_key(form: str) -> str:
     return f"{kind}:~{blake2b(form.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
-def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extractor]) -> list[Claim]:
+def take_source(
+    given: Given, seq: int, text: str, extractors: Sequence[Extractor], most: int = MAX_CHARS
+) -> list[Claim]:
     """Remember the values of a text that the agent was given, and return them.
 
     Parameters
@@ -118,12 +120,14 @@ def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extracto
     seq : int
         Number of the event.
     text : str
-        Any text; of more than 30,000 characters half is read from each end.
+        Any text.
     extractors : sequence of Extractor
         What is looked for.
+    most : int
+        Characters that are read, half from each end.
     """
-    folded = fold(ends(text, MAX_CHARS, "\n\n"))
-    if len(text) > MAX_CHARS or len(folded) > MAX_FOLDED:
+    folded = fold(ends(text, most, "\n\n"))
+    if len(text) > most or len(folded) > MAX_FOLDED:
         given.lost += 1
         given.lost_words += 1
     text = ends(folded, MAX_FOLDED, "\n\n")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.text_analysis import MAX_RESULT_CHARS, MAX_SENTENCE, MAX_SENTENCES, sentences
+from coherence.detect.text_analysis import LONG, MAX_SENTENCE, MAX_SENTENCES, sentences
 
 NOTICE = "The rent rises by 100 in May, as agreed."
 
@@ -102,7 +102,7 @@ def test_sentences_any_text_gives_short_pieces_of_itself(text: str) -> None:
 )
 def test_sentences_a_megabyte_of_anything_is_bounded(unit: str) -> None:
     found = sentences(unit * (1_000_000 // len(unit)))
-    assert len(found) <= MAX_SENTENCES and sum(map(len, found)) <= MAX_RESULT_CHARS
+    assert len(found) <= MAX_SENTENCES and sum(map(len, found)) <= LONG
 
 
 @pytest.mark.parametrize(
