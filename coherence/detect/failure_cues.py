@@ -52,6 +52,10 @@ _TESTS = lazy_regex(
     re.MULTILINE,
 )
 """A run of tests that fail: part of healthy work, unless nothing comes of it."""
+_IN_EXIT = ("exit", "return", '"rc"')
+_IN_LINE = ("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: ", ": command not")
+_IN_TESTS = ("FAIL", "failed", "error", "E  ")
+"""One of these is in any text that has such a code or line: asked first, for that takes a thirtieth of the time."""
 _MARKS = lazy_regex(r"</?(?:returncode|output)>")
 _NOTHING = lazy_regex(
     r"\s{0,50}(?:\[\s{0,9}\]|\{\s{0,9}\}|null|none|0|empty|\"\"|''"
@@ -95,21 +99,37 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
     told = ends(text.strip(), MAX_CHARS, "\n")
     if not told:
         return 0.0
-    code = _EXIT.search(told[:300])
+    head = told[:300]
+    code = _EXIT.search(head) if _may_hold(head, _IN_EXIT) else None
     if code is not None and (value := next(group for group in code.groups() if group is not None)) != "0":
         body = _MARKS.sub("", told[code.end() :]).strip()
         if not body:
             return 0.0
-        return 1.0 if value != "1" or _LINE.search(body) else FAILED
+        return 1.0 if value != "1" or _has_line(body) else FAILED
     if code is not None and code.start() == 0:
         told = _MARKS.sub("", told[code.end() :]).strip()
     if _BEGINNING.match(told):
         return 1.0 if len(text) < LONG else 0.4
     if _FIELD.search(told[:1500]):
         return 1.0 if len(text) < 1500 else 0.5
-    if not reads and _LINE.search(told):
+    if reads:
+        return 0.0
+    if _has_line(told):
         return 0.9 if len(text) < 3000 else 0.4
-    return FAILED if not reads and _TESTS.search(told) else 0.0
+    return FAILED if any(sign in told for sign in _IN_TESTS) and _TESTS.search(told) else 0.0
+
+
+def _may_hold(text: str, words: tuple[str, ...]) -> bool:
+    """Tell whether one of some words may be in a text, in any case: quickly, for what is ASCII."""
+    if not text.isascii():
+        return True
+    lower = text.lower()
+    return any(word in lower for word in words)
+
+
+def _has_line(told: str) -> bool:
+    """Tell whether a text has a line that only failing programs print."""
+    return any(sign in told for sign in _IN_LINE) and _LINE.search(told) is not None
 
 
 def finds_nothing(text: str) -> bool:
@@ -134,6 +154,10 @@ _PENDING = lazy_regex(
     r"|(?:is|status\W{1,5})\s?(?:running|processing|building|waiting|starting|scheduled))\b",
     re.IGNORECASE,
 )
+_IN_PENDING = (
+    *("pending", "queued", "progress", "yet", "ready", "still", "running", "processing", "building", "waiting"),
+    *("starting", "scheduled"),
+)
 _GAUGE = lazy_regex(
     r"[^\d\n]{0,30}[+-]?\d{1,12}(?:[.,]\d{1,6})?\s{0,2}"
     r"(?:°|º|%|[CFKVAWN]\b|[kM]?(?:Pa|W|V|Hz|bar)\b|degrees|celsius|percent|ppm|rpm|lux|dB|psi|km/h|m/s|mbar)[^\d\n]{0,12}"
@@ -148,4 +172,7 @@ def must_wait(text: str) -> bool:
     >>> [must_wait(text) for text in ('{"job": 7, "status": "pending"}', "21.5 °C", "No such file")]
     [True, True, False]
     """
-    return len(text) < MAX_NOTHING and (_PENDING.search(text) is not None or _GAUGE.fullmatch(text) is not None)
+    if len(text) >= MAX_NOTHING:
+        return False
+    pending = _may_hold(text, _IN_PENDING) and _PENDING.search(text) is not None
+    return pending or _GAUGE.fullmatch(text) is not None

@@ -288,6 +288,8 @@ class _Guarded(Informed):
         """Return the claims of a text, checked."""
         try:
             found = numbers(text, taken) if self._extractor is numbers else self._extractor(text)
+            if not self._copied and not found:
+                return ()
             return _checked(list(islice(found, MAX_CLAIMS)), len(text), copied=self._copied)
         except Exception as error:
             self._failed[self._name] = f"{type(error).__name__}: {error}"[:200]

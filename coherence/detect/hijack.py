@@ -218,14 +218,17 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
-    mine, nearness = call.shares.keys(), call.nearness_of
-    for read in facts.sentences:  # hundreds a call
+    mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
+    for read in facts.sentences:  # hundreds a call: no function is called that need not be
         common = mine & read.tokens
         if not common:
             continue
         near = factor * nearness(common, read.mass)
-        named = len(name.intersection(read.tokens)) / len(name) if name else 0.0
-        found = max(max(read.gate, NAMED * named) * near - explained, 0.0) + UNGATED * min(NAMED + named, 1.0) * near
+        named = len(name.intersection(read.tokens)) / words
+        told = NAMED * named
+        told = (read.gate if read.gate > told else told) * near - explained
+        whole = NAMED + named
+        found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near
         if found > best:
             best, sentence, seq = found, read.text, read.seq
     best *= DELEGATED if facts.delegated else 1.0

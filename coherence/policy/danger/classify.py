@@ -91,7 +91,7 @@ class _Index:
     def of_commands(self, commands: Iterator[Command]) -> Match | None:
         for command in commands:
             for row in self._about(command.program):
-                if row.about(command.program) and row.fires(command):
+                if (not row.programs or row.about(command.program)) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
                     return Match(name=row.name, kind=row.kind, what=what, part=short(command.text))
         return None
