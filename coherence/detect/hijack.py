@@ -170,10 +170,18 @@ def _forget(read: list[Sentence]) -> None:
     excess = len(read) - MAX_SENTENCES
     if excess <= 0:
         return
-    telling = [at for at, sentence in enumerate(read) if sentence.gate > 0]
-    kept = frozenset(telling[-(MAX_SENTENCES // 2) :])
-    dropped = frozenset([at for at in range(len(read)) if at not in kept][:excess])
-    read[:] = [sentence for at, sentence in enumerate(read) if at not in dropped]
+    spare = sum([sentence.gate > 0 for sentence in read]) - MAX_SENTENCES // 2
+    dropped: list[int] = []
+    for at, sentence in enumerate(read):
+        if sentence.gate > 0:
+            spare -= 1
+            if spare < 0:
+                continue
+        dropped.append(at)
+        if len(dropped) == excess:
+            break
+    for at in reversed(dropped):
+        del read[at]
 
 
 def note_call(facts: HijackFacts, tool: str, arguments: Any) -> None:
@@ -247,6 +255,7 @@ class _Call:
             scale = max(map(telling_weight, unit)) / (total * _mass(unit))
             for token in sorted(unit):
                 self.shares[token] = self.shares.get(token, 0.0) + scale * telling_weight(token)
+        self._told: dict[frozenset[str], float] = {}
         self._share_of = self.shares.__getitem__
         self._weight_of = {token: telling_weight(token) for token in self.shares}.__getitem__
 
@@ -261,7 +270,11 @@ class _Call:
 
     def nearness_of(self, common: Iterable[str], mass: float) -> float:
         """Return the same by what the call and a text of that mass have in common, which is something."""
-        near = sqrt(fsum(map(self._share_of, common)) * sum(map(self._weight_of, common)) / mass)
+        words = frozenset(common)  # many texts have the same few words in common with a call
+        told = self._told.get(words)
+        if told is None:
+            told = self._told[words] = fsum(map(self._share_of, words)) * sum(map(self._weight_of, words))
+        near = sqrt(told / mass)
         return near if near < 1.0 else 1.0
 
 
