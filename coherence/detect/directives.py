@@ -37,10 +37,13 @@ _IMPERATIVE = lazy_regex(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
 _CLAUSE = lazy_regex(
     rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
 )
-_TASK = frozenset("instruction instructions task tasks request requests prompt prompts command commands".split())
-_PRECEDENCE = frozenset("before first instead ignore must urgent urgently immediately important required necessary".split())
-_READER = frozenset("you your yours yourself".split())
-_MACHINE = frozenset("ai assistant assistants agent agents chatbot chatbots bot bots model models llm llms".split())
+_TASK_WORDS = "instruction instructions task tasks request requests prompt prompts command commands"
+_PRECEDENCE_WORDS = "before first instead ignore must urgent urgently immediately important required necessary"
+_MACHINE_WORDS = "ai assistant assistants agent agents chatbot chatbots bot bots model models llm llms"
+_TASK = frozenset(_TASK_WORDS.split())
+_PRECEDENCE = frozenset(_PRECEDENCE_WORDS.split())
+_READER = frozenset({"you", "your", "yours", "yourself"})
+_MACHINE = frozenset(_MACHINE_WORDS.split())
 _WORD = lazy_regex(r"\w+")
 _LETTERS = lazy_regex(r"[a-z]+")
 _SAYS = (

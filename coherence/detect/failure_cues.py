@@ -53,7 +53,19 @@ _TESTS = lazy_regex(
 )
 """A run of tests that fail: part of healthy work, unless nothing comes of it."""
 _IN_EXIT = ("exit", "return", '"rc"')
-_IN_LINE = ("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: ", ": command not")
+_IN_LINE = (
+    "Error",
+    "Exception",
+    "ERR",
+    "error",
+    "sh: ",
+    "Traceback",
+    "fatal: ",
+    "make",
+    "panic: ",
+    "E: ",
+    ": command not",
+)
 _IN_TESTS = ("FAIL", "failed", "error", "E  ")
 """One of these is in any text that has such a code or line: asked first, for that takes a thirtieth of the time."""
 _MARKS = lazy_regex(r"</?(?:returncode|output)>")

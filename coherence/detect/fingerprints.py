@@ -27,7 +27,7 @@ Access: TypeAlias = Literal["read", "write", "search", "shell", ""]
 empty = none of these, or unknown."""
 
 ENDS = 10_000
-"""Characters of a text, from each end, that are masked (1,500 of a result beyond 32,000); what lies between is compared
+"""Characters of a text, from each end, that are masked (1,000 of a result beyond 32,000); what lies between is compared
 as it is."""
 
 MAX_PATHS = 4

@@ -20,9 +20,10 @@ MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
 
 LONG = 32_000
-"""A text of more characters is skimmed: an embedder reads its beginning alone, and looking at it must not cost more."""
+"""What a tool returns in more characters is skimmed: an embedder reads its beginning alone, and looking at it must not
+cost more."""
 
-SKIMMED = 3_000
+SKIMMED = 2_000
 """Characters of a long text that are looked at, half from each end."""
 
 
@@ -264,7 +265,7 @@ def sentences(text: str) -> list[str]:
     Escapes and line wraps of YAML and JSON are undone, tags and unseen characters are cut out. A line ``key: value``
     with at most six words is a field and left out, unless it tells its reader to do something, and a lone word is a
     name. Rules of three or more equal signs, semicolons and dated lines part sentences, too. Of a result beyond
-    32,000 characters 1,500 are read from each end, and between them the three stretches with the most words that
+    32,000 characters 1,000 are read from each end, and between them the three stretches with the most words that
     instructions to an agent hold; of more than 300 sentences half from each end.
 
     Examples
@@ -504,6 +505,8 @@ class TextAnalysis:
     ----------
     raw : str
         The text as it came.
+    skims : bool
+        Whether less is looked at where the text is long, as of what a tool returned.
 
     Examples
     --------
@@ -514,10 +517,11 @@ class TextAnalysis:
     (True, True)
     """
 
-    __slots__ = ("_english", "_parts", "_sentences", "_tokens", "raw")
+    __slots__ = ("_english", "_parts", "_sentences", "_skims", "_tokens", "raw")
 
-    def __init__(self, raw: str) -> None:
+    def __init__(self, raw: str, *, skims: bool = False) -> None:
         self.raw = raw
+        self._skims = skims
         self._tokens: frozenset[str] | None = None
         self._sentences: list[str] | None = None
         self._english: tuple[int, int] | None = None
@@ -526,11 +530,11 @@ class TextAnalysis:
     def part(self, most: int, between: str = " ") -> TextAnalysis:
         """Return the analysis of at most ``most`` characters, half from each end: of this text where it is shorter.
 
-        Of a text beyond 32,000 characters it is at most 3,000.
+        Of a text beyond 32,000 characters that is skimmed it is at most 2,000.
         """
         if len(self.raw) <= most:
             return self
-        most = most_of(self.raw, most)
+        most = most_of(self.raw, most) if self._skims else most
         found = self._parts.get((most, between))
         if found is None:
             found = self._parts[most, between] = TextAnalysis(ends(self.raw, most, between))

@@ -50,7 +50,7 @@ def as_evidence(found: object) -> Evidence:
     if found.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
     why = excerpt(found.why)
-    if type(found) is Evidence and why is found.why and found.items == found.texts == ():
+    if type(found) is Evidence and why is found.why and found.items == () and found.texts == ():
         return found
     items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
     return Evidence(why, found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))

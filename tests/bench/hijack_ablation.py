@@ -19,7 +19,6 @@ import contextlib
 import gzip
 import json
 import math
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

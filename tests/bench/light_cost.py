@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from showing import row, say
@@ -49,12 +49,15 @@ PARTS: dict[str, tuple[type, ...]] = {
 }
 """Part -> where its methods are."""
 
+Spent: TypeAlias = defaultdict[str, float]
+"""Part -> what it took."""
+
 METHODS = ("compute", "explain", "changes", "learn", "findings", "_lit", "_gains")
 """Methods that are timed besides those that take in events; none of them calls another one that is timed."""
 
 
 @contextmanager
-def timed(spent: Counter[str]) -> Iterator[None]:
+def timed(spent: Spent) -> Iterator[None]:
     """Let every part add what it takes, in seconds, to its name."""
 
     def wrapped(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,17 +80,17 @@ def timed(spent: Counter[str]) -> Iterator[None]:
         yield
 
 
-def costs(run: Transcript) -> list[Counter[str]]:
+def costs(run: Transcript) -> list[Spent]:
     """Return the milliseconds of each part at each step."""
-    spent: Counter[str] = Counter()
-    steps: list[Counter[str]] = []
+    spent: Spent = defaultdict(float)
+    steps: list[Spent] = []
     with timed(spent), Monitor(goal=run.goal or None, embedder=HashingEmbedder(64), config={"tick": "manual"}) as m:
         calls: list[tuple[str, str]] = []
         for step in run.steps[:MAX_STEPS]:
             spent.clear()
             record_step(m, step, calls)
             m.decide()
-            steps.append(Counter({name: 1e3 * took for name, took in spent.items()}))
+            steps.append(defaultdict(float, {name: 1e3 * took for name, took in spent.items()}))
     return steps
 
 
@@ -98,7 +101,7 @@ def p95(values: list[float]) -> float:
 
 def main() -> None:
     """Print the table."""
-    found: list[Counter[str]] = []
+    found: list[Spent] = []
     for file in sorted(RUNS.glob("*.jsonl.gz")):
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             many = sum(1 for _ in lines)
@@ -106,7 +109,7 @@ def main() -> None:
             if at % max(many // EACH, 1) == 0:
                 found += costs(run)
     say(f"the light, CPU of {len(found):,} steps of labelled runs", "measured", "target")
-    whole = [float(sum(step.values())) for step in found]
+    whole = [sum(step.values()) for step in found]
     row("a step, median", median(whole), MEDIAN_MS, " ms")
     row("a step, 95 %", p95(whole), P95_MS, " ms")
     for name in PARTS:

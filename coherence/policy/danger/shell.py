@@ -22,10 +22,11 @@ FEEDERS = lazy_regex(
 
 _WORDS_ALONE = lazy_regex(r"[\w./][\w./-]{0,200}(?: [\w./:,-]{1,200}){0,40}", re.ASCII)
 """A command of plain words: most are, and need no parser."""
-_KEYWORDS = frozenset(
-    "if then elif else fi for while until do done case esac select in function time coproc "
-    "declare typeset export readonly local unset unsetenv".split()
+_KEYWORD_LIST = (
+    "if then elif else fi for while until do done case esac select in function time coproc declare typeset export "
+    "readonly local unset unsetenv"
 )
+_KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _SEPARATOR = lazy_regex(r"[;&|\n(){}`]+")
 _QUOTES = lazy_regex(r"[\"'\\]")
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
