@@ -122,7 +122,8 @@ def unexplained(failure: Failure) -> Failure:
 def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure]) -> Result:
     """Ask a metric on the calling thread; a failure is reported, and costs the value or the evidence only."""
     try:
-        value = as_value(compute_from(metric, data))
+        found = metric.compute() if data is None else compute_from(metric, data)  # type: ignore[call-arg]
+        value = found if found is None else as_value(found)
     except UnknownSourceError as error:
         return Result(None, reason=str(error))
     except KeyboardInterrupt:
@@ -133,7 +134,7 @@ def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure])
     if value is None:
         return Result(None)
     try:
-        return Result(value, explain_from(metric, data))
+        return Result(value, explain_from(metric, data)) if hasattr(metric, "explain") else Result(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
