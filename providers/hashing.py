@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ from coherence.providers.clip import head_and_tail
 
 MAX_CHARS = 16_000
 """Of a longer text only so many characters are read, half of its beginning and half of its end."""
+
+MAX_KEPT = 40
+"""Characters of a word whose n-grams are kept."""
 
 
 class HashingEmbedder:
@@ -44,10 +48,12 @@ class HashingEmbedder:
 
     def embed(self, text: str) -> npt.NDArray[np.float32]:
         """Return the vector of one text, shape ``(dimensions,)``, unit length."""
-        vector = np.zeros(self.dimensions)
-        for gram in _grams(text):
-            code = zlib.crc32(gram.encode("utf-8", "surrogatepass"))
-            vector[(code >> 1) % self.dimensions] += 1.0 if code & 1 else -1.0
+        found: list[int] = []
+        for word in re.findall(r"\w+|[^\w\s]", head_and_tail(text, MAX_CHARS).casefold()):
+            found += _codes(word) if len(word) <= MAX_KEPT else _codes.__wrapped__(word)
+        codes = np.array(found, np.int64)
+        signs = np.where(codes & 1, 1.0, -1.0)  # whole numbers: their sum is the same in any order
+        vector = np.bincount((codes >> 1) % self.dimensions, signs, self.dimensions)
         vector = np.sign(vector) * np.sqrt(np.abs(vector))
         length = float(np.linalg.norm(vector))
         if length == 0.0:  # all grams cancelled out, or there were none: a fixed direction, not a zero vector
@@ -59,9 +65,12 @@ class HashingEmbedder:
         return np.array([self.embed(text) for text in texts], np.float32).reshape(len(texts), self.dimensions)
 
 
-def _grams(text: str) -> list[str]:
-    grams = []
-    for word in re.findall(r"\w+|[^\w\s]", head_and_tail(text, MAX_CHARS).casefold()):
-        padded = f"<{word}>"
-        grams += [padded[i : i + n] for n in (3, 4, 5) for i in range(len(padded) - n + 1)]
-    return grams
+@lru_cache(maxsize=5_000)  # a run uses few words, again and again
+def _codes(word: str) -> tuple[int, ...]:
+    """Return the checksums of a word's n-grams."""
+    padded = f"<{word}>"
+    if padded.isascii():
+        data = padded.encode()
+        return tuple([zlib.crc32(data[i : i + n]) for n in (3, 4, 5) for i in range(len(data) - n + 1)])
+    grams = [padded[i : i + n] for n in (3, 4, 5) for i in range(len(padded) - n + 1)]
+    return tuple([zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams])

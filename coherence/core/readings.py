@@ -472,6 +472,8 @@ def excerpt(text: str, length: int = 120) -> str:
     >>> excerpt("one\n  two", 5)
     'one t…'
     """
+    if len(text) <= length and text.isascii() and text.isprintable() and "  " not in text and text.strip() == text:
+        return text  # most of what is shown is one line already
     line = " ".join(one_line(text[: 2 * length]).split())
     return line if len(line) <= length and len(text) <= 2 * length else line[:length] + "…"
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
@@ -53,14 +53,14 @@ def rounded(given: Given, text: str, claim: Claim) -> bool:
     bare = _digits(claim, value) if unit else value
     thousand = 1000.0 * value if number_form(1000.0 * value, unit) in claim.forms else None  # 1.200 €
     for number in given.numbers:
-        if abs(number.value) == thousand and not number.unit:
+        its, of = abs(number.value), number.unit
+        if (not unit or not of or of == unit) and abs(its - value) <= half:
             return True
-        if not number.unit and abs(abs(number.value) - bare) * value <= half * bare:
+        if of:
+            continue
+        if its == thousand or abs(its - bare) * value <= half * bare:
             return True
-        same_unit = number.unit == unit or not unit or not number.unit
-        if same_unit and abs(abs(number.value) - value) <= half:
-            return True
-        if unit == "%" and not number.unit and abs(100.0 * abs(number.value) - value) <= half:
+        if unit == "%" and abs(100.0 * its - value) <= half:
             return True
     return False
 
@@ -190,9 +190,9 @@ def _clocks(numbers: Sequence[SeenNumber]) -> list[tuple[float, float]]:
 
 
 def _neighbours(numbers: Sequence[SeenNumber]) -> Iterator[tuple[SeenNumber, SeenNumber]]:
-    for at, one in enumerate(numbers):
-        for two in numbers[at + 1 : at + 1 + NEIGHBOURS]:
-            if two.seq == one.seq and two.place > one.place and "clock" not in (one.unit, two.unit):
+    for away in range(1, NEIGHBOURS + 1):
+        for one, two in zip(numbers, islice(numbers, away, None), strict=False):
+            if two.seq == one.seq and two.place > one.place and one.unit != "clock" != two.unit:
                 yield one, two
 
 

@@ -41,12 +41,14 @@ MAX_MARKS = 64
 
 _CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]{0,400}`", re.DOTALL)
 _ITEM = lazy_regex(r"^[ \t]{0,20}(?:[-+•|>]|\*(?!\*)|#{1,6}|\d{1,3}[.)])\s[^\n]*\n?", re.MULTILINE)
-_MARK = lazy_regex(
-    r"<\|[a-z_]{2,20}\|>|\{\{[^{}\n]{1,80}\}\}|\{%[^{}\n]{1,60}%\}|<(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>"
-    r"|\[/?(?:INST|PAD|MASK|UNK|SEP|CLS)\]|<</?SYS>>|^#{2,3} ?(?:instruction|response|input|assistant|human|user)s?:"
-    r"|\$\{[A-Z_]{3,40}\}|<(?:INSERT|YOUR|PLACEHOLDER|TODO)[^>\n]{0,40}>|\[(?:INSERT|YOUR|PLACEHOLDER)[^\]\n]{0,40}\]"
-    r"|__[A-Z]{1,30}_[A-Z0-9_]{1,30}__|lorem ipsum|%\([a-z_]{1,30}\)s",
-    re.IGNORECASE | re.MULTILINE,
+_MARK = lazy_regex(  # it first names what a mark begins with, and looks back then: so it is found several times faster
+    r"[<{\[#$_%lL](?i:(?<=<)(?:\|[a-z_]{2,20}\|>|(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>|</?SYS>>"
+    r"|(?:INSERT|YOUR|PLACEHOLDER|TODO)[^>\n]{0,40}>)"
+    r"|(?<=\{)(?:\{[^{}\n]{1,80}\}\}|%[^{}\n]{1,60}%\})"
+    r"|(?<=\[)(?:/?(?:INST|PAD|MASK|UNK|SEP|CLS)\]|(?:INSERT|YOUR|PLACEHOLDER)[^\]\n]{0,40}\])"
+    r"|(?<=^#)#{1,2} ?(?:instruction|response|input|assistant|human|user)s?:"
+    r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=[lL])orem ipsum|(?<=%)\([a-z_]{1,30}\)s)",
+    re.MULTILINE,
 )
 _PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?|[^\w\s]|\d{1,20}")
 
@@ -93,14 +95,14 @@ def disorder(text: str) -> float:
     1.0
     """
     pieces = _PIECE.findall(text)
-    words = [piece.lower() for piece in pieces if piece[0].isalpha()]
+    lower = [piece.lower() if piece[0].isalpha() else "" for piece in pieces]
+    words = [word for word in lower if word]
     if len(words) < FEWEST_WORDS:
         return 0.0
     pairs = wrong = 0
-    for one, two in pairwise(pieces):
-        if not (one[0].isalpha() and two[0].isalpha()):
+    for (one, two), (first, second) in zip(pairwise(pieces), pairwise(lower), strict=True):
+        if not (first and second):
             continue
-        first, second = one.lower(), two.lower()
         pairs += 1
         wrong += (
             (first == second and first not in _MAY_DOUBLE)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, get_args
 import msgspec
 
 from coherence.core.decisions import Finding
-from coherence.core.events import Event, Goal, ToolCall, kind_of, text_of
+from coherence.core.events import Event, Goal, ToolCall, ToolResult, kind_of, text_of
 from coherence.core.protocols import Detector
 from coherence.core.validation import call_text
 from coherence.detect.text_analysis import TextAnalysis
@@ -47,7 +47,7 @@ class Observed(NamedTuple):
             arguments = read_arguments(bytes(event.arguments))
             return cls(seq, ts, event, TextAnalysis(call_text(event.tool_name, arguments)), arguments)
         new = type(event) is Goal and event.text.strip() != goal
-        return cls(seq, ts, event, TextAnalysis(text_of(event)), None, new)
+        return cls(seq, ts, event, TextAnalysis(text_of(event), skims=type(event) is ToolResult), None, new)
 
 
 def read_arguments(raw: bytes) -> Any:

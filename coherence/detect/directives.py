@@ -37,12 +37,15 @@ _IMPERATIVE = lazy_regex(rf"[\W\d_]{{0,20}}{_LEAD}([a-z]{{2,15}})\b")
 _CLAUSE = lazy_regex(
     rf"(?:[\"'`,;:.–—()\[\]|>\n]|\B-|\b(?:to|and|or|then|now)\b) {{0,3}}(?:(?:to|or) )?{_LEAD}([a-z]{{2,15}})\b"
 )
-_TASK = lazy_regex(r"(?=[itrpc])\b(?:instructions?|tasks?|requests?|prompts?|commands?)\b")
-_PRECEDENCE = lazy_regex(
-    r"(?=[bfimunr])\b(?:before|first|instead|ignore|must|urgent|urgently|immediately|important|required|necessary)\b"
-)
-_READER = lazy_regex(r"(?=y)\b(?:you|your|yours|yourself)\b")
-_MACHINE = lazy_regex(r"(?=[acblm])\b(?:ai|assistants?|agents?|chat ?bots?|bots?|language models?|llms?|models?)\b")
+_TASK_WORDS = "instruction instructions task tasks request requests prompt prompts command commands"
+_PRECEDENCE_WORDS = "before first instead ignore must urgent urgently immediately important required necessary"
+_MACHINE_WORDS = "ai assistant assistants agent agents chatbot chatbots bot bots model models llm llms"
+_TASK = frozenset(_TASK_WORDS.split())
+_PRECEDENCE = frozenset(_PRECEDENCE_WORDS.split())
+_READER = frozenset({"you", "your", "yours", "yourself"})
+_MACHINE = frozenset(_MACHINE_WORDS.split())
+_WORD = lazy_regex(r"\w+")
+_LETTERS = lazy_regex(r"[a-z]+")
 _SAYS = (
     r"(?:asks?|asked|says?|said|tells?|told|wants?|requests?|requested|suggests?|recommends?|describes?|specif(?:y|ies)"
     r"|lists?|mentions?|mentioned|gives?|needs?|left)"
@@ -82,7 +85,10 @@ def gate(sentence: str) -> float:
     1.0
     """
     text = sentence.lower()
-    total = 0.25 * sum(bool(cue.search(text)) for cue in (_TASK, _PRECEDENCE, _READER, _MACHINE))
+    words = frozenset(_WORD.findall(text))
+    total = 0.25 * (4 - sum(map(words.isdisjoint, (_TASK, _PRECEDENCE, _READER, _MACHINE))))
+    if VERBS.isdisjoint(words) and VERBS.isdisjoint(_LETTERS.findall(text)):
+        return total
     if (found := _IMPERATIVE.match(text)) and found[1] in VERBS:
         total += 0.5
     elif any(found[1] in VERBS for found in _CLAUSE.finditer(text)):

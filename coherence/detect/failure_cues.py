@@ -86,6 +86,18 @@ _TESTS = lazy_regex(
 """A run of tests that fail: part of healthy work, unless nothing comes of it."""
 _IDLE = lazy_regex(r"(?:[\W_]|\b(?:the|process|program|command|finished|completed|stdout|stderr)\b)*", re.IGNORECASE)
 """What stands beside an exit code where the program has said nothing."""
+_IN_EXIT = ("exit", "return", '"rc"')
+_IN_LINE = (
+    *("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: ", ": command not"),
+    *("curl: (", " panicked", "CONFLICT (", "ORA-", "Msg ", ".go:", "is not recognized as"),
+)
+_IN_LAST = (
+    *("denied", "not permitted", "no such file", "no space", "read-only", "connection", "network", "no route"),
+    *("not known", "unable to", "cannot", "could not", "failed", "econn", "ehostunreach", "etimedout", "enotfound"),
+    *("eaddrinuse", "eacces", "eperm", "enoent", "eexist", "epipe", "emfile", "enospc"),
+)
+_IN_TESTS = ("FAIL", "failed", "error", "E  ")
+"""One of these is in any text that has such a code or line: asked first, for that takes a thirtieth of the time."""
 _MARKS = lazy_regex(r"</?(?:returncode|output)>")
 _NOTHING = lazy_regex(
     r"\s{0,50}(?:\[\s{0,9}\]|\{\s{0,9}\}|null|none|0|empty|\"\"|''"
@@ -129,7 +141,9 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
     told = ends(text.strip(), MAX_CHARS, "\n")
     if not told:
         return 0.0
-    code = _EXIT.search(told[:300]) or _EXIT.search(told, max(len(told) - 300, 0))
+    code = _exit_code(told, 0, 300)
+    if code is None and len(told) > 300:
+        code = _exit_code(told, len(told) - 300, len(told))
     if code is not None and reads and code.start() > 0:
         code = None
     if code is not None and (value := next(group for group in code.groups() if group is not None)) != "0":
@@ -144,15 +158,32 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
         return 1.0 if len(text) < LONG else 0.4
     if _has_error_field(told) or (not reads and told.startswith("<") and _PAGE.search(told[:1500])):
         return 1.0 if len(text) < 1500 else 0.5
-    if not reads and _gives_up(told):
+    if reads:
+        return 0.0
+    if _gives_up(told):
         return 0.9 if len(text) < 3000 else 0.4
-    return FAILED if not reads and _TESTS.search(told) else 0.0
+    return FAILED if any(sign in told for sign in _IN_TESTS) and _TESTS.search(told) else 0.0
+
+
+def _may_hold(text: str, words: tuple[str, ...]) -> bool:
+    """Tell whether one of some words may be in a text, in any case: quickly, for what is ASCII."""
+    if not text.isascii():
+        return True
+    lower = text.lower()
+    return any(word in lower for word in words)
+
+
+def _exit_code(told: str, begin: int, end: int) -> re.Match[str] | None:
+    """Find an exit code in a part of a text."""
+    return _EXIT.search(told[:end], begin) if _may_hold(told[begin:end], _IN_EXIT) else None
 
 
 def _gives_up(told: str) -> bool:
     """Tell whether some line is one that only failing programs print, or the last one says why it is the last."""
-    last = told[told.rfind("\n") + 1 :]
-    return _LINE.search(told) is not None or _LAST.search(last[-LAST_CHARS:]) is not None
+    if any(sign in told for sign in _IN_LINE) and _LINE.search(told) is not None:
+        return True
+    last = told[told.rfind("\n") + 1 :][-LAST_CHARS:]
+    return _may_hold(last, _IN_LAST) and _LAST.search(last) is not None
 
 
 def _has_error_field(told: str) -> bool:
@@ -186,6 +217,10 @@ _PENDING = lazy_regex(
     r"|(?:is|status\W{1,5})\s?(?:running|processing|building|waiting|starting|scheduled))\b",
     re.IGNORECASE,
 )
+_IN_PENDING = (
+    *("pending", "queued", "progress", "yet", "ready", "still", "running", "processing", "building", "waiting"),
+    *("starting", "scheduled"),
+)
 _GAUGE = lazy_regex(
     r"[^\d\n]{0,30}[+-]?\d{1,12}(?:[.,]\d{1,6})?\s{0,2}"
     r"(?:°|º|%|[CFKVAWN]\b|[kM]?(?:Pa|W|V|Hz|bar)\b|degrees|celsius|percent|ppm|rpm|lux|dB|psi|km/h|m/s|mbar)[^\d\n]{0,12}"
@@ -200,4 +235,7 @@ def must_wait(text: str) -> bool:
     >>> [must_wait(text) for text in ('{"job": 7, "status": "pending"}', "21.5 °C", "No such file")]
     [True, True, False]
     """
-    return len(text) < MAX_NOTHING and (_PENDING.search(text) is not None or _GAUGE.fullmatch(text) is not None)
+    if len(text) >= MAX_NOTHING:
+        return False
+    pending = _may_hold(text, _IN_PENDING) and _PENDING.search(text) is not None
+    return pending or _GAUGE.fullmatch(text) is not None

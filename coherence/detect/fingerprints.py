@@ -20,13 +20,15 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean, ends
 from coherence.detect.failure_cues import must_wait
+from coherence.detect.text_analysis import most_of
 
 Access: TypeAlias = Literal["read", "write", "search", "shell", ""]
 """What a tool does to files: show one, change one, look for some, run a command (which may do any of these);
 empty = none of these, or unknown."""
 
 ENDS = 10_000
-"""Characters of a text, from each end, that are masked; what lies between is compared as it is."""
+"""Characters of a text, from each end, that are masked (1,000 of a result beyond 32,000); what lies between is compared
+as it is."""
 
 MAX_PATHS = 4
 MAX_PATH = 1_000
@@ -140,8 +142,9 @@ def trace_result(text: str, *, error: bool) -> ResultTrace:
     """
     flag = "error" if error else "result"
     data = text.encode("utf-8", "surrogatepass")
-    parts = _NUMBER.split(_without_ids(ends(text, 2 * ENDS, "\n")))  # text, number, text, …, text
-    middle = _digest("", text[ENDS:-ENDS].encode("utf-8", "surrogatepass")) if len(text) > 2 * ENDS else b""
+    half = most_of(text, 2 * ENDS) // 2
+    parts = _NUMBER.split(_without_ids(ends(text, 2 * half, "\n")))  # text, number, text, …, text
+    middle = _digest("", text[half:-half].encode("utf-8", "surrogatepass")) if len(text) > 2 * half else b""
     masked = "#".join(parts[::2]).encode("utf-8", "surrogatepass") + middle
     told = ends(text, 2 * MAX_COMMAND, "\n")
     return ResultTrace(
@@ -297,10 +300,9 @@ def _paths_of(fields: Mapping[str, Any], command: str | None, access: Access) ->
     found: list[Any] = []
     if command is not None:
         found += _shell_paths(command)
-    for key in PATHS:
-        if key in fields:
-            item = fields[key]
-            found += item[:MAX_PATHS] if isinstance(item, list) else [item]
+    for key in sorted(PATHS.intersection(fields)):  # a set has another order in each process
+        item = fields[key]
+        found += item[:MAX_PATHS] if isinstance(item, list) else [item]
     if access == "write" and not found:
         texts = [item for item in fields.values() if isinstance(item, str) and "*** " in item[:ENDS]]
         found += [path for text in texts[:2] for path in _PATCHED.findall(text[: 2 * ENDS])]

@@ -80,8 +80,12 @@ def similar(given: Given, claim: Claim) -> tuple[str, int] | None:
         kind, _, body = form.partition(":")
         if len(body) < 3:
             continue
+        size = len(form)
+        head, tail = form[: size // 2], form[size // 2 :]  # one of them is the same where one character differs
         for key, seq in reversed(given.values.items()):
-            if len(key) == len(form) and key.startswith(kind) and _differ(key, form) == 1:
+            if len(key) != size or not (key.startswith(head) or key.endswith(tail)):
+                continue
+            if key.startswith(kind) and _differ(key, form) == 1:
                 return as_written(given, key), seq
     return None
 

@@ -14,9 +14,10 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import extract
+from coherence.detect.extractors import BUILT_IN, Informed, extract, numbers
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
+    MAX_CHARS,
     Given,
     Outputs,
     know_words,
@@ -26,6 +27,7 @@ from coherence.detect.sources import (
     open_values,
     take_source,
 )
+from coherence.detect.text_analysis import most_of
 from coherence.detect.values import fold, words
 
 MAX_CALLS = 16
@@ -160,7 +162,7 @@ def note_result(
     call = pending.pop(at) if at is not None else None
     if call is not None and not error:
         open_values(account.given, seq, take_source(account.given, seq, call.text, extractors))
-    take_source(account.given, seq, text, extractors)
+    take_source(account.given, seq, text, extractors, most_of(text, MAX_CHARS))
     account.results += 1
     note_output(account.outputs, seq, text)
 
@@ -218,7 +220,7 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         self._guard()
 
     def _guard(self) -> None:
-        self._extractors = [_guarded(name, extractor, self.data.failed) for name, extractor in self._named]
+        self._extractors = [_Guarded(name, extractor, self.data.failed) for name, extractor in self._named]
 
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked."""
@@ -275,20 +277,28 @@ class GroundingDetector(EventDetector[GroundingAccount]):
 _COPY = msgspec.msgpack.Decoder(list[Claim])
 
 
-def _guarded(name: str, extractor: Extractor, failed: dict[str, str]) -> Extractor:
-    def find(text: str) -> Sequence[Claim]:
+class _Guarded(Informed):
+    """An extractor that finds nothing where it fails, and is named then."""
+
+    def __init__(self, name: str, extractor: Extractor, failed: dict[str, str]) -> None:
+        self._name, self._extractor, self._failed = name, extractor, failed
+        self._copied = extractor not in BUILT_IN.values()  # ours give claims of the right types
+
+    def __call__(self, text: str, taken: bytearray | None = None) -> Sequence[Claim]:
+        """Return the claims of a text, checked."""
         try:
-            return _checked(list(islice(extractor(text), MAX_CLAIMS)), len(text))
+            found = numbers(text, taken) if self._extractor is numbers else self._extractor(text)
+            if not self._copied and not found:
+                return ()
+            return _checked(list(islice(found, MAX_CLAIMS)), len(text), copied=self._copied)
         except Exception as error:
-            failed[name] = f"{type(error).__name__}: {error}"[:200]
+            self._failed[self._name] = f"{type(error).__name__}: {error}"[:200]
             return ()
 
-    return find
 
-
-def _checked(claims: Sequence[Claim], length: int) -> list[Claim]:
+def _checked(claims: list[Claim], length: int, *, copied: bool = True) -> list[Claim]:
     """Return claims of a text of that length, or raise for one that is of no use, or that could not be stored."""
-    found = _COPY.decode(msgspec.msgpack.encode(claims))
+    found = _COPY.decode(msgspec.msgpack.encode(claims)) if copied else claims
     for claim in found:
         if not claim.forms or not 0 <= claim.start <= length:
             raise ValueError(f"a claim needs forms, and a place in the text: {shown(claim)}")

@@ -170,10 +170,18 @@ def _forget(read: list[Sentence]) -> None:
     excess = len(read) - MAX_SENTENCES
     if excess <= 0:
         return
-    telling = [at for at, sentence in enumerate(read) if sentence.gate > 0]
-    kept = frozenset(telling[-(MAX_SENTENCES // 2) :])
-    dropped = frozenset([at for at in range(len(read)) if at not in kept][:excess])
-    read[:] = [sentence for at, sentence in enumerate(read) if at not in dropped]
+    spare = sum([sentence.gate > 0 for sentence in read]) - MAX_SENTENCES // 2
+    dropped: list[int] = []
+    for at, sentence in enumerate(read):
+        if sentence.gate > 0:
+            spare -= 1
+            if spare < 0:
+                continue
+        dropped.append(at)
+        if len(dropped) == excess:
+            break
+    for at in reversed(dropped):
+        del read[at]
 
 
 def note_call(facts: HijackFacts, tool: str, arguments: Any) -> None:
@@ -218,12 +226,17 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
-    for read in facts.sentences:
-        near = factor * call.nearness(read.tokens, read.mass)
-        if not near:
+    mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
+    for read in facts.sentences:  # hundreds a call: no function is called that need not be
+        common = mine & read.tokens
+        if not common:
             continue
-        named = len(name.intersection(read.tokens)) / len(name) if name else 0.0
-        found = max(max(read.gate, NAMED * named) * near - explained, 0.0) + UNGATED * min(NAMED + named, 1.0) * near
+        near = factor * nearness(common, read.mass)
+        named = len(name.intersection(read.tokens)) / words
+        told = NAMED * named
+        told = (read.gate if read.gate > told else told) * near - explained
+        whole = NAMED + named
+        found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near
         if found > best:
             best, sentence, seq = found, read.text, read.seq
     best *= DELEGATED if facts.delegated else 1.0
@@ -242,17 +255,27 @@ class _Call:
             scale = max(map(telling_weight, unit)) / (total * _mass(unit))
             for token in sorted(unit):
                 self.shares[token] = self.shares.get(token, 0.0) + scale * telling_weight(token)
+        self._told: dict[frozenset[str], float] = {}
+        self._share_of = self.shares.__getitem__
+        self._weight_of = {token: telling_weight(token) for token in self.shares}.__getitem__
 
     def share(self, text: Iterable[str]) -> float:
         """Return the share of the call that is in a text."""
-        return fsum(map(self.shares.__getitem__, self.shares.keys() & text))
+        return fsum(map(self._share_of, self.shares.keys() & text))
 
     def nearness(self, text: Iterable[str], mass: float) -> float:
         """Return the geometric mean of the share of the call that is in a text and of the text that is in the call."""
         common = self.shares.keys() & text
-        if not common:
-            return 0.0
-        return min(1.0, sqrt(fsum(map(self.shares.__getitem__, common)) * _mass(common) / mass))
+        return self.nearness_of(common, mass) if common else 0.0
+
+    def nearness_of(self, common: Iterable[str], mass: float) -> float:
+        """Return the same by what the call and a text of that mass have in common, which is something."""
+        words = frozenset(common)  # many texts have the same few words in common with a call
+        told = self._told.get(words)
+        if told is None:
+            told = self._told[words] = fsum(map(self._share_of, words)) * sum(map(self._weight_of, words))
+        near = sqrt(told / mass)
+        return near if near < 1.0 else 1.0
 
 
 @lru_cache(maxsize=50_000)

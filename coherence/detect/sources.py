@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -17,7 +18,7 @@ from coherence.core.validation import ends
 from coherence.detect.bloom_filter import BloomFilter
 from coherence.detect.extractors import extract_some, numbers, row
 from coherence.detect.text_analysis import tokens, weight
-from coherence.detect.values import NARROW, digest, digest_after, fold, number_form, words
+from coherence.detect.values import NARROW, digest, fold, number_form, words
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
@@ -107,7 +108,9 @@ def form_key(form: str) -> str:
     return f"{kind}:~{blake2b(form.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
-def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extractor]) -> list[Claim]:
+def take_source(
+    given: Given, seq: int, text: str, extractors: Sequence[Extractor], most: int = MAX_CHARS
+) -> list[Claim]:
     """Remember the values of a text that the agent was given, and return them.
 
     Parameters
@@ -117,12 +120,14 @@ def take_source(given: Given, seq: int, text: str, extractors: Sequence[Extracto
     seq : int
         Number of the event.
     text : str
-        Any text; of more than 30,000 characters half is read from each end.
+        Any text.
     extractors : sequence of Extractor
         What is looked for.
+    most : int
+        Characters that are read, half from each end.
     """
-    folded = fold(ends(text, MAX_CHARS, "\n\n"))
-    if len(text) > MAX_CHARS or len(folded) > MAX_FOLDED:
+    folded = fold(ends(text, most, "\n\n"))
+    if len(text) > most or len(folded) > MAX_FOLDED:
         given.lost += 1
         given.lost_words += 1
     text = ends(folded, MAX_FOLDED, "\n\n")
@@ -187,14 +192,17 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
 
 def know_words(given: Given, said: Sequence[str]) -> None:
     """Remember words, and which stood next to each other."""
+    if not said:
+        return
     pairs = given.pairs
-    before = 0
-    for word in said:
-        one, two = digest(word), digest_after(before, word)
-        pairs.pop(one, None)
-        pairs.pop(two, None)
-        pairs[one] = pairs[two] = None
-        before = one
+    tails = {word: b"\0" + word.encode("utf-8", "surrogatepass") for word in set(said)}
+    codes = {word: crc32(tail[1:]) for word, tail in tails.items()}
+    ones = list(map(codes.__getitem__, said))
+    twos = map(crc32, map(tails.__getitem__, said), (0, *ones))  # digest(one, two) of each word and the one before it
+    newest = dict.fromkeys(reversed([code for both in zip(ones, twos, strict=False) for code in both]))
+    for code in newest.keys() & pairs.keys():
+        del pairs[code]
+    pairs.update(dict.fromkeys(reversed(newest)))
     left = _drop(pairs, MAX_PAIRS)
     given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
 

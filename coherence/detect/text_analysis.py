@@ -19,6 +19,19 @@ from coherence.detect.directives import gate
 MAX_CHARS = 20_000
 """Characters of one text that are looked at, half from each end."""
 
+LONG = 32_000
+"""What a tool returns in more characters is skimmed: an embedder reads its beginning alone, and looking at it must not
+cost more."""
+
+SKIMMED = 2_000
+"""Characters of a long text that are looked at, half from each end."""
+
+
+def most_of(text: str, most: int) -> int:
+    """Return how many characters of a text are looked at where it is ``most`` of one that is not long."""
+    return most if len(text) <= LONG else min(most, SKIMMED)
+
+
 _FUNCTION_WORDS = (
     "a an and any are as at be been but by can could did do does for from get had has have he her his how i if in "
     "into is it its just let may me more most my no not of off on or our out over own she should so some such than "
@@ -192,8 +205,29 @@ def are_english(count: int, weight: int) -> bool:
     return count < ENOUGH_WORDS or weight >= LEAST * count
 
 
-MAX_RESULT_CHARS = 40_000
-"""Characters of one result that are looked at, half from each end."""
+STRETCH, MAX_STRETCHES = 500, 3
+"""Characters of a stretch of a long result, and how many are read that may tell their reader to do something."""
+
+AROUND_STRETCH = 150
+"""Characters that are read before and behind it."""
+
+_CUES = (
+    "you must",
+    "you should",
+    "you need to",
+    "you have to",
+    "please",
+    "ignore",
+    "instruction",
+    "important",
+    "immediately",
+    "urgent",
+    "assistant",
+    "before you",
+    " task",
+    " ai ",
+)
+"""What instructions to an agent hold; looked for in all of a long result, which costs next to nothing."""
 
 MAX_SENTENCES = 300
 """Sentences kept of one result, half from each end."""
@@ -241,7 +275,8 @@ def sentences(text: str) -> list[str]:
     Escapes and line wraps of YAML and JSON are undone, tags and unseen characters are cut out. A line ``key: value``
     with at most six words is a field and left out, unless it tells its reader to do something, and a lone word is a
     name. Rules of three or more equal signs, semicolons and dated lines part sentences, too. Of a result beyond
-    40,000 characters half is read from each end, and likewise of more than 300 sentences.
+    32,000 characters 1,000 are read from each end, and between them the three stretches with the most words that
+    instructions to an agent hold; of more than 300 sentences half from each end.
 
     Examples
     --------
@@ -250,7 +285,8 @@ def sentences(text: str) -> list[str]:
     >>> sentences('{"id": 7, "note": "The rent rises in May, as agreed.", "read": true}')
     ['The rent rises in May, as agreed.']
     """
-    text = ends(text, MAX_RESULT_CHARS, "\n\n")
+    if len(text) > LONG:
+        text = _skimmed(text)
     if not text.isascii():
         text = text.translate(_UNSEEN | _SMUGGLED)
     text = _WRAPPED.sub(" ", text)
@@ -266,6 +302,27 @@ def sentences(text: str) -> list[str]:
                     found[piece] = None
     kept = list(found)
     return kept if len(kept) <= MAX_SENTENCES else kept[: MAX_SENTENCES // 2] + kept[-(MAX_SENTENCES // 2) :]
+
+
+def _skimmed(text: str) -> str:
+    """Return what is read of a long result: its ends, and stretches that may tell their reader to do something."""
+    half = SKIMMED // 2
+    end, lower = len(text) - half, text.lower()
+    if len(lower) != len(text):  # a few letters become two: places would be others
+        lower = text
+    cues: Counter[int] = Counter()
+    for cue in _CUES:
+        at = lower.find(cue, half, end)
+        while at >= 0:
+            cues[at // STRETCH] += 1
+            at = lower.find(cue, (at // STRETCH + 1) * STRETCH, end)
+    kept = sorted(sorted(cues, key=lambda number: (-cues[number], number))[:MAX_STRETCHES])
+    parts, after = [text[:half]], half
+    for number in kept:
+        begin = max(number * STRETCH - AROUND_STRETCH, after)
+        after = min((number + 1) * STRETCH + AROUND_STRETCH, end)
+        parts.append(text[begin:after])
+    return "\n\n".join([*parts, text[end:]])
 
 
 def _cut(sentence: str) -> list[str]:
@@ -458,6 +515,8 @@ class TextAnalysis:
     ----------
     raw : str
         The text as it came.
+    skims : bool
+        Whether less is looked at where the text is long, as of what a tool returned.
 
     Examples
     --------
@@ -468,19 +527,24 @@ class TextAnalysis:
     (True, True)
     """
 
-    __slots__ = ("_english", "_parts", "_sentences", "_tokens", "raw")
+    __slots__ = ("_english", "_parts", "_sentences", "_skims", "_tokens", "raw")
 
-    def __init__(self, raw: str) -> None:
+    def __init__(self, raw: str, *, skims: bool = False) -> None:
         self.raw = raw
+        self._skims = skims
         self._tokens: frozenset[str] | None = None
         self._sentences: list[str] | None = None
         self._english: tuple[int, int] | None = None
         self._parts: dict[tuple[int, str], TextAnalysis] = {}
 
     def part(self, most: int, between: str = " ") -> TextAnalysis:
-        """Return the analysis of at most ``most`` characters, half from each end: of this text where it is shorter."""
+        """Return the analysis of at most ``most`` characters, half from each end: of this text where it is shorter.
+
+        Of a text beyond 32,000 characters that is skimmed it is at most 2,000.
+        """
         if len(self.raw) <= most:
             return self
+        most = most_of(self.raw, most) if self._skims else most
         found = self._parts.get((most, between))
         if found is None:
             found = self._parts[most, between] = TextAnalysis(ends(self.raw, most, between))

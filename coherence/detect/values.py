@@ -187,17 +187,6 @@ def digest(*parts: str) -> int:
     return crc32("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def digest_after(before: int, word: str) -> int:
-    """Return the digest of some words and one more, of theirs and that word.
-
-    Examples
-    --------
-    >>> digest_after(digest("red"), "lamp") == digest("red", "lamp")
-    True
-    """
-    return crc32(b"\0" + word.encode("utf-8", "surrogatepass"), before)
-
-
 def number_form(value: float, unit: str = "") -> str:
     """Return the form in which equal quantities are equal.
 

@@ -114,11 +114,14 @@ def combine(
     for name, curve in scale.curves.items():
         if name not in signs:
             continue
-        total += curve.most
+        most = curve.log_odds[-1]
+        total += most
         value = signs[name]
         if value is None:
             continue
-        known += curve.most
+        known += most
+        if value <= curve.values[0] and curve.log_odds[0] <= 0.0:
+            continue  # most signs are silent at most ticks
         gain = curve.at(value)
         if gain > 0.0:
             pulls[name] = gain
@@ -130,7 +133,9 @@ def combine(
         odds = scale.base + prior_shift(prior) + sum(ordered.values())
         risk = 1.0 / (1.0 + exp(-min(max(odds, -30.0), 30.0)))
         own = min(_band(1.0 - risk, edges), len(BANDS) - 2)  # red is for what names the thing to stop
-    asked = [each._replace(kind=_least(each.kind, scale.asks.get(each.by, "block"))) for each in asked]
+    asked = [
+        each._replace(kind=_least(each.kind, scale.asks[each.by])) if each.by in scale.asks else each for each in asked
+    ]
     worst = max(asked, key=lambda each: (KINDS.index(each.kind), each.policy), default=None)
     level = KINDS.index(worst.kind) if worst is not None else 0
     place = max(own, level)

@@ -52,13 +52,16 @@ def as_evidence(found: object) -> Evidence:
         raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
     if found.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
+    why = excerpt(found.why, MAX_WHY)
+    if type(found) is Evidence and why is found.why and found.items == () and found.texts == ():
+        return found
     items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
-    return Evidence(excerpt(found.why, MAX_WHY), found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
+    return Evidence(why, found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
 
 
 def as_texts(value: object, last: list[str]) -> list[str]:
     """Check what a getter returned; return ``last`` itself if nothing has changed."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+    if type(value) is not list and (isinstance(value, str | bytes) or not isinstance(value, Iterable)):
         raise TypeError(f"returned {type(value).__name__}, expected a list of str")
     # list() of an endless iterator would never give the interpreter back
     texts = value if type(value) is list else list(islice(value, MAX_TEXTS + 1))
@@ -121,24 +124,24 @@ def unexplained(failure: Failure) -> Failure:
 
 def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure]) -> Result:
     """Ask a metric on the calling thread; a failure is reported, and costs the value or the evidence only."""
-    source = f"metric {metric.name}"
     try:
-        value = as_value(compute_from(metric, data))
+        found = metric.compute() if data is None else compute_from(metric, data)  # type: ignore[call-arg]
+        value = found if found is None else as_value(found)
     except UnknownSourceError as error:
         return Result(None, reason=str(error))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit of a plug-in must not reach the host either
-        errors.append(Failure(source, type(error).__name__, failed(error).message))
+        errors.append(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message))
         return Result(None, reason=f"failed: {type(error).__name__}")
     if value is None:
         return Result(None)
     try:
-        return Result(value, explain_from(metric, data))
+        return Result(value, explain_from(metric, data)) if hasattr(metric, "explain") else Result(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        errors.append(unexplained(Failure(source, type(error).__name__, failed(error).message)))
+        errors.append(unexplained(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message)))
         return Result(value)
 
 

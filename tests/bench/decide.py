@@ -25,7 +25,7 @@ from showing import row, say
 
 import coherence.compat as compat
 from coherence import EmbeddingCache, Monitor
-from coherence.providers import HashingEmbedder
+from coherence.providers import HashingEmbedder, MiniLMEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
 NOOS = ROOT / ".venv-noos" / "bin" / "python"
@@ -127,8 +127,66 @@ def against_noos() -> None:
             say(f"drift of swapped answers, AUROC, {name}", f"{mine:.3f}", f"{theirs:.3f}")
 
 
+LONG = 52_000
+"""Characters of a long result."""
+
+
+def long_text(kind: str, seed: int) -> str:
+    """Return a result of 52,000 characters."""
+    rng = random.Random(seed)
+
+    def said(least: int, most: int) -> str:
+        return " ".join(rng.choices(WORDS, k=rng.randint(least, most)))
+
+    def line() -> str:
+        match kind:
+            case "prose":
+                return f"{said(8, 20).capitalize()} {rng.randrange(10**4)}. "
+            case "JSON":
+                made = {"id": rng.randrange(10**7), "name": said(3, 3), "mail": f"u{rng.randrange(10**5)}@example.org"}
+                return json.dumps({**made, "price": rng.randrange(10**5) / 100, "ok": True}) + ", "
+            case "log":
+                clock = f"10:{rng.randint(10, 59)}:{rng.randint(10, 59)},{rng.randrange(1000):03}"
+                stamp = f"2024-05-{rng.randint(10, 28)} {clock}"
+                request = f"request {rng.getrandbits(32):08x} in {rng.randrange(900)} ms"
+                return f"{stamp} INFO [worker-{rng.randrange(9)}] app.{said(1, 1)}: handled {request}\n"
+        name = f"{said(2, 2).replace(' ', '_')}_{rng.randrange(99)}"
+        return f"def {name}(value):\n    # {said(4, 9)}\n    return value + 1\n\n"
+
+    parts, size = [""], 0
+    while size < LONG:
+        parts.append(line())
+        size += len(parts[-1])
+    return "".join(parts)[:LONG]
+
+
+def after_a_long_result(kind: str, pairs: int = 12) -> tuple[float, float]:
+    """Median CPU milliseconds of a result of 52 kB and the decision after it, and of embedding one, in turns."""
+    model = MiniLMEmbedder()
+    model.embed("load the model")
+    took: tuple[list[float], list[float]] = [], []
+    with Monitor(goal="fix the parser", embedder=EmbeddingCache(model), config={"tick": "manual"}) as monitor:
+        for seed in range(2 * pairs):
+            text, started = long_text(kind, seed), time.process_time()
+            if seed % 2:
+                model.embed(text)
+            else:
+                monitor.tool_result(text)
+                monitor.decide()
+            took[seed % 2].append((time.process_time() - started) * 1e3)
+    ours, alone = (statistics.median(each[2:]) for each in took)
+    return ours, alone
+
+
+def long_results() -> None:
+    for kind in ("prose", "JSON", "log", "code"):
+        ours, alone = after_a_long_result(kind)
+        row(f"decide() after 52 kB of {kind}, over embedding it ({alone:.0f} ms CPU)", ours / alone, 1.3, "x")
+
+
 def main() -> None:
     ours()
+    long_results()
     against_noos()
 
 

@@ -37,6 +37,7 @@ import hijack_carries
 import index_weights
 import lesson_cost
 import lesson_recall
+import light_cost
 import loops
 import numpy as np
 import outcome_risk
@@ -271,7 +272,7 @@ def main() -> None:
     judged = (alarms, hijack_carries, hijack_ablation, blame, outcome_risk, grounding, calibration, index_weights)
     rules = (loops, scope_drift, corrections, forecast, trust)
     guarded = (guard_cost, guard_lives, guard_days, guard_peer, router_states)
-    for bench in (decide, alarm_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
+    for bench in (decide, alarm_cost, light_cost, *judged, *rules, lesson_cost, lesson_recall, *guarded):
         say("", "", "")
         bench.main()
 

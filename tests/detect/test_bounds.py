@@ -17,8 +17,9 @@ from coherence.core.validation import to_json
 from coherence.detect.arithmetic import Reach, derived
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import MAX_JUDGED, judge, other_version, without_thinking
-from coherence.detect.grounding_state import GroundingAccount, note_call
+from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
 from coherence.detect.sources import MAX_CHARS, MAX_FOLDED, MAX_PAIRS, Given, SeenNumber, take_source
+from coherence.detect.text_analysis import LONG, SKIMMED
 from coherence.state.reducer import AgentState
 
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]
@@ -124,3 +125,18 @@ def test_a_stranger_s_broken_claim_is_told_and_harms_nobody(broken: Claim) -> No
 
 def test_bounds_most_claims_are_the_most() -> None:
     assert len(extract("AB-123 " * (MAX_CLAIMS + 5), CHOSEN)) == MAX_CLAIMS
+
+
+def test_note_result_a_long_result_is_skimmed_and_an_absence_is_unknown_then() -> None:
+    account = GroundingAccount()
+    text = f"CVE-2021-44228 {'x ' * (LONG // 2)} CVE-2014-0160"
+    note_result(account, 2, None, text, CHOSEN, error=False)
+    assert judge(account.given, "CVE-2021-44228 and CVE-2014-0160", CHOSEN).value == 1.0
+    assert judge(account.given, "CVE-2019-0708", CHOSEN).unknown == 1  # it may have stood in between
+    assert len(account.given.pairs) <= SKIMMED
+
+
+@given(st.text(alphabet="0123456789 .,:-/$%kmab\nJuneMay", max_size=120))
+def test_extract_what_is_taken_changes_no_claim(text: str) -> None:
+    told_what_is_taken = AgentState().grounding._extractors
+    assert extract(text, told_what_is_taken) == extract(text, CHOSEN)

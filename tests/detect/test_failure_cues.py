@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from property_sizes import examples
+
+from coherence.detect import failure_cues
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing, must_wait
 
 FAILURES = [
@@ -65,6 +71,56 @@ def test_failure_of_a_result_that_says_so_is_a_failure_without_a_flag(text: str)
     assert failure_of(text) >= FAILED
 
 
+LINES = [
+    "builtins.Exception",
+    "npm ERR! code 1",
+    "zsh: no matches: *.x",
+    "Traceback (most recent call last)",
+    "fatal: bad object",
+    "make[1]: *** [all]",
+    "panic: index out of range",
+    "E: Sub-process returned",
+    "foo: command not found",
+    "curl: (6) x",
+    "CONFLICT (content): a.py",
+    "ORA-00942: x",
+    "Msg 208, Level 16",
+    "a.txt: permission denied",
+    "mount: operation not permitted",
+    "a.txt: no such file or directory",
+    "write: no space left on device",
+    "a.txt: read-only file system",
+    "db:5432: connection timed out",
+    "ping: network is unreachable",
+    "ssh: no route to host",
+    "x.example: name or service not known",
+    "git: unable to do it",
+    "git: cannot do it",
+    "git: could not do it",
+    "password authentication failed",
+    *(
+        f"open {code} a.txt"
+        for code in (
+            *("ECONNRESET", "EHOSTUNREACH", "ETIMEDOUT", "ENOTFOUND", "EADDRINUSE", "EACCES", "EPERM"),
+            *("ENOENT", "EEXIST", "EPIPE", "EMFILE", "ENOSPC"),
+        )
+    ),
+    '"rc": 3',
+    "<returncode>3</returncode>",
+    "FAILED (failures=1)",
+    "2 passed, 1 failed in 0.3s",
+    "3 errors in 0.3s",
+    "E   assert 1 == 2",
+]
+"""Of each kind of line that tells of a failure, one that nothing else in it tells of."""
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_failure_of_a_last_line_tells_of_a_failure(line: str) -> None:
+    assert failure_of("Started.") == 0.0
+    assert failure_of(f"Started.\n{line}") >= FAILED
+
+
 @pytest.mark.parametrize("text", SUCCESSES)
 def test_failure_of_a_result_that_only_names_errors_is_none(text: str) -> None:
     assert failure_of(text) < FAILED
@@ -106,3 +162,17 @@ def test_finds_nothing_tells_an_empty_result(text: str, nothing: bool) -> None:
 )
 def test_must_wait_tells_gauges_and_unfinished_work(text: str, waits: bool) -> None:
     assert must_wait(text) is waits
+
+
+@pytest.mark.parametrize("name", ["EXIT", "LINE", "LAST", "TESTS", "PENDING"])
+def test_failure_cues_what_is_asked_first_hides_nothing(name: str) -> None:
+    pattern, words = getattr(failure_cues, f"_{name}"), getattr(failure_cues, f"_IN_{name}")
+    any_case = bool(pattern.flags & re.IGNORECASE)
+
+    @examples(200)
+    @given(st.from_regex(re.compile(pattern.pattern, pattern.flags)))
+    def check(text: str) -> None:
+        if pattern.search(text):
+            assert failure_cues._may_hold(text, words) if any_case else any(word in text for word in words)
+
+    check()

@@ -326,3 +326,8 @@ def test_trace_result_any_uuid_and_any_number_of_a_result(number: int, count: in
     made = result(f"run {uuid.UUID(int=number)} left {count}")
     assert made.masked == result("run 00000000-0000-4000-8000-000000000000 left 1").masked
     assert made.counts == (float(count),)
+
+
+def test_trace_call_files_come_in_the_order_of_the_arguments_names() -> None:
+    made = trace_call("copy_node", b'{"source_path": "/a.txt", "destination_path": "/b.txt"}')
+    assert made.paths == ("/b.txt", "/a.txt")  # a set's order would differ between processes

@@ -84,21 +84,21 @@ class _Index:
         self._rows = [row for row in table if isinstance(row, DangerousCommand)]
         self._named = frozenset(name for row in self._rows for name in row.programs)
         self._of: dict[str, list[DangerousCommand]] = {}
-        self._others = [
-            row for row in self._rows if not row.programs or any(name.endswith("*") for name in row.programs)
-        ]
+        self._free = [row for row in self._rows if not row.programs]
+        self._beginnings = tuple(name[:-1] for name in self._named if name.endswith("*"))
 
     def of_commands(self, commands: Iterator[Command]) -> Match | None:
         for command in commands:
             for row in self._about(command.program):
-                if row.about(command.program) and row.fires(command):
+                if row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
                     return Match(name=row.name, kind=row.kind, what=what, part=short(command.text))
         return None
 
     def _about(self, program: str) -> list[DangerousCommand]:
         if program not in self._named:
-            return self._others
+            begins = program.startswith(self._beginnings)
+            return [row for row in self._rows if row.about(program)] if begins else self._free
         if program not in self._of:  # found when it is first asked for: an agent uses few of all programs
             self._of[program] = [row for row in self._rows if row.about(program)]
         return self._of[program]

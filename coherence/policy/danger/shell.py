@@ -20,6 +20,13 @@ FEEDERS = lazy_regex(
 )
 """Programs whose output cannot be read before they run."""
 
+_WORDS_ALONE = lazy_regex(r"[\w./][\w./-]{0,200}(?: [\w./:,-]{1,200}){0,40}", re.ASCII)
+"""A command of plain words: most are, and need no parser."""
+_KEYWORD_LIST = (
+    "if then elif else fi for while until do done case esac select in function time coproc declare typeset export "
+    "readonly local unset unsetenv"
+)
+_KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _SEPARATOR = lazy_regex(r"[;&|\n(){}`]+")
 _QUOTES = lazy_regex(r"[\"'\\]")
 _NOT_WORDS = frozenset({"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -71,6 +78,9 @@ def simple_commands(script: str) -> Iterator[Simple]:
     >>> [command.argv for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
     [('cd', 'x'), ('rm', '-rf', 'y'), ()]
     """
+    if _WORDS_ALONE.fullmatch(script) and script.partition(" ")[0] not in _KEYWORDS:
+        yield Simple(tuple(script.split(" ")), text=short(script))
+        return
     from tree_sitter import Parser
 
     script = script.replace("\0", "").replace("\r\n", "\n")

@@ -75,6 +75,9 @@ def find_loop(steps: Sequence[Repeatable]) -> Loop | None:
     >>> find_loop(steps[:2]), find_loop(steps).amount
     (None, 5.0)
     """
+    newest = steps[-1].made if steps else None
+    if newest is not None and not newest.blank and sum(step.made.masked == newest.masked for step in steps) < 2:
+        return None  # most calls were never made before
     best: Loop | None = None
     for period in PERIODS:
         if best is not None and best.amount >= _amount(len(steps), period):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_sizes import examples
 
+from coherence.policy.danger import shell
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import flags_of, short
 from coherence.policy.danger.shell import simple_commands
@@ -159,3 +161,15 @@ def test_properties_helpers() -> None:
 def test_properties_letters_outside_ascii_behind_a_brace_do_not_end_the_process(text: str) -> None:
     classify("Bash", {"command": text})
     assert classify("Bash", {"command": f"echo {text}; rm -rf \u4e2d\u6587"}) is not None
+
+
+WORDS = "rm -rf y . ../x /bin/rm a,b 12 -- - set export local time exec sudo if then do done in function coproc yes ["
+
+
+@given(st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=5).map(" ".join))
+@examples(300)
+def test_simple_commands_plain_words_are_what_the_parser_makes_of_them(script: str) -> None:
+    found = list(simple_commands(script))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shell, "_WORDS_ALONE", re.compile(r"(?!)"))
+        assert list(simple_commands(script)) == found
