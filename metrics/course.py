@@ -71,7 +71,7 @@ class Novelty:
 class Stall:
     """How much the agent's actions repeat each other without coming to anything.
 
-    ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.8 an
+    ``s / (s + 2)`` with *s* the sum over the newest actions of how much each repeats one before it, fading by 0.9 an
     action. The same call with the same result repeats fully, or half if something was changed in between; other words
     for a call that finds nothing or fails alike, as far as the words are alike; a call that waits for something, by
     0.15. See :mod:`coherence.state.progress`.
@@ -111,8 +111,9 @@ class Stall:
 class FailureStreak:
     """How many of the newest calls failed in a row, whether or not they are flagged as failed.
 
-    ``f / (f + 2)`` with *f* the failures in a row; of each success 0.3 is left. What counts as a failure without a flag
-    is told by :func:`~coherence.detect.failure_cues.failure_of`; a call that waits, or was asked to come back later,
+    ``f / (f + 2)`` with *f* the failures in a row; of each success 0.3 is left. A search in other words that finds
+    nothing again counts 0.3. What counts as a failure without a flag is told by
+    :func:`~coherence.detect.failure_cues.failure_of`; a call that waits, or was asked to come back later,
     counts 0.3.
 
     Range [0, 1], inverted: 0 = the newest call succeeded. ``None`` before the first result.

@@ -16,8 +16,9 @@ MIN_TOLD = 0.6
 class StepDrift:
     """One minus the highest cosine of the agent's newest step with a goal or a later request.
 
-    A step is a message of the agent with its calls. Range [0, 1], inverted: 0 = it is about what was asked. ``None``
-    without goals, and before the first step.
+    A step is a message of the agent with its calls. Where the user left it to a text what is done ("follow the steps in
+    X"), what was said and returned before counts as asked for too. Range [0, 1], inverted: 0 = it is about what was
+    asked. ``None`` without goals, and before the first step.
 
     Parameters
     ----------
@@ -41,7 +42,10 @@ class StepDrift:
         at = self._newest(data)
         if at is None or not data.goals.size:
             return None
-        return min(max(1.0 - float(data.cosines("goals", "context")[:, at].max()), 0.0), 1.0)
+        nearest = float(data.cosines("goals", "context")[:, at].max())
+        if at and self.state.hijack.data.known.delegated:
+            nearest = max(nearest, float(data.cosines("context", "context")[:at, at].max()))
+        return min(max(1.0 - nearest, 0.0), 1.0)
 
     def explain(self, data: MetricInput) -> Evidence | None:
         """Point at the step."""

@@ -113,7 +113,7 @@ def disorder(text: str) -> float:
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD
     words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
-    again = 1.0 - len(set(groups)) / max(len(groups), 1)
+    again = 1.0 - len(set(groups)) / len(groups) if len(words) >= FEWEST_WORDS else 0.0
     repeats = (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
     return min(max(salad, repeats, 0.0), 1.0)
 

@@ -59,6 +59,8 @@ _DELEGATES = lazy_regex(
     r"|\b(?:follow|do|carry out|complete|finish|work through|go through|handle|take care of|execute|implement|act on)\b"
     rf"(?! the following)[^.?!:;]{{0,40}}?\b{_STEPS}\b"
     r"|\bfollow(?:ing)? [^.?!;]{0,60}\bstep by step\b"
+    r"|\bas (?:it is )?(?:described|documented|explained|stated|written) (?:there|in (?:it|them)|therein)\b"
+    r"|\bfollow(?:ing)? (?:the )?[\w/-]{1,80}\.(?:md|txt|rst|pdf|docx?|html)\b"
     r"|\b(?:according to|as (?:described|documented|explained|stated) in|as per) [^.?!;]{0,40}?"
     rf"\b(?:{_STEPS}|docs|documentation|readme|tickets?|issues?)\b"
     r"|\b(?:fix|resolve|close|address|implement|handle|work on) (?:the |our |github )?(?:issues?|tickets?|bug reports?)"

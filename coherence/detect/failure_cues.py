@@ -26,6 +26,11 @@ _BEGINNING = lazy_regex(
     r"|unauthori[sz]ed|forbidden\b|not found\b|segmentation fault|killed\b|caused by|exception in "
     r"|internal server error|bad (?:gateway|request)\b|service unavailable|gateway time-?out|too many requests"
     r"|failed to\b|\[(?:error|fatal)\]|(?:api|http|mcp|rpc|sql) error\b|file does(?: not|n't) exist"
+    r"|no (?:such )?(?:element|node|link|button|tab|window|column|entity|device|route|handler|method)\b"
+    r"|(?:unknown|unrecogni[sz]ed|unsupported) (?:verb|command|subcommand|option|switch|argument|parameter|flag|tool)\b"
+    r"|[45]\d\d [-–—:] |not (?:started|allowed|permitted|possible|available|supported|installed|valid|connected"
+    r"|executed|saved|sent|applied|authenticated)\b"
+    r"|[\w.:/-]{1,60}(?: [\w.:/-]{1,40}){0,2}: no such \w"
     r"|error (?:from|during|while|response|parsing|reading|loading|opening|connecting|calling|executing|running)\b"
     r"|an? (?:\w{1,20} )?error (?:has )?occurred"
     r"|(?:the |tool )?(?:command|request|call|operation|query|upload|download|build|compilation|installation|connection"
@@ -63,6 +68,7 @@ _LINE = lazy_regex(
     r"|(?:\w{1,20}:)?[\w./\\+@-]{1,200}(?:[:(]\d{1,6}(?:[:,]\d{1,6})?\)?)?(?:: {1,3}| - )"
     r"(?:fatal )?(?:error|ERROR)\b[: ]"
     r"|[\w./-]{1,200}\.go:\d{1,6}:\d{1,6}: (?=[a-z\"]))"
+    r"|^(?:\[E::\w{1,60}\] |[\w./-]{1,60}: (?:cannot|can't|could(?: not|n't)|unable to|failed to) )"
     r"|: command not found$|is not recognized as (?:an internal|the name)",
     re.MULTILINE,
 )
@@ -90,6 +96,7 @@ _IN_EXIT = ("exit", "return", '"rc"')
 _IN_LINE = (
     *("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: ", ": command not"),
     *("curl: (", " panicked", "CONFLICT (", "ORA-", "Msg ", ".go:", "is not recognized as"),
+    *("[E::", ": cannot ", ": can't ", ": could", ": unable ", ": failed "),
 )
 _IN_LAST = (
     *("denied", "not permitted", "no such file", "no space", "read-only", "connection", "network", "no route"),
@@ -107,6 +114,14 @@ _NOTHING = lazy_regex(
     r"|\{[^{}]{0,80}(?:\[\s{0,9}\]|:\s{0,3}0\b|null)[^{}]{0,60}\})?\s{0,50}[.!]?\s{0,50}",
     re.IGNORECASE,
 )
+_NO_HITS = lazy_regex(
+    r"\s{0,20}(?:(?:your|the) )?(?:search|query|filter)\b[^\n]{0,120}\b(?:gave|returned|found|matched|has|had|yielded) "
+    r"(?:no|0|nothing|zero)\b"
+    r"|[^\n]{0,60}\bmatched (?:0|no) (?:nodes?|elements?|rows?|files?|lines?)\b"
+    r"|\s{0,20}(?:0|no|zero) (?:results?|match(?:es)?|hits|records?|entries|items|documents?|listings?)\b(?! of [1-9])",
+    re.IGNORECASE,
+)
+"""How a result begins that found nothing, whatever advice follows."""
 MAX_NOTHING = 400
 """A longer result is something."""
 
@@ -205,6 +220,8 @@ def finds_nothing(text: str) -> bool:
     """
     if len(text) >= MAX_NOTHING:
         return False
+    if _NO_HITS.match(text):
+        return True
     bare = _MARKS.sub("", text) if "<" in text else text
     code = _EXIT.search(text) if bare is not text else None
     if code is not None and code[1] in ("0", "1"):

@@ -103,7 +103,7 @@ class Departure(msgspec.Struct):
     """A one-sided cumulative sum of how far the agent's steps lie beyond the run's own usual; plain data.
 
     A step departs by its distance from what was asked, the more of it the more of its words are new: ``d (1 + n) / 2``.
-    ``S = max(0, S + x - 0.1)`` with *x* the departure of a step less the mean of the run's steps but the newest, in
+    ``S = max(0, S + x - 0.1)`` with *x* the departure of a step less the mean of the run's steps but the one before, in
     [-0.3, 0.3]. A single odd step comes to little, two or three in a row to much: on good runs of ``tests/data/runs``
     the sum ever reaches ``HALF_GONE`` in 1 % (tau-bench, AgentDojo) to 17 % (SWE-bench, 80 steps each) of the runs.
 
@@ -148,9 +148,9 @@ class Departure(msgspec.Struct):
             Of its tokens; below 6 it counts in proportion.
         """
         departure = distance * (1.0 + novelty) / 2.0
-        usual = (self.total + EXPECTED) / (self.count + 1)
-        excess = (departure - usual) * min(weight / INFORMED, 1.0)
         if self.newest is not None:
+            total, count = (self.total, self.count) if self.count else (self.newest, 1)  # the first step counts at once
+            excess = (departure - (total + EXPECTED) / (count + 1)) * min(weight / INFORMED, 1.0)
             self.sum = max(0.0, self.sum + min(max(excess, -MAX_EXCESS), MAX_EXCESS) - SLACK)
             self.total += self.newest
             self.count += 1

@@ -28,8 +28,11 @@ MAX_WORDS = 48
 """Tokens of a call that are kept, as 32-bit checksums: the smallest, so that two alike calls keep the same ones."""
 
 MAX_OPEN = 64
-FADES = 0.8
-"""What is left of a stall, and of a reversal, at each further action."""
+FADES = 0.9
+"""What is left of a stall at each further action."""
+
+REVERSALS_FADE = 0.8
+"""What is left of a reversal at each further action."""
 
 REPEATS_FADE = 0.7
 """What is left of a count of identical calls at each further action that is another one."""
@@ -52,10 +55,13 @@ LIKE_UNDOING = 0.6
 """Likeness of two calls of one tool from which the second may undo the first."""
 
 TELLS = 20
-"""Characters of a result from which a repeated call without arguments is known to be the same."""
+"""Characters of a result from which it says something: that it is the same as another's is no chance."""
 
 ALIKE = 0.35
 """Likeness of two calls from which the same failure of both is one failure."""
+
+EMPTY_AGAIN = 0.3
+"""What a search in other words that finds nothing again counts as a failure."""
 
 SAME_FAILURE = 0.7
 """Likeness of what two calls were told from which they failed alike."""
@@ -129,6 +135,8 @@ class Tried(msgspec.Struct, frozen=True):
     """As in :class:`Waiting`; 0 also for files and commands, which are worked on again and again."""
     result: bytes = b""
     """Digest of the whole result."""
+    tells: bool = True
+    """Whether the result says more than a word or two, such as ``ok``."""
     waited: int = 0
     """How often the agent had waited for something before."""
 
@@ -146,13 +154,13 @@ class ProgressFacts(msgspec.Struct):
     waited: int = 0
     """Calls that waited for something."""
     stall: float = 0.0
-    """Sum over the actions of how much each repeats one before it, faded by 0.8 an action."""
+    """Sum over the actions of how much each repeats one before it, faded by 0.9 an action."""
     repeats: float = 0.0
     """How often the newest call was made before and came to the very same, without anything changed since; fades."""
     reversals: float = 0.0
     """How much the newest call gives the same thing another value again, or does what was undone; fades."""
     failures: float = 0.0
-    """Failures in a row, flagged or not; a success leaves 0.3 of them."""
+    """Failures in a row, flagged or not, searches that find nothing again each a little; a success leaves 0.3."""
     newest: int = 0
     """Number of the newest result."""
     seqs: list[int] = []
@@ -195,7 +203,7 @@ def repeat_of(now: Tried, before: Tried) -> float:
     failed = min(now.failure, before.failure) >= FAILED and (same or likeness(now.told, before.told) > SAME_FAILURE)
     if failed or (now.nothing and before.nothing):
         return close if close >= ALIKE else 0.15
-    return 0.5 if same and close >= 0.9 else 0.0
+    return 0.5 if same and close >= 0.9 and now.tells else 0.0
 
 
 @lru_cache(maxsize=512)
@@ -237,7 +245,8 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
 
     The same thing (by the arguments that name it) given another value counts 0.45 for each other value that it was
     given, and one more if it had this very value before another. The very same call counts 0.65 for each time that a
-    call like it (such as the edit that takes an edit back) came in between.
+    call like it (such as the edit that takes an edit back) came in between, and to the same result: who goes back
+    because something failed has a reason.
     """
     if not now.acts:
         return 0.0
@@ -254,6 +263,7 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
             other.acts
             and other.tool == now.tool
             and other.masked != now.masked
+            and other.came == now.came
             and likeness(other.words, now.words) >= LIKE_UNDOING
             for other in tried[at + 1 :]
         )
@@ -323,24 +333,31 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             tool=crc32(action.tool.encode("utf-8", "surrogatepass")),
             about=0 if made.paths or made.access == "shell" else made_of.about,
             result=came.exact,
+            tells=len(result) >= TELLS,
             waited=data.waited,
         )
         waits = made.waits or came.rate_limited or came.pending
         slow = WAITING if waits or not words else 1.0
-        best = max((repeat_of(now, before) for before in data.tried), default=0.0) * slow
+        repeated = (repeat_of(now, before) * (1.0 if before.waited == now.waited else WAITING) for before in data.tried)
+        best = max(repeated, default=0.0) * slow
         data.stall = data.stall * FADES + best
-        known = not waits and bool(words or (not now.acts and len(result) >= TELLS))
+        known = not waits and bool(words or (not now.acts and now.tells))
         repeats = repeats_in(now, data.tried, data.changes) * (1.0 if known else WAITING)
         data.repeats = max(data.repeats * REPEATS_FADE, repeats)
-        data.reversals = max(data.reversals * FADES, reversal_of(now, data.tried))
+        data.reversals = max(data.reversals * REVERSALS_FADE, reversal_of(now, data.tried))
         data.changes += changes
         data.waited += waits
-        data.tried = [*data.tried, msgspec.structs.replace(now, changes=data.changes)][-WITHIN:]
+        tried = data.tried
+        data.tried = [*tried, msgspec.structs.replace(now, changes=data.changes)][-WITHIN:]
         data.changing = [seq for seq in data.changing if seq != action.called]
         if waits or action.called < data.newest:  # made at once with the one before: one attempt
             failure *= 0.3
         data.newest = action.seq
-        data.failures = data.failures + failure if failure >= FAILED else data.failures * 0.3
+        again = nothing and not waits and any(one.nothing and likeness(one.words, words) >= ALIKE for one in tried)
+        if failure >= FAILED:
+            data.failures += failure
+        else:
+            data.failures = data.failures + EMPTY_AGAIN if again else data.failures * 0.3
         if best > 0.3 or repeats >= 1.0 or failure >= FAILED:
             data.seqs = [*data.seqs, action.seq][-8:]
 

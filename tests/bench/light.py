@@ -32,7 +32,7 @@ from coherence.core.config import MonitorConfig
 from coherence.core.decisions import DecisionKind
 from coherence.core.readings import CHANGE, FrozenDict
 from coherence.core.scale import Curve, Scale
-from coherence.evaluation.scale_fit import STATED as HELD
+from coherence.evaluation.scale_fit import STATED as FIXED
 from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability, surprise, surprise_at
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
@@ -45,6 +45,7 @@ ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "data" / "runs"
 KEPT = ROOT / ".bench" / "light"
 SCALES = ROOT / "coherence" / "sensor" / "scales"
+DIAGRAM = ROOT / "docs" / "reliability.svg"
 
 CLAIMS = {"constraint_broken", "contradicts_evidence", "fabricated_value", "false_success", "written_fabrication"}
 """Kinds about claims and constraints, which the signs fitted here do not look at; the others are *behaviour*."""
@@ -65,9 +66,13 @@ EVENTS = (
 SIMILAR = ("step_drift.change",)
 """Signs that an embedder has a part in."""
 
+BESIDE = {"novelty": ((0.3, 0.9), (0.0, 0.6)), "novelty.change": ((0.0, 0.25), (0.0, 0.8))}
+"""Curves of signs that those hold already (a step departs the more, the more of it is new): they rank, and warn of
+nothing. Without an embedder they are fitted."""
+
 POINTS: dict[str, tuple[float, ...]] = {
     "novelty.change": (0.03, 0.1, 0.15, 0.2, 0.25),
-    "stall": (0.33, 0.45, 0.55, 0.65, 0.75),
+    "stall": (0.5, 0.6, 0.68, 0.75, 0.82),
     "identical_calls": (0.5, 0.6, 0.667, 0.75, 0.85),
     "reversal": (0.25, 0.39, 0.5, 0.6, 0.7),
     "failure_streak": (0.35, 0.5, 0.55, 0.6, 0.667, 0.75),
@@ -88,7 +93,7 @@ SPAN = 14
 """Steps from the onset on that count as off course: later ones belong to the base run again."""
 
 STATED = {
-    "cost_surge": ((0.6, 0.75, 0.8, 0.87), (0.0, 1.5, 3.0, 4.2)),
+    "cost_surge": ((0.6, 0.75, 0.8, 0.85), (0.0, 2.5, 3.6, 4.4)),
     "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
 }
 """Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories."""
@@ -98,6 +103,12 @@ ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "guide", "goal_hijack": "g
 
 OWN = 0.6
 """Weight of the planted runs among the good steps; the sources of real runs share the rest alike."""
+
+PLANTED = ("derailed", "handwritten")
+"""Sources of runs with a known onset, their twins and their look-alikes; together they count as one."""
+
+WRITERS = "handwritten"
+"""Source of runs by other writers: they are judged by a scale that was fitted without any of them."""
 
 Run = dict[str, Any]
 
@@ -112,10 +123,10 @@ def version() -> str:
     return digest.hexdigest()
 
 
-def observe(task: tuple[str, str, int, int]) -> list[Run]:
+def observe(task: tuple[str, int, int]) -> list[Run]:
     """Return the signs after every step of every n-th run of a file."""
-    file, embeds, part, parts = task
-    cache: Any = EmbeddingCache(MiniLMEmbedder()) if embeds else False
+    file, part, parts = task
+    cache = EmbeddingCache(MiniLMEmbedder())
     settings = MonitorConfig(tick="manual", window=20, timeout_s=60.0)
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         labels = [json.loads(line) for line in lines]
@@ -161,9 +172,9 @@ class Texts:
         return []
 
 
-def observe_texts(task: tuple[str, str, int, int]) -> list[Run]:
+def observe_texts(task: tuple[str, int, int]) -> list[Run]:
     """Return the signs of a sensor that reads texts alone, after every step of the agent."""
-    file, _, part, parts = task
+    file, part, parts = task
     cache = EmbeddingCache(MiniLMEmbedder())
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         documents = [json.loads(line) for line in lines]
@@ -197,9 +208,9 @@ def measured(files: Sequence[Path], *, embeds: str) -> list[Run]:
     runs: list[Run] = []
     workers = os.cpu_count() or 1
     for file in files:
-        name = f"{file.name.partition('.')[0]}-{embeds}-{version()}.json.gz"
+        name = f"{file.name.partition('.')[0]}-{embeds}-{version()}.json.gz"  # the events' signs are in the monitor's
         if not (KEPT / name).exists():
-            tasks = [(str(file), "" if embeds == "events" else "yes", part, workers * 2) for part in range(workers * 2)]
+            tasks = [(str(file), part, workers * 2) for part in range(workers * 2)]
             with multiprocessing.Pool(workers) as pool:
                 parts = pool.map(observe_texts if embeds == "sensor" else observe, tasks, chunksize=1)
             with gzip.open(KEPT / name, "wt", encoding="utf-8") as out:
@@ -213,9 +224,9 @@ def labelled(run: Run) -> Run:
     """Add from which step on a run is off its course, and whether that is known."""
     labels, meta = run["labels"], run["meta"] or {}
     bad = None
-    run["derailed"] = run["source"] == "derailed" and labels["derailed"]
+    run["derailed"] = run["source"] in PLANTED and labels["derailed"]
     run["kind"] = None
-    if run["source"] == "derailed":
+    if run["source"] in PLANTED:
         bad = labels["onset_step"] if labels["derailed"] else None
         run["kind"] = labels["kind"] if labels["derailed"] else meta.get("pair_kind")
     elif labels.get("hijacked"):
@@ -231,9 +242,10 @@ def labelled(run: Run) -> Run:
 def fit(runs: Sequence[Run], names: Sequence[str], name: str = "fold", embedder: str = "") -> Scale:
     """Return the scale fitted on runs."""
     steps = steps_of(runs, names)
+    stated = STATED if set(SIMILAR).isdisjoint(names) else {**STATED, **BESIDE}
     starts = {
-        sign: Start.of(Curve(*STATED[sign]), HELD)
-        if sign in STATED
+        sign: Start.of(Curve(*stated[sign]), FIXED)
+        if sign in stated
         else surprise_at(POINTS[sign], steps.values[:, at], steps.off == 0.0, steps.weight)
         if sign in POINTS
         else surprise(steps.values[:, at], steps.off == 0.0, steps.weight)
@@ -254,15 +266,15 @@ def steps_of(runs: Sequence[Run], names: Sequence[str]) -> Steps:
             signs = run["rows"][at][0]
             values.append([math.nan if signs.get(name) is None else signs[name] for name in names])
             off.append(float(bad is not None and at >= bad))
-            sources.append(run["source"])
+            sources.append("planted" if run["source"] in PLANTED else run["source"])
     truth, source = np.array(off), np.array(sources)
     weight = np.zeros(len(truth))
-    others = sorted(set(sources) - {"derailed"})
+    others = sorted(set(sources) - {"planted"})
     for name in sorted(set(sources)):
         good, bad_steps = (source == name) & (truth == 0), (source == name) & (truth == 1)
-        share = 1.0 if not others else OWN if name == "derailed" else (1 - OWN) / len(others)
+        share = 1.0 if not others else OWN if name == "planted" else (1 - OWN) / len(others)
         weight[good] = 0.8 * share / max(good.sum(), 1)
-        weight[bad_steps] = 0.2 * (0.85 if name == "derailed" else 0.075) / max(bad_steps.sum(), 1)
+        weight[bad_steps] = 0.2 * (0.85 if name == "planted" else 0.075) / max(bad_steps.sum(), 1)
     return Steps(np.array(values), truth, weight)
 
 
@@ -285,12 +297,19 @@ Judged = dict[str, list[tuple[float | None, str, str]]]
 
 
 def cross_validated(runs: Sequence[Run], names: Sequence[str], *, leave_kind: bool) -> Judged:
-    """Return the lights of every run by a scale fitted without its task, and on request without its kind."""
+    """Return the lights of every run by a scale fitted without its task, and on request without its kind.
+
+    Runs of other writers are judged by a scale fitted without any of theirs.
+    """
     found: Judged = {}
     kinds = sorted({run["kind"] for run in runs if run["kind"]}) if leave_kind else []
+    written = [run for run in runs if run["source"] == WRITERS]
+    if written:
+        scale = fit([run for run in runs if run["source"] != WRITERS], names)
+        found = {run["id"]: lights(run, scale) for run in written}
     for number in range(5):
         rest = [run for run in runs if fold(run) != number]
-        test = [run for run in runs if fold(run) == number]
+        test = [run for run in runs if fold(run) == number and run["source"] != WRITERS]
         scale = fit(rest, names)
         found |= {run["id"]: lights(run, scale) for run in test}
         for kind in kinds:
@@ -315,12 +334,14 @@ def auroc(bad: Sequence[float], good: Sequence[float]) -> float:
     return float(((wins > 0) + 0.5 * (wins == 0)).mean())
 
 
-def pair_table(runs: Sequence[Run], judged: Judged) -> dict[str, tuple[float, float, float, int]]:
+def pair_table(
+    runs: Sequence[Run], judged: Judged, source: str = "derailed"
+) -> dict[str, tuple[float, float, float, int]]:
     """Return kind -> pair accuracy, AUROC, alarmed within five steps of the onset, pairs."""
     by_id = {run["id"]: run for run in runs}
     pairs: dict[str, list[tuple[float, float, bool]]] = defaultdict(list)
     for run in runs:
-        if not run["derailed"]:
+        if not run["derailed"] or run["source"] != source:
             continue
         twin, bad = by_id[run["labels"]["twin"]], run["bad"]
         end = min(len(run["rows"]), len(twin["rows"]))
@@ -344,8 +365,8 @@ def calm_table(runs: Sequence[Run], judged: Judged) -> None:
         if run["bad"] is not None or not run["fits"]:
             continue
         name = run["source"]
-        if name == "derailed":
-            name = "planted: look-alikes" if run["labels"].get("kind") else "planted: good twins"
+        if name in PLANTED:
+            name += ": look-alikes" if run["labels"].get("kind") else ": good twins"
         groups[name].append(alarmed(judged[run["id"]]))
         red[name] += any(band == "red" for _, band, _ in judged[run["id"]])
     tell(f"{'good runs':28} {'runs':>5} {'ever orange or red':>19} {'ever red':>9} {'episodes a 100 steps':>21}")
@@ -356,8 +377,12 @@ def calm_table(runs: Sequence[Run], judged: Judged) -> None:
         tell(f"{name:28} {len(alarms):5d} {ever:18.1%} {red[name] / len(alarms):9.1%} {100 * begun / steps:21.2f}")
 
 
-def calibration_error(runs: Sequence[Run], judged: Judged) -> None:
-    """Say how far risks are from shares, in 15 equal-count bins, weighted to the prior; all sources and each."""
+def calibration_error(runs: Sequence[Run], judged: Judged) -> Sequence[tuple[float, float]]:
+    """Say how far risks are from shares, in 15 equal-count bins, weighted to the prior; all sources and each.
+
+    Return the bins of all sources.
+    """
+    whole: Sequence[tuple[float, float]] = ()
     risks: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for run in runs:
         if not run["fits"]:
@@ -376,10 +401,43 @@ def calibration_error(runs: Sequence[Run], judged: Judged) -> None:
         error, bins = reliability(data[:, 0], off)
         tell(f"{name:28} {len(data):7d} {off.mean():11.1%} {error:6.3f}")
         if name == "ALL":
+            whole = bins
             tell(
                 "  reliability, mean risk -> share off course: "
                 + ", ".join(f"{risk:.3f} -> {share:.3f}" for risk, share in bins)
             )
+    return whole
+
+
+def diagram(bins: Sequence[tuple[float, float]]) -> str:
+    """Return the reliability diagram as SVG: mean risk of each bin across, share off course up, both logarithmic."""
+    side, edge, least = 300, 46, 0.003
+
+    def place(value: float) -> float:
+        return side * (math.log(max(value, least)) - math.log(least)) / -math.log(least)
+
+    ticks = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge + 14} {side + edge + 14}"'
+        ' font-family="sans-serif" font-size="11" role="img" aria-label="Reliability of the risk">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<g transform="translate({edge} 10)" fill="none" stroke="#999">',
+        f'<rect width="{side}" height="{side}"/><line x1="0" y1="{side}" x2="{side}" y2="0" stroke-dasharray="4 3"/>',
+        "</g>",
+        f'<g transform="translate({edge} 10)" fill="#1c1f24">',
+    ]
+    for tick in ticks:
+        at = place(tick)
+        lines.append(f'<text x="{at:.0f}" y="{side + 14}" text-anchor="middle">{tick:g}</text>')
+        lines.append(f'<text x="-6" y="{side - at + 4:.0f}" text-anchor="end">{tick:g}</text>')
+    lines.append(f'<text x="{side / 2:.0f}" y="{side + 30}" text-anchor="middle">mean risk of a bin</text>')
+    lines.append(
+        f'<text transform="translate(-34 {side / 2:.0f}) rotate(-90)" text-anchor="middle">share off course</text>'
+    )
+    lines += [
+        f'<circle cx="{place(risk):.1f}" cy="{side - place(share):.1f}" r="4" fill="#2463a8"/>' for risk, share in bins
+    ]
+    return "\n".join([*lines, "</g>", "</svg>"]) + "\n"
 
 
 def tell(text: str = "") -> None:
@@ -444,14 +502,14 @@ def main() -> None:
         files |= {file.name: file for file in sorted(options.more.glob("*.jsonl.gz"))}
     names = (*EVENTS, *SIMILAR)
     fits: tuple[tuple[str, str, Sequence[str], str], ...] = (
-        ("minilm-1", "minilm", names, MiniLMEmbedder.fingerprint),
-        ("events-1", "events", EVENTS, ""),
+        ("minilm-2", "minilm", names, MiniLMEmbedder.fingerprint),
+        ("events-2", "events", EVENTS, ""),
         ("minilm-sensor-1", "sensor", TEXTS, MiniLMEmbedder.fingerprint),
     )
     for name, embeds, signs, fingerprint in fits:
         if options.only not in ("", embeds):
             continue
-        runs = measured(list(files.values()), embeds=embeds)
+        runs = measured(list(files.values()), embeds="sensor" if embeds == "sensor" else "minilm")
         tell(f"== {name}: {len(runs)} runs, {sum(len(run['rows']) for run in runs)} steps")
         if options.write:
             folder = SCALES / ("sensor" if embeds == "sensor" else "monitor")
@@ -462,10 +520,16 @@ def main() -> None:
         fitted, left = (cross_validated(runs, signs, leave_kind=leave) for leave in (False, True))
         show_pairs([("kind fitted", pair_table(runs, fitted)), ("kind left out", pair_table(runs, left))])
         tell()
+        if any(run["source"] == WRITERS for run in runs):
+            tell("runs of other writers, none of which is in the fit")
+            show_pairs([("not fitted", pair_table(runs, fitted, WRITERS))])
+            tell()
         calm_table(runs, fitted)
         tell()
-        calibration_error(runs, fitted)
+        bins = calibration_error(runs, fitted)
         tell()
+        if options.write and embeds == "minilm":
+            DIAGRAM.write_text(diagram(bins), "utf-8")
         if options.ablation and embeds == "minilm":
             ablation(runs, signs)
 

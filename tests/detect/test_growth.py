@@ -21,6 +21,7 @@ USED: dict[str, Callable[[str], object]] = {
     "last": lambda text: failure_cues._LAST.findall(text),
     "line": lambda text: failure_cues._LINE.findall(text),
     "tests": lambda text: failure_cues._TESTS.findall(text),
+    "no hits": lambda text: failure_cues._NO_HITS.match(text),
     "marks": lambda text: failure_cues._MARKS.findall(text),
     "nothing": lambda text: failure_cues._NOTHING.fullmatch(text),
     "pending": lambda text: failure_cues._PENDING.findall(text),
@@ -51,6 +52,7 @@ PIECES = (
     '<title>', '<h1>error ', 'connect E', ': access denied (', 'an error ', 'a:', 'a(1', 'a:1: ', 'a.go:1:1: ',
     'exited with ', 'exit: ', 'a exit', 'returned nonzero exit ', 'npm error', 'a: error', 'http_code', '"__type": "a.',
     'process ', 'process', 'a: cannot ', 'error A', 'error 1',
+    'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip

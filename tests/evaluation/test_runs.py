@@ -87,7 +87,7 @@ def test_how_a_run_stood_to_an_attack() -> None:
 
 def test_the_recorded_runs_are_read() -> None:
     runs = read_labelled(sorted(DATA.glob("*.gz")))
-    assert len(runs) == 849 + 907 + 231 + 140 + 15 + 538
+    assert len(runs) == 849 + 907 + 231 + 140 + 15 + 538 + 200
     kinds = [one.attack for one in runs if one.target == "hijack" and one.source == "agentdojo"]
     # 183 hijacked and 217 without attack, as their README says; 136 of the 200 others were shown the injection.
     assert [kinds.count(kind) for kind in ("hijacked", "resisted", "unseen", "untouched")] == [183, 136, 64, 217]

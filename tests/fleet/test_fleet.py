@@ -296,9 +296,10 @@ def test_fleet_explain_says_for_each_agent_by_which_scale_its_index_was_made() -
         assert f.status()[0].scale == ""
         for m in (tester, classic):
             m.tool_result("boom", error=True, tool="Bash")
+            m.tool_result("bang", error=True, tool="Bash")
             m.decide()
         told = f.explain()
-        assert [status.scale for status in f.status()] == ["events-1", "", ""]
-    assert re.search(r"^tester: index 0\.\d\d \(\w+\), .*; scale events-1, which compares no meanings", told)
+        assert [status.scale for status in f.status()] == ["events-2", "", ""]
+    assert re.search(r"^tester: index 0\.\d\d \(\w+\), .*; scale events-2, which compares no meanings", told)
     assert "\nidle: no reading yet\nclassic: index " in told and "; classic index: a weighted mean" in told
-    assert re.search(r"\n  the newest calls failed \(failure_streak 0.33\) takes 0\.0\d: one of the newest", told)
+    assert re.search(r"\n  the newest calls failed \(failure_streak 0.50\) takes 0\.\d\d: ", told)

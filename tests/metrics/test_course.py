@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -49,7 +50,7 @@ def test_identical_calls_and_reversal_and_goal_loss_are_unknown_at_first() -> No
 def test_identical_calls_says_how_often() -> None:
     state = state_of()
     for at in range(3):
-        state.fold(10 + 2 * at, 0.0, ToolCall("get_price", b'{"sku": "a"}', f"c{at}"))
+        state.fold(10 + 2 * at, 0.0, ToolCall("get_price", msgspec.Raw(b'{"sku": "a"}'), f"c{at}"))
         state.fold(11 + 2 * at, 0.0, ToolResult(call_id=f"c{at}", result="4.10 euros, in stock"))
     metric = IdenticalCalls(state)
     assert metric.compute() == pytest.approx(2 / 3)

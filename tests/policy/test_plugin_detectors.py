@@ -147,8 +147,9 @@ def test_a_detector_that_raises_costs_its_findings_only() -> None:
 def test_plugin_detectors_a_detector_that_hangs_costs_the_time_limit_and_is_left_out_afterwards() -> None:
     try:
         with monitor(None, Hangs, config={"timeout_s": 0.2, "tick": "manual"}) as m:
-            for _ in range(3):
-                refund(m)
+            for order in range(3):
+                m.tool_call("refund", {"order": order})
+                m.tool_result("done")
                 assert m.decide().kind == "continue"
             assert m.latest is not None and "detector refunds" in {error.source for error in m.latest.errors}
     finally:

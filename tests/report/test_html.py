@@ -83,9 +83,9 @@ def test_render_html_the_page_is_well_formed_and_has_every_run_and_metric() -> N
         assert words in text
     for name in ("goal_drift", "memory_retention", "contradiction_pressure", "semantic_diffusion", "pressure"):
         assert text.count(name) >= 2
-    # in each of two runs: three inverted classic metrics, three detectors, four signs of the course, and the vitals
-    # uncertainty, drift and repetition; the others (error rate, budgets, context window) are never known here
-    assert text.count("high is bad") == 2 * (3 + 3 + 4 + 3)
+    # in each of two runs: three inverted classic metrics, three detectors, eight signs of the course, uncertainty,
+    # drift, repetition, step_drift; the other vitals (error rate, budgets, context window) are never known here
+    assert text.count("high is bad") == 2 * (3 + 3 + 8 + 4)
     assert "token_usage" not in text
     assert text.count("unknown throughout: no memories") == 2
 
@@ -94,7 +94,7 @@ def test_render_html_a_run_says_by_which_scale_its_index_was_made_and_which_rule
     failed = [Step(role="tool", tool_name="Bash", content="boom", is_error=True)] * 8
     run = score_transcript(Transcript(id="stuck", goal="run it", steps=tuple(failed)), embedder=HashingEmbedder(32))
     text = "".join(parsed(render_html([run])).text)
-    assert "scale events-1, which compares no meanings" in text
+    assert "scale events-2, which compares no meanings" in text
     assert run.lowest is not None and run.asked(run.lowest) is not None
     assert run.why(run.lowest)[:40] in text.replace("\u2068", "").replace("\u2069", "")
 
@@ -213,7 +213,7 @@ def test_render_html_long_texts_are_cut_with_a_note_and_the_page_stays_small() -
             Step(role="tool", content=words, tool_name="search"),
         ]
     page = render_html([score_transcript(Transcript(id="r", steps=tuple(steps)), embedder=HashingEmbedder(32))])
-    assert len(page.encode()) < 235_000  # every step of it is orange; of a calmer run there is less to say
+    assert len(page.encode()) < 255_000  # every step of it is orange; of a calmer run there is less to say
     # 51 steps share 40,000 characters: 784 of a step's one text, 392 of each of its two, are shown
     assert f"{len(words) - 784:,} more characters are not shown" in view(page, 2)
     assert view(page, 1).count(f"{len(words) + 2 - 392:,} more characters are not shown") == 1

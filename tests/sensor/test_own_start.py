@@ -55,11 +55,11 @@ def test_departure_a_few_words_and_the_first_step_count_little_and_the_way_back_
     course = Departure()
     course.learn(1.0, novelty=1.0, weight=20.0)
     assert course.value == 0.0
-    course.learn(0.5, novelty=1.0, weight=1.0)  # (0.5 - 0.36) / 6 is less than what is free
-    assert course.value == 0.0
+    course.learn(1.0, novelty=1.0, weight=20.0)  # as far as the first: (1 - (1 + 0.36) / 2) less what is free
+    assert course.sum == pytest.approx(MAX_EXCESS - SLACK), "0.32 is more than one step adds"
     course = Departure()
-    for _ in range(2):
-        course.learn(0.8, novelty=0.8, weight=20.0)  # the second lies 0.72 - 0.36 beyond: 0.3 - 0.1
-    assert course.sum == pytest.approx(MAX_EXCESS - SLACK)
+    course.learn(0.2, novelty=0.0, weight=20.0)
+    course.learn(1.0, novelty=1.0, weight=1.0)  # (1 - (0.1 + 0.36) / 2) / 6 = 0.128
+    assert course.sum == pytest.approx(0.77 / 6 - SLACK)
     course.learn(0.1, novelty=0.0, weight=20.0)
     assert course.sum == 0.0

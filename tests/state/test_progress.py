@@ -11,6 +11,7 @@ from coherence.core.events import Goal, ToolCall, ToolResult
 from coherence.state.progress import (
     CHANGED,
     CHANGED_AGAIN,
+    EMPTY_AGAIN,
     REPEATS_FADE,
     TAKEN_BACK,
     UNDONE,
@@ -35,22 +36,23 @@ def run(actions: Iterable[tuple[str, object, str]], *, error: bool = False) -> P
 
 def test_progress_the_same_call_with_the_same_result_adds_up() -> None:
     data = run([("grep", {"q": "login"}, "src/login.py: def login")] * 4)
-    assert round(data.stall, 3) == round(1 + 0.8 + 0.64, 3)  # the first repeats nothing
+    assert round(data.stall, 3) == round(1 + 0.9 + 0.81, 3)  # the first repeats nothing
 
 
 def test_progress_other_words_for_a_search_that_finds_nothing_add_up() -> None:
     words = ("login error", "login error handling", "error in login", "login errors", "the login error")
     assert run(("search", {"query": query}, "[]") for query in words).stall > 2.0
+    assert run(("search", {"query": query}, "[]") for query in words).failures == pytest.approx(4 * EMPTY_AGAIN)
     found = run(("search", {"query": query}, f"{query}: page {len(query)}") for query in words)
-    assert found.stall == 0.0
+    assert found.stall == found.failures == 0.0
 
 
 def test_progress_waiting_and_gauges_and_calls_without_arguments_stay_calm() -> None:
     assert (
-        run([("job", {"id": "a"}, '{"status": "pending"}')] * 6).stall < 0.51
-    )  # 0.15 (1 + 0.8 + ... + 0.8**4) = 0.504
-    assert run([("read_sensor", {}, "67 C")] * 6).stall < 0.51
-    assert run([("Edit", {}, "The file was updated.")] * 6).stall < 0.51
+        run([("job", {"id": "a"}, '{"status": "pending"}')] * 6).stall < 0.62
+    )  # 0.15 (1 + 0.9 + ... + 0.9**4) = 0.614
+    assert run([("read_sensor", {}, "67 C")] * 6).stall < 0.62
+    assert run([("Edit", {}, "The file was updated.")] * 6).stall < 0.62
     assert run([("job", {"id": "a"}, f"{share} % of the files are copied") for share in range(6)]).stall == 0.0
 
 
@@ -115,9 +117,24 @@ def test_progress_reversal_an_edit_undone_and_made_again() -> None:
     back = ("bash", {"command": "sed -i '42s/<=/</' app.py && pytest -q tests/test_edge.py"}, "1 failed")
     assert run([there, back]).reversals == 0.0
     assert run([there, back, there]).reversals == pytest.approx(UNDONE)
+    good = (*back[:2], "all passed")
+    assert run([there, good, there]).reversals == 0.0, "what failed is taken back for a reason"
 
 
 @pytest.mark.parametrize("tool", ["get_open_orders", "checkStatus", "http", "sensor_read", "fetch_and_send"])
 def test_is_mutating_the_first_verb_decides(tool: str) -> None:
     assert not is_mutating(tool)
     assert is_mutating("mcp__crm__update_" + tool)
+
+
+def test_progress_short_answers_to_calls_all_but_the_same_say_nothing() -> None:
+    edits = [
+        ("edit_line", {"path": f"src/shaders/file{at}.glsl", "text": "// Copyright (c) 2019-2025"}, "ok")
+        for at in range(6)
+    ]
+    assert run(edits).stall == 0.0
+
+
+def test_progress_a_call_made_again_after_a_wait_is_a_poll() -> None:
+    polls = [("telemetry", {"unit": "a"}, '{"supply": 5.0, "door": "closed"}'), ("sleep_min", {"n": 20}, "ok")] * 5
+    assert run(polls).stall < 1.0
