@@ -227,7 +227,7 @@ class AppraiserState(msgspec.Struct):
     start: OwnStart = msgspec.field(default_factory=OwnStart)
     """Levels of the run's measures since it began."""
     departure: Departure = msgspec.field(default_factory=Departure)
-    """How far its steps have left what was asked."""
+    """Sum of how far its steps have left what was asked."""
     changes: dict[str, float] = {}
     """Distance of the agent's newest step from there, by sign."""
     acted: bool = False

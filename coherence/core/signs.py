@@ -1,4 +1,4 @@
-"""What the signs of the light mean, in words for people."""
+"""Meanings of the signs of the light, in words for people."""
 
 from __future__ import annotations
 

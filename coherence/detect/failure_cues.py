@@ -58,7 +58,7 @@ _FIELD = lazy_regex(
     re.IGNORECASE,
 )
 _DATA = lazy_regex(r"(?:[\w ().-]{1,40}: {1,3})?[{\[]")
-"""How a line begins that holds data, after a few words at most; what is quoted in a sentence or a program is none."""
+"""Beginning of a line that holds data, after a few words at most; what is quoted in a sentence or a program is none."""
 _PAGE = lazy_regex(r"<(?:title|h1)>\s{0,9}(?:error )?[45]\d\d\b|<(?:tool_use_)?error>", re.IGNORECASE)
 _LINE = lazy_regex(
     r"^(?:Traceback \(most recent call last\)|(?:Uncaught )?[\w.]{1,80}(?:Error|Exception)(?::|$)|(?:ba|z)?sh: "
@@ -91,7 +91,7 @@ _TESTS = lazy_regex(
 )
 """A run of tests that fail: part of healthy work, unless nothing comes of it."""
 _IDLE = lazy_regex(r"(?:[\W_]|\b(?:the|process|program|command|finished|completed|stdout|stderr)\b)*", re.IGNORECASE)
-"""What stands beside an exit code where the program has said nothing."""
+"""Words and signs beside an exit code where the program has said nothing."""
 _IN_EXIT = ("exit", "return", '"rc"')
 _IN_LINE = (
     *("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: ", ": command not"),
@@ -121,7 +121,7 @@ _NO_HITS = lazy_regex(
     r"|\s{0,20}(?:0|no|zero) (?:results?|match(?:es)?|hits|records?|entries|items|documents?|listings?)\b(?! of [1-9])",
     re.IGNORECASE,
 )
-"""How a result begins that found nothing, whatever advice follows."""
+"""Beginning of a result that found nothing, whatever advice follows."""
 MAX_NOTHING = 400
 """A longer result is something."""
 

@@ -247,6 +247,22 @@ PAGES = _set(
 """Arguments that choose a part of one whole."""
 
 
+_NAME_WORDS = lazy_regex(r"[a-z]{1,40}|[A-Z][a-z]{0,40}")
+MAX_NAME = 200
+"""Characters of a tool's name that are read."""
+
+
+def name_words(tool: str) -> list[str]:
+    """Return the words of a tool's name in lower case, in order.
+
+    Examples
+    --------
+    >>> name_words("mcp__crm__setPrice")
+    ['mcp', 'crm', 'set', 'price']
+    """
+    return [word.lower() for word in _NAME_WORDS.findall(tool[:MAX_NAME])]
+
+
 @lru_cache(maxsize=512)
 def _words_of(tool: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(tool[:200]))

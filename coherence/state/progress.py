@@ -15,6 +15,7 @@ from coherence.core.events import ToolResult
 from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
+from coherence.detect.fingerprints import name_words
 
 if TYPE_CHECKING:
     from coherence.detect.text_analysis import TextAnalysis
@@ -83,10 +84,6 @@ _CHANGES = lazy_regex(
 
 COMMAND_CHARS = 2_000
 """Characters of a command that are looked at."""
-
-_NAME_WORDS = lazy_regex(r"[a-z]{1,40}|[A-Z][a-z]{0,40}")
-MAX_NAME = 200
-"""Characters of a tool's name that are read."""
 
 READING = frozenset({"get", "list", "search", "find", "read", "show", "view", "fetch", "check", "query", "lookup"})
 """Words of a tool's name by which it looks something up."""
@@ -215,8 +212,7 @@ def is_mutating(tool: str) -> bool:
     >>> [is_mutating(name) for name in ("updateReservation", "mcp__crm__set_price", "get_order_status", "http")]
     [True, True, False, False]
     """
-    words = (word.lower() for word in _NAME_WORDS.findall(tool[:MAX_NAME]))
-    return next((word in MUTATING for word in words if word in MUTATING or word in READING), False)
+    return next((word in MUTATING for word in name_words(tool) if word in MUTATING or word in READING), False)
 
 
 def repeats_in(now: Tried, tried: Sequence[Tried], changes: int) -> int:

@@ -27,16 +27,15 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-from coherence import CoherenceSensor, EmbeddingCache, Monitor
-from coherence.core.config import MonitorConfig
+from coherence import CoherenceSensor, EmbeddingCache
 from coherence.core.decisions import DecisionKind
 from coherence.core.readings import CHANGE, FrozenDict
 from coherence.core.scale import Curve, Scale
+from coherence.evaluation.own_runs import observe as observe_steps
 from coherence.evaluation.scale_fit import STATED as FIXED
 from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability, surprise, surprise_at
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
-from coherence.report.score import record_step
 from coherence.sensor.index import DEFAULT_WEIGHTS
 from coherence.sensor.light import BANDS, Asked, Edges, combine
 from coherence.sensor.sensor_light import FIRST, SensorLight
@@ -127,25 +126,14 @@ def observe(task: tuple[str, int, int]) -> list[Run]:
     """Return the signs after every step of every n-th run of a file."""
     file, part, parts = task
     cache = EmbeddingCache(MiniLMEmbedder())
-    settings = MonitorConfig(tick="manual", window=20, timeout_s=60.0)
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         labels = [json.loads(line) for line in lines]
     found: list[Run] = []
     for at, transcript in enumerate(read_transcripts(Path(file), None)):
         if at % parts != part:
             continue
-        rows: list[Any] = []
-        with Monitor(agent="a", goal=transcript.goal or None, embedder=cache, config=settings, source="replay") as m:
-            calls: list[tuple[str, str]] = []
-            for step in transcript.steps:
-                record_step(m, step, calls)
-                m.decide()
-                result = m.result
-                assert result is not None and result.reading is not None
-                with m._worker.settled() as pipeline:
-                    signs = pipeline.signs(result.reading, result.decision.findings)
-                asked = [(found.rule, found.acts) for found in result.decision.findings if found.active]
-                rows.append(({name: signs.get(name) for name in (*EVENTS, *SIMILAR)}, asked))
+        steps = observe_steps(transcript, cache)
+        rows = [({name: step.signs.get(name) for name in (*EVENTS, *SIMILAR)}, step.asked) for step in steps]
         document = labels[at]
         kept = {key: document.get(key) for key in ("id", "group", "labels", "meta")}
         found.append({**kept, "source": Path(file).name.partition(".")[0], "rows": rows})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, failure_cues, goal_loss
+from coherence.detect import breakdown, failure_cues, fingerprints, goal_loss
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -35,9 +35,8 @@ USED: dict[str, Callable[[str], object]] = {
     "removed": lambda text: unasked._REMOVED.findall(text),
     "folders": lambda text: unasked._FOLDERS.findall(text),
     "restores": lambda text: unasked._RESTORES.search(text),
-    "tool words": lambda text: unasked._WORDS.findall(text),
     "names": lambda text: progress._NAMES.search(text),
-    "name words": lambda text: progress._NAME_WORDS.findall(text),
+    "name words": lambda text: fingerprints._NAME_WORDS.findall(text),
     "summary": lambda text: goal_loss._SUMMARY.search(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
 }

@@ -11,6 +11,7 @@ from coherence.core.decisions import Finding
 from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.directives import delegates
+from coherence.detect.fingerprints import name_words
 from coherence.detect.hijack import only_reads
 from coherence.detect.text_analysis import tokens
 from coherence.policy.danger.classify import classify
@@ -71,9 +72,6 @@ MOSTLY = 2 / 3
 """Share of the files removed at once that the agent must have made: some come from its scripts."""
 
 MAX_MADE = 200
-MAX_NAME = 200
-"""Characters of a tool's name that are read."""
-
 ASKED_CHARS = 10_000
 """Characters of a request in which money is looked for: a false word only makes this calmer."""
 COMMAND_CHARS = 2_000
@@ -86,7 +84,6 @@ _WRITTEN = lazy_regex(
 _REMOVED = lazy_regex(r"\brm\s([\w./-]{1,200}(?:\s[\w./-]{1,200}){0,39})")
 _FOLDERS = lazy_regex(r"\bmkdir\s((?:-\w{1,9}\s){0,3}[\w./-]{1,200}(?:\s[\w./-]{1,200}){0,9})")
 _RESTORES = lazy_regex(r"\bgit (?:checkout|restore)\b")
-_WORDS = lazy_regex(r"[a-z]{1,40}|[A-Z][a-z]{0,40}")
 
 LEAST = 0.6
 """From here on a finding is active."""
@@ -171,7 +168,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         folders = [name for found in _FOLDERS.finditer(text) for name in found[1].split() if name[0] != "-"]
         data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]
         value, what = 0.0, ""
-        words = {word.lower() for word in _WORDS.findall(event.tool_name[:MAX_NAME])}
+        words = set(name_words(event.tool_name))
         if not PROVISIONAL.isdisjoint(words):
             return
         if match is not None:
