@@ -185,7 +185,8 @@ class IdenticalCalls:
     """How often the newest call was made before and came to the very same, without anything changed in between.
 
     ``n / (n + 1)`` with *n* the times among the last twelve actions, fading by 0.7 an action. Ids and timestamps in
-    arguments and results count as the same, other numbers do not. A call that waits for something counts 0.15.
+    arguments and results count as the same, other numbers do not. One that was only spelt in another way, or had a few
+    words more or fewer, counts where both found nothing or failed alike. A call that waits for something counts 0.15.
 
     Range [0, 1], inverted: 0 = never, 0.5 = once, 0.67 = twice. ``None`` before the first result.
 
@@ -211,7 +212,7 @@ class IdenticalCalls:
         data = self.state.progress.data if isinstance(self.state, AgentState) else None
         if data is None or data.repeats < 1.0:
             return None
-        why = f"the same call came to the same result {times(round(data.repeats) + 1)}"
+        why = f"the same call, or one all but the same, came to the same result {times(round(data.repeats) + 1)}"
         return Evidence(why, "context", _items(self.state, data.seqs))
 
 

@@ -15,7 +15,7 @@ from coherence.core.events import ToolResult
 from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
-from coherence.detect.fingerprints import name_words
+from coherence.detect.fingerprints import SHELLS, name_words
 
 if TYPE_CHECKING:
     from coherence.detect.text_analysis import TextAnalysis
@@ -88,6 +88,16 @@ COMMAND_CHARS = 2_000
 READING = frozenset({"get", "list", "search", "find", "read", "show", "view", "fetch", "check", "query", "lookup"})
 """Words of a tool's name by which it looks something up."""
 
+_SEARCHING = (
+    "bash shell command script grep egrep fgrep find xargs head tail sort uniq name iname type include includ exclude "
+    "exclud recursive recursiv print python python3 /dev/null"
+)
+SEARCHING = frozenset(_SEARCHING.split())
+"""Tokens of a shell call that say how something is looked for, not what."""
+
+SHORT = 3
+"""Letters up to which a word of a shell call is taken for a command or an option."""
+
 _NAMES = lazy_regex(
     r"(?:^|_)(?:ids?|name|number|no|key|email|user|account|ticket|order|booking|ref|title|sku|device|room)$",
     re.IGNORECASE,
@@ -102,6 +112,8 @@ class Waiting(msgspec.Struct, frozen=True):
 
     words: Sketch = ()
     """Of its name and arguments; empty where the arguments say nothing."""
+    sought: Sketch = ()
+    """Of its words those that say what it is after; without how a shell command goes about it."""
     about: int = 0
     """Checksum of the arguments that say which thing it is about; 0 = none does."""
 
@@ -113,6 +125,8 @@ class Tried(msgspec.Struct, frozen=True):
     masked: bytes
     """Of the call, see :class:`~coherence.detect.fingerprints.CallTrace`."""
     words: Sketch
+    sought: Sketch
+    """As in :class:`Waiting`."""
     came: bytes
     """Of the result, numbers masked."""
     counts: tuple[float, ...]
@@ -215,8 +229,24 @@ def is_mutating(tool: str) -> bool:
     return next((word in MUTATING for word in name_words(tool) if word in MUTATING or word in READING), False)
 
 
+def varies(now: Tried, before: Tried) -> bool:
+    """Tell whether an action is another one in a few words more or fewer, and both found nothing or failed alike.
+
+    Case, white space, quotes, ``./`` and the options of a search are no other words.
+    """
+    if now.tool != before.tool or not now.sought or not before.sought:
+        return False
+    if not (now.nothing and before.nothing):
+        if min(now.failure, before.failure) < FAILED or likeness(now.told, before.told) <= SAME_FAILURE:
+            return False
+    one, two = set(now.sought), set(before.sought)
+    return one <= two or two <= one
+
+
 def repeats_in(now: Tried, tried: Sequence[Tried], changes: int) -> int:
     """Return how often an action was there before with the same result; of one that looks something up, since a change.
+
+    One that varies another one and comes to nothing either counts, too, unless something was changed in between.
 
     Parameters
     ----------
@@ -228,10 +258,11 @@ def repeats_in(now: Tried, tried: Sequence[Tried], changes: int) -> int:
         How often something had been changed before it.
     """
     return sum(
-        before.masked == now.masked
-        and before.result == now.result
-        and before.waited == now.waited
-        and (now.acts or before.changes == changes)
+        before.waited == now.waited
+        and (
+            (before.masked == now.masked and before.result == now.result and (now.acts or before.changes == changes))
+            or (before.changes == changes and varies(now, before))
+        )
         for before in tried
     )
 
@@ -292,8 +323,10 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         """Remember the words of a call until its result comes."""
         waiting = self.data.open
         arguments = observed.arguments
-        words = sketch(observed.text.tokens) if _has_content(arguments) else ()
-        waiting[observed.seq] = Waiting(words, _about(arguments) if isinstance(arguments, dict) else 0)
+        told = observed.text.tokens if _has_content(arguments) else frozenset()
+        sought = _sought(observed.event.tool_name, told)
+        about = _about(arguments) if isinstance(arguments, dict) else 0
+        waiting[observed.seq] = Waiting(sketch(told), sketch(sought), about)
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
         if _CHANGES.search(observed.text.raw[:COMMAND_CHARS]):
@@ -318,6 +351,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             made.exact,
             made.masked,
             words,
+            made_of.sought,
             came.masked,
             came.counts,
             nothing,
@@ -370,6 +404,14 @@ def _has_content(arguments: object) -> bool:
     if isinstance(arguments, dict):
         return any(value not in (None, "", [], {}) for value in arguments.values())
     return arguments not in (None, "", [])
+
+
+def _sought(tool: str, told: Iterable[str]) -> Iterable[str]:
+    """Return what a call is after, by its tokens."""
+    plain = (token.lstrip("./") or token for token in told)
+    if SHELLS.isdisjoint(name_words(tool)):
+        return plain
+    return (token for token in plain if token not in SEARCHING and (len(token) > SHORT or any(map(str.isdigit, token))))
 
 
 def _about(arguments: Mapping[str, object]) -> int:
