@@ -398,7 +398,9 @@ def _counts_of(parts: list[str]) -> tuple[float, ...]:
 
 _LIMIT_SIGNS = ("limit", "too many requests", "overloaded", "throttl", "retry", "quota", "429")
 _LIMIT = lazy_regex(
-    r"rate[ _-]?limit|too many requests|overloaded|throttl|retry[ -]after|\bquotas?\b|_quota"
+    r"rate[ _-]?limit|too many requests|overloaded|throttl|retry[ -]after"
+    r"|(?:exceed|insufficient|over|out of|reach|hit)(?:s|ed|ing)?[ _-](?:\w{1,12}[ _-]){0,3}quota"
+    r"|\bquotas?[ _-](?:\w{1,12}[ _-]){0,2}(?:exceed|reach|exhaust|used|hit|full)"
     r"|\b(?:http|status|code|error|response)\W{0,3}(?:code\W{0,3})?429\b|^\W*429\b"
 )
 _TELLING = ("error", "exception", "fail", "fatal", "denied", "not found", "cannot", "invalid", "panic")

@@ -64,6 +64,9 @@ ALIKE = 0.35
 EMPTY_AGAIN = 0.3
 """What a search in other words that finds nothing again counts as a failure."""
 
+EMPTY, SUCCESS = 0.7, 0.3
+"""What is left of the failures in a row after a search that finds nothing, and after a success."""
+
 SAME_FAILURE = 0.7
 """Likeness of what two calls were told from which they failed alike."""
 
@@ -116,6 +119,8 @@ class Waiting(msgspec.Struct, frozen=True):
     """Of its words those that say what it is after; without how a shell command goes about it."""
     about: int = 0
     """Checksum of the arguments that say which thing it is about; 0 = none does."""
+    acts: bool = False
+    """Whether it changes something, by the first verb of the tool's name or of what it is told."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -140,6 +145,8 @@ class Tried(msgspec.Struct, frozen=True):
     """How often something had been changed, by this call too."""
     acts: bool = False
     """Whether the call does more than look something up."""
+    runs: bool = False
+    """Whether it runs a command, whose result says more than what was changed."""
     tool: int = 0
     """Checksum of the tool's name."""
     about: int = 0
@@ -243,6 +250,19 @@ def varies(now: Tried, before: Tried) -> bool:
     return one <= two or two <= one
 
 
+CLI_WORDS = 4
+"""Words of what a tool is told in which a verb is looked for."""
+
+
+def _tells_to_change(tool: str, arguments: object) -> bool:
+    """Tell whether a tool whose name has no verb, such as ``kubectl``, is told in words to change something."""
+    if not isinstance(arguments, dict) or not (MUTATING | READING).isdisjoint(name_words(tool)):
+        return False
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    words = name_words(" ".join(texts[0].split(None, CLI_WORDS)[:CLI_WORDS])) if len(texts) == 1 else ()
+    return next((word in MUTATING for word in words if word in MUTATING or word in READING), False)
+
+
 def repeats_in(now: Tried, tried: Sequence[Tried], changes: int) -> int:
     """Return how often an action was there before with the same result; of one that looks something up, since a change.
 
@@ -272,8 +292,8 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
 
     The same thing (by the arguments that name it) given another value counts 0.45 for each other value that it was
     given, and one more if it had this very value before another. The very same call counts 0.65 for each time that a
-    call like it (such as the edit that takes an edit back) came in between, and to the same result: who goes back
-    because something failed has a reason.
+    call like it (such as the edit that takes an edit back) came in between, to what that one came to or, but for a
+    command, to what it came to before: who goes back because something failed has a reason.
     """
     if not now.acts:
         return 0.0
@@ -290,7 +310,7 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
             other.acts
             and other.tool == now.tool
             and other.masked != now.masked
-            and other.came == now.came
+            and (now.came == other.came or (now.came == one.came and not now.runs))
             and likeness(other.words, now.words) >= LIKE_UNDOING
             for other in tried[at + 1 :]
         )
@@ -326,7 +346,8 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         told = observed.text.tokens if _has_content(arguments) else frozenset()
         sought = _sought(observed.event.tool_name, told)
         about = _about(arguments) if isinstance(arguments, dict) else 0
-        waiting[observed.seq] = Waiting(sketch(told), sketch(sought), about)
+        acts = is_mutating(observed.event.tool_name) or _tells_to_change(observed.event.tool_name, arguments)
+        waiting[observed.seq] = Waiting(sketch(told), sketch(sought), about, acts)
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
         if _CHANGES.search(observed.text.raw[:COMMAND_CHARS]):
@@ -359,14 +380,15 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             told,
             writes=changes,
             changes=data.changes,
-            acts=changes or (not made.access and is_mutating(action.tool)),
+            acts=changes or (not made.access and made_of.acts),
             tool=crc32(action.tool.encode("utf-8", "surrogatepass")),
+            runs=made.access == "shell",
             about=0 if made.paths or made.access == "shell" else made_of.about,
             result=came.exact,
             tells=len(result) >= TELLS,
             waited=data.waited,
         )
-        waits = made.waits or came.rate_limited or came.pending
+        waits = made.waits or came.pending or (came.rate_limited and made.access != "read")
         slow = WAITING if waits or not words else 1.0
         repeated = (repeat_of(now, before) * (1.0 if before.waited == now.waited else WAITING) for before in data.tried)
         best = max(repeated, default=0.0) * slow
@@ -387,7 +409,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         if failure >= FAILED:
             data.failures += failure
         else:
-            data.failures = data.failures + EMPTY_AGAIN if again else data.failures * 0.3
+            data.failures = data.failures + EMPTY_AGAIN if again else data.failures * (EMPTY if nothing else SUCCESS)
         if best > 0.3 or repeats >= 1.0 or failure >= FAILED:
             data.seqs = [*data.seqs, action.seq][-8:]
 

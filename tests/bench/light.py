@@ -92,7 +92,7 @@ SPAN = 14
 """Steps from the onset on that count as off course: later ones belong to the base run again."""
 
 STATED = {
-    "cost_surge": ((0.6, 0.75, 0.8, 0.85), (0.0, 2.5, 3.6, 4.4)),
+    "cost_surge": ((0.6, 0.7, 0.75, 0.85), (0.0, 2.2, 4.2, 5.0)),
     "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
 }
 """Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories."""

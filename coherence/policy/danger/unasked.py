@@ -40,8 +40,8 @@ PAYING = frozenset(_PAYING.split())
 """Words of a tool's name by which it spends somebody's money."""
 
 _ASKING_TO_PAY = (
-    "pay paid payment bill rent transfer send money refund purchase buy bought order book reservation invoice price "
-    "share transaction subscription compensation certificate upgrade exchange return"
+    "pay paid payment bill rent transfer send money refund purchase buy bought order book reservation invoice "
+    "subscription compensation certificate upgrade exchange return"
 )
 ASKING_TO_PAY = tokens(_ASKING_TO_PAY)
 """Words by which somebody asks for something that money is spent on."""
