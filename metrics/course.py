@@ -286,8 +286,8 @@ class GoalLoss:
 class CostSurge:
     """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
 
-    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
-    plus a token for each 2.5 characters that were said, called or returned since; and of what the model wrote to the
+    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before, each
+    plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote to the
     median of that. A long text that is read makes every later call dearer, but not what is written; a file that is
     written the other way round: only both together count.
 
@@ -309,11 +309,13 @@ class CostSurge:
         """Return how much more."""
         calls = self.state.facts.spending[-RECENT_CALLS:] if isinstance(self.state, AgentState) else []
         before, newest = calls[:-2], calls[-2:]
-        usual = median(call.tokens for call in before) if before else 0.0
         written = median(call.output for call in before) if before else 0.0
-        if usual <= 0.0:
+        if not before or median(call.tokens for call in before) <= 0.0:
             return None
-        more = min(call.tokens / (usual + max(call.chars - before[0].chars, 0) / CHARS_A_TOKEN) for call in newest)
+        more = min(
+            call.tokens / median(one.tokens + max(call.chars - one.chars, 0) / CHARS_A_TOKEN for one in before)
+            for call in newest
+        )
         if written > 0.0:
             more = min(more, *(call.output / written for call in newest))
         return 1.0 - 1.0 / max(more, 1.0)

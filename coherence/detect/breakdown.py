@@ -71,7 +71,7 @@ _IMPOSSIBLE_BEHIND_PREPOSITION = (
 _NOT_BEHIND_PREPOSITION = frozenset(_IMPOSSIBLE_BEHIND_PREPOSITION.split())
 _MAY_DOUBLE = frozenset({"that", "had", "very", "bye", "no", "ha"})
 
-FEW_PAIRS = 20
+FEW_PAIRS = 32
 """A text of fewer pairs of words counts as having this many: one slip is no salad."""
 
 SALAD = 0.12
@@ -106,7 +106,7 @@ def disorder(text: str) -> float:
         pairs += 1
         wrong += (
             (first == second and first not in _MAY_DOUBLE)
-            or (first in _DETERMINERS and two in _NOT_BEHIND_DETERMINER)  # as it is written: May and Will are names
+            or (first in _DETERMINERS and two in _NOT_BEHIND_DETERMINER and one != "A")  # as written: May is a name
             or (first in _PREPOSITIONS and two in _NOT_BEHIND_PREPOSITION)
             or (two in ("The", "An", "This") and one[0].islower())
         )
@@ -126,6 +126,12 @@ FOREIGN_SHARE = 0.12
 
 NEW_FREE, NEW_FULL = 0.3, 0.6
 """Share of a message that nobody has spoken of: a list of names from a result is no other language."""
+
+BARE_FREE, BARE_FULL = 11, 17
+"""Words in a row without a sign between them and without a frequent English one: some nouns may stand side by side."""
+
+_BARE = lazy_regex(r"[a-z]{2,30}+(?: [a-z]{2,30}+){11,60}+")
+"""Words in lower case with nothing but spaces between them."""
 
 ENGLISH_WORDS, ENGLISH_WEIGHT = 16, 0.8
 """Words of the run, and their mean weight as English, from which it is known to be in English."""
@@ -153,6 +159,26 @@ def foreignness(text: str) -> float:
             share = len(weights) / len(words)
             worst = max(worst, (1.0 - share / FOREIGN_SHARE) * min(len(words) / FOREIGN_FULL, 1.0))
     return worst
+
+
+def bareness(text: str) -> float:
+    """Return how surely a text strings words together that make no English phrase, in [0, 1].
+
+    Examples
+    --------
+    >>> bareness("recurring recipient copper sideways subject throttle payment copper subject vesper date pronoun bread "
+    ...          "history lattice fern velvet")
+    1.0
+    >>> bareness("I read the project configuration file parser unit test suite now, and then run it.")
+    0.0
+    """
+    longest = 0
+    for found in _BARE.finditer(text):
+        streak = 0
+        for word in found[0].split():
+            streak = 0 if word in WEIGHTS else streak + 1
+            longest = max(longest, streak)
+    return min(max((longest - BARE_FREE) / (BARE_FULL - BARE_FREE), 0.0), 1.0)
 
 
 def prose(text: str) -> str:
@@ -269,7 +295,7 @@ class BreakdownDetector(EventDetector[BrokenText]):
             found, why = max(found, 0.9), f"{min(marks - set(data.marks))} is left over from a template"
         other = self._changes_language(body)
         if other > found:
-            found, why = other, "it changes to a language that nobody has used"
+            found, why = other, "its words make no English phrase, or are of a language that nobody has used"
         elif found < 0.5:
             self._count(body)
         letters = scripts(body)
@@ -287,10 +313,11 @@ class BreakdownDetector(EventDetector[BrokenText]):
         data = self.data
         if data.words < ENGLISH_WORDS or data.english < ENGLISH_WEIGHT * data.words:
             return 0.0
+        bare = bareness(body)
         step = self.assumption.data.step if self.assumption is not None else None
         new = 1.0 if step is None else step.novelty
         gate = min(max((new - NEW_FREE) / (NEW_FULL - NEW_FREE), 0.0), 1.0)
-        return gate * foreignness(body) if gate else 0.0
+        return max(bare, gate * foreignness(body) if gate else 0.0)
 
     def _count(self, text: str) -> None:
         words, weight = english_words(ends(text, MAX_CHARS, "\n"))

@@ -303,20 +303,13 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
         found = CHANGED_AGAIN * len({one.exact for one in same} - {now.exact})
         first = next((at for at, one in enumerate(same) if one.exact == now.exact), len(same))
         found += TAKEN_BACK * any(one.exact != now.exact for one in same[first + 1 :])
-    undone = sum(
-        one.acts
-        and one.masked == now.masked
-        and any(
-            other.acts
-            and other.tool == now.tool
-            and other.masked != now.masked
-            and (now.came == other.came or (now.came == one.came and not now.runs))
-            and likeness(other.words, now.words) >= LIKE_UNDOING
-            for other in tried[at + 1 :]
-        )
-        for at, one in enumerate(tried)
-    )
-    return max(found, UNDONE * undone)
+    undoing = tried[-1] if tried else now
+    if undoing.acts and undoing.tool == now.tool and undoing.masked != now.masked:
+        same = [one for one in tried[:-1] if one.acts and one.masked == now.masked]
+        undone = sum(undoing.came == now.came or (one.came == now.came and not now.runs) for one in same)
+        if likeness(undoing.words, now.words) >= LIKE_UNDOING:
+            found = max(found, UNDONE * undone)
+    return found
 
 
 class ProgressDetector(EventDetector[ProgressFacts]):
