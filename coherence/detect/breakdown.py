@@ -166,8 +166,8 @@ def bareness(text: str) -> float:
 
     Examples
     --------
-    >>> bareness("recurring recipient copper sideways subject throttle payment copper subject vesper date pronoun bread "
-    ...          "history lattice fern velvet")
+    >>> bareness("recurring recipient copper sideways subject throttle payment copper subject vesper date pronoun "
+    ...          "bread history lattice fern velvet")
     1.0
     >>> bareness("I read the project configuration file parser unit test suite now, and then run it.")
     0.0

@@ -26,7 +26,7 @@ from coherence.policy.course_finding import RULE as COURSE
 from coherence.providers.transcript import Transcript
 from coherence.report.score import STEP_TIMEOUT_S, record_step
 from coherence.sensor.embedding_cache import EmbeddingCache
-from coherence.sensor.light import BANDS, RULE_SIGN, Asked, Light, combine, scale_for, shipped_scales
+from coherence.sensor.light import BANDS, Asked, Light, asks_itself, combine, scale_for, shipped_scales
 
 RUNS_NEEDED, STEPS_NEEDED = 20, 500
 """Good runs, and good steps in all runs, from which a scale is fitted."""
@@ -212,9 +212,7 @@ def lights(run: ObservedRun, scale: Scale) -> list[Light]:
             step.signs,
             scale,
             [  # the course is what another scale's light said
-                Asked(rule, kind)
-                for rule, kind in step.asked
-                if rule != COURSE and RULE_SIGN + rule not in scale.curves
+                Asked(rule, kind) for rule, kind in step.asked if rule != COURSE and asks_itself(rule, scale)
             ],
         )
         for step in run.steps

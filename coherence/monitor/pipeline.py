@@ -42,6 +42,7 @@ from coherence.sensor.light import (
     RULE_SIGN,
     Asked,
     Edges,
+    asks_itself,
     combine,
     lit,
     monitor_scale,
@@ -294,11 +295,10 @@ class AgentPipeline:
     def _lit(self, reading: Reading, findings: list[Finding]) -> tuple[Reading, list[Finding], DecisionKind | None]:
         """Make one light of a measurement and what was found: the reading with it, the findings, the decision."""
         scale = self.scale
-        curves = scale.curves if scale is not None else ()
         asked = [
             Asked(finding.rule, finding.acts, finding.acts == "block" and is_policy(finding.rule))
             for finding in findings
-            if finding.active and RULE_SIGN + finding.rule not in curves
+            if finding.active and (scale is None or asks_itself(finding.rule, scale))
         ]
         if scale is None:
             return no_better(reading, asked, self.edges), findings, None

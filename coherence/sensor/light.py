@@ -164,6 +164,11 @@ def with_own(scale: Scale, names: Iterable[str]) -> Scale:
     return msgspec.structs.replace(scale, curves=FrozenDict({**scale.curves, **own})) if own else scale
 
 
+def asks_itself(rule: str, scale: Scale) -> bool:
+    """Tell whether what a rule finds asks for a band: it has no curve, or the scale says how much it may ask for."""
+    return RULE_SIGN + rule not in scale.curves or rule in scale.asks
+
+
 def without(scale: Scale, rules: Iterable[str]) -> Scale:
     """Return a scale without the curves and the limits of rules that somebody has set themselves: those speak then."""
     left = {name for rule in rules for name in (rule, RULE_SIGN + rule)}

@@ -243,11 +243,9 @@ def varies(now: Tried, before: Tried) -> bool:
     """
     if now.tool != before.tool or not now.sought or not before.sought:
         return False
-    if not (now.nothing and before.nothing):
-        if min(now.failure, before.failure) < FAILED or likeness(now.told, before.told) <= SAME_FAILURE:
-            return False
+    failed = min(now.failure, before.failure) >= FAILED and likeness(now.told, before.told) > SAME_FAILURE
     one, two = set(now.sought), set(before.sought)
-    return one <= two or two <= one
+    return (failed or (now.nothing and before.nothing)) and (one <= two or two <= one)
 
 
 CLI_WORDS = 4

@@ -37,7 +37,7 @@ from coherence.evaluation.scale_fit import Start, Steps, fit_scale, reliability,
 from coherence.providers.minilm import MiniLMEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.sensor.index import DEFAULT_WEIGHTS
-from coherence.sensor.light import BANDS, Asked, Edges, combine
+from coherence.sensor.light import BANDS, Asked, Edges, asks_itself, combine
 from coherence.sensor.sensor_light import FIRST, SensorLight
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +61,9 @@ EVENTS = (
     "cost_surge",
     "goal_hijack",
     "rule.destructive_unasked",
+    "outcome_risk",
+    "rule.ungrounded_answer",
+    "unsupported_assumption",
 )
 SIMILAR = ("step_drift.change",)
 """Signs that an embedder has a part in."""
@@ -94,8 +97,12 @@ SPAN = 14
 STATED = {
     "cost_surge": ((0.6, 0.7, 0.75, 0.85), (0.0, 2.2, 4.2, 5.0)),
     "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
+    "outcome_risk": ((0.5, 0.95), (0.0, 1.8)),
+    "rule.ungrounded_answer": ((0.4, 1.0), (0.0, 0.9)),
+    "unsupported_assumption": ((0.2, 0.5), (0.0, 0.4)),
 }
-"""Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories."""
+"""Curves that are stated, not fitted: planted runs have invented usage numbers, and no memories. The last three tell
+which real runs fail, not from which step on: they rank, and warn of nothing by themselves."""
 
 ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "guide", "goal_hijack": "guide", "blind_edit": "guide"}
 """The most that these rules' findings ask for, by what they are worth on runs of other agents; see the figures."""
@@ -275,7 +282,7 @@ def lights(run: Run, scale: Scale) -> list[tuple[float | None, str, str]]:
     """Return risk, band and decision after every step."""
     found: list[tuple[float | None, str, str]] = []
     for signs, asked in run["rows"]:
-        wanted = [Asked(rule, kind) for rule, kind in asked if rule != "course" and f"rule.{rule}" not in scale.curves]
+        wanted = [Asked(rule, kind) for rule, kind in asked if rule != "course" and asks_itself(rule, scale)]
         light = combine(signs, scale, wanted)
         found.append((light.risk, str(light.band), light.kind))
     return found
