@@ -47,7 +47,8 @@ UNDONE = 0.65
 _MUTATING_WORDS = (
     "add append apply assign book cancel change close create delete deploy disable discard edit enable insert lock "
     "merge modify move open order pause pay post publish put reassign reclass remove rename replace reschedule reset "
-    "resume revert save schedule send set start stop submit switch toggle transfer turn undo unlock update upsert write"
+    "resume revert save scale schedule send set shift start stop submit swap switch toggle transfer turn undo unlock "
+    "update upsert write"
 )
 MUTATING = frozenset(_MUTATING_WORDS.split())
 """Words of a tool's name by which it changes something."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coherence.core.events import Goal, Message, ToolResult
-from coherence.detect.breakdown import FADES, BreakdownDetector, disorder, prose, template_marks
+from coherence.detect.breakdown import FADES, BreakdownDetector, bareness, disorder, prose, template_marks
 from coherence.detect.detector import Observed
 from coherence.state.reducer import AgentState
 
@@ -89,6 +89,28 @@ def test_breakdown_a_list_from_a_result_is_no_other_language() -> None:
     state.fold(2, 0.0, ToolResult(call_id="a", result=names, tool_name="list_users"))
     state.fold(3, 0.0, Message("assistant", names))
     assert state.breakdown.data.value == 0.0
+
+
+def test_disorder_one_slip_is_no_salad_two_may_be() -> None:
+    text = "Now I will run the tests of the parser and see which of them fail."
+    assert disorder(f"{text} The is odd.") == pytest.approx(1 / 32 / 0.12)
+    assert disorder("Now I move the title from A to C, a new model that inherits from B.") == 0.0
+
+
+def test_bareness_is_of_words_in_a_row_without_any_that_binds_them() -> None:
+    words = "copper sideways subject throttle payment vesper lattice pronoun turbine pillow amber fern velvet thimble"
+    assert bareness(words) == pytest.approx((14 - 11) / (17 - 11))
+    assert bareness(words.replace("vesper", "and vesper")) == 0.0
+    assert bareness(words.replace(" vesper", ", vesper")) == 0.0
+
+
+def test_breakdown_words_that_make_no_phrase_in_a_run_in_english() -> None:
+    words = "copper sideways subject throttle payment vesper lattice pronoun turbine pillow amber fern velvet thimble"
+    state = AgentState()
+    state.fold(1, 0.0, Goal(ENGLISH))
+    state.fold(2, 0.0, ToolResult(call_id="a", result=words.replace(" ", ", "), tool_name="list_words"))
+    state.fold(3, 0.0, Message("assistant", words))
+    assert state.breakdown.data.value == pytest.approx(0.5), "however often they were said before"
 
 
 def test_breakdown_numbered_letters_are_no_repetition() -> None:

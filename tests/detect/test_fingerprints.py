@@ -225,6 +225,9 @@ def test_trace_result_many_numbers_are_four_a_sum_and_three() -> None:
         "429 Too Many Requests",
         "Overloaded",
         "quota exceeded",
+        "You have exceeded your current quota, please check your plan",
+        "insufficient_quota",
+        "The quota has been exhausted",
     ],
 )
 def test_trace_result_rate_limits(text: str) -> None:
@@ -236,6 +239,7 @@ def test_trace_result_no_rate_limits() -> None:
     assert not fail("retry: the limit of 3 errors").rate_limited
     assert not fail("took 429 ms").rate_limited
     assert not fail("a bad quotation mark").rate_limited
+    assert not fail("FAIL example.org/gate/internal/quota 0.4s").rate_limited
     assert not result("word " * 500 + "a rate limit is explained in this book").rate_limited
 
 

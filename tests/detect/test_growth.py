@@ -38,6 +38,8 @@ USED: dict[str, Callable[[str], object]] = {
     "names": lambda text: progress._NAMES.search(text),
     "name words": lambda text: fingerprints._NAME_WORDS.findall(text),
     "summary": lambda text: goal_loss._SUMMARY.search(text),
+    "bare": lambda text: breakdown._BARE.findall(text),
+    "limit": lambda text: fingerprints._LIMIT.findall(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
@@ -53,6 +55,7 @@ PIECES = (
     'process ', 'process', 'a: cannot ', 'error A', 'error 1',
     'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
+    'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

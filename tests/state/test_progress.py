@@ -11,8 +11,10 @@ from coherence.core.events import Goal, ToolCall, ToolResult
 from coherence.state.progress import (
     CHANGED,
     CHANGED_AGAIN,
+    EMPTY,
     EMPTY_AGAIN,
     REPEATS_FADE,
+    SUCCESS,
     TAKEN_BACK,
     UNDONE,
     WITHIN,
@@ -119,6 +121,77 @@ def test_progress_reversal_an_edit_undone_and_made_again() -> None:
     assert run([there, back, there]).reversals == pytest.approx(UNDONE)
     good = (*back[:2], "all passed")
     assert run([there, good, there]).reversals == 0.0, "what failed is taken back for a reason"
+
+
+def test_progress_a_fix_taken_back_to_see_a_test_fail_is_no_reversal() -> None:
+    there = ("bash", {"command": "sed -i '42s/</<=/' app.py"}, "")
+    back = ("bash", {"command": "sed -i '42s/<=/</' app.py"}, "")
+    test = ("bash", {"command": "pytest -q tests/test_edge.py"}, "1 failed")
+    assert run([there, back, there]).reversals == pytest.approx(UNDONE)
+    assert run([there, test, back, test, there]).reversals == 0.0
+
+
+def test_progress_reversal_an_edit_that_shows_the_file_a_swap_and_a_command_line() -> None:
+    def edit(old: str, new: str) -> tuple[str, object, str]:
+        return "Edit", {"file_path": "a.js", "old_string": old, "new_string": new}, f"updated: 12 {new}"
+
+    serial, parallel = edit("post(event);", "await post(event);"), edit("await post(event);", "post(event);")
+    assert run([serial, parallel, serial]).reversals == pytest.approx(UNDONE), "each shows another text"
+    swap, back = (
+        ("swap", {"class": "7b", "a": a, "b": b}, f"swapped {a}") for a, b in (("Tue", "Wed"), ("Wed", "Tue"))
+    )
+    assert run([swap, back, swap]).reversals == pytest.approx(UNDONE)
+    more, less = (
+        ("kubectl", {"args": f"set resources deploy/api --limits={limit}"}, "updated") for limit in (768, 512)
+    )
+    assert run([more, less, more]).reversals == pytest.approx(UNDONE)
+    looks = [("kubectl", {"args": f"get pods -l app={name}"}, "1/1 Running") for name in ("api", "web", "api")]
+    assert run(looks).reversals == 0.0
+
+
+def repeated(tool: str, key: str, texts: Iterable[str], result: str = "No matches found.") -> float:
+    """Return how often a call counts as made before, after calls that differ in one argument."""
+    return run((tool, {key: text}, result) for text in texts).repeats
+
+
+@pytest.mark.parametrize(
+    ("tool", "key", "texts"),
+    [
+        ("read_file", "path", ("check.txt", "./check.txt", "check.TXT")),
+        ("search_flight", "origin", ("ORD", "ord", "ORD ")),
+        ("search_mail", "query", ("actions", "the actions", "Actions of last week")),
+        (
+            "bash",
+            "command",
+            ("grep -rn 'epub_registry' .", "git grep epub_registry", "find . | xargs grep epub_registry"),
+        ),
+    ],
+)
+def test_varies_a_search_spelt_in_another_way_that_finds_nothing_was_made_before(
+    tool: str, key: str, texts: tuple[str, ...]
+) -> None:
+    assert repeated(tool, key, texts) == 2.0
+
+
+def test_varies_another_term_or_something_found_or_changed_is_no_repeat() -> None:
+    assert (
+        repeated("bash", "command", ("grep -rn 'retry' .", "grep -rn 'backoff' .", "grep -rn 'sleep_until' .")) == 0.0
+    )
+    assert repeated("get_item", "id", ("41", "42", "43")) == 0.0
+    assert repeated("search", "q", ("rates", "the rates"), "rate: 4.1 % (source: table 3)") == 0.0
+    look, again = (("read_file", {"path": path}, "file not found") for path in ("a.txt", "./a.txt"))
+    assert run([look, ("write_file", {"path": "b.txt", "content": "x"}, "ok"), again]).repeats == 0.0
+
+
+def test_progress_a_search_that_finds_nothing_is_no_success() -> None:
+    failed = ("api", {"path": "/orders"}, "HTTP 503 Service Unavailable")
+    assert run([failed, ("search", {"q": "orders"}, "[]")]).failures == pytest.approx(EMPTY)
+    assert run([failed, ("search", {"q": "orders"}, "order 17, paid")]).failures == pytest.approx(SUCCESS)
+
+
+def test_progress_a_log_that_speaks_of_limits_is_no_wait() -> None:
+    log = ("read_log", {"file": "server.log"}, "[WARN] Can't keep up! Is the server overloaded? 124 ticks behind")
+    assert run([log] * 4).repeats == 3.0
 
 
 @pytest.mark.parametrize("tool", ["get_open_orders", "checkStatus", "http", "sensor_read", "fetch_and_send"])
