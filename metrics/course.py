@@ -308,12 +308,11 @@ class CostSurge:
         """Return how much more."""
         calls = self.state.facts.spending[-RECENT_CALLS:] if isinstance(self.state, AgentState) else []
         before, newest = calls[:-2], calls[-2:]
-        usual = median(call.tokens for call in before) if before else 0.0
-        written = median(call.output for call in before) if before else 0.0
+        usual = median([call.tokens for call in before]) if before else 0.0
         if usual <= 0.0:
             return None
-        more = min(call.tokens / (usual + max(call.chars - before[0].chars, 0) / CHARS_A_TOKEN) for call in newest)
-        if written > 0.0:
+        more = min([call.tokens / (usual + max(call.chars - before[0].chars, 0) / CHARS_A_TOKEN) for call in newest])
+        if more > 1.0 and (written := median([call.output for call in before])) > 0.0:
             more = min(more, *(call.output / written for call in newest))
         return 1.0 - 1.0 / max(more, 1.0)
 
