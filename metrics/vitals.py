@@ -82,8 +82,8 @@ class Drift:
         cosines = data.cosines("goals", "context")
         if not cosines.size:
             return None
-        nearest = cosines[:, -RECENT_MESSAGES:].max(axis=0)
-        text = 1.0 - sum(map(float, nearest)) / len(nearest)
+        nearest = [max(column) for column in zip(*cosines[:, -RECENT_MESSAGES:].tolist(), strict=True)]
+        text = 1.0 - sum(nearest) / len(nearest)
         return (1.0 - BEHAVIOUR) * min(max(text, 0.0), 1.0) + BEHAVIOUR * self._behaviour()
 
     def _behaviour(self) -> float:

@@ -276,16 +276,17 @@ class Measurement:
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
         kept, windows.results = windows.results, {}
+        versions = {kind: (windows[kind].version, self.absent.get(kind)) for kind in KINDS}
         outcomes: dict[str, Result] = {}
         for metric in plan.metrics:
             name = metric.name
             if (sources := plan.pure.get(name)) is None:
                 outcomes[name] = tried(metric, data, self.errors)
                 continue
-            versions = (plan, *((windows[kind].version, self.absent.get(kind)) for kind in sources))
+            seen = (plan, *map(versions.__getitem__, sources))
             known = kept.get(name)
-            found = known[1] if known is not None and known[0] == versions else tried(metric, data, self.errors)
-            outcomes[name], windows.results[name] = found, (versions, found)
+            found = known[1] if known is not None and known[0] == seen else tried(metric, data, self.errors)
+            outcomes[name], windows.results[name] = found, (seen, found)
         for scalar in plan.scalars:
             outcomes[scalar.name] = tried(scalar, None, self.errors)
         values = {name: outcome.value for name, outcome in outcomes.items()}

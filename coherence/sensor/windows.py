@@ -86,7 +86,7 @@ class Window:
 
 def read_only(matrix: Matrix) -> Matrix:
     """Return a view that cannot be made writable again, unlike an array that owns its data."""
-    matrix.flags.writeable = False
+    matrix.setflags(write=False)
     return matrix.view()
 
 
