@@ -50,6 +50,7 @@ class Novelty:
     name = "novelty"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no step of the agent yet"
 
     def compute(self) -> float | None:
@@ -88,6 +89,7 @@ class Stall:
     name = "stall"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -128,6 +130,7 @@ class FailureStreak:
     name = "failure_streak"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -165,6 +168,7 @@ class Breakdown:
     name = "breakdown"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no message of the agent yet"
 
     def compute(self) -> float | None:
@@ -199,6 +203,7 @@ class IdenticalCalls:
     name = "identical_calls"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -233,6 +238,7 @@ class Reversal:
     name = "reversal"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -267,6 +273,7 @@ class GoalLoss:
     name = "goal_loss"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "the context was never summarised"
 
     def compute(self) -> float | None:

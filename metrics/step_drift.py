@@ -35,6 +35,7 @@ class StepDrift:
     name = "step_drift"
     inverted = True
     in_place = True
+    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:

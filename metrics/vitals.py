@@ -75,6 +75,7 @@ class Drift:
     name = "drift"
     inverted = True
     in_place = True
+    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:
@@ -160,6 +161,7 @@ class Repetition:
     name = "repetition"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "fewer than two results or messages"
 
     def compute(self) -> float | None:
@@ -218,6 +220,7 @@ class Uncertainty:
     name = "uncertainty"
     inverted = True
     in_place = True
+    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def compute(self, data: MetricInput) -> float | None:
@@ -275,6 +278,7 @@ class WordedUncertainty:
     name = "uncertainty"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no message or result yet"
 
     def compute(self) -> float | None:
