@@ -221,8 +221,8 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     """
     call = _Call(_units(tool, arguments))
     texts = (facts.asked, facts.goal) if len(facts.goal) < len(facts.asked) else (facts.asked,)
-    explained = max(call.nearness(text, _mass(text)) for text in texts)
-    explained += FOLLOW_UP * max((call.nearness(earlier, _mass(earlier)) for earlier in facts.calls), default=0.0)
+    explained = max(map(call.nearness, texts))
+    explained += FOLLOW_UP * max(map(call.nearness, facts.calls), default=0.0)
     explained = min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
@@ -264,10 +264,10 @@ class _Call:
         """Return the share of the call that is in a text."""
         return fsum(map(self._share_of, self.shares.keys() & text))
 
-    def nearness(self, text: Iterable[str], mass: float) -> float:
+    def nearness(self, text: Iterable[str]) -> float:
         """Return the geometric mean of the share of the call that is in a text and of the text that is in the call."""
         common = self.shares.keys() & text
-        return self.nearness_of(common, mass) if common else 0.0
+        return self.nearness_of(common, _mass(text)) if common else 0.0
 
     def nearness_of(self, common: Iterable[str], mass: float) -> float:
         """Return the same by what the call and a text of that mass have in common, which is something."""
