@@ -83,7 +83,7 @@ class Drift:
         cosines = data.cosines("goals", "context")
         if not cosines.size:
             return None
-        nearest = [max(column) for column in zip(*cosines[:, -RECENT_MESSAGES:].tolist(), strict=True)]
+        nearest: list[float] = [max(column) for column in zip(*cosines[:, -RECENT_MESSAGES:].tolist(), strict=True)]
         text = 1.0 - sum(nearest) / len(nearest)
         return (1.0 - BEHAVIOUR) * min(max(text, 0.0), 1.0) + BEHAVIOUR * self._behaviour()
 

@@ -7,6 +7,7 @@ What is judged is the agent's prose; code is cut out first, since programs repea
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 from unicodedata import name as name_of
 
@@ -41,12 +42,13 @@ MAX_MARKS = 64
 _CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]{0,400}`", re.DOTALL)
 _ITEM = lazy_regex(r"^[ \t]{0,20}(?:[-+•|>]|\*(?!\*)|#{1,6}|\d{1,3}[.)])\s[^\n]*\n?", re.MULTILINE)
 _MARK = lazy_regex(  # it first names what a mark begins with, and looks back then: so it is found several times faster
-    r"[<{\[#$_%lL](?i:(?<=<)(?:\|[a-z_]{2,20}\|>|(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>|</?SYS>>"
+    r"[<{\[#$_%lL](?i:(?<=[lL])orem ipsum|(?<![lL])(?:"
+    r"(?<=<)(?:\|[a-z_]{2,20}\|>|(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>|</?SYS>>"
     r"|(?:INSERT|YOUR|PLACEHOLDER|TODO)[^>\n]{0,40}>)"
     r"|(?<=\{)(?:\{[^{}\n]{1,80}\}\}|%[^{}\n]{1,60}%\})"
     r"|(?<=\[)(?:/?(?:INST|PAD|MASK|UNK|SEP|CLS)\]|(?:INSERT|YOUR|PLACEHOLDER)[^\]\n]{0,40}\])"
     r"|(?<=^#)#{1,2} ?(?:instruction|response|input|assistant|human|user)s?:"
-    r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=[lL])orem ipsum|(?<=%)\([a-z_]{1,30}\)s)",
+    r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=%)\([a-z_]{1,30}\)s))",
     re.MULTILINE,
 )
 _PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?|[^\w\s]|\d{1,20}")
@@ -108,11 +110,12 @@ def disorder(text: str) -> float:
         if not (first and second):
             continue
         pairs += 1
-        wrong += (
-            (first == second and first not in _MAY_DOUBLE)
-            or two in _NOT_BEHIND.get(first, ())  # as it is written: May and Will are names
-            or (two in _CAPITAL and one[0].islower())
-        )
+        if first in _NOT_BEHIND and two in _NOT_BEHIND[first]:  # as it is written: May and Will are names
+            wrong += 1
+        elif first == second:
+            wrong += first not in _MAY_DOUBLE or (two in _CAPITAL and one[0].islower())
+        elif two in _CAPITAL:
+            wrong += one[0].islower()
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD
     words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
@@ -193,10 +196,10 @@ def scripts(text: str) -> dict[str, int]:
     if text.isascii():
         return {"LATIN": sum(map(str.isalpha, text[:SCRIPT_CHARS]))}
     found: dict[str, int] = {}
-    for run in _LETTERS.findall(text[:SCRIPT_CHARS]):
+    for run, count in Counter(_LETTERS.findall(text[:SCRIPT_CHARS])).items():
         if run.isalpha():
             script = "LATIN" if run.isascii() else name_of(run, "?").partition(" ")[0]
-            found[script] = found.get(script, 0) + len(run)
+            found[script] = found.get(script, 0) + count * len(run)
     return found
 
 
