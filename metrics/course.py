@@ -50,6 +50,7 @@ class Novelty:
     name = "novelty"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no step of the agent yet"
 
     def compute(self) -> float | None:
@@ -88,6 +89,7 @@ class Stall:
     name = "stall"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -128,6 +130,7 @@ class FailureStreak:
     name = "failure_streak"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -165,6 +168,7 @@ class Breakdown:
     name = "breakdown"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no message of the agent yet"
 
     def compute(self) -> float | None:
@@ -200,6 +204,7 @@ class IdenticalCalls:
     name = "identical_calls"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -234,6 +239,7 @@ class Reversal:
     name = "reversal"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -268,6 +274,7 @@ class GoalLoss:
     name = "goal_loss"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "the context was never summarised"
 
     def compute(self) -> float | None:
@@ -309,14 +316,13 @@ class CostSurge:
         """Return how much more."""
         calls = self.state.facts.spending[-RECENT_CALLS:] if isinstance(self.state, AgentState) else []
         before, newest = calls[:-2], calls[-2:]
-        written = median(call.output for call in before) if before else 0.0
-        if not before or median(call.tokens for call in before) <= 0.0:
+        if not before or median([call.tokens for call in before]) <= 0.0:
             return None
         more = min(
-            call.tokens / median(one.tokens + max(call.chars - one.chars, 0) / CHARS_A_TOKEN for one in before)
+            call.tokens / median([one.tokens + max(call.chars - one.chars, 0) / CHARS_A_TOKEN for one in before])
             for call in newest
         )
-        if written > 0.0:
+        if more > 1.0 and (written := median([call.output for call in before])) > 0.0:
             more = min(more, *(call.output / written for call in newest))
         return 1.0 - 1.0 / max(more, 1.0)
 

@@ -63,6 +63,7 @@ class RecentErrorRate:
     name = "error_rate"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:

@@ -48,9 +48,14 @@ def compute_goal_drift(goals: Rows, context: Rows) -> float | None:
 def _drift(cosines: npt.NDArray[np.floating]) -> float | None:
     if not cosines.size:
         return None
-    nearest = cosines.max(axis=0)
+    nearest = _nearest(cosines)
     mean = float(nearest.sum(dtype=np.float64)) / len(nearest)
     return min(max(1.0 - mean, 0.0), 1.0)
+
+
+def _nearest(cosines: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    nearest: npt.NDArray[np.floating] = cosines[0] if len(cosines) == 1 else cosines.max(axis=0)
+    return nearest
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class GoalDrift:
         cosines = data.cosines("goals", "context")
         if not cosines.size:
             return None
-        nearest = cosines.max(axis=0)
+        nearest = _nearest(cosines)
         worst = int(nearest.argmin())
         why = f"is farthest from every goal (cosine {nearest[worst]:.2f})"
         return Evidence(why, "context", (worst,), (excerpt(data.context_texts[worst]),))

@@ -56,6 +56,7 @@ class OutcomeRisk:
     name = "outcome_risk"
     inverted = True
     in_place = True
+    steady = True
 
     def compute(self) -> float | None:
         """Return the risk."""

@@ -35,6 +35,7 @@ class StepDrift:
     name = "step_drift"
     inverted = True
     in_place = True
+    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:
@@ -42,16 +43,17 @@ class StepDrift:
         at = self._newest(data)
         if at is None or not data.goals.size:
             return None
-        nearest = float(data.cosines("goals", "context")[:, at].max())
+        nearest = max(data.cosines("goals", "context")[:, at].tolist())
         if at and self.state.hijack.data.known.delegated:
-            nearest = max(nearest, float(data.cosines("context", "context")[:at, at].max()))
-        return min(max(1.0 - nearest, 0.0), 1.0)
+            nearest = max(nearest, *data.cosines("context", "context")[:at, at].tolist())
+        return float(min(max(1.0 - nearest, 0.0), 1.0))
 
     def explain(self, data: MetricInput) -> Evidence | None:
         """Point at the step."""
-        at, value = self._newest(data), self.compute(data)
-        if at is None or value is None or value < MIN_TOLD:
+        value = self.compute(data)
+        if value is None or value < MIN_TOLD:
             return None
+        at = self._newest(data) or 0
         why = f"the newest step has little to do with what was asked (distance {value:.2f})"
         return Evidence(why, "context", (at,), (excerpt(data.context_texts[at]),))
 
@@ -60,4 +62,5 @@ class StepDrift:
         text = next((item.text for item in reversed(self.state.context) if item.role == "assistant"), None)
         if text is None:
             return None
-        return next((at for at in reversed(range(len(data.context_texts))) if data.context_texts[at] == text), None)
+        texts = data.context_texts[::-1]
+        return len(texts) - 1 - texts.index(text) if text in texts else None

@@ -47,6 +47,7 @@ class UnsupportedAssumption:
     name = "unsupported_assumption"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no step of the agent yet"
 
     def compute(self) -> float | None:

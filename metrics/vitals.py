@@ -75,6 +75,7 @@ class Drift:
     name = "drift"
     inverted = True
     in_place = True
+    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:
@@ -82,8 +83,8 @@ class Drift:
         cosines = data.cosines("goals", "context")
         if not cosines.size:
             return None
-        nearest = cosines[:, -RECENT_MESSAGES:].max(axis=0)
-        text = 1.0 - sum(map(float, nearest)) / len(nearest)
+        nearest: list[float] = [max(column) for column in zip(*cosines[:, -RECENT_MESSAGES:].tolist(), strict=True)]
+        text = 1.0 - sum(nearest) / len(nearest)
         return (1.0 - BEHAVIOUR) * min(max(text, 0.0), 1.0) + BEHAVIOUR * self._behaviour()
 
     def _behaviour(self) -> float:
@@ -160,6 +161,7 @@ class Repetition:
     name = "repetition"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "fewer than two results or messages"
 
     def compute(self) -> float | None:
@@ -218,6 +220,7 @@ class Uncertainty:
     name = "uncertainty"
     inverted = True
     in_place = True
+    steady = True
     reads: ClassVar[tuple[Kind, ...]] = ("context",)
 
     def compute(self, data: MetricInput) -> float | None:
@@ -275,6 +278,7 @@ class WordedUncertainty:
     name = "uncertainty"
     inverted = True
     in_place = True
+    steady = True
     why_unknown = "no message or result yet"
 
     def compute(self) -> float | None:

@@ -472,9 +472,11 @@ def excerpt(text: str, length: int = 120) -> str:
     >>> excerpt("one\n  two", 5)
     'one t…'
     """
-    if len(text) <= length and text.isascii() and text.isprintable() and "  " not in text and text.strip() == text:
-        return text  # most of what is shown is one line already
-    line = " ".join(one_line(text[: 2 * length]).split())
+    fits = len(text) <= length or (len(text) == length + 1 and text[-1] == "…")
+    if fits and text.isprintable() and "  " not in text and text.strip() == text:
+        return text  # most of what is shown is one line already, or an excerpt
+    line = " ".join(text[: 2 * length].split())
+    line = line if line.isprintable() else " ".join(one_line(line).split())
     return line if len(line) <= length and len(text) <= 2 * length else line[:length] + "…"
 
 

@@ -7,7 +7,7 @@ What is judged is the agent's prose; code is cut out first, since programs repea
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from collections import Counter
 from typing import TYPE_CHECKING
 from unicodedata import name as name_of
 
@@ -42,33 +42,39 @@ MAX_MARKS = 64
 _CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]{0,400}`", re.DOTALL)
 _ITEM = lazy_regex(r"^[ \t]{0,20}(?:[-+•|>]|\*(?!\*)|#{1,6}|\d{1,3}[.)])\s[^\n]*\n?", re.MULTILINE)
 _MARK = lazy_regex(  # it first names what a mark begins with, and looks back then: so it is found several times faster
-    r"[<{\[#$_%lL](?i:(?<=<)(?:\|[a-z_]{2,20}\|>|(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>|</?SYS>>"
+    r"[<{\[#$_%lL](?i:(?<=[lL])orem ipsum|(?<![lL])(?:"
+    r"(?<=<)(?:\|[a-z_]{2,20}\|>|(?:pad|unk|s|/s|eos|bos|mask|sep|cls)>|</?SYS>>"
     r"|(?:INSERT|YOUR|PLACEHOLDER|TODO)[^>\n]{0,40}>)"
     r"|(?<=\{)(?:\{[^{}\n]{1,80}\}\}|%[^{}\n]{1,60}%\})"
     r"|(?<=\[)(?:/?(?:INST|PAD|MASK|UNK|SEP|CLS)\]|(?:INSERT|YOUR|PLACEHOLDER)[^\]\n]{0,40}\])"
     r"|(?<=^#)#{1,2} ?(?:instruction|response|input|assistant|human|user)s?:"
-    r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=[lL])orem ipsum|(?<=%)\([a-z_]{1,30}\)s)",
+    r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=%)\([a-z_]{1,30}\)s))",
     re.MULTILINE,
 )
 _PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?|[^\w\s]|\d{1,20}")
+
+_LETTERS = lazy_regex(r"[A-Za-z]+|[^\x00-\x7f]")
+"""Letters of the Latin alphabet that follow each other, or one that may be of another script."""
 
 _SENTENCE_END = lazy_regex(r"[.!?\n]+")
 _NO_PROSE = lazy_regex(r"[0-9=_{}$\\/<>*+^|#@\[\]]")
 """Numbers, formulas, names of code: what stands in no sentence of a language, or stands there in any language alike."""
 
 _DETERMINER_WORDS = "the a an my your its our their every no"
-_DETERMINERS = frozenset(_DETERMINER_WORDS.split())
 _PREPOSITION_WORDS = "of to in on at for with from by into about between through over during without within"
-_PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _IMPOSSIBLE_BEHIND_DETERMINER = (
     "the a an of to in on at for with from by and or but is are was were be been am will would can could should must "
     "may might do does did have has had it he she they we you i then if so because"
 )
-_NOT_BEHIND_DETERMINER = frozenset(_IMPOSSIBLE_BEHIND_DETERMINER.split())
 _IMPOSSIBLE_BEHIND_PREPOSITION = (
     "of is are was were am will would can could should must may might does did has had he she they we i and or but"
 )
-_NOT_BEHIND_PREPOSITION = frozenset(_IMPOSSIBLE_BEHIND_PREPOSITION.split())
+_NOT_BEHIND = {
+    **dict.fromkeys(_DETERMINER_WORDS.split(), frozenset(_IMPOSSIBLE_BEHIND_DETERMINER.split())),
+    **dict.fromkeys(_PREPOSITION_WORDS.split(), frozenset(_IMPOSSIBLE_BEHIND_PREPOSITION.split())),
+}
+"""Word -> what does not stand behind it."""
+_CAPITAL = frozenset({"The", "An", "This"})
 _MAY_DOUBLE = frozenset({"that", "had", "very", "bye", "no", "ha"})
 
 FEW_PAIRS = 32
@@ -100,16 +106,16 @@ def disorder(text: str) -> float:
     if len(words) < FEWEST_WORDS:
         return 0.0
     pairs = wrong = 0
-    for (one, two), (first, second) in zip(pairwise(pieces), pairwise(lower), strict=True):
+    for one, two, first, second in zip(pieces, pieces[1:], lower, lower[1:], strict=False):
         if not (first and second):
             continue
         pairs += 1
-        wrong += (
-            (first == second and first not in _MAY_DOUBLE)
-            or (first in _DETERMINERS and two in _NOT_BEHIND_DETERMINER and one != "A")  # as written: May is a name
-            or (first in _PREPOSITIONS and two in _NOT_BEHIND_PREPOSITION)
-            or (two in ("The", "An", "This") and one[0].islower())
-        )
+        if first in _NOT_BEHIND and two in _NOT_BEHIND[first] and one != "A":  # as it is written: Will may be a name
+            wrong += 1
+        elif first == second:
+            wrong += first not in _MAY_DOUBLE or (two in _CAPITAL and one[0].islower())
+        elif two in _CAPITAL:
+            wrong += one[0].islower()
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD
     words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
@@ -216,10 +222,10 @@ def scripts(text: str) -> dict[str, int]:
     if text.isascii():
         return {"LATIN": sum(map(str.isalpha, text[:SCRIPT_CHARS]))}
     found: dict[str, int] = {}
-    for letter in text[:SCRIPT_CHARS]:
-        if letter.isalpha():
-            script = "LATIN" if letter.isascii() else name_of(letter, "?").partition(" ")[0]
-            found[script] = found.get(script, 0) + 1
+    for run, count in Counter(_LETTERS.findall(text[:SCRIPT_CHARS])).items():
+        if run.isalpha():
+            script = "LATIN" if run.isascii() else name_of(run, "?").partition(" ")[0]
+            found[script] = found.get(script, 0) + count * len(run)
     return found
 
 
@@ -288,7 +294,8 @@ class BreakdownDetector(EventDetector[BrokenText]):
             self._know(text)
             return
         body = prose(text)
-        marks = template_marks(_CODE.sub(" ", ends(text, MAX_CHARS, "\n")))
+        cut = ends(text, MAX_CHARS, "\n")
+        marks = template_marks(_CODE.sub(" ", cut) if "`" in cut else cut)
         data.value *= FADES
         found, why = disorder(body), "the words stand in no order of English"
         if not marks <= set(data.marks):
@@ -298,7 +305,7 @@ class BreakdownDetector(EventDetector[BrokenText]):
             found, why = other, "its words make no English phrase, or are of a language that nobody has used"
         elif found < 0.5:
             self._count(body)
-        letters = scripts(body)
+        letters = {} if body.isascii() and "LATIN" in data.scripts else scripts(body)
         strange = sum(count for script, count in letters.items() if script not in data.scripts)
         share = strange / max(sum(letters.values()), 1)
         if data.messages and len(body) > 20 and 2.0 * share > found:

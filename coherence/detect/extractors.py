@@ -241,6 +241,8 @@ _DATE = lazy_regex(
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
+_MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
+"""What every date in digits has, and few texts; it is found several times faster."""
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
 _MONTHS = lazy_regex(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})
@@ -380,7 +382,7 @@ def dates(text: str) -> list[Claim]:
     found: list[Claim] = []
     if _DIGIT.search(text) is None:
         return found
-    for match in _matches(_DATE, text, found):
+    for match in _matches(_DATE, text, found) if _MAYBE_DATE.search(text) is not None else ():
         if match["y"] or match["y3"]:
             year = int(match["y"] or match["y3"])
             days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
@@ -660,11 +662,14 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
         found = find(text, taken) if isinstance(find, Informed) else find(text)
         cut = cut or len(found) >= MAX_CLAIMS
         for claim in found[:MAX_CLAIMS]:
-            end = min(claim.start + len(claim.text), len(text))
-            if taken[claim.start] or taken[max(end - 1, claim.start)]:
+            start = claim.start
+            if taken[start]:
+                continue
+            end = min(start + len(claim.text), len(text))
+            if end > start and taken[end - 1]:
                 continue
             if claim.kind != "quote":
-                taken[claim.start : end] = b"\1" * (end - claim.start)
+                taken[start:end] = b"\1" * (end - start)
             kept.append(claim)
     kept.sort(key=lambda claim: claim.start)
     return kept[:MAX_CLAIMS], cut or len(kept) > MAX_CLAIMS

@@ -203,7 +203,7 @@ def _gives_up(told: str) -> bool:
 
 def _has_error_field(told: str) -> bool:
     """Tell whether data, that is the whole text or a line of it, has a field that says failure."""
-    for found in _FIELD.finditer(told[:1500]):
+    for found in _FIELD.finditer(told[:1500]) if '"' in told else ():
         line = told[told.rfind("\n", 0, found.start()) + 1 : found.start()]
         if told.startswith(("{", "[")) or _DATA.match(line):
             return True

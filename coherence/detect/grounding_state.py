@@ -288,8 +288,8 @@ class _Guarded(Informed):
         """Return the claims of a text, checked."""
         try:
             found = numbers(text, taken) if self._extractor is numbers else self._extractor(text)
-            if not self._copied and not found:
-                return ()
+            if not self._copied and self._extractor is not numbers:
+                return found
             return _checked(list(islice(found, MAX_CLAIMS)), len(text), copied=self._copied)
         except Exception as error:
             self._failed[self._name] = f"{type(error).__name__}: {error}"[:200]

@@ -83,6 +83,7 @@ MAX_CALL_CHARS = 20_000
 """Characters of a call that are read, shared alike between its arguments."""
 
 _GROUPS = lazy_regex(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
+_SPACED = lazy_regex(r"\d \d")
 _READING_WORDS = "browse check fetch find get list look lookup query read search show view"
 _READS = frozenset(_READING_WORDS.split())
 _NUMBER = lazy_regex(r"[\d.,:/-]+")
@@ -220,17 +221,17 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     """
     call = _Call(_units(tool, arguments))
     texts = (facts.asked, facts.goal) if len(facts.goal) < len(facts.asked) else (facts.asked,)
-    explained = max(call.nearness(text, _mass(text)) for text in texts)
-    explained += FOLLOW_UP * max((call.nearness(earlier, _mass(earlier)) for earlier in facts.calls), default=0.0)
+    explained = max(map(call.nearness, texts))
+    explained += FOLLOW_UP * max(map(call.nearness, facts.calls), default=0.0)
     explained = min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     for read in facts.sentences:  # hundreds a call: no function is called that need not be
-        common = mine & read.tokens
-        if not common:
+        if mine.isdisjoint(read.tokens):
             continue
+        common = mine & read.tokens
         near = factor * nearness(common, read.mass)
         named = len(name.intersection(read.tokens)) / words
         told = NAMED * named
@@ -263,10 +264,10 @@ class _Call:
         """Return the share of the call that is in a text."""
         return fsum(map(self._share_of, self.shares.keys() & text))
 
-    def nearness(self, text: Iterable[str], mass: float) -> float:
+    def nearness(self, text: Iterable[str]) -> float:
         """Return the geometric mean of the share of the call that is in a text and of the text that is in the call."""
         common = self.shares.keys() & text
-        return self.nearness_of(common, mass) if common else 0.0
+        return self.nearness_of(common, _mass(text)) if common else 0.0
 
     def nearness_of(self, common: Iterable[str], mass: float) -> float:
         """Return the same by what the call and a text of that mass have in common, which is something."""
@@ -318,8 +319,9 @@ def _tokens(text: str) -> frozenset[str]:
     What stands for a secret counts as the word for its kind: "redacted" was not said by anybody.
     """
     text = text.replace("[redacted:", "[")
-    joined = {found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS)}
-    return tokens(text) | joined if joined else tokens(text)
+    if _SPACED.search(text, 0, MAX_CALL_CHARS) is None:
+        return tokens(text)
+    return tokens(text).union(found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS))
 
 
 def _units(tool: str, arguments: Any) -> list[frozenset[str]]:

@@ -104,9 +104,8 @@ def bag(text: str) -> Bag:
     if len(folded) > SHORT:
         ordered = np.sort(hashed_grams(folded)[0], kind="stable")  # a radix sort, where np.unique sorts by comparing
         distinct = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
-        grams = set(distinct.tolist())
-    else:
-        grams = set().union(*_grams_of_all(dict.fromkeys(folded.split())))
+        return Bag(folded, set(distinct.tolist()), float(_rarity()[distinct].sum(dtype=np.float64)))
+    grams = set[int]().union(*_grams_of_all(dict.fromkeys(folded.split())))
     return Bag(folded, grams, _mass(grams))
 
 

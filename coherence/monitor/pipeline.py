@@ -305,14 +305,15 @@ class AgentPipeline:
         signs = self.signs(reading, findings)
         light = combine(signs, scale, asked, edges=self.edges, prior=self.config.prior)
         reading = lit(reading, light, scale)
-        worst = worst_kind([finding.acts for finding in findings])
-        if light.risk is not None and KINDS.index(light.kind) > KINDS.index(worst):
-            findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
+        if light.risk is not None and light.kind != "continue":
+            worst = worst_kind([finding.acts for finding in findings])
+            if KINDS.index(light.kind) > KINDS.index(worst):
+                findings = [*findings, course_finding(reading, light.kind, self.edges, self.state)]
         return reading, findings, light.kind
 
     def _gains(self, reading: Reading | Brief) -> dict[str, float]:
         """Return what each sign gave at a reading, for the labels that may come."""
-        if self.shipped is None:
+        if self.shipped is None or not reading.losses:
             return {}
         return gains_of(
             reading.losses, reading.risk, self.shipped, self.calibration.own, prior_shift(self.config.prior)
@@ -320,10 +321,10 @@ class AgentPipeline:
 
     def signs(self, reading: Reading, findings: Sequence[Finding]) -> dict[str, float | None]:
         """Return what the scale may have a curve for, higher = worse: metrics, changes, rules' scores."""
-        mood = self.appraiser.mood
         signs = signs_of(reading.metrics, self.runs.inverted)
-        signs |= mood.changes
-        return signs | {RULE_SIGN + finding.rule: finding.score for finding in findings}
+        signs.update(self.appraiser.mood.changes)
+        signs.update((RULE_SIGN + finding.rule, finding.score) for finding in findings)
+        return signs
 
     def _check(self, seq: int, event: Ticked, found: Sequence[Finding] | None) -> TickResult:
         """Judge whether a call may run."""

@@ -61,6 +61,8 @@ def score(
     Each value is clamped to [0, 1] first. ``losses`` sum to ``1 - index``. With nothing weighted known the index is 1
     and the coverage 0.
     """
+    if not weights:
+        return Score(1.0, 0.0, {})
     known: dict[str, tuple[float, float]] = {}
     seen = total = 0.0
     largest = max(weights.values(), default=0.0)

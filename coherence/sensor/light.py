@@ -120,7 +120,7 @@ def combine(
         if value is None:
             continue
         known += most
-        if value <= curve.values[0] and curve.log_odds[0] <= 0.0:
+        if value <= curve.values[0]:
             continue  # most signs are silent at most ticks
         gain = curve.at(value)
         if gain > 0.0:

@@ -169,6 +169,7 @@ class MeasurePlan:
         thresholds: BandEdges,
         missing: Missing,
     ) -> None:
+        self.provider = provider
         self.cache = cache
         self.metrics = metrics
         self.scalars = scalars
@@ -185,6 +186,9 @@ class MeasurePlan:
         """Whether everything may run on the caller's thread."""
         self.pure = {metric.name: _sources_of(metric) for metric in metrics if getattr(metric, "pure", False) is True}
         """Metric that depends on its input alone -> the sources it reads: while these stand still, so does it."""
+        told = isinstance(getattr(provider, "told", None), int)
+        self.steady = frozenset(each.name for each in together if told and getattr(each, "steady", False) is True)
+        """Metrics that stand still while neither a source nor what the provider was told changes."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
@@ -276,18 +280,23 @@ class Measurement:
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
         kept, windows.results = windows.results, {}
+        versions = {kind: (windows[kind].version, self.absent.get(kind)) for kind in KINDS}
+        told = (plan, getattr(plan.provider, "told", None), *versions.values())
         outcomes: dict[str, Result] = {}
-        for metric in plan.metrics:
+        asked: list[tuple[MetricFn | ScalarMetricFn, Given]] = [(metric, data) for metric in plan.metrics]
+        asked += [(scalar, None) for scalar in plan.scalars]
+        for metric, given in asked:
             name = metric.name
-            if (sources := plan.pure.get(name)) is None:
-                outcomes[name] = tried(metric, data, self.errors)
+            if name in plan.steady:
+                seen = told
+            elif (sources := plan.pure.get(name)) is not None:
+                seen = (plan, *map(versions.__getitem__, sources))
+            else:
+                outcomes[name] = tried(metric, given, self.errors)
                 continue
-            versions = (plan, *((windows[kind].version, self.absent.get(kind)) for kind in sources))
             known = kept.get(name)
-            found = known[1] if known is not None and known[0] == versions else tried(metric, data, self.errors)
-            outcomes[name], windows.results[name] = found, (versions, found)
-        for scalar in plan.scalars:
-            outcomes[scalar.name] = tried(scalar, None, self.errors)
+            found = known[1] if known is not None and known[0] == seen else tried(metric, given, self.errors)
+            outcomes[name], windows.results[name] = found, (seen, found)
         values = {name: outcome.value for name, outcome in outcomes.items()}
         evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
         unknown = {

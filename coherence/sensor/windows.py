@@ -22,6 +22,10 @@ Carry: TypeAlias = tuple[Index, Index, npt.NDArray[np.intp]]
 """Positions now and before of what stayed, and positions of what is new."""
 
 
+FEW = 64
+"""Cosines that are sooner computed again than carried over."""
+
+
 class Window:
     """The texts of one source and their vectors."""
 
@@ -86,7 +90,7 @@ class Window:
 
 def read_only(matrix: Matrix) -> Matrix:
     """Return a view that cannot be made writable again, unlike an array that owns its data."""
-    matrix.flags.writeable = False
+    matrix.setflags(write=False)
     return matrix.view()
 
 
@@ -165,6 +169,8 @@ class Windows:
 
 def _renew(left: Window, right: Window, kept: tuple[int, int, Matrix] | None) -> Matrix:
     """Bring a table up to date, or make it anew if it is older than one change of a window."""
+    if len(left.texts) * len(right.texts) <= FEW:
+        return cosine_table(left.matrix, right.matrix)
     rows = _since(left, kept[0]) if kept is not None else None
     columns = _since(right, kept[1]) if kept is not None else None
     if kept is None or rows is None or columns is None:

@@ -86,6 +86,9 @@ _CHANGES = lazy_regex(
 )
 """Shell commands that change something."""
 
+_IN_CHANGES = (">", "sed -i", "tee", "patch", "git ", "mv", "cp", "rm", "mkdir", "touch", "install")
+"""One of these is in each of them: looked for first, which costs next to nothing."""
+
 COMMAND_CHARS = 2_000
 """Characters of a command that are looked at."""
 
@@ -218,11 +221,14 @@ def repeat_of(now: Tried, before: Tried) -> float:
     same = now.came == before.came and now.counts == before.counts
     if now.masked == before.masked:
         return 0.0 if not same else 1.0 if now.writes or now.changes == before.changes else CHANGED
-    close = likeness(now.words, before.words)
     failed = min(now.failure, before.failure) >= FAILED and (same or likeness(now.told, before.told) > SAME_FAILURE)
-    if failed or (now.nothing and before.nothing):
+    alike = failed or (now.nothing and before.nothing)
+    if not alike and not (same and now.tells):
+        return 0.0
+    close = likeness(now.words, before.words)
+    if alike:
         return close if close >= ALIKE else 0.15
-    return 0.5 if same and close >= 0.9 and now.tells else 0.0
+    return 0.5 if close >= 0.9 else 0.0
 
 
 @lru_cache(maxsize=512)
@@ -342,7 +348,8 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         waiting[observed.seq] = Waiting(sketch(told), sketch(sought), about, acts)
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
-        if _CHANGES.search(observed.text.raw[:COMMAND_CHARS]):
+        text = observed.text.raw[:COMMAND_CHARS]
+        if any(sign in text for sign in _IN_CHANGES) and _CHANGES.search(text):
             self.data.changing = [*self.data.changing, observed.seq][-MAX_OPEN:]
 
     def on_tool_result(self, observed: Observed) -> None:

@@ -159,13 +159,14 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
         text = observed.text.raw[:COMMAND_CHARS]
-        removed = _REMOVED.search(text)
+        removed = _REMOVED.search(text) if "rm" in text else None
         gone = [name for name in removed[1].split() if name[0] != "-"] if removed else []
         own = set(data.made)
         if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
-        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)]
-        folders = [name for found in _FOLDERS.finditer(text) for name in found[1].split() if name[0] != "-"]
+        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)] if ">" in text or '"' in text else []
+        made = _FOLDERS.finditer(text) if "mkdir" in text else ()
+        folders = [name for found in made for name in found[1].split() if name[0] != "-"]
         data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]
         value, what = 0.0, ""
         words = set(name_words(event.tool_name))
