@@ -59,6 +59,7 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
     assert lines[0].startswith("20 runs, 520 steps: 20 good, 0 off course")
     assert lines[1] == f"no label has moved the curves: that takes {LABELS_NEEDED} runs off course from a known step on"
     assert lines[3].split() == ["events-2", scale.name]
+    assert f"({scale.name}: each run by a scale that was fitted without it)" in lines
     assert any(line.startswith("step_drift.change") for line in lines) and "calibration error" not in result.stdout
     assert result.stderr.endswith(f"scale: {out}\n")
     with Monitor(goal="Fix the login", embedder=HashingEmbedder(), config={"scale": out}) as m:
@@ -81,11 +82,13 @@ def test_calibrate_json_holds_what_the_tables_show(good: Path, tmp_path: Path) -
     assert (found["runs"], found["good_runs"], found["off_course"], found["left_out"]) == (21, 20, 0, 1)
     assert (found["labels_used"], found["replaces"]) == (False, "events-2")
     assert found["scale"] == json.loads(out.read_text())
+    assert found["held_out"] == "run"
     assert set(found["after"]) == {"good_steps", "good_runs", "warned", "auroc", "calibration"}
 
 
 def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, tmp_path: Path) -> None:
-    bad = write(tmp_path / "bad.jsonl", [run(100 + number, onset=13) for number in range(LABELS_NEEDED)])
+    runs = [run(100 + number, onset=13) | {"group": number // 2} for number in range(LABELS_NEEDED)]
+    bad = write(tmp_path / "bad.jsonl", runs)
     result = calibrate(good, bad, "--embedder", "hashing", "--out", tmp_path / "scale.json")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -94,6 +97,7 @@ def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, 
     assert float(after) >= 0.9 > float(before)
     assert any(line.startswith("runs off course that were") and line.endswith(" of 10") for line in lines)
     assert any(line.startswith("calibration error") for line in lines)
+    assert any(line.endswith("each run by a scale that was fitted without its task)") for line in lines)
 
 
 def test_calibrate_a_store_is_read_as_score_reads_it(tmp_path: Path) -> None:
