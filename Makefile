@@ -7,13 +7,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The suite starts many processes, and each starts sooner from bytecode that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The suite makes some thousand stores: in memory, where there is room for them, nobody waits for a disk.
+IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
+
 .PHONY: demo test test-slow torture test-all test-st test-web lint bench bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
 
 test: $(VENV)/dev.stamp  ## the tests, on all cores
-	$(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
+	$(IN_MEMORY) $(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
 
 test-slow: $(VENV)/dev.stamp  ## the slow proofs alone, and every property with many examples
 	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st and not torture" --hypothesis-profile=large --durations=10

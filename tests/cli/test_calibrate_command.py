@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from coherence import Monitor
 from coherence.cli.main import main
 from coherence.core.registry import register, unregister
 from coherence.core.scale import read_scale
-from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
+from coherence.evaluation import own_runs
+from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED, ObservedStep
 from coherence.providers import HashingEmbedder
+from coherence.providers.transcript import Transcript
+from coherence.sensor.embedding_cache import EmbeddingCache
 
 WORDS = "login page test date field form user error session cookie token server reads writes checks".split()
 OTHER = "recipe onion garlic oven butter flour sugar simmer plate basil".split()
@@ -42,6 +46,23 @@ def write(path: Path, runs: list[dict[str, Any]]) -> Path:
 
 def calibrate(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["calibrate", *map(str, arguments)])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def observed() -> Iterator[None]:
+    """Observe a run once: the same ones are calibrated on again and again."""
+    once: dict[str, list[ObservedStep]] = {}
+    observe = own_runs.observe
+
+    def remembered(transcript: Transcript, cache: EmbeddingCache) -> list[ObservedStep]:
+        key = f"{transcript.path} {transcript.id}"
+        if key not in once:
+            once[key] = observe(transcript, cache)
+        return once[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(own_runs, "observe", remembered)
+        yield
 
 
 @pytest.fixture(scope="module")
