@@ -81,7 +81,8 @@ def shown(page: Page) -> list[str]:
 
 
 def cells(page: Page, name: str) -> list[str]:
-    return page.locator(f'#overview tbody td[data-name="{name}"]').all_inner_texts()
+    found: list[str] = page.locator(f'#overview tbody td[data-name="{name}"]').all_inner_texts()
+    return found
 
 
 def test_page_search_shows_the_runs_with_all_words(page: Page) -> None:
