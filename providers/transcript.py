@@ -58,6 +58,8 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     steps: tuple[Step, ...]
+    group: str = ""
+    """The task, where the source names it: runs of one task are alike. No score reads it."""
     goal: str = ""
     """What was asked, where the source says so; else the first user message is the goal."""
     memories: tuple[tuple[int, str], ...] = ()

@@ -1,5 +1,6 @@
 """Settings for the whole suite."""
 
+import gc
 import os
 import signal
 import tempfile
@@ -15,6 +16,18 @@ from property_sizes import LARGE, QUICK
 settings.register_profile("quick", deadline=None, max_examples=QUICK)
 settings.register_profile("large", deadline=None, max_examples=LARGE)
 settings.load_profile("quick")
+
+
+def pytest_collectstart() -> None:
+    """Collect no garbage while tests are collected: all of them stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over them from now on, and come seldom: it took a tenth of the suite's time."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

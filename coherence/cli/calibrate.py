@@ -85,13 +85,14 @@ def _print(found: FittedScale) -> None:
         if found.labels_used
         else f"no label has moved the curves: that takes {LABELS_NEEDED} runs off course from a known step on"
     )
+    by_task = found.held_out == "task"
     lines = [
         f"{number_of(found.runs, 'run')}, {number_of(found.steps, 'step')}: {found.good_runs} good, {found.off_course} "
         f"off course from a known step on, {found.left_out} left out (went wrong, at no known step)",
         labels,
         "",
         *aligned(_worth(found)),
-        f"({found.scale.name}: each run by a scale that was fitted without it)",
+        f"({found.scale.name}: each run by a scale that was fitted without {'its task' if by_task else 'it'})",
         "",
         *aligned(_curves(found)),
     ]

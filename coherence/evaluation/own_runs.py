@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -54,6 +54,9 @@ FOLDS = 5
 
 AskedKinds = Sequence[tuple[str, DecisionKind]]
 
+HeldOut: TypeAlias = Literal["task", "run"]
+"""What is left out whole when a scale is judged: all runs of a task, or each run for itself."""
+
 
 class CalibrationError(CoherenceError):
     """Runs are too few, too short or too much alike for a scale."""
@@ -75,6 +78,8 @@ class ObservedRun(NamedTuple):
     off_course: int | None = None
     """Step from which on it was off its course; ``None`` = it never was, or nobody says when."""
     went_wrong: bool = False
+    group: str = ""
+    """Its task, if it names one."""
 
     @property
     def fits(self) -> bool:
@@ -123,7 +128,9 @@ class FittedScale(msgspec.Struct, frozen=True, kw_only=True):
     before: Worth
     """Of the scale that it replaces."""
     after: Worth
-    """Each run by a scale that was fitted without it."""
+    """Each run by a scale that was fitted without its fold."""
+    held_out: HeldOut
+    """What a fold is made of."""
 
 
 def observe(transcript: Transcript, cache: EmbeddingCache) -> list[ObservedStep]:
@@ -155,7 +162,7 @@ def observe_runs(
     """Return what a monitor knows of each run; ``on_run`` is called with the number of steps of each that is done."""
     found = []
     for run in transcripts:
-        found.append(ObservedRun(observe(run, cache), run.off_course, bool(run.went_wrong)))
+        found.append(ObservedRun(observe(run, cache), run.off_course, bool(run.went_wrong), run.group))
         if on_run is not None:
             on_run(len(run.steps))
     return found
@@ -190,6 +197,7 @@ def calibrate(runs: Sequence[ObservedRun], fingerprint: str, label: str = "own")
     labels = off >= LABELS_NEEDED
     scale = _fit(fitting, fingerprint, labels=labels)
     shipped = scale_for(fingerprint)
+    held_out, folds = _folds(fitting, labels=labels)
     digest = blake2b(scale_text(scale).encode(), digest_size=4).hexdigest()
     return FittedScale(
         scale=msgspec.structs.replace(scale, name=f"{label}-{digest}"),
@@ -201,7 +209,8 @@ def calibrate(runs: Sequence[ObservedRun], fingerprint: str, label: str = "own")
         left_out=len(runs) - len(fitting),
         labels_used=labels,
         before=judge(fitting, [lights(run, shipped) for run in fitting]),
-        after=judge(fitting, _held_out(fitting, fingerprint, labels=labels)),
+        after=judge(fitting, _held_out(fitting, folds, fingerprint, labels=labels)),
+        held_out=held_out,
     )
 
 
@@ -244,12 +253,40 @@ def judge(runs: Sequence[ObservedRun], judged: Sequence[Sequence[Light]]) -> Wor
     )
 
 
-def _held_out(runs: Sequence[ObservedRun], fingerprint: str, *, labels: bool) -> list[list[Light]]:
+def _folds(runs: Sequence[ObservedRun], *, labels: bool) -> tuple[HeldOut, list[set[int]]]:
+    """Part runs into folds: by task, where runs name theirs and every fold leaves some to fit to; else run by run.
+
+    Runs of one task are alike: judged by a scale that was fitted on its twins, a run looks better than a new task will.
+    """
+    tasks: dict[str | int, list[int]] = {}
+    for at, run in enumerate(runs):
+        tasks.setdefault(run.group or at, []).append(at)
+    folds = _dealt(runs, list(tasks.values()))
+    rest = [[run for at, run in enumerate(runs) if at not in fold] for fold in folds]
+    fits = all(any(run.off_course is None for run in left) for left in rest)
+    if labels:
+        fits = fits and all(any(run.off_course is not None for run in left) for left in rest)
+    if fits and any(run.group for run in runs):
+        return "task", folds
+    return "run", _dealt(runs, [[at] for at in range(len(runs))])
+
+
+def _dealt(runs: Sequence[ObservedRun], parts: Sequence[Sequence[int]]) -> list[set[int]]:
+    """Deal parts of the runs out to folds, in turn: those with most runs off course first, so that each has some."""
+
+    def rank(part: Sequence[int]) -> tuple[int, int]:
+        return -sum(runs[at].off_course is not None for at in part), -len(part)
+
+    order = sorted(parts, key=rank)
+    return [{at for part in order[fold::FOLDS] for at in part} for fold in range(min(FOLDS, len(order)))]
+
+
+def _held_out(
+    runs: Sequence[ObservedRun], folds: Sequence[set[int]], fingerprint: str, *, labels: bool
+) -> list[list[Light]]:
     """Return the lights of every run by a scale that was fitted without its fold."""
     found: dict[int, list[Light]] = {}
-    order = sorted(range(len(runs)), key=lambda at: runs[at].off_course is None)  # each fold has some of each kind
-    for fold in range(FOLDS):
-        test = set(order[fold::FOLDS])
+    for test in folds:
         scale = _fit([run for at, run in enumerate(runs) if at not in test], fingerprint, labels=labels)
         found |= {at: lights(runs[at], scale) for at in test}
     return [found[at] for at in range(len(runs))]

@@ -86,9 +86,15 @@ class _Step(msgspec.Struct):
 class _Run(msgspec.Struct):
     steps: list[_Step]
     id: str | int | None = None
+    group: Any = None
     goal: str | None = None
     memories: list[str] | None = None
     labels: Any = None
+
+    def task(self) -> str:
+        """Return the name of its task; empty where the run does not name one."""
+        named = isinstance(self.group, str | int) and not isinstance(self.group, bool)
+        return str(self.group) if named else ""
 
     def success(self) -> bool | None:
         found = self.labels.get("success") if isinstance(self.labels, dict) else None
@@ -129,7 +135,7 @@ class _Run(msgspec.Struct):
 
 
 def read_runs(source: Source) -> Iterator[Transcript]:
-    """Yield each run; of its labels only how it ended is read, and no score uses it. Slips in them become warnings."""
+    """Yield each run; of its labels only how it ended is read. No score uses it or the task. Slips become warnings."""
     for document in source.documents:
         run = source.convert(document, _Run, EXPECTED)
         steps = (step.to_step() for step in run.steps)
@@ -139,7 +145,12 @@ def read_runs(source: Source) -> Iterator[Transcript]:
         )
         outcome, went_wrong, off_course = run.ending()
         yield msgspec.structs.replace(
-            transcript, success=run.success(), outcome=outcome, went_wrong=went_wrong, off_course=off_course
+            transcript,
+            group=run.task(),
+            success=run.success(),
+            outcome=outcome,
+            went_wrong=went_wrong,
+            off_course=off_course,
         )
 
 

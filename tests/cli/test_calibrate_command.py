@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from coherence import Monitor
 from coherence.cli.main import main
 from coherence.core.registry import register, unregister
 from coherence.core.scale import read_scale
-from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED
+from coherence.evaluation import own_runs
+from coherence.evaluation.own_runs import LABELS_NEEDED, RUNS_NEEDED, ObservedStep
 from coherence.providers import HashingEmbedder
+from coherence.providers.transcript import Transcript
+from coherence.sensor.embedding_cache import EmbeddingCache
 
 WORDS = "login page test date field form user error session cookie token server reads writes checks".split()
 OTHER = "recipe onion garlic oven butter flour sugar simmer plate basil".split()
@@ -44,6 +48,23 @@ def calibrate(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["calibrate", *map(str, arguments)])
 
 
+@pytest.fixture(autouse=True, scope="module")
+def observed() -> Iterator[None]:
+    """Observe a run once: the same ones are calibrated on again and again."""
+    once: dict[str, list[ObservedStep]] = {}
+    observe = own_runs.observe
+
+    def remembered(transcript: Transcript, cache: EmbeddingCache) -> list[ObservedStep]:
+        key = f"{transcript.path} {transcript.id}"
+        if key not in once:
+            once[key] = observe(transcript, cache)
+        return once[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(own_runs, "observe", remembered)
+        yield
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("runs") / "good.jsonl", [run(number) for number in range(RUNS_NEEDED)])
@@ -59,6 +80,7 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
     assert lines[0].startswith("20 runs, 520 steps: 20 good, 0 off course")
     assert lines[1] == f"no label has moved the curves: that takes {LABELS_NEEDED} runs off course from a known step on"
     assert lines[3].split() == ["events-2", scale.name]
+    assert f"({scale.name}: each run by a scale that was fitted without it)" in lines
     assert any(line.startswith("step_drift.change") for line in lines) and "calibration error" not in result.stdout
     assert result.stderr.endswith(f"scale: {out}\n")
     with Monitor(goal="Fix the login", embedder=HashingEmbedder(), config={"scale": out}) as m:
@@ -81,11 +103,13 @@ def test_calibrate_json_holds_what_the_tables_show(good: Path, tmp_path: Path) -
     assert (found["runs"], found["good_runs"], found["off_course"], found["left_out"]) == (21, 20, 0, 1)
     assert (found["labels_used"], found["replaces"]) == (False, "events-2")
     assert found["scale"] == json.loads(out.read_text())
+    assert found["held_out"] == "run"
     assert set(found["after"]) == {"good_steps", "good_runs", "warned", "auroc", "calibration"}
 
 
 def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, tmp_path: Path) -> None:
-    bad = write(tmp_path / "bad.jsonl", [run(100 + number, onset=13) for number in range(LABELS_NEEDED)])
+    runs = [run(100 + number, onset=13) | {"group": number // 2} for number in range(LABELS_NEEDED)]
+    bad = write(tmp_path / "bad.jsonl", runs)
     result = calibrate(good, bad, "--embedder", "hashing", "--out", tmp_path / "scale.json")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -94,6 +118,7 @@ def test_calibrate_labels_are_used_and_what_they_are_worth_is_shown(good: Path, 
     assert float(after) >= 0.9 > float(before)
     assert any(line.startswith("runs off course that were") and line.endswith(" of 10") for line in lines)
     assert any(line.startswith("calibration error") for line in lines)
+    assert any(line.endswith("each run by a scale that was fitted without its task)") for line in lines)
 
 
 def test_calibrate_a_store_is_read_as_score_reads_it(tmp_path: Path) -> None:

@@ -210,25 +210,25 @@ def test_guard_requests_a_patch_is_declined(folder: Path) -> None:
     assert "no patch of 'support' waits" in complaint(run("decline", "support"))
 
 
-@pytest.mark.parametrize(("answer", "status", "left"), [("n", 1, 2), ("y", 0, 1)])
-def test_guard_requests_a_person_at_a_terminal_is_asked(folder: Path, answer: str, status: int, left: int) -> None:
+def test_guard_requests_a_person_at_a_terminal_is_asked(folder: Path) -> None:
     with another(folder, 30):
         pass
-    ours, theirs = pty.openpty()
-    os.write(ours, f"{answer}\n".encode())
-    found = subprocess.run(
-        [sys.executable, "-m", "coherence", "guard", "rollback", "support", "--adapter", "adapter:settings"],
-        cwd=folder,
-        stdin=theirs,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    os.close(ours)
-    os.close(theirs)
-    assert "Restore the configuration before it? [y/N]" in found.stdout
-    assert (found.returncode, level(folder)) == (status, left), found.stderr
+    for answer, status, left in (("n", 1, 2), ("y", 0, 1)):
+        ours, theirs = pty.openpty()
+        os.write(ours, f"{answer}\n".encode())
+        found = subprocess.run(
+            [sys.executable, "-m", "coherence", "guard", "rollback", "support", "--adapter", "adapter:settings"],
+            cwd=folder,
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        os.close(ours)
+        os.close(theirs)
+        assert "Restore the configuration before it? [y/N]" in found.stdout
+        assert (found.returncode, level(folder)) == (status, left), found.stderr
 
 
 @pytest.mark.slow
@@ -260,19 +260,16 @@ def test_guard_requests_a_person_s_patch_that_nobody_takes_up_stands(folder: Pat
     assert read("patches", "support", 1)["patch"] == {"level": 2}
 
 
-@pytest.mark.parametrize(
-    ("patch", "why"),
-    [
+def test_guard_requests_a_bad_patch_is_named(folder: Path) -> None:
+    with another(folder, 1):
+        pass
+    for patch, why in (
         ("level=2", "no JSON"),
         ("[1]", "must be a JSON object"),
         ("{}", "is empty"),
         ('{"level": NaN}', "plain JSON"),
         ("@nowhere.json", "No such file"),
         ("[" * 100_000, "no JSON"),
-    ],
-)
-def test_guard_requests_a_bad_patch_is_named(folder: Path, patch: str, why: str) -> None:
-    with another(folder, 1):
-        pass
-    assert why in complaint(run("propose", "support", patch))
-    assert read("patches", "support") == []
+    ):
+        assert why in complaint(run("propose", "support", patch)), patch[:20]
+        assert read("patches", "support") == []

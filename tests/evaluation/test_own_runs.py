@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from coherence.core.decisions import DecisionKind
+from coherence.core.scale import Scale
+from coherence.evaluation import own_runs
 from coherence.evaluation.own_runs import (
+    FOLDS,
     LABELS_NEEDED,
     RUNS_NEEDED,
     SPAN,
@@ -117,6 +121,49 @@ def test_calibrate_labels_move_the_curves_from_ten_runs_on() -> None:
     assert enough.before.calibration is not None and enough.after.calibration is not None
 
 
+def test_calibrate_runs_of_a_task_are_judged_by_a_scale_that_knows_none_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named = [each._replace(group=f"task {at % 7}") for at, each in enumerate([*good(18), *bad(LABELS_NEEDED)])]
+    runs = [*named, *good(2)]
+    fitted: list[list[ObservedRun]] = []
+    fit = own_runs._fit
+
+    def spied(runs: list[ObservedRun], *arguments: Any, **options: Any) -> Scale:
+        fitted.append(runs)
+        return fit(runs, *arguments, **options)
+
+    monkeypatch.setattr(own_runs, "_fit", spied)
+    found = calibrate(runs, "e-1")
+    assert found.held_out == "task" and len(fitted) == 1 + FOLDS
+    left = [{each.group for each in runs} - {each.group for each in part} for part in fitted[1:]]
+    # seven tasks and two runs that name none, whose group is empty: each task is left out whole, and once
+    assert sorted(name for names in left for name in names) == [f"task {task}" for task in range(7)]
+    assert sum(len(runs) - len(part) for part in fitted[1:]) == len(runs)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [each._replace(group="") for each in [*good(), *bad(LABELS_NEEDED)]],
+        [each._replace(group="the only task") for each in [*good(), *bad(LABELS_NEEDED)]],
+        # without the second task no run is off its course
+        [
+            *(each._replace(group=f"{at}") for at, each in enumerate(good())),
+            *(each._replace(group="b") for each in bad(10)),
+        ],
+        [
+            *(each._replace(group="a") for each in good()),
+            *(each._replace(group=f"{at}") for at, each in enumerate(bad(10))),
+        ],
+    ],
+    ids=["no task", "one task", "one task off course", "one good task"],
+)
+def test_calibrate_where_tasks_leave_nothing_to_fit_to_each_run_is_held_out(runs: list[ObservedRun]) -> None:
+    found, plain = calibrate(runs, "e-1"), calibrate([each._replace(group="") for each in runs], "e-1")
+    assert found == plain and found.held_out == "run"
+
+
 def test_observed_run_what_comes_long_after_the_known_step_does_not_count() -> None:
     long = run(40, off=12)
     assert long.end == 12 + SPAN and run(20, off=12).end == 20 and run(20).end == 20
@@ -143,9 +190,10 @@ def test_lights_what_another_scale_said_is_not_asked_for_again() -> None:
 
 def test_observe_runs_a_step_has_every_sign_of_a_shipped_scale() -> None:
     steps = tuple(Step(role="assistant", content=f"I look at part {at} of the login.") for at in range(5))
-    transcript = Transcript(id="a", steps=steps, goal="Fix the login", went_wrong=True, off_course=3)
+    transcript = Transcript(id="a", steps=steps, goal="Fix the login", went_wrong=True, off_course=3, group="login")
     done: list[int] = []
     (found,) = observe_runs([transcript], EmbeddingCache(HashingEmbedder()), done.append)
     assert done == [5] and (found.off_course, found.went_wrong, len(found.steps)) == (3, True, 5)
+    assert found.group == "login"
     assert {*OWN, "novelty", "stall"} <= set(found.steps[4].signs)
     assert found.steps[4].signs["step_drift.change"] is not None

@@ -84,7 +84,7 @@ with Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=files
 """
 
 
-@pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [150, pytest.param(2000, marks=pytest.mark.slow)])
 def test_processes_count_all_calls_and_share_one_patch(tmp_path: Path, calls: int) -> None:
     (tmp_path / "config.json").write_text('{"level": 1}')
     workers = [start(MANY, tmp_path, str(seed), str(calls)) for seed in range(4)]
@@ -135,7 +135,7 @@ with Guard(store=folder + "/guard.db", strategy=Proposes(), config_adapter=Files
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("durability", ["batched", "full"])
-@pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.torture)])
 def test_status_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
     tmp_path: Path, durability: str, kills: int
 ) -> None:

@@ -296,7 +296,7 @@ with Guard(store=folder + "/guard.db", plain_files=files, durability="full") as 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_mirror_four_processes_that_are_killed_lose_no_call_and_no_row(tmp_path: Path, path: Path, rounds: int) -> None:
     acknowledged: dict[str, int] = {}
     files = PlainTraces(path, max_bytes=3_000, keep=100_000)

@@ -67,15 +67,15 @@ def check(path: Path, agent: str = "main") -> Report:
         return Replay(store, session(store, agent)).report()
 
 
-@pytest.mark.parametrize("tick", ["step", "event", "manual"])
-def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str) -> None:
+@pytest.mark.parametrize(("tick", "steps"), [("step", 60), ("event", 40), ("manual", 120)])
+def test_report_a_session_replays_bit_for_bit(tmp_path: Path, tick: str, steps: int) -> None:
     path = tmp_path / "runs.db"
     config = {"tick": tick, "context_tokens": 10_000, "prices": {"m": {"input": 1, "output": 2}}}
     budget = {"tokens": 400_000, "cost_usd": 3.0, "calls": 200, "wall_s": 1e6}
     with Monitor(
         resume=True, store=path, goal="fix the parser", embedder=HashingEmbedder(), config=config, budget=budget
     ) as m:
-        live(m, 120)
+        live(m, steps)
     report = check(path)
     assert report.ticks > 40
     assert (report.equal, report.kept, report.differences) == (report.ticks, 0, [])

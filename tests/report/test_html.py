@@ -204,7 +204,7 @@ def test_render_html_a_step_without_a_record_of_what_it_took_says_so() -> None:
 
 
 def test_render_html_long_texts_are_cut_with_a_note_and_the_page_stays_small() -> None:
-    words = "".join(f"word{n} " for n in range(2_000))
+    words = "".join(f"word{n} " for n in range(1_000))
     steps = [Step(role="user", content="Book a flight to Oslo")]
     for at in range(25):
         call = TranscriptCall("search", {"query": f"{at} {words}"}, str(at))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-import coherence
+from coherence.cli.main import main
 from coherence.core.decisions import Decision, Finding
 from coherence.core.errors import PluginError
 from coherence.core.readings import Claim
-from coherence.core.registry import unregister
+from coherence.core.registry import register, unregister
 from coherence.metrics import Grounding, UnusedOutput
 from coherence.monitor.monitor import Monitor
 from coherence.store.store import Store
@@ -84,10 +83,8 @@ def test_the_outcome_asks_for_the_last_answer(answer: str, failed: bool, tmp_pat
         assert m.state.facts.outcome is True  # as it was told
     with Store(path) as store:
         assert store.count_events() > 0
-    command = [sys.executable, "-m", "coherence", "replay", str(path), "--check"]
-    package = Path(coherence.__file__).parents[1]
-    result = subprocess.run(command, cwd=package, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = CliRunner().invoke(main, ["replay", str(path), "--check"])
+    assert result.exit_code == 0, result.output
 
 
 def test_grounded_without_a_gate_nothing_is_asked() -> None:
@@ -135,8 +132,8 @@ def test_metrics_by_name_and_an_own_extractor() -> None:
     def broken(text: str) -> list[Claim]:
         raise RuntimeError("no")
 
-    coherence.register(tables, name="tables", group="extractors")
-    coherence.register(broken, name="broken", group="extractors")
+    register(tables, name="tables", group="extractors")
+    register(broken, name="broken", group="extractors")
     try:
         config = {"metrics": ["grounding", "unused_output"], "grounding": {"extractors": ["tables", "broken"]}}
         m = Monitor(goal="Which table?", embedder=False, config=config)

@@ -111,6 +111,14 @@ def test_off_course_is_the_step_that_labels_name(tmp_path: Path, labels: object,
     assert run.off_course == step
 
 
+@pytest.mark.parametrize(
+    ("given", "group"), [("airline-7", "airline-7"), (7, "7"), (True, ""), (None, ""), (["a"], ""), ({"name": "a"}, "")]
+)
+def test_group_is_the_task_where_it_is_a_name_or_a_number(tmp_path: Path, given: object, group: str) -> None:
+    named, bare = read_transcripts(write(tmp_path, RUN | {"group": given}, RUN | {"id": "another"}))
+    assert (named.group, bare.group) == (group, "")
+
+
 @pytest.mark.parametrize("labels", [None, 3, "bad", [], {}, {"success": "yes"}, {"success": 1}, {"success": None}])
 def test_success_strange_labels_say_nothing(tmp_path: Path, labels: object) -> None:
     [run] = read_transcripts(write(tmp_path, RUN | {"labels": labels}))
