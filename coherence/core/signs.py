@@ -16,6 +16,9 @@ SAYS: Mapping[str, str] = {
     "goal_hijack": "a call does not fit what the user asked for",
     "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
     "goal_loss": "the summary that took the place of the conversation does not hold the goal",
+    "outcome_risk": "the conversation goes as those do that end in failure",
+    "rule.ungrounded_answer": "an answer holds what nothing has shown",
+    "unsupported_assumption": "the newest step rests on what nobody has said or shown",
     "cost_surge": "the newest model calls take far more than is usual in this run",
 }
 """Sign -> what it means, for people."""

@@ -297,8 +297,8 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
 
     The same thing (by the arguments that name it) given another value counts 0.45 for each other value that it was
     given, and one more if it had this very value before another. The very same call counts 0.65 for each time that a
-    call like it (such as the edit that takes an edit back) came in between, to what that one came to or, but for a
-    command, to what it came to before: who goes back because something failed has a reason.
+    call like it (such as the edit that takes an edit back) came right before it, to what that one came to or, where
+    both are of the same words, to what it came to before: who goes back because something failed has a reason.
     """
     if not now.acts:
         return 0.0
@@ -311,7 +311,8 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
     undoing = tried[-1] if tried else now
     if undoing.acts and undoing.tool == now.tool and undoing.masked != now.masked:
         same = [one for one in tried[:-1] if one.acts and one.masked == now.masked]
-        undone = sum(undoing.came == now.came or (one.came == now.came and not now.runs) for one in same)
+        inverse = undoing.words == now.words and not now.runs
+        undone = sum(undoing.came == now.came or (inverse and one.came == now.came) for one in same)
         if likeness(undoing.words, now.words) >= LIKE_UNDOING:
             found = max(found, UNDONE * undone)
     return found

@@ -236,7 +236,8 @@ def test_own_scale_the_index_follows_the_agents_labels(path: Path) -> None:
     with Monitor(resume=True, store=path, embedder=HashingEmbedder(64), session="new", goal="fix the login") as m:
         own = m.calibration.own
         assert own.used and (own.good, own.bad) == (150, 150) and own.own_loss < 0.5 * own.shipped_loss
-        assert own.curves["goal_drift"].most > max(1.0, 4 * own.curves["outcome_risk"].most)
+        others = [curve.most for name, curve in own.curves.items() if name in names and name != "goal_drift"]
+        assert own.curves["goal_drift"].most > max(1.0, 4 * max(others))
         m.message("assistant", "fix the login of the page")
         m.message("assistant", "reading about cooking")
         m.decide()
