@@ -113,8 +113,8 @@ class Stall:
 class FailureStreak:
     """How many of the newest calls failed in a row, whether or not they are flagged as failed.
 
-    ``f / (f + 2)`` with *f* the failures in a row; of each success 0.3 is left. A search in other words that finds
-    nothing again counts 0.3. What counts as a failure without a flag is told by
+    ``f / (f + 2)`` with *f* the failures in a row, those like one before each 0.7; of each success 0.3 is left. A
+    search in other words that finds nothing again counts 0.3. What counts as a failure without a flag is told by
     :func:`~coherence.detect.failure_cues.failure_of`; a call that waits, or was asked to come back later,
     counts 0.3.
 
@@ -139,12 +139,11 @@ class FailureStreak:
         return data.failures / (data.failures + HALF) if data is not None and data.tried else None
 
     def explain(self) -> Evidence | None:
-        """Say how many failed."""
+        """Say that calls failed."""
         data = self.state.progress.data if isinstance(self.state, AgentState) else None
         if data is None or data.failures < 1.0:
             return None
-        count = round(data.failures)
-        why = "one of the newest calls failed" if count == 1 else f"calls failed {times(count)} in a row"
+        why = "one of the newest calls failed" if data.failures < 1.5 else "the newest calls failed one after the other"
         return Evidence(why, "context", _items(self.state, data.seqs))
 
 
@@ -293,10 +292,10 @@ class GoalLoss:
 class CostSurge:
     """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
 
-    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before, each
-    plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote to the
-    median of that. A long text that is read makes every later call dearer, but not what is written; a file that is
-    written the other way round: only both together count.
+    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
+    each plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote
+    to the median of that. A long text that is read makes every later call dearer, but not what is written; a file that
+    is written the other way round: only both together count.
 
     Range [0, 1], inverted: 0 = as before, 0.5 = twice as much, 0.8 = five times. ``None`` before the third call.
 

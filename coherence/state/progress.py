@@ -62,6 +62,10 @@ TELLS = 20
 ALIKE = 0.35
 """Likeness of two calls from which the same failure of both is one failure."""
 
+ALIKE_AGAIN = 0.7
+"""What a failure counts that one before was like: who tries to mend one thing is not yet lost, who fails in one way
+after the other is."""
+
 EMPTY_AGAIN = 0.3
 """What a search in other words that finds nothing again counts as a failure."""
 
@@ -407,7 +411,8 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         data.newest = action.seq
         again = nothing and not waits and any(one.nothing and likeness(one.words, words) >= ALIKE for one in tried)
         if failure >= FAILED:
-            data.failures += failure
+            alike = any(one.failure >= FAILED and likeness(one.told, told) > SAME_FAILURE for one in tried)
+            data.failures += failure * (ALIKE_AGAIN if alike else 1.0)
         else:
             data.failures = data.failures + EMPTY_AGAIN if again else data.failures * (EMPTY if nothing else SUCCESS)
         if best > 0.3 or repeats >= 1.0 or failure >= FAILED:

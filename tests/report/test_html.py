@@ -248,7 +248,7 @@ def test_render_html_what_a_metric_points_at_is_told_after_a_colon_unless_it_say
     failed = [Step(role="tool", tool_name="Bash", content="boom", is_error=True)] * 3
     steps = (Step(role="user", content="Find out why"), *failed)
     text = view(render_html([score_transcript(Transcript(id="r", steps=steps), embedder=HashingEmbedder(32))]), 3)
-    assert "failure_streak: steps 1 and 2 and 3: calls failed 3 times in a row" in text
+    assert "failure_streak: steps 1 and 2 and 3: the newest calls failed one after the other" in text
     assert re.search(r"goal_drift: step \d is farthest from every goal", text)
 
 

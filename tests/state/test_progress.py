@@ -9,6 +9,7 @@ import pytest
 
 from coherence.core.events import Goal, ToolCall, ToolResult
 from coherence.state.progress import (
+    ALIKE_AGAIN,
     CHANGED,
     CHANGED_AGAIN,
     EMPTY,
@@ -60,9 +61,15 @@ def test_progress_waiting_and_gauges_and_calls_without_arguments_stay_calm() -> 
 
 def test_progress_failures_in_a_row_count_whether_flagged_or_not() -> None:
     calls = [("bash", {"command": f"tool{at}"}, f"bash: tool{at}: command not found") for at in range(5)]
-    assert run(calls).failures == run(calls, error=True).failures == 5.0
+    alike = 1.0 + 4 * ALIKE_AGAIN
+    assert run(calls).failures == run(calls, error=True).failures == pytest.approx(alike)
     mended = run([*calls, ("bash", {"command": "ls"}, "a.py")])
-    assert round(mended.failures, 6) == 1.5
+    assert mended.failures == pytest.approx(SUCCESS * alike)
+
+
+def test_progress_failures_of_different_kinds_count_in_full() -> None:
+    told = ("HTTP 403 Forbidden", '{"error": "invalid_grant"}', "java.lang.NullPointerException\n\tat a.Macro.run")
+    assert run(("api", {"step": at}, text) for at, text in enumerate(told)).failures == 3.0
 
 
 def test_progress_a_call_after_a_change_repeats_half() -> None:
