@@ -16,7 +16,7 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.text_analysis import ONLY_ENGLISH, WEIGHTS, english_list, english_words
+from coherence.detect.text_analysis import ONLY_ENGLISH, WEIGHTS, english_list, english_words, shape_of
 
 if TYPE_CHECKING:
     from coherence.detect.assumption import AssumptionDetector
@@ -51,7 +51,8 @@ _MARK = lazy_regex(  # it first names what a mark begins with, and looks back th
     r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=%)\([a-z_]{1,30}\)s))",
     re.MULTILINE,
 )
-_PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?|[^\w\s]|\d{1,20}")
+_PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?\d{0,20}|[^\w\s]|\d{1,20}")
+"""A word, with digits behind it one that no grammar speaks of; a sign; a number."""
 
 _LETTERS = lazy_regex(r"[A-Za-z]+|[^\x00-\x7f]")
 """Letters of the Latin alphabet that follow each other, or one that may be of another script."""
@@ -83,8 +84,9 @@ FEW_PAIRS = 32
 SALAD = 0.12
 """Share of impossible pairs of words at which a text is salad beyond doubt."""
 
-REPEATS_FREE, REPEATS_FULL = 0.2, 0.5
-"""Share of three-word groups that came before: natural up to the first, beyond doubt from the second on."""
+REPEATS_FREE, REPEATS_FULL = 0.15, 0.4
+"""Share of three-word groups that came twice before: natural up to the first, beyond doubt from the second on. What
+compares two things says the same of both."""
 
 
 def disorder(text: str) -> float:
@@ -119,7 +121,7 @@ def disorder(text: str) -> float:
     salad = wrong / max(pairs, FEW_PAIRS) / SALAD
     words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
-    again = 1.0 - len(set(groups)) / len(groups) if len(words) >= FEWEST_WORDS else 0.0
+    again = sum(count - 2 for count in Counter(groups).values() if count > 2) / max(len(groups), 1)
     repeats = (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
     return min(max(salad, repeats, 0.0), 1.0)
 
@@ -195,6 +197,8 @@ def prose(text: str) -> str:
     >>> prose("Run `make` now:\n- it builds\n- it tests\nThen wait.")
     'Run · now:\nThen wait.'
     """
+    if shape_of(text) == "json":
+        return ""
     text = ends(text, CODE_CHARS, "\n")
     text = ends(_CODE.sub("·", text) if "`" in text else text, MAX_CHARS, "\n")
     return _ITEM.sub("", text)

@@ -16,6 +16,10 @@ SOUND = [
     "Ich lese zuerst die Datei und schreibe dann den Test, weil der Fehler in der Funktion liegt.",
     "- Flight HAT072\n- Flight HAT073\n- Flight HAT074\n- Flight HAT075\nWhich one do you want to take?",
     "Now, regarding the event on May 26th: I sent it to Will, as requested.",
+    "Yes, yours is the 15-inch model with an i5 processor, 32GB RAM, and a 256GB SSD in space grey. Shall I change it "
+    "for the 15-inch model with an i7 processor, 8GB RAM, and a 1TB SSD?",
+    '{"items": [{"id": 1, "color": "blue", "size": "M"}, {"id": 2, "color": "blue", "size": "M"}, '
+    '{"id": 3, "color": "blue", "size": "M"}, {"id": 4, "color": "blue", "size": "M"}]}',
     "Now register the command in `cmd/root.go` and build `all` of `it` to `be` sure.",
 ]
 
