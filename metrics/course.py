@@ -300,10 +300,10 @@ class GoalLoss:
 class CostSurge:
     """How much more the newest two model calls took than those before, beyond what the recorded texts explain.
 
-    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before, each
-    plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote to the
-    median of that. A long text that is read makes every later call dearer, but not what is written; a file that is
-    written the other way round: only both together count.
+    ``1 - 1 / r`` with *r* the lowest of four ratios, two of each call: of its tokens to the median of those before,
+    each plus a token for each 2.5 characters that were said, called or returned since it; and of what the model wrote
+    to the median of that. A long text that is read makes every later call dearer, but not what is written; a file that
+    is written the other way round: only both together count.
 
     Range [0, 1], inverted: 0 = as before, 0.5 = twice as much, 0.8 = five times. ``None`` before the third call.
 
