@@ -99,7 +99,7 @@ class ContradictionPressure:
             other = int(cosines[newest, :newest].argmin())
             cosine = cosines[newest, other]
             if cosine < self.threshold - RESOLUTION:
-                why = f"have little to do with each other (cosine {cosine:.2f})"
+                why = f"have little to do with each other (cosine {float(cosine):.2f})"
                 texts = (excerpt(data.context_texts[newest]), excerpt(data.context_texts[other]))
                 return Evidence(why, "context", (newest, other), texts)
         return None

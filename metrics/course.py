@@ -51,6 +51,7 @@ class Novelty:
     inverted = True
     in_place = True
     steady = True
+    told_from = MIN_TOLD
     why_unknown = "no step of the agent yet"
 
     def compute(self) -> float | None:
@@ -90,6 +91,7 @@ class Stall:
     inverted = True
     in_place = True
     steady = True
+    told_from = MIN_TOLD
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -131,6 +133,7 @@ class FailureStreak:
     inverted = True
     in_place = True
     steady = True
+    told_from = 0.33
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -168,6 +171,7 @@ class Breakdown:
     inverted = True
     in_place = True
     steady = True
+    told_from = MIN_TOLD
     why_unknown = "no message of the agent yet"
 
     def compute(self) -> float | None:
@@ -204,6 +208,7 @@ class IdenticalCalls:
     inverted = True
     in_place = True
     steady = True
+    told_from = 0.5
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -239,6 +244,7 @@ class Reversal:
     inverted = True
     in_place = True
     steady = True
+    told_from = MIN_TOLD
     why_unknown = "no tool result yet"
 
     def compute(self) -> float | None:
@@ -274,6 +280,7 @@ class GoalLoss:
     inverted = True
     in_place = True
     steady = True
+    told_from = MIN_TOLD
     why_unknown = "the context was never summarised"
 
     def compute(self) -> float | None:

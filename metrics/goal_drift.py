@@ -79,5 +79,5 @@ class GoalDrift:
             return None
         nearest = _nearest(cosines)
         worst = int(nearest.argmin())
-        why = f"is farthest from every goal (cosine {nearest[worst]:.2f})"
+        why = f"is farthest from every goal (cosine {float(nearest[worst]):.2f})"
         return Evidence(why, "context", (worst,), (excerpt(data.context_texts[worst]),))

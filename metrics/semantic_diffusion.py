@@ -72,5 +72,5 @@ class SemanticDiffusion:
             return None
         mean = (cosines.sum(axis=1) - cosines.diagonal()) / (n - 1)
         worst = int(mean.argmin())
-        why = f"is farthest from the other messages (mean cosine {mean[worst]:.2f})"
+        why = f"is farthest from the other messages (mean cosine {float(mean[worst]):.2f})"
         return Evidence(why, "context", (worst,), (excerpt(data.context_texts[worst]),))

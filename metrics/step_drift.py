@@ -36,31 +36,30 @@ class StepDrift:
     inverted = True
     in_place = True
     steady = True
+    told_from = MIN_TOLD
     reads: ClassVar[tuple[Kind, ...]] = ("goals", "context")
 
     def compute(self, data: MetricInput) -> float | None:
         """Return the distance."""
         at = self._newest(data)
-        if at is None or not data.goals.size:
+        return None if at is None or not data.goals.size else self._distance(data, at)
+
+    def explain(self, data: MetricInput) -> Evidence | None:
+        """Point at the step."""
+        at = self._newest(data)
+        if at is None or not data.goals.size or (value := self._distance(data, at)) < MIN_TOLD:
             return None
+        why = f"the newest step has little to do with what was asked (distance {value:.2f})"
+        return Evidence(why, "context", (at,), (excerpt(data.context_texts[at]),))
+
+    def _distance(self, data: MetricInput, at: int) -> float:
         nearest = max(data.cosines("goals", "context")[:, at].tolist())
         if at and self.state.hijack.data.known.delegated:
             nearest = max(nearest, *data.cosines("context", "context")[:at, at].tolist())
         return float(min(max(1.0 - nearest, 0.0), 1.0))
 
-    def explain(self, data: MetricInput) -> Evidence | None:
-        """Point at the step."""
-        value = self.compute(data)
-        if value is None or value < MIN_TOLD:
-            return None
-        at = self._newest(data) or 0
-        why = f"the newest step has little to do with what was asked (distance {value:.2f})"
-        return Evidence(why, "context", (at,), (excerpt(data.context_texts[at]),))
-
     def _newest(self, data: MetricInput) -> int | None:
         """Return the place of the newest step among the texts of the context."""
         text = next((item.text for item in reversed(self.state.context) if item.role == "assistant"), None)
-        if text is None:
-            return None
-        texts = data.context_texts[::-1]
-        return len(texts) - 1 - texts.index(text) if text in texts else None
+        texts = data.context_texts
+        return next((at for at in range(len(texts) - 1, -1, -1) if texts[at] == text), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, cast
 
@@ -57,6 +57,58 @@ _OF_A_PATTERN = (
     *("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split"),
     *("pattern", "flags", "groups", "groupindex"),
 )
+
+
+class _TwinRegex:
+    """A regular expression and one that finds the same in ASCII text, each compiled when it is first used."""
+
+    def __init__(self, source: str, flags: int, plain: str) -> None:
+        self._whole, self._plain = lazy_regex(source, flags), lazy_regex(plain, flags | re.ASCII)
+
+    def _for(self, text: str) -> re.Pattern[str]:
+        return self._plain if text.isascii() else self._whole
+
+    def search(self, text: str, *place: int) -> re.Match[str] | None:
+        return self._for(text).search(text, *place)
+
+    def findall(self, text: str, *place: int) -> list[Any]:
+        return self._for(text).findall(text, *place)
+
+    def finditer(self, text: str, *place: int) -> Iterator[re.Match[str]]:
+        return self._for(text).finditer(text, *place)
+
+
+def twin_regex(source: str, flags: int = 0, plain: str = "") -> re.Pattern[str]:
+    r"""Return a lazy regular expression for ``search``, ``findall`` and ``finditer``, faster in text that is ASCII.
+
+    Parameters
+    ----------
+    source : str
+        The expression. White space is to be written as ``\s\x1c-\x1f`` in brackets: what ``re.ASCII`` knows of it is
+        less.
+    flags : int
+        As those of :func:`re.compile`.
+    plain : str
+        What finds the same in ASCII text. Default: ``source``.
+
+    Raises
+    ------
+    ValueError
+        If the expression would not find the same.
+
+    Examples
+    --------
+    >>> word = twin_regex(r"\w+")
+    >>> word.findall("naïve, not plain")
+    ['naïve', 'not', 'plain']
+    """
+    if _DIFFERS.search(plain or source):
+        raise ValueError(f"re.ASCII would find something else by {source!r}")
+    return cast("re.Pattern[str]", _TwinRegex(source, flags, plain or source))
+
+
+_DIFFERS = re.compile(r"\\S|\\s(?!\\x1c-\\x1f)|[ıſ\u212a]")
+"""White space, and letters that are i, s and k in another case."""
 
 
 def lazy_regex(source: str, flags: int = 0) -> re.Pattern[str]:

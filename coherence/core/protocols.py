@@ -108,6 +108,7 @@ class ScalarMetricFn(Protocol):
 
     Optional: ``explain() -> Evidence or None``, called once the value is known; failing costs the explanation only.
     ``in_place = True`` is as for :class:`MetricFn`. ``why_unknown`` (str) says why there is no value.
+    ``told_from`` says below which value there is nothing to explain. It holds for a :class:`MetricFn`, too.
     ``steady = True`` promises that of an agent's events neither what a model call used nor a tick moves the value, nor
     anything from outside: then a monitor asks it again only after another event. It holds for a :class:`MetricFn`, too.
     ``compute_since(seq)`` returns the value over what happened from an event on, for a metric that looks back over the

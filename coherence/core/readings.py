@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
@@ -472,6 +473,11 @@ def excerpt(text: str, length: int = 120) -> str:
     >>> excerpt("one\n  two", 5)
     'one t…'
     """
+    return _excerpt(text[: 2 * length + 1], length)
+
+
+@lru_cache(maxsize=512)  # the same few texts are shown tick after tick
+def _excerpt(text: str, length: int) -> str:
     fits = len(text) <= length or (len(text) == length + 1 and text[-1] == "…")
     if fits and text.isprintable() and "  " not in text and text.strip() == text:
         return text  # most of what is shown is one line already, or an excerpt

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
 from coherence.detect.bloom_filter import BloomWindow
@@ -35,7 +35,7 @@ _JOINED = lazy_regex(r"(?:,\s?|\s)(?:(?:or|nor)\s)?(?:(?:a|an|any|to|use|make)\s
 _BEFORE = 60
 """Characters before a phrase in which a word that denies it stands."""
 
-INABILITY = lazy_regex(
+INABILITY = twin_regex(
     r"(?=[cdinuCDINU])\b(?i:(?:unable|inaccessible|unavailable|unfortunately|can(?:no|')t|could(?: not|n't)"
     r"|not (?:able|possible|available|accessible)|do(?: not|n't) have access)\b)"
 )

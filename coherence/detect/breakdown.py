@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from string import ascii_letters
 from typing import TYPE_CHECKING
 from unicodedata import name as name_of
 
 import msgspec
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.text_analysis import ONLY_ENGLISH, WEIGHTS, english_list, english_words, shape_of
@@ -51,11 +52,15 @@ _MARK = lazy_regex(  # it first names what a mark begins with, and looks back th
     r"|(?<=\$)\{[A-Z_]{3,40}\}|(?<=_)_[A-Z]{1,30}_[A-Z0-9_]{1,30}__|(?<=%)\([a-z_]{1,30}\)s))",
     re.MULTILINE,
 )
-_PIECE = lazy_regex(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?\d{0,20}|[^\w\s]|\d{1,20}")
+_PIECE = twin_regex(
+    r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?\d{0,20}|[^\w\s]|\d{1,20}",
+    plain=r"[A-Za-z]{1,40}(?:'[A-Za-z]{1,10})?\d{0,20}|[^\w\s\x1c-\x1f]|\d{1,20}",
+)
 """A word, with digits behind it one that no grammar speaks of; a sign; a number."""
 
-_LETTERS = lazy_regex(r"[A-Za-z]+|[^\x00-\x7f]")
-"""Letters of the Latin alphabet that follow each other, or one that may be of another script."""
+_RUNS = lazy_regex(r"[A-Za-z][\x00-\x7f]*|[^\x00-\x7f]")
+"""ASCII text from a letter on, or a letter that may be of another script."""
+_LATIN = ascii_letters.encode()
 
 _SENTENCE_END = lazy_regex(r"[.!?\n]+")
 _NO_PROSE = lazy_regex(r"[0-9=_{}$\\/<>*+^|#@\[\]]")
@@ -159,8 +164,10 @@ def foreignness(text: str) -> float:
     """
     worst = 0.0
     for sentence in _SENTENCE_END.split(text):
+        if len(sentence) < 2 * FOREIGN_WORDS or _NO_PROSE.search(sentence):
+            continue
         words = [word for word in english_list(sentence) if len(word) > 1]
-        if len(words) < FOREIGN_WORDS or _NO_PROSE.search(sentence):
+        if len(words) < FOREIGN_WORDS:
             continue
         weights = [weight for weight in map(WEIGHTS.get, words) if weight]
         if weights.count(ONLY_ENGLISH) <= 1:
@@ -224,13 +231,19 @@ def scripts(text: str) -> dict[str, int]:
     {'CYRILLIC': 6, 'LATIN': 5}
     """
     if text.isascii():
-        return {"LATIN": sum(map(str.isalpha, text[:SCRIPT_CHARS]))}
+        return {"LATIN": _ascii_letters(text[:SCRIPT_CHARS])}
     found: dict[str, int] = {}
-    for run, count in Counter(_LETTERS.findall(text[:SCRIPT_CHARS])).items():
-        if run.isalpha():
-            script = "LATIN" if run.isascii() else name_of(run, "?").partition(" ")[0]
-            found[script] = found.get(script, 0) + count * len(run)
+    for run, count in Counter(_RUNS.findall(text[:SCRIPT_CHARS])).items():
+        if run.isascii():
+            found["LATIN"] = found.get("LATIN", 0) + count * _ascii_letters(run)
+        elif run.isalpha():
+            script = name_of(run, "?").partition(" ")[0]
+            found[script] = found.get(script, 0) + count
     return found
+
+
+def _ascii_letters(text: str) -> int:
+    return len(text) - len(text.encode().translate(None, _LATIN))
 
 
 class BrokenText(msgspec.Struct):

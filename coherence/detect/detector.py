@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -14,6 +14,7 @@ from coherence.core.validation import call_text
 from coherence.detect.text_analysis import TextAnalysis
 
 D = TypeVar("D")
+Handler: TypeAlias = Callable[["Observed"], object]
 
 DATA_TYPES: dict[str, type] = {}
 """Detector -> type of its data, by which a snapshot is read."""
@@ -143,7 +144,8 @@ class DetectorTable:
 
     def __init__(self, detectors: Iterable[Detector] = ()) -> None:
         self._detectors: dict[str, Detector] = {}
-        self._handlers: dict[type, list[Callable[[Observed], object]]] = {}
+        self._takes: dict[str, dict[type, Handler]] = {}
+        self._handlers: dict[type, list[Handler]] = {}
         for detector in detectors:
             self.add(detector)
 
@@ -161,12 +163,9 @@ class DetectorTable:
         at = len(found) if before is None else list(self._detectors).index(before)
         found.insert(at, detector)
         self._detectors = {each.name: each for each in found}
-        self._handlers = {kind: [] for kind in EVENT_KINDS}
-        for each in found:
-            for kind, handlers in self._handlers.items():
-                handler = _handler(each, EVENT_KINDS[kind])
-                if handler is not None:
-                    handlers.append(handler)
+        self._takes[detector.name] = _handlers_of(detector)
+        taken = [self._takes[each.name] for each in found]
+        self._handlers = {kind: [each[kind] for each in taken if kind in each] for kind in EVENT_KINDS}
 
     def observe(self, observed: Observed) -> None:
         """Hand an event to every detector that looks at its kind."""
@@ -195,9 +194,8 @@ class DetectorTable:
                 renumber()
 
 
-def _handler(detector: Detector, kind: str) -> Callable[[Observed], object] | None:
-    """Return what takes in events of a kind: the method for it, or else the one for all."""
-    if any(hasattr(detector, f"on_{each}") for each in EVENT_KINDS.values()):
-        found: Callable[[Observed], object] | None = getattr(detector, f"on_{kind}", None)
-        return found
-    return detector.observe
+def _handlers_of(detector: Detector) -> dict[type, Handler]:
+    """Return what takes in events of each kind: the methods for some, or else the one for all."""
+    named = [kind for kind, name in EVENT_KINDS.items() if hasattr(detector, f"on_{name}")]
+    found = {kind: getattr(detector, f"on_{EVENT_KINDS[kind]}") for kind in named}
+    return found or dict.fromkeys(EVENT_KINDS, detector.observe)

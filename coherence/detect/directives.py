@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, twin_regex
 
 _VERBS = (
     "accept add adjust allow answer append apply approve archive arrange ask assign attach authorize backup begin "
@@ -44,7 +44,7 @@ _TASK = frozenset(_TASK_WORDS.split())
 _PRECEDENCE = frozenset(_PRECEDENCE_WORDS.split())
 _READER = frozenset({"you", "your", "yours", "yourself"})
 _MACHINE = frozenset(_MACHINE_WORDS.split())
-_WORD = lazy_regex(r"\w+")
+_WORD = twin_regex(r"\w+")
 _LETTERS = lazy_regex(r"[a-z]+")
 _SAYS = (
     r"(?:asks?|asked|says?|said|tells?|told|wants?|requests?|requested|suggests?|recommends?|describes?|specif(?:y|ies)"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from coherence.core.config import GroundingConfig
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.detect.values import (
@@ -218,7 +218,7 @@ _EMAIL = lazy_regex(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){
 _PAPER = lazy_regex(
     r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
-_ID = lazy_regex(
+_ID = twin_regex(
     rf"(?=[A-Za-z0-9#+])(?:(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?=[A-Za-z_-]{{0,41}}+\d|(?i:id))(?:"
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
@@ -249,26 +249,28 @@ _BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})
 _DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
 _DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
-_TIME = lazy_regex(
+_TIME = twin_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
     re.I,
 )
-_PATH = lazy_regex(
+_PATH = twin_regex(
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
-_WITH_SIGN = lazy_regex(r"(?<!\S)[^\s./\\]*+(?:\.(?!\w)[^\s./\\]*+)*+[./\\]\S*")
+_WITH_SIGN = twin_regex(
+    r"(?<![^\s\x1c-\x1f])[^\s\x1c-\x1f./\\]*+(?:\.(?!\w)[^\s\x1c-\x1f./\\]*+)*+[./\\][^\s\x1c-\x1f]*"
+)
 """What stands between spaces and has a sign of a path: few words do."""
 _NO_FILE = lazy_regex(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
-_CALL = lazy_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
-_ARGUED = lazy_regex(
+_CALL = twin_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
+_ARGUED = twin_regex(
     r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?"
     r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
 )
-_CODE = lazy_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
-_BEFORE = lazy_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
-_NUMBER = lazy_regex(
+_CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
+_BEFORE = twin_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
+_NUMBER = twin_regex(
     rf"\d(?<!{_LETTER}\d)(?<![./]\d)(?:"
     rf"(?<![\d {NARROW}][ {NARROW}]\d)\d{{0,2}}(?:[ {NARROW}]\d{{3}}){{1,8}}+(?:[.,]\d{{1,2}}+)?(?! ?\d)"
     r"|\d{0,2}(?:'\d{3}){1,8}+(?:\.\d{1,20}+)?|\d{0,2}(?:,\d{3}){1,8}+(?!,?\d)(?:\.\d{1,20}+)?"
@@ -276,7 +278,7 @@ _NUMBER = lazy_regex(
     r"|\d{0,2}(?:\.\d{3}){1,8}+,\d{1,2}+(?!,)|\d{0,2}(?:\.\d{3}){2,8}+|(?<!\d,\d)\d{0,14}+,\d{1,2}+(?!,?\d)"
     r"|\d{0,29}+(?:\.\d{1,20}+)?)(?:e[+-]?\d{1,3})?(?P<after>(?=[^\W\d]|[ %€$£¥₹-])"
     r"(?:(?:[ -]?(?:thousand|million|billion|trillion|lakh|crore|[km]|mn|bn)|b)\b|[万億亿])?"
-    rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?!\s?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
+    rf"(?:[ -]?(?:[%€円元원]|[$£¥₹](?![\s\x1c-\x1f]?\d)|(?:percent|{_UNIT})\b))?|)(?!{_LETTER}|[./]\d)",
     re.I,
 )
 _ENDS_CURRENCY = frozenset("$€£¥₹ -−" + ascii_letters)

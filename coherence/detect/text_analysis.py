@@ -12,7 +12,7 @@ from math import sqrt
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
 from coherence.detect.directives import gate
 
@@ -41,11 +41,11 @@ _FUNCTION_WORDS = (
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that say nothing of what a text is about."""
 
-_TOKEN = lazy_regex(
+_TOKEN = twin_regex(
     r"(?=[\w.+%~/-])(?:"  # what a token may begin with
-    r"[^\W\d]\w{0,99}+(?![\w+%~/@-]|[.:](?!\s|\Z))"  # most words: nothing below but the last line can be there
+    r"[^\W\d]\w{0,99}+(?![\w+%~/@-]|[.:](?![\s\x1c-\x1f]|\Z))"  # most words: only the last line can be there
     r"|[\w.+%-]{1,80}+@[\w-]{1,80}+(?:\.[\w-]{1,80}){1,5}"  # an e-mail address
-    r"|https?://[^\s\"'<>()\[\]{}|\\^`]{1,400}"
+    r"|https?://[^\s\x1c-\x1f\"'<>()\[\]{}|\\^`]{1,400}"
     r"|\d{4}-\d\d?-\d\d?"  # an ISO date
     r"|\d{1,30}(?:[.,]\d{1,30}){0,5}(?![\w])"  # a number, a version
     r"|[\w~-]{0,60}+(?:/[\w.~-]{1,60}){1,12}"  # a path
@@ -153,7 +153,7 @@ LEAST = 0.2
 
 Of recorded English steps of 16 words and more, 99 % reach it."""
 
-_ENGLISH_WORD = lazy_regex(r"[^\W\d_]{1,40}")
+_ENGLISH_WORD = twin_regex(r"[^\W\d_]{1,40}", plain=r"[A-Za-z]{1,40}")
 _ONLY_ENGLISH_WORDS = (
     "the and that with this you it are not from which they would should been their there be your our these"
 )

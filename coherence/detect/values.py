@@ -7,7 +7,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 from zlib import crc32
 
-from coherence.core.lazy import lazy_regex
+from coherence.core.lazy import lazy_regex, twin_regex
 
 MONTHS = {
     name: at
@@ -132,7 +132,7 @@ NARROW = "\u202f"
 """What parts groups of digits in a folded text where a space does that stands nowhere else."""
 
 _TRACKING = lazy_regex(r"(?:^|(?<=&))(?:utm_\w{1,30}|gclid|fbclid|ref_src)=[^&]{0,300}&?")
-_WORD = lazy_regex(r"\w{1,80}")
+_WORD = twin_regex(r"\w{1,80}")
 _FOLDED = {"’": "'", "‘": "'", "\u00ad": "", "\u200b": "", "\u2011": "-", "−": "-", "٬": ",", "٫": "."}
 _GROUPING = lazy_regex(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 _FRACTIONS = {"¼": ".25", "½": ".5", "¾": ".75"}

@@ -53,7 +53,7 @@ def as_evidence(found: object) -> Evidence:
     if found.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
     why = excerpt(found.why, MAX_WHY)
-    if type(found) is Evidence and why is found.why and found.items == () and found.texts == ():
+    if type(found) is Evidence and why == found.why and found.items == () and found.texts == ():
         return found
     items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
     return Evidence(why, found.kind, items[:MAX_ITEMS], tuple(map(excerpt, texts[:MAX_ITEMS])))
@@ -137,7 +137,8 @@ def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure])
     if value is None:
         return Result(None)
     try:
-        return Result(value, explain_from(metric, data)) if hasattr(metric, "explain") else Result(value)
+        told = hasattr(metric, "explain") and value >= getattr(metric, "told_from", 0.0)
+        return Result(value, explain_from(metric, data)) if told else Result(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -179,6 +180,8 @@ class MeasurePlan:
         together: tuple[MetricFn | ScalarMetricFn, ...] = (*metrics, *scalars)
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self.names = tuple(metric.name for metric in together)
+        self.asked = tuple((metric, metric.name, at < len(metrics)) for at, metric in enumerate(together))
+        """Each metric with its name, and whether it takes an input."""
         self.state_in_place = runs_in_place(provider, *GETTERS.values())
         self.embedder_in_place = runs_in_place(cache.embedder, "embed", "embed_batch")
         self.metrics_in_place = all(runs_in_place(metric, "compute", "explain") for metric in together)
@@ -283,10 +286,8 @@ class Measurement:
         versions = {kind: (windows[kind].version, self.absent.get(kind)) for kind in KINDS}
         told = (plan, getattr(plan.provider, "told", None), *versions.values())
         outcomes: dict[str, Result] = {}
-        asked: list[tuple[MetricFn | ScalarMetricFn, Given]] = [(metric, data) for metric in plan.metrics]
-        asked += [(scalar, None) for scalar in plan.scalars]
-        for metric, given in asked:
-            name = metric.name
+        for metric, name, takes in plan.asked:
+            given = data if takes else None
             if name in plan.steady:
                 seen = told
             elif (sources := plan.pure.get(name)) is not None:
@@ -298,11 +299,11 @@ class Measurement:
             found = known[1] if known is not None and known[0] == seen else tried(metric, given, self.errors)
             outcomes[name], windows.results[name] = found, (seen, found)
         values = {name: outcome.value for name, outcome in outcomes.items()}
-        evidence = {name: outcome.evidence for name, outcome in outcomes.items() if outcome.evidence is not None}
+        evidence = {name: shown for name, (_, shown, _) in outcomes.items() if shown is not None}
         unknown = {
-            name: outcome.reason or self._why_none(name, lists)
-            for name, outcome in outcomes.items()
-            if outcome.value is None
+            name: reason or self._why_none(name, lists)
+            for name, (value, _, reason) in outcomes.items()
+            if value is None
         }
         return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 

@@ -255,8 +255,10 @@ def varies(now: Tried, before: Tried) -> bool:
     if now.tool != before.tool or not now.sought or not before.sought:
         return False
     failed = min(now.failure, before.failure) >= FAILED and likeness(now.told, before.told) > SAME_FAILURE
+    if not failed and not (now.nothing and before.nothing):
+        return False
     one, two = set(now.sought), set(before.sought)
-    return (failed or (now.nothing and before.nothing)) and (one <= two or two <= one)
+    return one <= two or two <= one
 
 
 CLI_WORDS = 4

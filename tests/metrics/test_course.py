@@ -8,7 +8,7 @@ import pytest
 
 from coherence.core.events import Goal, Message, ToolCall, ToolResult, Usage
 from coherence.core.readings import MetricInput
-from coherence.metrics import CostSurge, GoalLoss, IdenticalCalls, Reversal, StepDrift
+from coherence.metrics import CostSurge, FailureStreak, GoalLoss, IdenticalCalls, Reversal, Stall, StepDrift
 from coherence.state.reducer import AgentState
 
 
@@ -68,3 +68,14 @@ def test_step_drift_is_the_distance_of_the_newest_step_of_the_agent_from_the_nea
     data = MetricInput(goals=goals, goals_texts=["a", "b"], context=context, context_texts=["I sort it.", "sorted"])
     assert StepDrift(state).compute(data) == pytest.approx(1 - 0.8)
     assert StepDrift(AgentState()).compute(data) is None
+
+
+@pytest.mark.parametrize("amount", [0.0, 0.5, 0.85, 0.86, 0.98, 0.99, 1.0, 1.01, 3.0])
+def test_what_is_below_told_from_is_not_explained(amount: float) -> None:
+    state = state_of()
+    state.fold(10, 0.0, ToolCall("get_price", msgspec.Raw(b'{"sku": "a"}'), "c"))
+    state.fold(11, 0.0, ToolResult(call_id="c", result="4.10 euros, in stock"))
+    data = state.progress.data
+    data.stall = data.failures = data.repeats = data.reversals = amount
+    for metric in (Stall(state), FailureStreak(state), IdenticalCalls(state), Reversal(state)):
+        assert (metric.compute() or 0.0) >= metric.told_from or metric.explain() is None

@@ -415,6 +415,15 @@ def test_evidence_is_brought_into_a_form_that_can_be_kept() -> None:
     reading.to_dict()
 
 
+def test_a_metric_in_place_is_not_asked_to_explain_what_is_below_told_from() -> None:
+    class Quiet(GoalDrift):
+        told_from = 0.9
+
+    reading = probe(metrics=[Quiet()]).measure_sync()
+    assert 0.5 < (reading.metrics["goal_drift"] or 0.0) < 0.9
+    assert "goal_drift" not in reading.evidence
+
+
 @pytest.mark.parametrize("wrong", [Evidence("why", "nowhere"), "words"])  # type: ignore[arg-type]
 def test_attacks_evidence_of_another_kind_is_an_error(wrong: object) -> None:
     class Wrong(GoalDrift):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -86,6 +87,7 @@ class ReadArguments(NamedTuple):
     pairs: list[tuple[str, str]]
 
 
+@lru_cache(maxsize=512)
 def words_of(tool: str) -> tuple[str, ...]:
     """Return the words of a tool's own name, without the server's that some protocols put in front.
 
@@ -98,6 +100,7 @@ def words_of(tool: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(own))
 
 
+@lru_cache(maxsize=512)
 def is_shell(words: tuple[str, ...]) -> bool:
     """Return whether a tool's name says that it runs shell text."""
     if not _CODE_TOOL.isdisjoint(words):

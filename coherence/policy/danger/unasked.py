@@ -161,7 +161,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text) if "rm" in text else None
         gone = [name for name in removed[1].split() if name[0] != "-"] if removed else []
-        own = set(data.made)
+        own = set(data.made) if match is not None else set()
         if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
         written = [found[1] or found[2] for found in _WRITTEN.finditer(text)] if ">" in text or '"' in text else []
