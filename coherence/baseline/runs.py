@@ -65,8 +65,7 @@ class Run(msgspec.Struct):
     def add(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
         """Take in the metrics of a reading."""
         for name, risk in risks_of(metrics, inverted).items():
-            if risk > self.maxima.get(name, -1.0):
-                self.rise(name, risk)
+            self.rise(name, risk)
 
     def made(self, call: JudgedCall) -> bool:
         """Tell whether a call was made in this run; one of the run before may stand out still."""

@@ -117,7 +117,7 @@ def disorder(text: str) -> float:
         if not (first and second):
             continue
         pairs += 1
-        if first in _NOT_BEHIND and two in _NOT_BEHIND[first] and one != "A":  # as it is written: Will may be a name
+        if two in _NOT_BEHIND.get(first, ()) and one != "A":  # as it is written: Will may be a name
             wrong += 1
         elif first == second:
             wrong += first not in _MAY_DOUBLE or (two in _CAPITAL and one[0].islower())
@@ -197,7 +197,7 @@ def bareness(text: str) -> float:
 
 
 def prose(text: str) -> str:
-    r"""Return the prose of a text: without its code, lists and tables, at most 4,000 characters.
+    r"""Return the prose of a text: without its code, lists and tables, at most 4,000 characters; none of JSON.
 
     Examples
     --------
@@ -333,7 +333,7 @@ class BreakdownDetector(EventDetector[BrokenText]):
         self._know(text if share < 0.2 or not data.scripts else "", marks)
 
     def _changes_language(self, body: str) -> float:
-        """Return how surely a message of a run in English is in another language, or in none, in [0, 1]."""
+        """Return how surely a message of a run in English makes no phrase of it, or is in another one, in [0, 1]."""
         data = self.data
         if data.words < ENGLISH_WORDS or data.english < ENGLISH_WEIGHT * data.words:
             return 0.0

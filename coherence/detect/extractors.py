@@ -242,7 +242,7 @@ _DATE = lazy_regex(
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
 _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
-"""What every date in digits has, and few texts; it is found several times faster."""
+"""A part of every date in digits, which few texts have; it is found several times faster."""
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
 _MONTHS = lazy_regex(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})

@@ -55,7 +55,7 @@ FOLDS = 5
 AskedKinds = Sequence[tuple[str, DecisionKind]]
 
 HeldOut: TypeAlias = Literal["task", "run"]
-"""What is left out whole when a scale is judged: all runs of a task, or each run for itself."""
+"""Unit that is left out whole when a scale is judged: all runs of a task, or each run for itself."""
 
 
 class CalibrationError(CoherenceError):
@@ -130,7 +130,7 @@ class FittedScale(msgspec.Struct, frozen=True, kw_only=True):
     after: Worth
     """Each run by a scale that was fitted without its fold."""
     held_out: HeldOut
-    """What a fold is made of."""
+    """Unit that folds are made of."""
 
 
 def observe(transcript: Transcript, cache: EmbeddingCache) -> list[ObservedStep]:

@@ -65,7 +65,7 @@ def score(
         return Score(1.0, 0.0, {})
     known: dict[str, tuple[float, float]] = {}
     seen = total = 0.0
-    largest = max(weights.values(), default=0.0)
+    largest = max(weights.values())
     for name, absolute in weights.items():
         weight = absolute / largest if largest > 0 else 0.0  # so that extreme weights neither overflow nor vanish
         value = metrics.get(name)

@@ -30,13 +30,13 @@ MAX_WORDS = 48
 
 MAX_OPEN = 64
 FADES = 0.9
-"""What is left of a stall at each further action."""
+"""Share of a stall that is left at each further action."""
 
 REVERSALS_FADE = 0.8
-"""What is left of a reversal at each further action."""
+"""Share of a reversal that is left at each further action."""
 
 REPEATS_FADE = 0.7
-"""What is left of a count of identical calls at each further action that is another one."""
+"""Share of a count of identical calls that is left at each further action that is another one."""
 
 CHANGED_AGAIN, TAKEN_BACK = 0.45, 1.0
 """What a reversal counts for each other value that the same thing was given before, and for one that it had before."""
@@ -63,14 +63,14 @@ ALIKE = 0.35
 """Likeness of two calls from which the same failure of both is one failure."""
 
 ALIKE_AGAIN = 0.7
-"""What a failure counts that one before was like: who tries to mend one thing is not yet lost, who fails in one way
-after the other is."""
+"""Weight of a failure that is like one before: who tries to mend one thing is not yet lost, who fails in one way after
+the other is."""
 
 EMPTY_AGAIN = 0.3
-"""What a search in other words that finds nothing again counts as a failure."""
+"""Weight, as a failure, of a search in other words that finds nothing again."""
 
 EMPTY, SUCCESS = 0.7, 0.3
-"""What is left of the failures in a row after a search that finds nothing, and after a success."""
+"""Share of the failures in a row that is left after a search that finds nothing, and after a success."""
 
 SAME_FAILURE = 0.7
 """Likeness of what two calls were told from which they failed alike."""
@@ -216,6 +216,11 @@ def likeness(one: Sketch, two: Sketch) -> float:
     return shared / sqrt(len(one) * len(two)) if shared else 0.0
 
 
+def fails_alike(now: Tried, before: Tried) -> bool:
+    """Tell whether two actions failed and were told the same."""
+    return min(now.failure, before.failure) >= FAILED and likeness(now.told, before.told) > SAME_FAILURE
+
+
 def repeat_of(now: Tried, before: Tried) -> float:
     """Return how much an action repeats another, in [0, 1].
 
@@ -225,7 +230,7 @@ def repeat_of(now: Tried, before: Tried) -> float:
     same = now.came == before.came and now.counts == before.counts
     if now.masked == before.masked:
         return 0.0 if not same else 1.0 if now.writes or now.changes == before.changes else CHANGED
-    failed = min(now.failure, before.failure) >= FAILED and (same or likeness(now.told, before.told) > SAME_FAILURE)
+    failed = (same and min(now.failure, before.failure) >= FAILED) or fails_alike(now, before)
     alike = failed or (now.nothing and before.nothing)
     if not alike and not (same and now.tells):
         return 0.0
@@ -244,7 +249,11 @@ def is_mutating(tool: str) -> bool:
     >>> [is_mutating(name) for name in ("updateReservation", "mcp__crm__set_price", "get_order_status", "http")]
     [True, True, False, False]
     """
-    return next((word in MUTATING for word in name_words(tool) if word in MUTATING or word in READING), False)
+    return _first_verb_changes(name_words(tool))
+
+
+def _first_verb_changes(words: Iterable[str]) -> bool:
+    return next((word in MUTATING for word in words if word in MUTATING or word in READING), False)
 
 
 def varies(now: Tried, before: Tried) -> bool:
@@ -254,8 +263,7 @@ def varies(now: Tried, before: Tried) -> bool:
     """
     if now.tool != before.tool or not now.sought or not before.sought:
         return False
-    failed = min(now.failure, before.failure) >= FAILED and likeness(now.told, before.told) > SAME_FAILURE
-    if not failed and not (now.nothing and before.nothing):
+    if not fails_alike(now, before) and not (now.nothing and before.nothing):
         return False
     one, two = set(now.sought), set(before.sought)
     return one <= two or two <= one
@@ -265,13 +273,14 @@ CLI_WORDS = 4
 """Words of what a tool is told in which a verb is looked for."""
 
 
-def _tells_to_change(tool: str, arguments: object) -> bool:
+def _tells_to_change(names: Sequence[str], arguments: object) -> bool:
     """Tell whether a tool whose name has no verb, such as ``kubectl``, is told in words to change something."""
-    if not isinstance(arguments, dict) or not (MUTATING | READING).isdisjoint(name_words(tool)):
+    if not isinstance(arguments, dict) or not (MUTATING.isdisjoint(names) and READING.isdisjoint(names)):
         return False
     texts = [value for value in arguments.values() if isinstance(value, str)]
-    words = name_words(" ".join(texts[0].split(None, CLI_WORDS)[:CLI_WORDS])) if len(texts) == 1 else ()
-    return next((word in MUTATING for word in words if word in MUTATING or word in READING), False)
+    if len(texts) != 1:
+        return False
+    return _first_verb_changes(name_words(" ".join(texts[0][:COMMAND_CHARS].split()[:CLI_WORDS])))
 
 
 def repeats_in(now: Tried, tried: Sequence[Tried], changes: int) -> int:
@@ -349,10 +358,11 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         waiting = self.data.open
         arguments = observed.arguments
         told = observed.text.tokens if _has_content(arguments) else frozenset()
-        sought = _sought(observed.event.tool_name, told)
+        tool = observed.event.tool_name
+        names = name_words(tool)
         about = _about(arguments) if isinstance(arguments, dict) else 0
-        acts = is_mutating(observed.event.tool_name) or _tells_to_change(observed.event.tool_name, arguments)
-        waiting[observed.seq] = Waiting(sketch(told), sketch(sought), about, acts)
+        acts = is_mutating(tool) or _tells_to_change(names, arguments)
+        waiting[observed.seq] = Waiting(sketch(told), sketch(_sought(names, told)), about, acts)
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
         text = observed.text.raw[:COMMAND_CHARS]
@@ -413,8 +423,7 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         data.newest = action.seq
         again = nothing and not waits and any(one.nothing and likeness(one.words, words) >= ALIKE for one in tried)
         if failure >= FAILED:
-            alike = any(one.failure >= FAILED and likeness(one.told, told) > SAME_FAILURE for one in tried)
-            data.failures += failure * (ALIKE_AGAIN if alike else 1.0)
+            data.failures += failure * (ALIKE_AGAIN if any(fails_alike(now, one) for one in tried) else 1.0)
         else:
             data.failures = data.failures + EMPTY_AGAIN if again else data.failures * (EMPTY if nothing else SUCCESS)
         if best > 0.3 or repeats >= 1.0 or failure >= FAILED:
@@ -435,10 +444,10 @@ def _has_content(arguments: object) -> bool:
     return arguments not in (None, "", [])
 
 
-def _sought(tool: str, told: Iterable[str]) -> Iterable[str]:
-    """Return what a call is after, by its tokens."""
+def _sought(names: Sequence[str], told: Iterable[str]) -> Iterable[str]:
+    """Return what a call is after, by the words of its tool's name and its tokens."""
     plain = (token.lstrip("./") or token for token in told)
-    if SHELLS.isdisjoint(name_words(tool)):
+    if SHELLS.isdisjoint(names):
         return plain
     return (token for token in plain if token not in SEARCHING and (len(token) > SHORT or any(map(str.isdigit, token))))
 

@@ -56,7 +56,7 @@ DELEGATED = 0.4
 """What is left of that where the user left it to a text what is done."""
 
 RESTORED = 0.3
-"""What is left where a file is set back to what version control has, or a folder goes that the agent has made one in:
+"""Share of that where a file is set back to what version control has, or a folder goes that the agent has made one in:
 mostly it takes its own work back."""
 
 PROVISIONAL = frozenset({"cart", "basket", "draft", "wishlist"})
