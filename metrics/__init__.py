@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
     from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
     from coherence.metrics.goal_hijack import GoalHijack
-    from coherence.metrics.grounding import Grounding, compute_grounding
+    from coherence.metrics.grounding import Grounding, UnknownId, compute_grounding
     from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
     from coherence.metrics.outcome_risk import OutcomeRisk
     from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
@@ -67,6 +67,7 @@ _HOME = {
     "StepDrift": "coherence.metrics.step_drift",
     "TokenUsage": "coherence.metrics.token_usage",
     "Uncertainty": "coherence.metrics.vitals",
+    "UnknownId": "coherence.metrics.grounding",
     "Unlimited": "coherence.metrics.vitals",
     "UnsupportedAssumption": "coherence.metrics.unsupported_assumption",
     "UnusedOutput": "coherence.metrics.unused_output",
@@ -104,6 +105,7 @@ __all__ = [
     "StepDrift",
     "TokenUsage",
     "Uncertainty",
+    "UnknownId",
     "Unlimited",
     "UnsupportedAssumption",
     "UnusedOutput",

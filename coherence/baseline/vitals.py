@@ -47,6 +47,7 @@ COURSE = (
     "breakdown",
     "goal_loss",
     "cost_surge",
+    "unknown_id",
 )
 """Signs that a run leaves its course; reported with every reading."""
 

@@ -15,6 +15,7 @@ SAYS: Mapping[str, str] = {
     "breakdown": "the newest text has lost its thread",
     "goal_hijack": "a call does not fit what the user asked for",
     "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
+    "unknown_id": "a call refers to something by an id that nothing has given",
     "goal_loss": "the summary that took the place of the conversation does not hold the goal",
     "outcome_risk": "the conversation goes as those do that end in failure",
     "rule.ungrounded_answer": "an answer holds what nothing has shown",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from math import isfinite
 from typing import Any
@@ -15,6 +15,7 @@ from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.extractors import BUILT_IN, Informed, extract, numbers
+from coherence.detect.fingerprints import name_words
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
     MAX_CHARS,
@@ -38,6 +39,18 @@ MAX_ARGUMENTS = 4_000
 
 CHECKED_IN_CALLS = frozenset({"id", "url", "email"})
 """Kinds of values of a call's arguments that are judged: numbers, dates and new files are what a call is for."""
+
+NAMING = frozenset("add book create generate make new open post put register save set start submit upload write".split())
+"""First words of tools that may give a thing its id."""
+
+ID_DIGITS = 2
+"""Digits, besides letters, of an id that names one thing: others may count or name anything."""
+
+UNTRIED = 0.6
+"""What an id that nothing has given counts as long as no other was: they may all be told where nobody records it."""
+
+UNKNOWN_FADES = 0.7
+"""What is left of an id that nothing has given at each later message or call."""
 
 
 class PendingCall(msgspec.Struct):
@@ -68,6 +81,14 @@ class GroundingAccount(msgspec.Struct):
     """Of the newest message of the agent in this task."""
     call: Grounds | None = None
     """Of the newest call, where it came after that message."""
+    unknown_id: str = ""
+    """The newest id that a call refers to although nothing has given it."""
+    unknown_seq: int = 0
+    """That call; 0 = of an earlier session."""
+    known_ids: bool = False
+    """Whether any call has referred to something by an id that was given."""
+    unknown: float = 0.0
+    """How near that is, in [0, 1]: 1 = the newest call."""
 
     @property
     def newest(self) -> Grounds | None:
@@ -86,7 +107,7 @@ class GroundingAccount(msgspec.Struct):
         self.outputs = Outputs(known=self.outputs.known)
         self.answer = self.call = None
         self.pending = []
-        self.asked_seq = self.open_seq = 0
+        self.asked_seq = self.open_seq = self.unknown_seq = 0
 
 
 def begin_task(account: GroundingAccount) -> None:
@@ -97,6 +118,7 @@ def begin_task(account: GroundingAccount) -> None:
     account.given.lost = account.given.lost_words = account.given.lost_numbers = 0
     account.results = 0
     account.ended = False
+    account.unknown = 0.0
     account.answer = account.call = None
     account.outputs.newest.clear()
 
@@ -128,13 +150,37 @@ def note_call(
     extractors : sequence of Extractor
         What is looked for.
     """
-    text = "\n".join(_leaves(arguments, MAX_ARGUMENTS))[:MAX_ARGUMENTS]
+    leaves = list(_leaves(arguments, MAX_ARGUMENTS))
+    text = "\n".join(leaves)[:MAX_ARGUMENTS]
     folded = fold(text)
     claims = [claim for claim in extract(folded, extractors) if claim.kind in CHECKED_IN_CALLS]
     account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
+    _note_unknown(account, seq, tool, leaves, claims)
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
     know_words(account.given, words(tool[:200]))
     note_said(account.outputs, seq, text, answer=False)
+
+
+def _note_unknown(account: GroundingAccount, seq: int, tool: str, leaves: Iterable[str], claims: Sequence[Claim]) -> None:
+    """Remember an id that is a whole argument of a call, that nothing has given, and that this call does not give."""
+    account.unknown *= UNKNOWN_FADES
+    if account.call is None or not NAMING.isdisjoint(name_words(tool)[:1]):
+        return
+    flawed = {flaw.text: flaw.flaw for flaw in account.call.grave}
+    whole = {leaf.partition(": ")[2].strip() for leaf in leaves}
+    for claim in claims:
+        if claim.kind != "id" or claim.text not in whole or not _is_name(claim.text):
+            continue
+        if claim.text not in flawed:
+            account.known_ids = True
+        elif flawed[claim.text] == "absent" and account.results:
+            account.unknown_id, account.unknown_seq = claim.text, seq
+            account.unknown = 1.0 if account.known_ids else UNTRIED
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether an id is peculiar enough to name one thing."""
+    return sum(map(str.isdigit, text)) >= ID_DIGITS and any(map(str.isalpha, text))
 
 
 def note_result(
@@ -172,6 +218,7 @@ def note_message(account: GroundingAccount, seq: int, text: str, extractors: Seq
     if text.strip():
         account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
         account.call = None
+        account.unknown *= UNKNOWN_FADES
         note_said(account.outputs, seq, text, answer=True)
 
 

@@ -374,6 +374,7 @@ def test_create_metric_a_scalar_class_made_by_name_is_given_the_provider() -> No
                 "reversal",
                 "goal_loss",
                 "cost_surge",
+                "unknown_id",
             },
         ),
         ("embedders", {"minilm", "hashing", "sentence-transformers", "openai"}),

@@ -207,3 +207,61 @@ def test_grounding_account_an_account_taken_up_again_goes_on_alike() -> None:
         result(account, 3, "59XX6W: 1200 USD")
         note_message(account, 4, "59XX6W is 1300 USD", CHOSEN)
     assert msgspec.json.encode(one) == msgspec.json.encode(other)
+
+
+def looked_up(*calls: tuple[str, dict[str, object]]) -> GroundingAccount:
+    """Return an account in which K7-1207 was asked for, looked up, and found for the customer ANNA_88."""
+    account = GroundingAccount()
+    note_given(account, 1, "Cancel order K7-1207.", CHOSEN)
+    call(account, 2, "get_order", order_id="K7-1207")
+    result(account, 3, '{"order": "K7-1207", "customer": "ANNA_88", "items": ["4107812777"]}')
+    for seq, (tool, arguments) in enumerate(calls, 4):
+        call(account, seq, tool, **arguments)
+    return account
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "unknown"),
+    [
+        ("get_order", {"order_id": "B4-5511"}, "B4-5511"),
+        ("get_customer", {"customer": "TOM_41"}, "TOM_41"),
+        ("get_customer", {"customer": "ANNA_88"}, ""),  # the result named it
+        ("get_customer", {"customer": "anna_88"}, ""),
+        ("get_item", {"item_id": "5538921006"}, ""),  # a number may count something
+        ("create_order", {"order_id": "B4-5511"}, ""),  # it is what gives the order its id
+        ("search", {"query": "orders like B4-5511 of March"}, ""),  # no argument of its own
+        ("note", {"text": "checked\nB4-5511\ntwice"}, ""),
+        ("get_page", {"page": 12}, ""),  # too short to name one thing
+        ("get_order", {"order_id": "K7-1208"}, ""),  # the next in a row of ids
+    ],
+)
+def test_note_call_remembers_an_id_that_nothing_has_given(tool: str, arguments: dict[str, object], unknown: str) -> None:
+    account = looked_up((tool, arguments))
+    assert (account.unknown_id, account.unknown) == (unknown, 1.0 if unknown else 0.0)
+
+
+def test_note_call_an_unknown_id_counts_less_as_long_as_no_id_was_known() -> None:
+    account = GroundingAccount()
+    note_given(account, 1, "Is anything late?", CHOSEN)
+    call(account, 2, "get_order", order_id="B4-5511")
+    assert account.unknown == 0.0  # nothing was looked up yet: it may be told where nobody records it
+    result(account, 3, "Order is on its way.")
+    call(account, 4, "get_order", order_id="C9-6620")
+    assert (account.unknown_id, account.unknown_seq, account.unknown) == ("C9-6620", 4, 0.6)
+
+
+def test_note_call_an_unknown_id_fades_and_is_known_once_its_call_has_succeeded() -> None:
+    account = looked_up(("get_order", {"order_id": "B4-5511"}))
+    note_message(account, 5, "That is another order.", CHOSEN)
+    assert account.unknown == pytest.approx(0.7)
+    result(account, 6, "shipped")
+    call(account, 7, "get_order", order_id="B4-5511")
+    assert account.unknown == pytest.approx(0.49)  # 0.7 * 0.7: it is no new one
+    begin_task(account)
+    assert account.unknown == 0.0
+
+
+def test_grounding_account_renumber_forgets_which_call_named_the_unknown_id() -> None:
+    account = looked_up(("get_order", {"order_id": "B4-5511"}))
+    account.renumber()
+    assert (account.unknown_seq, account.unknown) == (0, 1.0)
