@@ -227,3 +227,14 @@ def test_progress_searches_that_exit_with_1_are_no_failures(error: bool) -> None
     assert run(looks, error=error).failures < 1.0
     crash = "Exit code 1\nTraceback (most recent call last):\nKeyError: 12"
     assert run([("bash", {"command": f"python {name}.py"}, crash) for name in names], error=error).failures > 3.0
+
+
+def test_progress_a_file_that_is_written_anew_line_by_line_is_no_reversal_and_half_a_stall() -> None:
+    def write(*lines: str) -> list[tuple[str, object, str]]:
+        first = ("bash", {"command": "echo 'import csv' > load.py"}, "")
+        return [first, *(("bash", {"command": f"echo '{line}' >> load.py"}, "") for line in lines)]
+
+    rounds = [*write("rows = csv.reader(a)", "print(rows)"), *write("rows = list(csv.reader(a))", "print(rows)")]
+    data = run(rounds)
+    assert data.reversals == 0.0
+    assert data.stall == pytest.approx(CHANGED * 0.9**2 + CHANGED)  # the first line, then the last one, after changes
