@@ -76,7 +76,7 @@ SAME_FAILURE = 0.7
 """Likeness of what two calls were told from which they failed alike."""
 
 WAITING = 0.15
-"""How much of a repeat counts for a call that waits for something, or whose arguments are not told."""
+"""How much of a repeat counts for a call that waits for something, or that looks something up without arguments."""
 
 FAILURE_CHARS = 400
 """Characters of a failure that are compared, half from each end."""
@@ -315,8 +315,8 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
     The same thing (by the arguments that name it) given another value counts 0.45 for each other value that it was
     given, and one more if it had this very value before another. The very same call counts 0.65 for each time that a
     call like it (such as the edit that takes an edit back) came right before it, to what that one came to or, where
-    both are of the same words, to what it came to before: who goes back because something failed has a reason. What only
-    appends takes nothing back.
+    both are of the same words, to what it came to before: who goes back because something failed has a reason. What
+    only appends takes nothing back.
     """
     if not now.acts:
         return 0.0
@@ -410,12 +410,13 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             adds=made_of.adds,
         )
         waits = made.waits or came.pending or (came.rate_limited and made.access != "read")
-        slow = WAITING if waits or not words else 1.0
+        untold = not words and now.acts  # the host left out what it changed: no two such calls are known to be the same
+        slow = 0.0 if untold else WAITING if waits or not words else 1.0
         repeated = (repeat_of(now, before) * (1.0 if before.waited == now.waited else WAITING) for before in data.tried)
         best = max(repeated, default=0.0) * slow
         data.stall = data.stall * FADES + best
-        known = not waits and bool(words or (not now.acts and now.tells))
-        repeats = repeats_in(now, data.tried, data.changes) * (1.0 if known else WAITING)
+        known = not waits and bool(words or now.tells)
+        repeats = 0.0 if untold else repeats_in(now, data.tried, data.changes) * (1.0 if known else WAITING)
         data.repeats = max(data.repeats * REPEATS_FADE, repeats)
         data.reversals = max(data.reversals * REVERSALS_FADE, reversal_of(now, data.tried))
         data.changes += changes

@@ -57,7 +57,8 @@ PIECES = (
     'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
-    'write', 'write(', "write('", 'to_', 'to_a(', 'open(', "open('", "open('a',", 'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
+    'write', 'write(', "write('", 'to_', 'to_a(', 'open(', "open('", "open('a',",
+    'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
 SMALL, TIMES = 2_000, 16

@@ -238,3 +238,10 @@ def test_progress_a_file_that_is_written_anew_line_by_line_is_no_reversal_and_ha
     data = run(rounds)
     assert data.reversals == 0.0
     assert data.stall == pytest.approx(CHANGED * 0.9**2 + CHANGED)  # the first line, then the last one, after changes
+
+
+def test_progress_changes_whose_arguments_the_host_left_out_are_not_known_to_be_the_same() -> None:
+    edits = [("Edit", {"text": ""}, "The file src/fares.py has been updated successfully.")] * 10
+    data = run(edits)
+    assert data.repeats == data.stall == data.reversals == 0.0
+    assert run([("list_orders", {}, "order 17 (paid), order 18 (open)")] * 4).repeats == 3.0, "it takes no arguments"
