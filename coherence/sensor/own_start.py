@@ -113,8 +113,8 @@ class Departure(msgspec.Struct):
     ``S = max(0, S + x - 0.1)`` with *x* the departure of a step less the mean of the run's steps but the one before, in
     [-0.3, 0.3]. A single odd step comes to little, two or three in a row to much. One that lies beyond the usual and
     has hardly a new word counts 0.3 to 1 of that: who goes elsewhere has to name what is there. False alarms: of the
-    good runs of ``tests/data/runs`` 2.4 % ever reach ``HALF_GONE``, by source 0 to 4.7 % of runs of up to 40 steps, 10 %
-    of those of SWE-bench (80 steps each) and 40 % of coding sessions (300 steps each).
+    good runs of ``tests/data/runs`` 2.4 % ever reach ``HALF_GONE``, by source 0 to 4.7 % of runs of up to 40 steps,
+    10 % of those of SWE-bench (80 steps each) and 40 % of coding sessions (300 steps each).
 
     References
     ----------
