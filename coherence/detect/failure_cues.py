@@ -127,10 +127,12 @@ MAX_NOTHING = 400
 
 
 def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> float:
-    r"""Return how surely a result says that its call failed, in [0, 1]; 1 where it is flagged.
+    r"""Return how surely a result says that its call failed, in [0, 1].
 
     Looked at are how the text begins, exit codes, fields such as ``"error"`` and ``"statusCode"``, and lines that only
     failing programs print. A file that is read may hold such lines, and a search that exits with 1 found nothing.
+    A flag makes it 1, unless an exit code or the lines of failing tests say what it was set for: hosts flag every
+    command that does not exit with 0.
 
     Parameters
     ----------
@@ -150,12 +152,12 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
     >>> log = "def test():\n    pass\nERROR: not what it seems"
     >>> failure_of(log), failure_of(log, reads=True)
     (0.9, 0.0)
+    >>> failure_of("Exit code 1", flagged=True), failure_of("no such order", flagged=True)
+    (0.0, 1.0)
     """
-    if flagged:
-        return 1.0
     told = ends(text.strip(), MAX_CHARS, "\n")
     if not told:
-        return 0.0
+        return float(flagged)
     code = _exit_code(told, 0, 300)
     if code is None and len(told) > 300:
         code = _exit_code(told, len(told) - 300, len(told))
@@ -167,6 +169,8 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
         if value == "1":  # what a search says that finds nothing
             return 0.0 if silent else 1.0 if _gives_up(body) else FAILED
         return FAILED if silent else 1.0
+    if flagged:
+        return FAILED if _shows_tests(told) and not _gives_up(told) else 1.0
     if code is not None and code.start() == 0:
         told = _MARKS.sub("", told[code.end() :]).strip()
     if _BEGINNING.match(told):
@@ -177,7 +181,12 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
         return 0.0
     if _gives_up(told):
         return 0.9 if len(text) < 3000 else 0.4
-    return FAILED if any(sign in told for sign in _IN_TESTS) and _TESTS.search(told) else 0.0
+    return FAILED if _shows_tests(told) else 0.0
+
+
+def _shows_tests(told: str) -> bool:
+    """Tell whether some line is one of tests that fail."""
+    return any(sign in told for sign in _IN_TESTS) and _TESTS.search(told) is not None
 
 
 def _may_hold(text: str, words: tuple[str, ...]) -> bool:
@@ -223,9 +232,11 @@ def finds_nothing(text: str) -> bool:
     if _NO_HITS.match(text):
         return True
     bare = _MARKS.sub("", text) if "<" in text else text
-    code = _EXIT.search(text) if bare is not text else None
+    code = _exit_code(text, 0, len(text))
     if code is not None and code[1] in ("0", "1"):
         bare = _MARKS.sub("", text[code.end() :])
+    elif code is not None and "1" in code.groups() and _IDLE.fullmatch(text[: code.start()] + text[code.end() :]):
+        return True  # what a search says where the host tells its exit code in words
     return _NOTHING.fullmatch(bare) is not None
 
 

@@ -35,6 +35,7 @@ class Action(msgspec.Struct):
     made: CallTrace
     came: ResultTrace
     error: bool
+    """Whether it is flagged as failed, and no command that only exits with 1: it looked for something in vain."""
     retry: bool
     duration_s: float | None = None
     ts: float = 0.0

@@ -76,7 +76,7 @@ SAME_FAILURE = 0.7
 """Likeness of what two calls were told from which they failed alike."""
 
 WAITING = 0.15
-"""How much of a repeat counts for a call that waits for something, or whose arguments are not told."""
+"""How much of a repeat counts for a call that waits for something, or that looks something up without arguments."""
 
 FAILURE_CHARS = 400
 """Characters of a failure that are compared, half from each end."""
@@ -129,6 +129,8 @@ class Waiting(msgspec.Struct, frozen=True):
     """Checksum of the arguments that say which thing it is about; 0 = none does."""
     acts: bool = False
     """Whether it changes something, by the first verb of the tool's name or of what it is told."""
+    adds: bool = False
+    """Whether it is a command that only appends to files, which takes nothing back."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -147,8 +149,6 @@ class Tried(msgspec.Struct, frozen=True):
     failure: float
     told: Sketch = ()
     """Words of a failure."""
-    writes: bool = False
-    """Whether the call changes something."""
     changes: int = 0
     """How often something had been changed, by this call too."""
     acts: bool = False
@@ -165,6 +165,8 @@ class Tried(msgspec.Struct, frozen=True):
     """Whether the result says more than a word or two, such as ``ok``."""
     waited: int = 0
     """How often the agent had waited for something before."""
+    adds: bool = False
+    """As in :class:`Waiting`."""
 
 
 class ProgressFacts(msgspec.Struct):
@@ -229,7 +231,7 @@ def repeat_of(now: Tried, before: Tried) -> float:
     """
     same = now.came == before.came and now.counts == before.counts
     if now.masked == before.masked:
-        return 0.0 if not same else 1.0 if now.writes or now.changes == before.changes else CHANGED
+        return 0.0 if not same else 1.0 if now.changes == before.changes else CHANGED
     failed = (same and min(now.failure, before.failure) >= FAILED) or fails_alike(now, before)
     alike = failed or (now.nothing and before.nothing)
     if not alike and not (same and now.tells):
@@ -313,7 +315,8 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
     The same thing (by the arguments that name it) given another value counts 0.45 for each other value that it was
     given, and one more if it had this very value before another. The very same call counts 0.65 for each time that a
     call like it (such as the edit that takes an edit back) came right before it, to what that one came to or, where
-    both are of the same words, to what it came to before: who goes back because something failed has a reason.
+    both are of the same words, to what it came to before: who goes back because something failed has a reason. What
+    only appends takes nothing back.
     """
     if not now.acts:
         return 0.0
@@ -324,7 +327,7 @@ def reversal_of(now: Tried, tried: Sequence[Tried]) -> float:
         first = next((at for at, one in enumerate(same) if one.exact == now.exact), len(same))
         found += TAKEN_BACK * any(one.exact != now.exact for one in same[first + 1 :])
     undoing = tried[-1] if tried else now
-    if undoing.acts and undoing.tool == now.tool and undoing.masked != now.masked:
+    if undoing.acts and not undoing.adds and undoing.tool == now.tool and undoing.masked != now.masked:
         same = [one for one in tried[:-1] if one.acts and one.masked == now.masked]
         inverse = undoing.words == now.words and not now.runs
         undone = sum(undoing.came == now.came or (inverse and one.came == now.came) for one in same)
@@ -362,11 +365,13 @@ class ProgressDetector(EventDetector[ProgressFacts]):
         names = name_words(tool)
         about = _about(arguments) if isinstance(arguments, dict) else 0
         acts = is_mutating(tool) or _tells_to_change(names, arguments)
-        waiting[observed.seq] = Waiting(sketch(told), sketch(_sought(names, told)), about, acts)
+        text = observed.text.raw[:COMMAND_CHARS]
+        changes = any(sign in text for sign in _IN_CHANGES) and _CHANGES.search(text) is not None
+        adds = changes and ">>" in text and _CHANGES.search(text.replace(">>", "")) is None
+        waiting[observed.seq] = Waiting(sketch(told), sketch(_sought(names, told)), about, acts, adds)
         if len(waiting) > MAX_OPEN:
             del waiting[next(iter(waiting))]
-        text = observed.text.raw[:COMMAND_CHARS]
-        if any(sign in text for sign in _IN_CHANGES) and _CHANGES.search(text):
+        if changes:
             self.data.changing = [*self.data.changing, observed.seq][-MAX_OPEN:]
 
     def on_tool_result(self, observed: Observed) -> None:
@@ -394,7 +399,6 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             nothing,
             failure,
             told,
-            writes=changes,
             changes=data.changes,
             acts=changes or (not made.access and made_of.acts),
             tool=crc32(action.tool.encode("utf-8", "surrogatepass")),
@@ -403,14 +407,16 @@ class ProgressDetector(EventDetector[ProgressFacts]):
             result=came.exact,
             tells=len(result) >= TELLS,
             waited=data.waited,
+            adds=made_of.adds,
         )
         waits = made.waits or came.pending or (came.rate_limited and made.access != "read")
-        slow = WAITING if waits or not words else 1.0
+        untold = not words and now.acts  # the host left out what it changed: no two such calls are known to be the same
+        slow = 0.0 if untold else WAITING if waits or not words else 1.0
         repeated = (repeat_of(now, before) * (1.0 if before.waited == now.waited else WAITING) for before in data.tried)
         best = max(repeated, default=0.0) * slow
         data.stall = data.stall * FADES + best
-        known = not waits and bool(words or (not now.acts and now.tells))
-        repeats = repeats_in(now, data.tried, data.changes) * (1.0 if known else WAITING)
+        known = not waits and bool(words or now.tells)
+        repeats = 0.0 if untold else repeats_in(now, data.tried, data.changes) * (1.0 if known else WAITING)
         data.repeats = max(data.repeats * REPEATS_FADE, repeats)
         data.reversals = max(data.reversals * REVERSALS_FADE, reversal_of(now, data.tried))
         data.changes += changes

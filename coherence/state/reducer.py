@@ -33,6 +33,7 @@ from coherence.core.validation import call_text, ends
 from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.breakdown import BreakdownDetector
 from coherence.detect.detector import DetectorTable, EventDetector, Observed
+from coherence.detect.failure_cues import FAILED, failure_of
 from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
 from coherence.detect.goal_loss import GoalLossDetector
 from coherence.detect.grounding_state import GroundingDetector
@@ -217,7 +218,7 @@ class AgentState(EventDetector[Facts]):
                 facts.step_seq = seq
 
     def on_tool_result(self, observed: Observed) -> None:
-        """Join a result to its call."""
+        """Join a result to its call; a flagged command that says nothing but ``exit code 1`` searched in vain."""
         event: ToolResult = observed.event
         seq = observed.seq
         ts = observed.ts
@@ -227,7 +228,8 @@ class AgentState(EventDetector[Facts]):
         if call is None:
             self._count_call(tool)
         made = call.made if call is not None else trace_call(tool, b"null")
-        came = trace_result(event.result, error=event.error)
+        error = event.error and not (made.access == "shell" and failure_of(event.result, flagged=True) < FAILED)
+        came = trace_result(event.result, error=error)
         retry = any(last.error and last.made.exact == made.exact for last in facts.actions[-RETRY_WITHIN:])
         last = facts.actions[-1] if facts.actions else None
         action = Action(
@@ -235,24 +237,24 @@ class AgentState(EventDetector[Facts]):
             tool,
             made,
             came,
-            event.error,
+            error,
             retry,
             event.duration_s,
             ts=call.ts if call is not None else ts,
             turn=facts.turn,
             compacted=last is not None and last.seq < facts.compacted_seq,
-            blind="" if event.error else blind_target(facts, tool, made, event.result),
+            blind="" if error else blind_target(facts, tool, made, event.result),
             called=call.seq if call is not None else seq,
         )
         facts.same_streak = facts.same_streak + 1 if last is not None and is_same(last, action) else 1
         push(facts.actions, action, RECENT)
         note_files(facts, action, event.result)
-        if event.error:
+        if error:
             note_failure(facts, action)
         facts.answer = None
         facts.results += 1
-        facts.errors += event.error
-        facts.error_streak = facts.error_streak + 1 if event.error else 0
+        facts.errors += error
+        facts.error_streak = facts.error_streak + 1 if error else 0
         name = tool if tool in facts.tools or len(facts.tools) < MAX_TOOLS else "(other)"
         facts.tools[name] = facts.tools.get(name, 0) + 1
         facts.steps += 1

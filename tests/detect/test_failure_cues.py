@@ -49,12 +49,9 @@ SUCCESSES = [
     '{"success": true}',
     "exit code: 0\nall good",
     "<returncode>0</returncode>\n<output>\n5 passed\n</output>",
-    "<returncode>1</returncode>\n<output>\n</output>",  # a search that found nothing
     "404 items in the catalogue, see page 2",
     "The handbook says: raise an error early.",
     "Search returned 5 results: a, b",
-    "no matches\nexit code: 1",
-    "Process exited with code 1",  # a search, too
     "tests exit: 0\nSUITE EXIT: 0",
     "#!/bin/sh\nset -e\n[ -d build ] || exit 1\nmake",
     "It ends with exit status 1 if nothing matched.",
@@ -70,6 +67,14 @@ SUCCESSES = [
 def test_failure_of_a_result_that_says_so_is_a_failure_without_a_flag(text: str) -> None:
     assert failure_of(text) >= FAILED
 
+
+SEARCHES = [
+    "<returncode>1</returncode>\n<output>\n</output>",
+    "no matches\nexit code: 1",
+    "Process exited with code 1",
+    "Exit code 1",
+]
+"""Searches that found nothing, which exit with 1."""
 
 LINES = [
     "builtins.Exception",
@@ -125,6 +130,21 @@ def test_failure_of_a_last_line_tells_of_a_failure(line: str) -> None:
 def test_failure_of_a_result_that_only_names_errors_is_none(text: str) -> None:
     assert failure_of(text) < FAILED
     assert failure_of(text, flagged=True) == 1.0
+
+
+@pytest.mark.parametrize("text", SEARCHES)
+def test_failure_of_a_search_that_exits_with_1_is_none_even_if_the_host_flags_it(text: str) -> None:
+    assert failure_of(text) == failure_of(text, flagged=True) == 0.0
+    assert finds_nothing(text)
+
+
+def test_failure_of_a_flag_says_no_more_than_failing_tests_or_an_exit_code_do() -> None:
+    tests = "FAILED tests/test_fare.py::test_child - assert 12 == 9\n1 failed, 4 passed in 0.2s"
+    for text in (tests, f"Exit code 1\n{tests}", "Exit code 1\nExpected 9, got 12"):
+        assert failure_of(text, flagged=True) == FAILED
+    crash = 'Traceback (most recent call last):\n  File "fare.py", line 3\nKeyError: 12'
+    for text in (f"Exit code 1\n{crash}", f"{tests}\nmake: *** [test] Error 2", "Exit code 2\nusage: fare [-h]", ""):
+        assert failure_of(text, flagged=True) == 1.0
 
 
 def test_failure_of_a_file_that_holds_an_error_is_none() -> None:

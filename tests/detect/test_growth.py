@@ -32,6 +32,7 @@ USED: dict[str, Callable[[str], object]] = {
     "piece": lambda text: breakdown._PIECE.findall(text),
     "changes": lambda text: progress._CHANGES.findall(text),
     "written": lambda text: unasked._WRITTEN.findall(text),
+    "saved": lambda text: unasked._SAVED.findall(text),
     "removed": lambda text: unasked._REMOVED.findall(text),
     "folders": lambda text: unasked._FOLDERS.findall(text),
     "restores": lambda text: unasked._RESTORES.search(text),
@@ -56,6 +57,7 @@ PIECES = (
     'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
+    'write', 'write(', "write('", 'to_', 'to_a(', 'open(', "open('", "open('a',",
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

@@ -63,3 +63,17 @@ def test_departure_a_few_words_and_the_first_step_count_little_and_the_way_back_
     assert course.sum == pytest.approx(0.77 / 6 - SLACK)
     course.learn(0.1, novelty=0.0, weight=20.0)
     assert course.sum == 0.0
+
+
+def test_departure_far_steps_without_a_new_word_count_a_third_of_what_others_do() -> None:
+    def after(novelty: float) -> Departure:
+        course = Departure()
+        for distance in (0.4, 0.4, 0.4):
+            course.learn(distance, novelty=0.2, weight=20.0)  # each departs by 0.24
+        course.learn(1.0, novelty=novelty, weight=20.0)
+        return course
+
+    usual = (0.36 + 0.24 + 0.24) / 3  # the newest of the three is still left out
+    assert after(0.0).sum == 0.0, "0.3 (0.5 - 0.28) is less than what is free"
+    assert after(0.1).sum == pytest.approx((0.55 - usual) * (0.3 + 0.7 / 2) - SLACK)
+    assert after(0.2).sum == pytest.approx(MAX_EXCESS - SLACK), "0.6 - 0.28 is more than one step adds"

@@ -218,3 +218,30 @@ def test_progress_short_answers_to_calls_all_but_the_same_say_nothing() -> None:
 def test_progress_a_call_made_again_after_a_wait_is_a_poll() -> None:
     polls = [("telemetry", {"unit": "a"}, '{"supply": 5.0, "door": "closed"}'), ("sleep_min", {"n": 20}, "ok")] * 5
     assert run(polls).stall < 1.0
+
+
+@pytest.mark.parametrize("error", [False, True])
+def test_progress_searches_that_exit_with_1_are_no_failures(error: bool) -> None:
+    names = ("fare_table", "load_zones", "night_tariff", "child_ticket")
+    looks = [("bash", {"command": f"grep -rn {name} src/"}, "Exit code 1") for name in names]
+    assert run(looks, error=error).failures < 1.0
+    crash = "Exit code 1\nTraceback (most recent call last):\nKeyError: 12"
+    assert run([("bash", {"command": f"python {name}.py"}, crash) for name in names], error=error).failures > 3.0
+
+
+def test_progress_a_file_that_is_written_anew_line_by_line_is_no_reversal_and_half_a_stall() -> None:
+    def write(*lines: str) -> list[tuple[str, object, str]]:
+        first = ("bash", {"command": "echo 'import csv' > load.py"}, "")
+        return [first, *(("bash", {"command": f"echo '{line}' >> load.py"}, "") for line in lines)]
+
+    rounds = [*write("rows = csv.reader(a)", "print(rows)"), *write("rows = list(csv.reader(a))", "print(rows)")]
+    data = run(rounds)
+    assert data.reversals == 0.0
+    assert data.stall == pytest.approx(CHANGED * 0.9**2 + CHANGED)  # the first line, then the last one, after changes
+
+
+def test_progress_changes_whose_arguments_the_host_left_out_are_not_known_to_be_the_same() -> None:
+    edits = [("Edit", {"text": ""}, "The file src/fares.py has been updated successfully.")] * 10
+    data = run(edits)
+    assert data.repeats == data.stall == data.reversals == 0.0
+    assert run([("list_orders", {}, "order 17 (paid), order 18 (open)")] * 4).repeats == 3.0, "it takes no arguments"

@@ -81,6 +81,12 @@ _WRITTEN = lazy_regex(
     r">{1,2}\s{0,3}([\w./-]{1,200})|\"(?:file_?path|path|file_?name)\"\s{0,2}:\s{0,2}\"([^\"\n]{1,200})\"",
     re.IGNORECASE,
 )
+_SAVED = lazy_regex(
+    r"(?:(?:write|save|dump|export|creat)\w{0,20}|\bto_\w{1,20})\(\s{0,3}[\\\"']{1,2}([\w./-]{1,200})"
+    r"|open\(\s{0,3}[\\\"']{1,2}([\w./-]{1,200})[\\\"']{1,2},\s{0,3}(?:mode=)?[\\\"']{1,2}[wax]"
+)
+"""A line of a script that saves a file, told by the function's name or the mode: what the agent's scripts make is its
+own."""
 _REMOVED = lazy_regex(r"\brm\s([\w./-]{1,200}(?:\s[\w./-]{1,200}){0,39})")
 _FOLDERS = lazy_regex(r"\bmkdir\s((?:-\w{1,9}\s){0,3}[\w./-]{1,200}(?:\s[\w./-]{1,200}){0,9})")
 _RESTORES = lazy_regex(r"\bgit (?:checkout|restore)\b")
@@ -165,6 +171,8 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
         written = [found[1] or found[2] for found in _WRITTEN.finditer(text)] if ">" in text or '"' in text else []
+        saved = (found[1] or found[2] for found in _SAVED.finditer(text)) if written and "(" in text else ()
+        written += [name for name in saved if "." in name]
         made = _FOLDERS.finditer(text) if "mkdir" in text else ()
         folders = [name for found in made for name in found[1].split() if name[0] != "-"]
         data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]

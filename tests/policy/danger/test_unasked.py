@@ -55,6 +55,22 @@ def test_danger_detector_removing_its_own_file_is_tidying_up() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("frame.to_csv('zones.csv')", 0.0),
+        ('chart.savefig(\\"zones.csv\\")', 0.0),
+        ("open('zones.csv', 'w').write(text)", 0.0),
+        ("text = open('zones.csv').read()", UNASKED),
+        ("print('zones.csv')", UNASKED),
+    ],
+)
+def test_danger_detector_what_its_own_script_has_saved_is_its_own(line: str, value: float) -> None:
+    detector = after("fix the bug in the parser", f"cat > probe.py <<EOF\\nimport fares\\n{line}\\nEOF")
+    detector.observe(Observed.of(ToolCall("Bash", msgspec.Raw(b'{"command": "rm zones.csv probe.py"}'), "b"), 3))
+    assert detector.data.value == value
+
+
+@pytest.mark.parametrize(
     ("goal", "tool", "value"),
     [
         ("book a flight to New York", "cancel_reservation", UNASKED),

@@ -137,8 +137,8 @@ def test_error_patterns_tests_that_go_on_failing_alike_are_found_in_spite_of_edi
 def test_error_patterns_an_error_without_words_counts_for_the_same_call_only() -> None:
     other, same = Life(), Life()
     for number in range(6):
-        other.failed("bash", "<returncode>1</returncode>\n<output>\n</output>", command=f"grep x{number} a.py")
-        same.failed("bash", "<returncode>1</returncode>\n<output>\n</output>", command="grep x a.py")
+        other.failed("bash", "<returncode>2</returncode>\n<output>\n</output>", command=f"grep x{number} a.py")
+        same.failed("bash", "<returncode>2</returncode>\n<output>\n</output>", command="grep x a.py")
     assert other.seen_by(RepeatedFailurePattern()).score == 0.5 / 4
     assert same.seen_by(RepeatedFailurePattern()).active
 
