@@ -40,7 +40,8 @@ MAX_ARGUMENTS = 4_000
 CHECKED_IN_CALLS = frozenset({"id", "url", "email"})
 """Kinds of values of a call's arguments that are judged: numbers, dates and new files are what a call is for."""
 
-NAMING = frozenset("add book create generate make new open post put register save set start submit upload write".split())
+_NAMING = "add book create generate make new open post put register save set start submit upload write"
+NAMING = frozenset(_NAMING.split())
 """First words of tools that may give a thing its id."""
 
 ID_DIGITS = 2
@@ -161,7 +162,9 @@ def note_call(
     note_said(account.outputs, seq, text, answer=False)
 
 
-def _note_unknown(account: GroundingAccount, seq: int, tool: str, leaves: Iterable[str], claims: Sequence[Claim]) -> None:
+def _note_unknown(
+    account: GroundingAccount, seq: int, tool: str, leaves: Iterable[str], claims: Sequence[Claim]
+) -> None:
     """Remember an id that is a whole argument of a call, that nothing has given, and that this call does not give."""
     account.unknown *= UNKNOWN_FADES
     if account.call is None or not NAMING.isdisjoint(name_words(tool)[:1]):

@@ -104,7 +104,8 @@ STATED = {
     "unsupported_assumption": ((0.2, 0.5), (0.0, 0.4)),
 }
 """Curves that are stated, not fitted: planted runs have invented usage numbers, no memories, and ids that come from
-nowhere in their good twins too. The last three tell which real runs fail, not from which step on: they rank, and warn of nothing by themselves."""
+nowhere in their good twins too. The last three tell which real runs fail, not from which step on: they rank, and warn
+of nothing by themselves."""
 
 ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "guide", "goal_hijack": "guide", "blind_edit": "guide"}
 """The most that these rules' findings ask for, by what they are worth on runs of other agents; see the figures."""

@@ -235,7 +235,9 @@ def looked_up(*calls: tuple[str, dict[str, object]]) -> GroundingAccount:
         ("get_order", {"order_id": "K7-1208"}, ""),  # the next in a row of ids
     ],
 )
-def test_note_call_remembers_an_id_that_nothing_has_given(tool: str, arguments: dict[str, object], unknown: str) -> None:
+def test_note_call_remembers_an_id_that_nothing_has_given(
+    tool: str, arguments: dict[str, object], unknown: str
+) -> None:
     account = looked_up((tool, arguments))
     assert (account.unknown_id, account.unknown) == (unknown, 1.0 if unknown else 0.0)
 
