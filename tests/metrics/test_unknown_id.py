@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Raw
+
 from coherence import Monitor
 from coherence.core.events import Goal, ToolCall, ToolResult
 from coherence.metrics import UnknownId
@@ -12,12 +14,12 @@ def test_unknown_id_is_unknown_before_the_first_result_and_names_the_id_after() 
     state = AgentState()
     state.fold(1, 0.0, Goal("Cancel order K7-1207."))
     metric = UnknownId(state)
-    state.fold(2, 1.0, ToolCall("get_order", b'{"order_id": "K7-1207"}', "a"))
+    state.fold(2, 1.0, ToolCall("get_order", Raw(b'{"order_id": "K7-1207"}'), "a"))
     assert metric.compute() is None
     state.fold(3, 2.0, ToolResult("K7-1207: shipped", tool_name="get_order"))
     assert metric.compute() == 0.0
     assert metric.explain() is None
-    state.fold(4, 3.0, ToolCall("get_order", b'{"order_id": "B4-5511"}', "b"))
+    state.fold(4, 3.0, ToolCall("get_order", Raw(b'{"order_id": "B4-5511"}'), "b"))
     assert metric.compute() == 1.0
     assert str(metric.explain()) == "a call refers to “B4-5511”, which nothing has given"
 
