@@ -64,8 +64,10 @@ class Run(msgspec.Struct):
 
     def add(self, metrics: Mapping[str, float | None], inverted: frozenset[str]) -> None:
         """Take in the metrics of a reading."""
+        maxima = self.maxima
         for name, risk in risks_of(metrics, inverted).items():
-            self.rise(name, risk)
+            if risk > maxima.get(name, -1.0):  # few rise
+                self.rise(name, risk)
 
     def made(self, call: JudgedCall) -> bool:
         """Tell whether a call was made in this run; one of the run before may stand out still."""

@@ -77,9 +77,12 @@ class _TwinRegex:
     def finditer(self, text: str, *place: int) -> Iterator[re.Match[str]]:
         return self._for(text).finditer(text, *place)
 
+    def split(self, text: str) -> list[Any]:
+        return self._for(text).split(text)
+
 
 def twin_regex(source: str, flags: int = 0, plain: str = "") -> re.Pattern[str]:
-    r"""Return a lazy regular expression for ``search``, ``findall`` and ``finditer``, faster in text that is ASCII.
+    r"""Return a lazy regular expression to search for, find all of, or split by, faster in text that is ASCII.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice, takewhile
 from string import ascii_letters
 from types import MappingProxyType
@@ -258,10 +259,6 @@ _PATH = twin_regex(
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
-_WITH_SIGN = twin_regex(
-    r"(?<![^\s\x1c-\x1f])[^\s\x1c-\x1f./\\]*+(?:\.(?!\w)[^\s\x1c-\x1f./\\]*+)*+[./\\][^\s\x1c-\x1f]*"
-)
-"""What stands between spaces and has a sign of a path: few words do."""
 _NO_FILE = lazy_regex(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = twin_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
 _ARGUED = twin_regex(
@@ -466,8 +463,7 @@ def times(text: str) -> list[Claim]:
 def paths(text: str) -> list[Claim]:
     """Paths and names of files; the end of a path stands for the whole of it."""
     found: list[Claim] = []
-    chunks = _matches(_WITH_SIGN, text, found)
-    for match in chain.from_iterable(_PATH.finditer(text, *chunk.span()) for chunk in chunks):
+    for match in chain.from_iterable(_PATH.finditer(text, *place) for place in _with_sign(text, found)):
         path = match[0].rstrip(".")
         name = path.replace("\\", "/").rpartition("/")[2]
         if "/" in path or "\\" in path:
@@ -480,6 +476,18 @@ def paths(text: str) -> list[Claim]:
             Claim("path", path, match.start(), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:]))
         )
     return found
+
+
+def _with_sign(text: str, found: Sequence[Claim]) -> Iterator[tuple[int, int]]:
+    """Yield where words stand that have a sign of a path, until as many claims were found as are looked at."""
+    end = 0
+    for word in text.split():
+        if "/" in word or "." in word[:-1] or "\\" in word:
+            if len(found) >= MAX_CLAIMS:
+                return
+            start = text.find(word, end)  # words without a sign cannot hold it
+            end = start + len(word)
+            yield start, end
 
 
 def functions(text: str) -> list[Claim]:
@@ -517,10 +525,11 @@ def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
     """
     found: list[Claim] = []
     for match in _matches(_NUMBER, text, found):
-        start, digits = match.start(), text[match.start() : match.start("after")]
-        if text.startswith((".", ")", ":"), match.start("after")):
+        start, stop = match.start(), match.start("after")
+        digits = text[start:stop]
+        if text.startswith((".", ")", ":"), stop):
             numbering = _NUMBERING.match(text, text.rfind("\n", max(0, start - 30), start) + 1)
-            if numbering is not None and numbering.end() == match.start("after") + 1:
+            if numbering is not None and numbering.end() == stop + 1:
                 continue
         before = _BEFORE.search(text, max(0, start - 5), start) if text[start - 1 : start] in _ENDS_CURRENCY else None
         if taken is not None and taken[start] and before is None and " " not in digits and NARROW not in digits:
@@ -532,32 +541,68 @@ def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
             after = after.replace("-", " ")
             after = after if after.isascii() else _CJK_SCALE.sub(r"\1 ", after)
         named, sure = ("", False) if after or currency in CURRENCIES else _unit_of_field(text, start)
-        got = quantity(digits, currency, named if sure else after)
-        if got is None:
-            continue
         negative = text[start - 1 : start] in ("-", "−") and not text[start - 2 : start - 1].isalnum()
-        value, unit = -got.value if negative else got.value, got.unit
-        end = match.end()
-        if unit == "s" and value % 3600 == 0 and (minutes := _HOURS.match(text, end)) is not None:
-            value, end = value + 60.0 * int(minutes[1]), minutes.end()
-        forms = [number_form(value, unit)]
-        if "." in digits and _THOUSANDS.fullmatch(digits):  # 1.234 may be a thousand
-            forms.append(number_form(1000.0 * value, unit))
-        also = [number_form(abs(value), unit)] if value < 0 else []
-        if unit or named:
-            also += [number_form(abs(value)), digits_form(digits)]
-        if named and not sure and (meant := quantity(digits, "", named)) is not None:
-            also.append(number_form(meant.value, meant.unit))
-        if unit == "%":
-            forms.append(number_form(value / 100.0))
+        said = (digits, currency, after, named, sure, negative)
+        stated = _stated(*said)
+        if stated is None:
+            continue
+        end, unit = match.end(), stated.unit
+        if unit == "s" and stated.value % 3600 == 0 and (minutes := _HOURS.match(text, end)) is not None:
+            stated, end = _stated(*said, int(minutes[1])) or stated, minutes.end()
         kind = "amount" if unit else "number"
         begin = before.start() if before and unit and unit == CURRENCIES.get(currency.lower()) else start
-        if not digits.isdigit():
-            also += [number_form(float(part)) for part in row(digits)]
-        found.append(Claim(kind, text[begin:end].strip(), begin, tuple(forms), tuple(also), value, got.grain, unit))
+        found.append(Claim(kind, text[begin:end].strip(), begin, *stated))
         if " " in digits or NARROW in digits:
             found += [_part(part, start) for part in _DIGITS.finditer(digits)]
     return found
+
+
+class _Stated(NamedTuple):
+    """What a number says, as a :class:`~coherence.core.readings.Claim` has it."""
+
+    forms: tuple[str, ...]
+    also: tuple[str, ...]
+    value: float
+    grain: float
+    unit: str
+
+
+@lru_cache(maxsize=20_000)
+def _stated(
+    digits: str, currency: str, after: str, named: str, sure: bool, negative: bool, minutes: int = 0
+) -> _Stated | None:
+    """Return what a number says with what stands around it, ``None`` if it is none.
+
+    Parameters
+    ----------
+    digits, currency, after : str
+        As :func:`~coherence.detect.values.quantity` takes them.
+    named, sure : str, bool
+        The unit in the name of its field, and whether it can be nothing else.
+    negative : bool
+        Whether a minus stands before it.
+    minutes : int
+        Those that stand behind hours.
+    """
+    got = quantity(digits, currency, named if sure else after)
+    if got is None:
+        return None
+    value, unit = -got.value if negative else got.value, got.unit
+    if minutes:
+        value += 60.0 * minutes
+    forms = [number_form(value, unit)]
+    if "." in digits and _THOUSANDS.fullmatch(digits):  # 1.234 may be a thousand
+        forms.append(number_form(1000.0 * value, unit))
+    also = [number_form(abs(value), unit)] if value < 0 else []
+    if unit or named:
+        also += [number_form(abs(value)), digits_form(digits)]
+    if named and not sure and (meant := quantity(digits, "", named)) is not None:
+        also.append(number_form(meant.value, meant.unit))
+    if unit == "%":
+        forms.append(number_form(value / 100.0))
+    if not digits.isdigit():
+        also += [number_form(float(part)) for part in row(digits)]
+    return _Stated(tuple(forms), tuple(also), value, got.grain, unit)
 
 
 def _part(part: re.Match[str], start: int) -> Claim:

@@ -252,15 +252,16 @@ MAX_NAME = 200
 """Characters of a tool's name that are read."""
 
 
-def name_words(tool: str) -> list[str]:
+@lru_cache(maxsize=512)
+def name_words(tool: str) -> tuple[str, ...]:
     """Return the words of a tool's name in lower case, in order.
 
     Examples
     --------
     >>> name_words("mcp__crm__setPrice")
-    ['mcp', 'crm', 'set', 'price']
+    ('mcp', 'crm', 'set', 'price')
     """
-    return [word.lower() for word in _NAME_WORDS.findall(tool[:MAX_NAME])]
+    return tuple(word.lower() for word in _NAME_WORDS.findall(tool[:MAX_NAME]))
 
 
 @lru_cache(maxsize=512)

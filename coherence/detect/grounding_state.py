@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from math import isfinite
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,7 +15,7 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import BUILT_IN, Informed, extract, numbers
+from coherence.detect.extractors import BUILT_IN, Informed, extract_some, numbers
 from coherence.detect.fingerprints import name_words
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
@@ -52,6 +53,10 @@ UNTRIED = 0.6
 
 UNKNOWN_FADES = 0.7
 """What is left of an id that nothing has given at each later message or call."""
+
+
+Found: TypeAlias = tuple[list[Claim], bool]
+"""What :func:`~coherence.detect.extractors.extract_some` returns."""
 
 
 class PendingCall(msgspec.Struct):
@@ -133,8 +138,10 @@ def note_given(account: GroundingAccount, seq: int, text: str, extractors: Seque
 
 def note_call(
     account: GroundingAccount, seq: int, call_id: str, tool: str, arguments: Any, extractors: Sequence[Extractor]
-) -> None:
+) -> Found:
     """Take in a call: judge its ids and addresses, and keep its arguments until it has succeeded.
+
+    Returns what was found in the arguments.
 
     Parameters
     ----------
@@ -154,12 +161,14 @@ def note_call(
     leaves = list(_leaves(arguments, MAX_ARGUMENTS))
     text = "\n".join(leaves)[:MAX_ARGUMENTS]
     folded = fold(text)
-    claims = [claim for claim in extract(folded, extractors) if claim.kind in CHECKED_IN_CALLS]
+    found = extract_some(folded, extractors)
+    claims = [claim for claim in found[0] if claim.kind in CHECKED_IN_CALLS]
     account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
     _note_unknown(account, seq, tool, leaves, claims)
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
     know_words(account.given, words(tool[:200]))
     note_said(account.outputs, seq, text, answer=False)
+    return found
 
 
 def _note_unknown(
@@ -187,7 +196,14 @@ def _is_name(text: str) -> bool:
 
 
 def note_result(
-    account: GroundingAccount, seq: int, call_id: str | None, text: str, extractors: Sequence[Extractor], *, error: bool
+    account: GroundingAccount,
+    seq: int,
+    call_id: str | None,
+    text: str,
+    extractors: Sequence[Extractor],
+    *,
+    error: bool,
+    found: Mapping[str, Found] = MappingProxyType({}),
 ) -> None:
     """Take in a tool result; a call that succeeded grounds what it named, and opened it.
 
@@ -205,12 +221,15 @@ def note_result(
         What is looked for.
     error : bool
         Whether the call failed. What an error says is given too.
+    found : mapping
+        Arguments of calls, as they are kept -> what is known to be found in them.
     """
     pending = account.pending
     at = next((at for at in range(len(pending) - 1, -1, -1) if call_id is None or pending[at].id == call_id), None)
     call = pending.pop(at) if at is not None else None
     if call is not None and not error:
-        open_values(account.given, seq, take_source(account.given, seq, call.text, extractors))
+        claims = take_source(account.given, seq, call.text, extractors, found=found.get(call.text))
+        open_values(account.given, seq, claims)
     take_source(account.given, seq, text, extractors, most_of(text, MAX_CHARS))
     account.results += 1
     note_output(account.outputs, seq, text)
@@ -262,6 +281,8 @@ class GroundingDetector(EventDetector[GroundingAccount]):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self._named = [(name, create_extractor(name)) for name in names]
+        self._found: dict[str, Found] = {}
+        """Arguments of pending calls -> what was found in them."""
         self._guard()
 
     def restore(self, data: GroundingAccount) -> None:
@@ -295,13 +316,16 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         """Judge the ids and addresses of a call."""
         event = observed.event
         self.data.open_seq = 0
-        note_call(self.data, observed.seq, event.call_id, event.tool_name, observed.arguments, self._extractors)
+        found = note_call(self.data, observed.seq, event.call_id, event.tool_name, observed.arguments, self._extractors)
+        texts = [call.text for call in self.data.pending]
+        self._found = {text: known for text, known in self._found.items() if text in texts} | {texts[-1]: found}
 
     def on_tool_result(self, observed: Observed) -> None:
         """Take in what a tool returned."""
         event = observed.event
         self.data.open_seq = 0
-        note_result(self.data, observed.seq, event.call_id, event.result, self._extractors, error=event.error)
+        known, error = self._found, event.error
+        note_result(self.data, observed.seq, event.call_id, event.result, self._extractors, error=error, found=known)
 
     def on_correction(self, observed: Observed) -> None:
         """Take in what the agent is told or remembers."""

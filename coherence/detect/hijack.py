@@ -228,12 +228,13 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
+    in_call = name <= mine  # it is, but for what stands for a secret
     for read in facts.sentences:  # hundreds a call: no function is called that need not be
         if mine.isdisjoint(read.tokens):
             continue
         common = mine & read.tokens
         near = factor * nearness(common, read.mass)
-        named = len(name.intersection(read.tokens)) / words
+        named = len(name.intersection(common if in_call else read.tokens)) / words
         told = NAMED * named
         told = (read.gate if read.gate > told else told) * near - explained
         whole = NAMED + named
@@ -301,6 +302,7 @@ def _mass(found: Iterable[str]) -> float:
     return sum(map(telling_weight, found), 0.0)  # multiples of 0.5: the order does not matter
 
 
+@lru_cache(maxsize=512)
 def only_reads(tool: str) -> bool:
     """Return whether the first word of a tool's name says that it reads; a name in another language does not.
 

@@ -6,6 +6,7 @@ bookings, orders, accounts.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import log
 
 import msgspec
@@ -49,6 +50,11 @@ OTHER_WORK = frozenset(_OTHER_WORK.split())
 
 OTHER_TOOLS = frozenset({"edit", "ls", "multiedit", "read", "run_code", "str_replace_editor", "task", "write"})
 """Whole names of such tools."""
+
+
+@lru_cache(maxsize=512)
+def _name_parts(tool: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in _NAME_PART.findall(tool))
 
 
 class ServiceCues(msgspec.Struct):
@@ -133,7 +139,7 @@ class ServiceCues(msgspec.Struct):
             self.refusals -= self.refused
         self.again += tool == self.tool and not self.waiting
         self.tool, self.waiting, self.replied = tool[:100], True, False
-        parts = [part.lower() for part in _NAME_PART.findall(self.tool)]
+        parts = _name_parts(self.tool)
         if tool.lower() in OTHER_TOOLS or not OTHER_WORK.isdisjoint(parts):
             self.other_tool = self.other_tool or self.tool
         elif parts and parts[0] in RECORD_VERBS:

@@ -109,7 +109,12 @@ def form_key(form: str) -> str:
 
 
 def take_source(
-    given: Given, seq: int, text: str, extractors: Sequence[Extractor], most: int = MAX_CHARS
+    given: Given,
+    seq: int,
+    text: str,
+    extractors: Sequence[Extractor],
+    most: int = MAX_CHARS,
+    found: tuple[list[Claim], bool] | None = None,
 ) -> list[Claim]:
     """Remember the values of a text that the agent was given, and return them.
 
@@ -125,13 +130,15 @@ def take_source(
         What is looked for.
     most : int
         Characters that are read, half from each end.
+    found : tuple, optional
+        What :func:`~coherence.detect.extractors.extract_some` has found in the text, if that is known already.
     """
     folded = fold(ends(text, most, "\n\n"))
     if len(text) > most or len(folded) > MAX_FOLDED:
         given.lost += 1
         given.lost_words += 1
     text = ends(folded, MAX_FOLDED, "\n\n")
-    claims, cut = extract_some(text, extractors)
+    claims, cut = extract_some(text, extractors) if found is None else found
     given.lost += cut
     _take_values(given, seq, claims)
     know_words(given, words(text))

@@ -258,9 +258,12 @@ _COMMANDS = lazy_regex(
 """What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
 _BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
 _STAMP = lazy_regex(r"\W{0,3}\d{1,4}[-:/.]\d\d")
-_ENDS = lazy_regex(
-    r"(?<=[a-z]{3}):\s+(?=[A-Z])|(?<=[.!?])[\"')\]»”]{0,3}\s+(?=\S)|(?<=[。！？؟।])|;\s+|[=#*/%+~|_-]{3,500}"
+_ENDS = twin_regex(
+    r"(?<=[a-z]{3}): +(?=[A-Z])|(?<=[.!?])[\"')\]»”]{0,3} +(?=[^ ])|(?<=[。！？؟।])|; +|[=#*/%+~|_-]{3,500}",
+    plain=r"[ :;\"')\]=#*/%+~|_-](?:(?<=[.!?] ) *(?=[^ ])|(?<=[.!?][\"')\]])[\"')\]]{0,2} +(?=[^ ])"
+    r"|(?<=[a-z]{3}:) +(?=[A-Z])|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})",
 )
+"""Ends of sentences within a paragraph, whose white space is spaces alone."""
 _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
 """Characters that a person does not see: soft hyphens, zero-width and direction marks."""
 _SMUGGLED: dict[int, str] = {0xE0000 + at: chr(at) for at in range(0x20, 0x7F)}

@@ -101,6 +101,10 @@ class Result(NamedTuple):
     """Why there is no value, where the metric says so."""
 
 
+SILENT = Result(None)
+"""Of a metric that has no value and does not say why."""
+
+
 def compute_from(metric: Any, data: Given) -> Any:
     """Return what a metric gives for its input; a value that must be awaited too."""
     if data is None:
@@ -135,10 +139,10 @@ def tried(metric: MetricFn | ScalarMetricFn, data: Given, errors: list[Failure])
         errors.append(Failure(f"metric {metric.name}", type(error).__name__, failed(error).message))
         return Result(None, reason=f"failed: {type(error).__name__}")
     if value is None:
-        return Result(None)
+        return SILENT
     try:
-        told = hasattr(metric, "explain") and value >= getattr(metric, "told_from", 0.0)
-        return Result(value, explain_from(metric, data)) if told else Result(value)
+        told = value >= getattr(metric, "told_from", 0.0)
+        return Result(value, explain_from(metric, data) if told else None)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -285,26 +289,26 @@ class Measurement:
         kept, windows.results = windows.results, {}
         versions = {kind: (windows[kind].version, self.absent.get(kind)) for kind in KINDS}
         told = (plan, getattr(plan.provider, "told", None), *versions.values())
-        outcomes: dict[str, Result] = {}
+        values: dict[str, float | None] = {}
+        evidence: dict[str, Evidence] = {}
+        unknown: dict[str, str] = {}
         for metric, name, takes in plan.asked:
             given = data if takes else None
+            seen: tuple[Any, ...] | None = None
             if name in plan.steady:
                 seen = told
             elif (sources := plan.pure.get(name)) is not None:
                 seen = (plan, *map(versions.__getitem__, sources))
-            else:
-                outcomes[name] = tried(metric, given, self.errors)
-                continue
-            known = kept.get(name)
+            known = kept.get(name) if seen is not None else None
             found = known[1] if known is not None and known[0] == seen else tried(metric, given, self.errors)
-            outcomes[name], windows.results[name] = found, (seen, found)
-        values = {name: outcome.value for name, outcome in outcomes.items()}
-        evidence = {name: shown for name, (_, shown, _) in outcomes.items() if shown is not None}
-        unknown = {
-            name: reason or self._why_none(name, lists)
-            for name, (value, _, reason) in outcomes.items()
-            if value is None
-        }
+            if seen is not None:
+                windows.results[name] = seen, found
+            value, shown, reason = found
+            values[name] = value
+            if shown is not None:
+                evidence[name] = shown
+            if value is None:
+                unknown[name] = reason or self._why_none(name, lists)
         return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 
     def _until(self, share: float) -> float:

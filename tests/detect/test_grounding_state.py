@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
+from hypothesis import example
 from hypothesis import given as given_that
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.detect import sources
+from coherence.core.events import ToolCall, ToolResult
+from coherence.detect import extractors, sources
+from coherence.detect.detector import Observed
 from coherence.detect.extractors import BUILT_IN, DEFAULT, extract
 from coherence.detect.grounding import judge
 from coherence.detect.grounding_state import (
     GroundingAccount,
+    GroundingDetector,
     begin_task,
     note_call,
     note_given,
@@ -267,3 +273,32 @@ def test_grounding_account_renumber_forgets_which_call_named_the_unknown_id() ->
     account = looked_up(("get_order", {"order_id": "B4-5511"}))
     account.renumber()
     assert (account.unknown_seq, account.unknown) == (0, 1.0)
+
+
+def test_grounding_detector_that_knows_what_a_call_holds_does_as_one_that_looks_again() -> None:
+    calls = [(b'{"path": "a/b.txt", "sum": "3 h 20 min, $1,200.50"}', "c1"), (b'{"id": "59XX6W"}', "c2")]
+    alike = GroundingDetector(DEFAULT), GroundingDetector(DEFAULT)
+    for detector in alike:
+        for seq, (arguments, call_id) in enumerate(calls, 1):
+            detector.observe(Observed.of(ToolCall("read", msgspec.Raw(arguments), call_id), seq))
+    alike[1]._found.clear()
+    for detector in alike:
+        for seq, (_, call_id) in enumerate(calls, 3):
+            detector.observe(Observed.of(ToolResult("done, 7 pages", call_id=call_id), seq))
+    assert msgspec.json.encode(alike[0].data) == msgspec.json.encode(alike[1].data)
+    assert "path:a/b.txt" in alike[0].data.given.opened
+
+
+PARTS = st.sampled_from(["a", "b.py", ".", "/", "\\", "é", "x.", "..", " ", "\n", "\u00a0", "\x1c", "src/a.c", "1.5"])
+
+
+@examples(150)
+@given_that(st.lists(PARTS, max_size=30).map("".join))
+@example("x.y x.y. /x.y x.y")
+def test_paths_only_words_with_a_sign_hold_any(text: str) -> None:
+    words = [found.span() for found in re.finditer(r"\S+", text)]
+    whole = [match.span() for place in words for match in extractors._PATH.finditer(text, *place)]
+    found = [
+        match.span() for place in extractors._with_sign(text, ()) for match in extractors._PATH.finditer(text, *place)
+    ]
+    assert found == whole

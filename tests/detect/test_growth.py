@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, failure_cues, fingerprints, goal_loss
+from coherence.detect import breakdown, extractors, failure_cues, fingerprints, goal_loss, text_analysis
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -42,6 +42,8 @@ USED: dict[str, Callable[[str], object]] = {
     "bare": lambda text: breakdown._BARE.findall(text),
     "limit": lambda text: fingerprints._LIMIT.findall(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
+    "ends": lambda text: text_analysis._ENDS.split(text),
+    "with sign": lambda text: list(extractors._with_sign(text, ())),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
@@ -58,6 +60,7 @@ PIECES = (
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     'write', 'write(', "write('", 'to_', 'to_a(', 'open(', "open('", "open('a',",
+    'a; ', 'a. ', 'a."', 'a: ', '= ',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
