@@ -61,6 +61,12 @@ none of them."""
 DELEGATED = 0.4
 """What provenance counts where the user left it to a text what is done: such calls do follow a text."""
 
+OWN = 0.25
+"""What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
+
+MAX_OWN = 400
+"""Characters of such an answer; a longer one may quote what others have written."""
+
 MAX_SENTENCES = 600
 """Sentences remembered: of those that tell their reader to do something the newest half, and the newest others."""
 
@@ -86,6 +92,20 @@ _GROUPS = lazy_regex(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
 _SPACED = lazy_regex(r"\d \d")
 _READING_WORDS = "browse check fetch find get list look lookup query read search show view"
 _READS = frozenset(_READING_WORDS.split())
+_ACTING_WORDS = (
+    "accept activate add adjust append apply approve archive assign authorize book buy cancel change checkout close "
+    "commit confirm create deactivate decline delete deposit disable edit enable insert invite issue login logout make "
+    "mark merge modify move order pay place post publish purchase push put rebook refund register reject remove rename "
+    "replace reply request reschedule reserve reset restore save schedule send set share star submit subscribe suspend "
+    "transfer unsubscribe update upgrade upload verify withdraw write"
+)
+_ACTS = frozenset(_ACTING_WORDS.split())
+_CARRYING_WORDS = (
+    "bash click cmd command curl download exec execute file files go http mail mails navigate open page python query "
+    "run scan shell sql terminal url view visit web webpage website"
+)
+_CARRIES = _READS | frozenset(_CARRYING_WORDS.split())
+"""Words in names of tools whose results hold what others have written, whatever else the tool does."""
 _NUMBER = lazy_regex(r"[\d.,:/-]+")
 _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _LETTERS = lazy_regex(r"[^\W\d_]+")
@@ -103,6 +123,8 @@ class Sentence(msgspec.Struct, array_like=True):
     tokens: list[str]
     gate: float
     mass: float = 0.0
+    own: bool = False
+    """Whether it answers an acting call of the agent: the service itself speaks."""
 
 
 class HijackScore(msgspec.Struct, frozen=True):
@@ -153,16 +175,17 @@ def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
     facts.delegated = facts.delegated or delegates(text)
 
 
-def note_result(facts: HijackFacts, seq: int, text: TextAnalysis) -> None:
-    """Remember the sentences of a tool result that came as event `seq`.
+def note_result(facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = "") -> None:
+    """Remember the sentences of the result of a tool that came as event `seq`.
 
     What gives no instruction pushes none out that does, however much is read after it: the newest half of
     `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
     """
     known = {sentence.text for sentence in facts.sentences}
+    own = len(text.raw) <= MAX_OWN and acts(tool)
     for sentence in text.sentences:
         if sentence not in known and (found := sorted(_tokens(sentence))):
-            facts.sentences.append(Sentence(seq, sentence, found, gate(sentence), _mass(found)))
+            facts.sentences.append(Sentence(seq, sentence, found, gate(sentence), _mass(found), own))
     _forget(facts.sentences)
 
 
@@ -227,6 +250,7 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     factor = READING if only_reads(tool) else 1.0
     name = tokens(tool)
     best, sentence, seq = 0.0, "", -1
+    named_before: set[str] | None = None
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     for read in facts.sentences:  # hundreds a call: no function is called that need not be
         if mine.isdisjoint(read.tokens):
@@ -238,6 +262,9 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
         told = (read.gate if read.gate > told else told) * near - explained
         whole = NAMED + named
         found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near
+        if found > best and read.own:
+            named_before = named_before or set(facts.asked).union(*facts.calls)
+            found *= 1.0 if any(telling_weight(token) == NAME for token in common - named_before) else OWN
         if found > best:
             best, sentence, seq = found, read.text, read.seq
     best *= DELEGATED if facts.delegated else 1.0
@@ -279,6 +306,10 @@ class _Call:
         return near if near < 1.0 else 1.0
 
 
+NAME = 3.0
+"""Weight of what names one thing."""
+
+
 @lru_cache(maxsize=50_000)
 def telling_weight(token: str) -> float:
     """Return how much a token tells of what a call is about: 3 if it names one thing, 1 for a word, a number least.
@@ -294,7 +325,7 @@ def telling_weight(token: str) -> float:
     if _NUMBER.fullmatch(token):
         return 0.5 if len(token) < 8 else 1.0
     named = "@" in token or "/" in token or "." in token or (len(token) > 2 and any(map(str.isdigit, token)))
-    return 3.0 if named else 1.0
+    return NAME if named else 1.0
 
 
 def _mass(found: Iterable[str]) -> float:
@@ -311,6 +342,19 @@ def only_reads(tool: str) -> bool:
     """
     words = _LETTERS.findall(_CAMEL.sub(" ", tool[:100]))
     return bool(words) and words[0].lower() in _READS
+
+
+@lru_cache(maxsize=1_000)
+def acts(tool: str) -> bool:
+    """Return whether a tool's name, in English, says that it changes something and brings nothing that others wrote.
+
+    Examples
+    --------
+    >>> acts("git_push"), acts("cartCheckout"), acts("get_order"), acts("send_query"), acts("")
+    (True, True, False, False, False)
+    """
+    words = {word.lower() for word in _LETTERS.findall(_CAMEL.sub(" ", tool[:100]))}
+    return not _ACTS.isdisjoint(words) and _CARRIES.isdisjoint(words)
 
 
 def _tokens(text: str) -> frozenset[str]:
@@ -347,6 +391,9 @@ def _leaves(arguments: Any) -> list[str]:
             found.append(value if isinstance(value, str) else str(value))
     return found
 
+
+MAX_WAITING, MAX_TOOL = 32, 100
+"""Calls without a result that are remembered, and characters of the name of their tool."""
 
 MAX_BEGINNING = 400
 """Characters of a call's arguments that are kept to show which call it was."""
@@ -396,6 +443,8 @@ class HijackWatch(msgspec.Struct):
     """The call that stood out in the task before, where nobody looked in time: to be told once."""
     told: bool = False
     """Whether it has been."""
+    waiting: dict[str, str] = {}
+    """Id of a call without a result -> its tool, the newest."""
     open: str = ""
     """What the assistant has just asked, at most 300 characters; empty where something came after it."""
 
@@ -419,9 +468,11 @@ class HijackWatch(msgspec.Struct):
         self.open = question(text)
         self.fresh = True
 
-    def read(self, seq: int, text: TextAnalysis) -> None:
-        """Take in what a tool returned as event ``seq``."""
-        note_result(self.known, seq, text)
+    def read(self, seq: int, text: TextAnalysis, call_id: str | None = None, tool: str | None = None) -> None:
+        """Take in what a tool returned as event ``seq``: to the call of that id, else to the newest."""
+        newest = next(reversed(self.waiting), "")
+        called = self.waiting.pop(newest if call_id is None else call_id, "")
+        note_result(self.known, seq, text, tool or called)
         self.open = ""
         self.fresh = True
 
@@ -429,8 +480,12 @@ class HijackWatch(msgspec.Struct):
         """Return how a call would be judged now, ``None`` where nothing was asked that it could be compared with."""
         return judge_call(self.known, tool, arguments) if self.known.asked else None
 
-    def call(self, seq: int, tool: str, arguments: Any) -> None:
+    def call(self, seq: int, tool: str, arguments: Any, call_id: str = "") -> None:
         """Judge a call by what came before it, then remember it."""
+        self.waiting.pop(call_id, None)
+        self.waiting[call_id] = tool[:MAX_TOOL]
+        if len(self.waiting) > MAX_WAITING:
+            del self.waiting[next(iter(self.waiting))]
         self._begin()
         score, worst = self.judge(tool, arguments), self.worst
         note_call(self.known, tool, arguments)
@@ -509,11 +564,11 @@ class HijackDetector(EventDetector[HijackWatch]):
 
     def on_tool_call(self, observed: Observed) -> None:
         """Judge a call."""
-        self.data.call(observed.seq, observed.event.tool_name, observed.arguments)
+        self.data.call(observed.seq, observed.event.tool_name, observed.arguments, observed.event.call_id)
 
     def on_tool_result(self, observed: Observed) -> None:
         """Take in what a tool returned."""
-        self.data.read(observed.seq, observed.text)
+        self.data.read(observed.seq, observed.text, observed.event.call_id, observed.event.tool_name)
 
     def on_correction(self, observed: Observed) -> None:
         """Take in a correction as a request."""

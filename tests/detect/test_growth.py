@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, failure_cues, fingerprints, goal_loss
+from coherence.detect import breakdown, failure_cues, fingerprints, goal_loss, text_analysis
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -40,6 +40,7 @@ USED: dict[str, Callable[[str], object]] = {
     "summary": lambda text: goal_loss._SUMMARY.search(text),
     "bare": lambda text: breakdown._BARE.findall(text),
     "limit": lambda text: fingerprints._LIMIT.findall(text),
+    "ends of sentences": lambda text: text_analysis._ENDS.split(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
@@ -56,7 +57,7 @@ PIECES = (
     'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
-    'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
+    'abc: ', 'abc: A', 'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
 SMALL, TIMES = 2_000, 16
