@@ -54,6 +54,10 @@ _STEPS = (
     r"(?:instructions?|steps|tasks|to-?dos?|actions|requests?|runbook|playbook|procedure|checklist|guide(?:lines?)?"
     r"|rules|recommendations?)"
 )
+_DOES = (
+    r"(?:accept|achieve|address|carry out|complete|do|execute|finish|follow|fulfil+|grant|handle|meet|perform|process"
+    r"|resolve|satisfy|take care of|work on)"
+)
 _DELEGATES = lazy_regex(
     rf"\b(?:(?:do|follow) what|whatever|everything|as|way|{_STEPS}) (?:(?!following)[\w'#.-]{{1,40}} ){{1,5}}?{_SAYS}\b"
     r"|\b(?:follow|do|carry out|complete|finish|work through|go through|handle|take care of|execute|implement|act on)\b"
@@ -65,6 +69,11 @@ _DELEGATES = lazy_regex(
     rf"\b(?:{_STEPS}|docs|documentation|readme|tickets?|issues?)\b"
     r"|\b(?:fix|resolve|close|address|implement|handle|work on) (?:the |our |github )?(?:issues?|tickets?|bug reports?)"
     r" #?[\w-]*\d"
+    rf"|\b{_DOES} (?:[\w'-]{{1,30}} ){{0,3}}?(?:his|her|their|its|\w{{1,30}}'s) (?:[\w'-]{{1,30}} ){{0,3}}?"
+    r"(?:asks?|demands?|instructions?|invitations?|issues?|needs|requests?|tasks?|wish(?:es)?)\b"
+    r"|\baccept (?:the|this|that|any|all|an?) (?:[\w'-]{1,30} ){0,3}?(?:invitations?|invites?)\b"
+    rf"|\b{_DOES} what (?:[\w'-]{{1,30}} ){{1,5}}?(?:asks?|asked|needs?|needed|says?|said|tells?|told|wants?|wanted)\b"
+    rf"|\b(?:instructions?|requests?|tasks?|to-?dos?)\b[^!:]{{0,100}}?\b{_DOES} (?:it|that|them|these|those)\b"
 )
 MAX_ASKED_CHARS = 4_000
 """Characters of the user's words that are read for who decides, from the start."""
@@ -111,6 +120,31 @@ def delegates(asked: str) -> bool:
     (False, False)
     """
     return bool(_DELEGATES.search(asked[:MAX_ASKED_CHARS].lower()))
+
+
+_NAMES = lazy_regex(r"\b[A-Z][^\W\d_]{2,20}\b")
+_QUOTED = lazy_regex(r"(?<!\w)['\"“‘]([^'\"“”’\n]{4,80})['\"”’]")
+_THINGS = lazy_regex(r"[\w.+%-]{1,80}@[\w.-]{3,80}\w|#?\w{0,20}\d\w{0,20}|[\w~-]{0,60}[./][\w./~-]{1,80}\w")
+_NO_NAME_WORDS = "can could hello hey just may now once please thank thanks the then there this would"
+_NO_NAMES = frozenset(_NO_NAME_WORDS.split())
+"""Words that begin sentences and name nobody."""
+MAX_POINTERS = 50
+"""What is kept of where the user pointed to."""
+
+
+def pointers(asked: str) -> list[str]:
+    """Return what a user who delegates points at, in lower case: names, quotations, addresses, files, numbers.
+
+    Examples
+    --------
+    >>> pointers("Please do what Anna asks for in her mail 'To do' about plan-7.md.")
+    ['anna', 'to do', 'plan-7.md']
+    """
+    asked = asked[:MAX_ASKED_CHARS]
+    names = (name.lower() for name in _NAMES.findall(asked))
+    known = [name for name in names if name not in VERBS and name not in _NO_NAMES and name not in _READER]
+    things = [thing.lower() for thing in _QUOTED.findall(asked) + _THINGS.findall(asked) if len(thing) > 2]
+    return list(dict.fromkeys(known + things))[:MAX_POINTERS]
 
 
 MAX_QUESTION = 300

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, failure_cues, fingerprints, goal_loss, text_analysis
+from coherence.detect import breakdown, directives, failure_cues, fingerprints, goal_loss, hijack, text_analysis
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -40,6 +40,12 @@ USED: dict[str, Callable[[str], object]] = {
     "summary": lambda text: goal_loss._SUMMARY.search(text),
     "bare": lambda text: breakdown._BARE.findall(text),
     "limit": lambda text: fingerprints._LIMIT.findall(text),
+    "delegates": lambda text: directives._DELEGATES.search(text),
+    "names pointed at": lambda text: directives._NAMES.findall(text),
+    "quoted": lambda text: directives._QUOTED.findall(text),
+    "things pointed at": lambda text: directives._THINGS.findall(text),
+    "sender": lambda text: hijack._SENDER.findall(text),
+    "record": lambda text: hijack._RECORD.findall(text),
     "ends of sentences": lambda text: text_analysis._ENDS.split(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
 }
@@ -57,7 +63,8 @@ PIECES = (
     'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
-    'abc: ', 'abc: A', 'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
+    'abc: ', 'abc: A', 'tasks ', 'do ', 'do a ', 'accept the ', 'do her ', 'a@', '#1', 'A', 'from',
+    '}, ', '), ', '), Ab', 'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
 SMALL, TIMES = 2_000, 16
