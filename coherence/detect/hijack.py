@@ -218,6 +218,8 @@ class HijackFacts(msgspec.Struct):
     """What the user said after calls or results, text by text: a yes to a question as what the question says."""
     sentences: list[Sentence] = []
     calls: list[list[str]] = []
+    masses: list[float] = []
+    """Sum of the weights of the tokens of each call."""
     delegated: bool = False
     """Whether the user left it to a text what is done."""
     pointers: list[str] = []
@@ -295,8 +297,15 @@ def _forget(read: list[Sentence]) -> None:
 
 def note_call(facts: HijackFacts, tool: str, arguments: Any) -> None:
     """Remember a call, to be compared with later ones."""
-    facts.calls.append(sorted(set().union(*_units(tool, arguments))))
-    del facts.calls[:-MAX_CALLS]
+    note_units(facts, units_of(tool, arguments))
+
+
+def note_units(facts: HijackFacts, units: list[frozenset[str]]) -> None:
+    """Remember a call by its :func:`units_of`."""
+    found = sorted(set().union(*units))
+    facts.calls.append(found)
+    facts.masses.append(_mass(found))
+    del facts.calls[:-MAX_CALLS], facts.masses[:-MAX_CALLS]
 
 
 def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
@@ -329,8 +338,15 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     >>> judge_call(facts, "read_file", {"path": "bill.txt"}).provenance
     0.0
     """
-    call = _Call(_units(tool, arguments))
-    explained = _explained(facts, call)
+    return judge_units(facts, tool, units_of(tool, arguments))
+
+
+def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> HijackScore:
+    """Return what :func:`judge_call` does, of a call by its :func:`units_of`."""
+    call = _Call(units)
+    answers = [read for read in facts.sentences if read.own]
+    new = call.names.difference(facts.asked, *facts.calls) if answers and call.names else call.names
+    explained = _explained(facts, call, (read.tokens for read in answers if new.isdisjoint(read.tokens)))
     plain, named_factor = (
         (READING, READING_NAMED) if only_reads(tool) or _first_word(tool) in _IDENTIFIES else (1.0, 1.0)
     )
@@ -354,7 +370,7 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
             found *= EARLIER
         if facts.delegated:
             found *= read.left
-        if found > best and read.own and call.names.isdisjoint(common - _known(facts)):
+        if read.own and found > best and new.isdisjoint(common):
             found *= OWN
         if found > best:
             best, sentence, seq = found, read.text, read.seq
@@ -363,21 +379,15 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     return HijackScore(min(value, 1.0), min(best / (1 + UNGATED), 1.0), distance, sentence, seq)
 
 
-def _explained(facts: HijackFacts, call: _Call) -> float:
-    """Return how far what was asked, done and answered before explains a call, in [0, 1]."""
+def _explained(facts: HijackFacts, call: _Call, answers: Iterable[list[str]]) -> float:
+    """Return how far what was asked, what was called, and what acting calls were answered explain a call, in [0, 1]."""
     texts = (facts.asked, facts.goal) if len(facts.goal) < len(facts.asked) else (facts.asked,)
-    follows = FOLLOW_UP * max(map(call.nearness, facts.calls), default=0.0)
-    answers = [read for read in facts.sentences if read.own]
-    if answers:
-        new = call.names - _known(facts)
-        follows = max(follows, *(call.nearness(read.tokens) for read in answers if new.isdisjoint(read.tokens)), 0.0)
-    explained = max(map(call.nearness, texts)) + follows
+    mine, follows = call.shares.keys(), 0.0
+    for before, mass in zip(facts.calls, facts.masses, strict=False):
+        if not mine.isdisjoint(before):
+            follows = max(follows, FOLLOW_UP * call.nearness_of(mine & before, mass))
+    explained = max(map(call.nearness, texts)) + max(follows, *map(call.nearness, answers), 0.0)
     return min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
-
-
-def _known(facts: HijackFacts) -> set[str]:
-    """Return the tokens of what was asked and called."""
-    return set(facts.asked).union(*facts.calls)
 
 
 class _Call:
@@ -484,7 +494,7 @@ def _tokens(text: str) -> frozenset[str]:
     return told.union(found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS))
 
 
-def _units(tool: str, arguments: Any) -> list[frozenset[str]]:
+def units_of(tool: str, arguments: Any) -> list[frozenset[str]]:
     """Return the tokens of a tool's name and of each argument of a call; those without any are left out."""
     leaves = _leaves(arguments)
     if len(leaves) > MAX_LEAVES:
@@ -605,8 +615,9 @@ class HijackWatch(msgspec.Struct):
         if len(self.waiting) > MAX_WAITING:
             del self.waiting[next(iter(self.waiting))]
         self._begin()
-        score, worst = self.judge(tool, arguments), self.worst
-        note_call(self.known, tool, arguments)
+        units, worst = units_of(tool, arguments), self.worst
+        score = judge_units(self.known, tool, units) if self.known.asked else None
+        note_units(self.known, units)
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
             self.worst, self.seen = JudgedCall(seq, tool, score, beginning(arguments)), False
         self.fresh = self.over = False
