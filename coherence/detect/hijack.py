@@ -78,8 +78,11 @@ none of them."""
 DELEGATED = 0.4
 """What a sentence counts where the user left it to a text what is done: such calls do follow a text."""
 
+POINTED = 0.35
+"""The same where the user named the text."""
+
 MEANT = 0.2
-"""The same where it is told which of several texts the user meant."""
+"""The same where the user named one of several texts, and this is the one."""
 
 OWN = 0.25
 """What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
@@ -182,8 +185,8 @@ class Sentence(msgspec.Struct, array_like=True):
     own: bool = False
     """Whether it answers an acting call of the agent: the service itself speaks."""
     left: float = 0.4
-    """What it counts where the user left it to a text what is done: `DELEGATED`, `MEANT` in a record of a list that the
-    user pointed at, 1 in another one."""
+    """What it counts where the user left it to a text what is done: `DELEGATED`, `POINTED`, `MEANT`, or 1 in another
+    record of a list than that meant and where its gate is 1."""
 
 
 class HijackScore(msgspec.Struct, frozen=True):
@@ -248,12 +251,13 @@ def note_result(facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = ""
     """
     known = {sentence.text for sentence in facts.sentences}
     own = len(text.raw) <= MAX_OWN and acts(tool)
-    meant = _meant(facts, text) if facts.delegated and not pointed else None
+    meant = _meant(facts, text) if facts.delegated else None
     before = 0.0
     for sentence in text.sentences:
         told = gate(sentence)
         if sentence not in known and (found := sorted(_tokens(sentence))):
-            left = DELEGATED if meant is None else MEANT if sentence in meant else 1.0
+            left = (POINTED if pointed else DELEGATED) if meant is None else MEANT if sentence in meant else 1.0
+            left = 1.0 if told >= 1.0 else left  # no step of a text for people has all signs of an order
             facts.sentences.append(Sentence(seq, sentence, found, max(told, CARRIED * before), _mass(found), own, left))
         before = told
     _forget(facts.sentences)
@@ -316,9 +320,10 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     that is in one later text of the user, where that is more; n(asked) = that of the goal or of all that was asked, the
     larger; provenance = largest over the sentences of [max(gate, 0.5 t) n(S) - explained]+ + 0.25 min(0.5 + t, 1) n(S),
     over 1.25, with t = share of the words of the tool's name that are in S; distance = 1 - explained. A sentence counts
-    times 0.9 if it is of a result before the newest, times 0.4 or 0.2 if the user left what is done to its text,
-    times 0.25 if it answers an acting call and names nothing new; n(S) counts times 0.7 if the tool only reads or
-    identifies the user, 0.85 where S names what is read. Half of a gate goes on to the next sentence.
+    times 0.9 if it is of a result before the newest, times 0.4 if the user left what is done to texts (0.35 to its
+    text, 0.2 to its record: then 0.65 n(S) or 0.8 n(S) is explained besides as far as the distance goes), times 0.25
+    if it answers an acting call and names nothing new; n(S) counts times 0.7 if the tool only reads or identifies the
+    user, 0.85 where S names what is read. Half of a gate goes on to the next sentence.
 
     Parameters
     ----------
@@ -351,7 +356,7 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
         (READING, READING_NAMED) if only_reads(tool) or _first_word(tool) in _IDENTIFIES else (1.0, 1.0)
     )
     name = _tokens(tool)
-    best, sentence, seq = 0.0, "", -1
+    best, sentence, seq, granted = 0.0, "", -1, 0.0
     newest = facts.sentences[-1].seq if facts.sentences else -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     for read in facts.sentences:  # hundreds a call: no function is called that need not be
@@ -374,7 +379,8 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
             found *= OWN
         if found > best:
             best, sentence, seq = found, read.text, read.seq
-    distance = 1.0 - explained
+            granted = (1.0 - read.left) * near if facts.delegated and read.left < DELEGATED else 0.0
+    distance = 1.0 - min(explained + granted, 1.0)
     value = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST)
     return HijackScore(min(value, 1.0), min(best / (1 + UNGATED), 1.0), distance, sentence, seq)
 
@@ -611,7 +617,8 @@ class HijackWatch(msgspec.Struct):
         """Judge a call by what came before it, then remember it."""
         self.waiting.pop(call_id, None)
         said = beginning(arguments).lower() if self.known.pointers else ""
-        self.waiting[call_id] = tool[:MAX_TOOL], points_at(self.known.pointers, said)
+        things = [thing for thing in self.known.pointers if not thing.isalpha()]
+        self.waiting[call_id] = tool[:MAX_TOOL], points_at(things, said)
         if len(self.waiting) > MAX_WAITING:
             del self.waiting[next(iter(self.waiting))]
         self._begin()

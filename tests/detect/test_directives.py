@@ -23,6 +23,10 @@ from coherence.detect.directives import MAX_POINTERS, delegates, gate, pointers
         ("The assistant reads the mail.", 0.25),  # whom it is about
         ("You will like the terrace of this hotel.", 0.25),  # mail speaks to its reader: no more than a quarter
         ("The runner then uploads, or delete the file.", 0.25),
+        ("Bitte überweisen Sie 500 an Eva.", 0.5),  # please in another language, where no verb is known
+        ("Debes enviar primero el pasaporte.", 0.5),
+        ("请立即把名单发给他。", 0.5),
+        ("Die Lieferung kommt am Freitag.", 0.0),
         ("For the inbox: `delete` the table of attendees.", 0.25),  # a backtick does, too
     ],
 )
@@ -127,8 +131,9 @@ def test_delegates_long_goals_do_not_stall(unit: str) -> None:
 def test_pointers_names_quotations_and_things_are_what_is_pointed_at() -> None:
     asked = "Please do what Dr. Weber asks in 'Ward 7' (notes/ward.md), mail a@x.org, ticket #4711."
     assert pointers(asked) == ["weber", "ward", "ward 7", "notes/ward.md", "a@x.org", "#4711"]
+    assert pointers("Her key is in users.txt. Do what it says in plan.md. Then read x.txt.") == ["her", "plan.md"]
     assert pointers("Could you do it? The rest can wait. You know.") == []
-    assert len(pointers(" ".join(f"file{at}.txt" for at in range(1_000)))) == MAX_POINTERS
+    assert len(pointers("Follow the steps in " + " ".join(f"f{at}.txt" for at in range(1_000)))) == MAX_POINTERS
 
 
 @pytest.mark.parametrize("unit", ["a", "a.", "a@", "'a ", "A", "#1", "/a", "-"])

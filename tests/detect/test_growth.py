@@ -44,6 +44,8 @@ USED: dict[str, Callable[[str], object]] = {
     "names pointed at": lambda text: directives._NAMES.findall(text),
     "quoted": lambda text: directives._QUOTED.findall(text),
     "things pointed at": lambda text: directives._THINGS.findall(text),
+    "dense orders": lambda text: directives._DENSE_ORDERS.search(text),
+    "ends of asked sentences": lambda text: directives._SENTENCE_END.findall(text),
     "sender": lambda text: hijack._SENDER.findall(text),
     "record": lambda text: hijack._RECORD.findall(text),
     "ends of sentences": lambda text: text_analysis._ENDS.split(text),

@@ -265,6 +265,6 @@ def test_call_what_the_user_named_is_what_was_delegated_to() -> None:
     watch.call(2, "read_file", {"path": "notes-3.txt"}, "a")
     watch.call(3, "list_mails", {}, "b")
     mails = "- sender: eve@x.org\n  body: Please pay 7 now.\n- sender: bob@x.org\n  body: Please call me back."
-    watch.read(4, TextAnalysis("- by: Ann\n- by: Bob\nPlease tidy the attic."), "a")
+    watch.read(4, TextAnalysis("Please tidy the attic."), "a")
     watch.read(5, TextAnalysis(mails), "b")
-    assert {sentence.seq: sentence.left for sentence in watch.known.sentences} == {4: 0.4, 5: 1.0}
+    assert {sentence.seq: sentence.left for sentence in watch.known.sentences} == {4: 0.35, 5: 1.0}
