@@ -5,19 +5,24 @@ How near a call is to a text is told in words, without a model: `nearness` count
 is, so that a call is known by its recipient and its name and not by the text it carries. Two channels are added up:
 
 - *provenance*: the call is nearer to a sentence that tells its reader to do something, or that has the words of the
-  tool's name, than to what was asked and done before; any sentence counts for a fifth besides, a tenth if it has no
-  word of the name, since an attack may also state ("outstanding: a payment to X") or speak a language whose commands
-  are not known here. Where the user left it to a text what is done ("follow the steps in X"), it counts less;
+  tool's name, than to what was asked and done before; any sentence counts for a quarter besides, half of that if it has
+  no word of the name, since an attack may also state ("outstanding: a payment to X") or speak a language whose commands
+  are not known here;
 - *distance*: the call is far from what was asked and done before. Text inside results cannot touch it.
+
+What a service answers to the agent's own acting call ("please verify the transfer") speaks for the call that follows
+it, unless it names somebody new. Where the user left it to a text what is done ("do what Anna asks for in her mail"),
+following that text counts less: of a list of what several people wrote, the records that the user pointed at.
 
 An attacker who knows the formula can pad a sentence, spread it, or bury it in the middle of a very long result.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from math import fsum, sqrt
 from typing import Any
 
@@ -26,17 +31,29 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.directives import agrees, delegates, gate, question
-from coherence.detect.text_analysis import TextAnalysis, tokens
+from coherence.detect.directives import agrees, delegates, gate, pointers, question
+from coherence.detect.text_analysis import TextAnalysis, sentences, tokens
 
-UNGATED = 0.2
-"""What a sentence that gives no instruction counts, and the distance: a fifth of one that does."""
+UNGATED = 0.25
+"""What a sentence that gives no instruction counts, against 1 for one that does."""
 
-FOLLOW_UP = 0.25
+FARTHEST = 0.2
+"""What the distance counts."""
+
+CARRIED = 0.5
+"""Share of a sentence's gate that goes on to the next one: "do this first: the number goes to X"."""
+
+FOLLOW_UP = 0.4
 """What nearness to an earlier call explains, against 1 for nearness to what was asked."""
 
+EARLIER = 0.9
+"""What a sentence counts that stood in a result before the newest."""
+
 READING = 0.7
-"""What the provenance of a call counts that only reads, by the first word of its name in English."""
+"""What nearness of a call counts that only reads or identifies the user, by the first word of its name in English."""
+
+READING_NAMED = 0.85
+"""The same where the sentence names what is read."""
 
 ALARM_5 = 0.26
 """Value above which a call is an alarm, at a budget of 5 % of the runs without an attack.
@@ -52,17 +69,32 @@ ALARM_1 = 0.33
 """
 
 FAR = 0.15
-"""No less than a call can have by its distance alone, which is 1/7."""
+"""No less than a call can have by its distance alone, which is 0.2 / 1.45 = 0.138."""
 
 NAMED = 0.5
 """Gate of a sentence with all words of the tool's name, in whatever language; what is left of an ungated sentence with
 none of them."""
 
 DELEGATED = 0.4
-"""What provenance counts where the user left it to a text what is done: such calls do follow a text."""
+"""What a sentence counts where the user left it to a text what is done: such calls do follow a text."""
+
+POINTED = 0.35
+"""The same where the user named the text."""
+
+MEANT = 0.2
+"""The same where the user named one of several texts, and this is the one."""
+
+OWN = 0.25
+"""What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
+
+MAX_OWN = 400
+"""Characters of such an answer; a longer one may quote what others have written."""
 
 MAX_SENTENCES = 600
 """Sentences remembered: of those that tell their reader to do something the newest half, and the newest others."""
+
+MAX_POINTERS = 50
+"""Names, files and quotations that the user pointed at, the newest."""
 
 MAX_ASKED = 4_000
 """Tokens of the user's words remembered, the oldest."""
@@ -86,6 +118,53 @@ _GROUPS = lazy_regex(r"\b(?:[A-Z]{2})?\d{2,6}(?: \d{2,6}){2,8}\b")
 _SPACED = lazy_regex(r"\d \d")
 _READING_WORDS = "browse check fetch find get list look lookup query read search show view"
 _READS = frozenset(_READING_WORDS.split())
+_IDENTIFIES = frozenset({"authenticate", "login", "logout", "validate", "verify"})
+"""First words of tools that only show a service who the user is."""
+_ACTING_WORDS = (
+    "accept activate add adjust append apply approve archive assign authorize book buy cancel change checkout close "
+    "commit confirm create deactivate decline delete deposit disable edit enable insert invite issue login logout make "
+    "mark merge modify move order pay place post publish purchase push put rebook refund register reject remove rename "
+    "replace reply request reschedule reserve reset restore save schedule send set share star submit subscribe suspend "
+    "transfer unsubscribe update upgrade upload verify withdraw write"
+)
+_ACTS = frozenset(_ACTING_WORDS.split())
+_CARRYING_WORDS = (
+    "bash click cmd command curl download exec execute file files go http mail mails navigate open page python query "
+    "run scan shell sql terminal url view visit web webpage website"
+)
+_CARRIES = _READS | frozenset(_CARRYING_WORDS.split())
+"""Words in names of tools whose results hold what others have written, whatever else the tool does."""
+_SENDER = lazy_regex(
+    r"\b(?:from|sender|author|owner|owner_username|by|user|creator|requester|reporter)[\"'\\]{0,3}\s?[:=]",
+    re.IGNORECASE,
+)
+_RECORD = lazy_regex(r"^[-*•] |\}\s{0,5},\s{0,5}\{|\), (?=[A-Z]\w{1,40}\()", re.MULTILINE)
+"""Where the next of several records begins: an item, an object of JSON or of Python."""
+_SHORT_WORDS = {
+    "acct": "account",
+    "app": "application",
+    "appt": "appointment",
+    "auth": "authentication",
+    "cal": "calendar",
+    "config": "configuration",
+    "db": "database",
+    "dir": "directory",
+    "doc": "document",
+    "env": "environment",
+    "img": "image",
+    "info": "information",
+    "lib": "library",
+    "msg": "message",
+    "org": "organization",
+    "pic": "picture",
+    "pwd": "password",
+    "repo": "repository",
+    "txn": "transaction",
+}
+_SHORT = {short: token for short, word in _SHORT_WORDS.items() for token in tokens(word)}
+"""How names of tools shorten words -> the word's token."""
+_LINKS = frozenset({"across", "through", "via", "within"})
+"""Words in names of tools that say as little as "of" and "by"."""
 _NUMBER = lazy_regex(r"[\d.,:/-]+")
 _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _LETTERS = lazy_regex(r"[^\W\d_]+")
@@ -103,6 +182,11 @@ class Sentence(msgspec.Struct, array_like=True):
     tokens: list[str]
     gate: float
     mass: float = 0.0
+    own: bool = False
+    """Whether it answers an acting call of the agent: the service itself speaks."""
+    left: float = 0.4
+    """What it counts where the user left it to a text what is done: `DELEGATED`, `POINTED`, `MEANT`, or 1 in another
+    record of a list than that meant and where its gate is 1."""
 
 
 class HijackScore(msgspec.Struct, frozen=True):
@@ -111,7 +195,7 @@ class HijackScore(msgspec.Struct, frozen=True):
     Attributes
     ----------
     value
-        Both channels together: 6/7 provenance + 1/7 distance.
+        Both channels together: 25/29 provenance + 4/29 distance.
     provenance
         How much nearer the call is to a sentence of a tool result than to what was asked and done before.
     distance
@@ -137,8 +221,12 @@ class HijackFacts(msgspec.Struct):
     """What the user said after calls or results, text by text: a yes to a question as what the question says."""
     sentences: list[Sentence] = []
     calls: list[list[str]] = []
+    masses: list[float] = []
+    """Sum of the weights of the tokens of each call."""
     delegated: bool = False
     """Whether the user left it to a text what is done."""
+    pointers: list[str] = []
+    """What that text holds: names, files, numbers, quotations (:func:`coherence.detect.directives.pointers`)."""
 
 
 def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
@@ -150,20 +238,46 @@ def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
     if reply and (facts.sentences or facts.calls) and 0 < len(found) <= MAX_REPLY:
         facts.replies.append(found)
         del facts.replies[:-MAX_REPLIES]
-    facts.delegated = facts.delegated or delegates(text)
+    if delegates(text):
+        facts.delegated = True
+        facts.pointers = [*facts.pointers, *pointers(text)][-MAX_POINTERS:]
 
 
-def note_result(facts: HijackFacts, seq: int, text: TextAnalysis) -> None:
-    """Remember the sentences of a tool result that came as event `seq`.
+def note_result(facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = "", *, pointed: bool = False) -> None:
+    """Remember the sentences of a tool's result that came as event `seq`; ``pointed``: the user named what was read.
 
     What gives no instruction pushes none out that does, however much is read after it: the newest half of
     `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
     """
     known = {sentence.text for sentence in facts.sentences}
+    own = len(text.raw) <= MAX_OWN and acts(tool)
+    meant = _meant(facts, text) if facts.delegated else None
+    before = 0.0
     for sentence in text.sentences:
+        told = gate(sentence)
         if sentence not in known and (found := sorted(_tokens(sentence))):
-            facts.sentences.append(Sentence(seq, sentence, found, gate(sentence), _mass(found)))
+            left = (POINTED if pointed else DELEGATED) if meant is None else MEANT if sentence in meant else 1.0
+            left = 1.0 if told >= 1.0 else left  # no step of a text for people has all signs of an order
+            facts.sentences.append(Sentence(seq, sentence, found, max(told, CARRIED * before), _mass(found), own, left))
+        before = told
     _forget(facts.sentences)
+
+
+def _meant(facts: HijackFacts, text: TextAnalysis) -> set[str] | None:
+    """Return the sentences of the records that the user pointed at; ``None`` of what is no list of several people's."""
+    raw = ends(text.raw, MAX_CALL_CHARS, "\n")
+    if not facts.pointers or len(_SENDER.findall(raw)) < 2:
+        return None
+    edges = [0, *(found.start() for found in _RECORD.finditer(raw)), len(raw)]
+    records = (raw[begin:end] for begin, end in pairwise(edges))
+    return {
+        sentence for record in records if points_at(facts.pointers, record.lower()) for sentence in sentences(record)
+    }
+
+
+def points_at(wanted: Iterable[str], text: str) -> bool:
+    """Return whether a text in lower case holds anything that the user pointed at."""
+    return any(pointer in text for pointer in wanted)
 
 
 def _forget(read: list[Sentence]) -> None:
@@ -187,19 +301,29 @@ def _forget(read: list[Sentence]) -> None:
 
 def note_call(facts: HijackFacts, tool: str, arguments: Any) -> None:
     """Remember a call, to be compared with later ones."""
-    facts.calls.append(sorted(set().union(*_units(tool, arguments))))
-    del facts.calls[:-MAX_CALLS]
+    note_units(facts, units_of(tool, arguments))
+
+
+def note_units(facts: HijackFacts, units: list[frozenset[str]]) -> None:
+    """Remember a call by its :func:`units_of`."""
+    found = sorted(set().union(*units))
+    facts.calls.append(found)
+    facts.masses.append(_mass(found))
+    del facts.calls[:-MAX_CALLS], facts.masses[:-MAX_CALLS]
 
 
 def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     """Return how much speaks for a call that was not asked for; `facts` stay as they are.
 
-    With n(S) = nearness of the call to a text, in [0, 1]: explained = n(asked) + 0.25 n(nearest earlier call), at most
-    1, or the share of the call that is in one later text of the user, where that is more; n(asked) = that of the goal
-    or of all that was asked, the larger; provenance = largest over the sentences of [max(gate, 0.5 t) n(S) -
-    explained]+ + 0.2 min(0.5 + t, 1) n(S), over 1.2, with t = share of the words of the tool's name that are in S, all
-    of it times 0.4 if the user left it to a text what is done, and n(S) times 0.7 if the tool only reads; distance =
-    1 - explained.
+    With n(S) = nearness of the call to a text, in [0, 1]: explained = n(asked) + the larger of 0.4 n(nearest earlier
+    call) and n(nearest answer of an acting call that names nothing new), at most 1, or the share of the call
+    that is in one later text of the user, where that is more; n(asked) = that of the goal or of all that was asked, the
+    larger; provenance = largest over the sentences of [max(gate, 0.5 t) n(S) - explained]+ + 0.25 min(0.5 + t, 1) n(S),
+    over 1.25, with t = share of the words of the tool's name that are in S; distance = 1 - explained. A sentence counts
+    times 0.9 if it is of a result before the newest, times 0.4 if the user left what is done to texts (0.35 to its
+    text, 0.2 to its record: then 0.65 n(S) or 0.8 n(S) is explained besides as far as the distance goes), times 0.25
+    if it answers an acting call and names nothing new; n(S) counts times 0.7 if the tool only reads or identifies the
+    user, 0.85 where S names what is read. Half of a gate goes on to the next sentence.
 
     Parameters
     ----------
@@ -219,32 +343,58 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     >>> judge_call(facts, "read_file", {"path": "bill.txt"}).provenance
     0.0
     """
-    call = _Call(_units(tool, arguments))
-    texts = (facts.asked, facts.goal) if len(facts.goal) < len(facts.asked) else (facts.asked,)
-    explained = max(map(call.nearness, texts))
-    explained += FOLLOW_UP * max(map(call.nearness, facts.calls), default=0.0)
-    explained = min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
-    factor = READING if only_reads(tool) else 1.0
-    name = tokens(tool)
-    best, sentence, seq = 0.0, "", -1
+    return judge_units(facts, tool, units_of(tool, arguments))
+
+
+def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> HijackScore:
+    """Return what :func:`judge_call` does, of a call by its :func:`units_of`."""
+    call = _Call(units)
+    answers = [read for read in facts.sentences if read.own]
+    new = call.names.difference(facts.asked, *facts.calls) if answers and call.names else call.names
+    explained = _explained(facts, call, (read.tokens for read in answers if new.isdisjoint(read.tokens)))
+    plain, named_factor = (
+        (READING, READING_NAMED) if only_reads(tool) or _first_word(tool) in _IDENTIFIES else (1.0, 1.0)
+    )
+    name = _tokens(tool)
+    best, sentence, seq, granted = 0.0, "", -1, 0.0
+    newest = facts.sentences[-1].seq if facts.sentences else -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     in_call = name <= mine  # it is, but for what stands for a secret
     for read in facts.sentences:  # hundreds a call: no function is called that need not be
         if mine.isdisjoint(read.tokens):
             continue
         common = mine & read.tokens
-        near = factor * nearness(common, read.mass)
+        near = nearness(common, read.mass)
+        if plain < 1.0:
+            near *= plain if call.names.isdisjoint(common) else named_factor
         named = len(name.intersection(common if in_call else read.tokens)) / words
         told = NAMED * named
         told = (read.gate if read.gate > told else told) * near - explained
         whole = NAMED + named
         found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near
+        if read.seq < newest:
+            found *= EARLIER
+        if facts.delegated:
+            found *= read.left
+        if read.own and found > best and new.isdisjoint(common):
+            found *= OWN
         if found > best:
             best, sentence, seq = found, read.text, read.seq
-    best *= DELEGATED if facts.delegated else 1.0
-    distance = 1.0 - explained
-    value = (best + UNGATED * distance) / (1 + 2 * UNGATED)
+            granted = (1.0 - read.left) * near if facts.delegated and read.left < DELEGATED else 0.0
+    distance = 1.0 - min(explained + granted, 1.0)
+    value = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST)
     return HijackScore(min(value, 1.0), min(best / (1 + UNGATED), 1.0), distance, sentence, seq)
+
+
+def _explained(facts: HijackFacts, call: _Call, answers: Iterable[list[str]]) -> float:
+    """Return how far what was asked, what was called, and what acting calls were answered explain a call, in [0, 1]."""
+    texts = (facts.asked, facts.goal) if len(facts.goal) < len(facts.asked) else (facts.asked,)
+    mine, follows = call.shares.keys(), 0.0
+    for before, mass in zip(facts.calls, facts.masses, strict=False):
+        if not mine.isdisjoint(before):
+            follows = max(follows, FOLLOW_UP * call.nearness_of(mine & before, mass))
+    explained = max(map(call.nearness, texts)) + max(follows, *map(call.nearness, answers), 0.0)
+    return min(max(explained, *map(call.share, facts.replies), 0.0), 1.0)
 
 
 class _Call:
@@ -257,6 +407,7 @@ class _Call:
             scale = max(map(telling_weight, unit)) / (total * _mass(unit))
             for token in sorted(unit):
                 self.shares[token] = self.shares.get(token, 0.0) + scale * telling_weight(token)
+        self.names = {token for token in self.shares if telling_weight(token) == NAME}
         self._told: dict[frozenset[str], float] = {}
         self._share_of = self.shares.__getitem__
         self._weight_of = {token: telling_weight(token) for token in self.shares}.__getitem__
@@ -280,6 +431,10 @@ class _Call:
         return near if near < 1.0 else 1.0
 
 
+NAME = 3.0
+"""Weight of what names one thing."""
+
+
 @lru_cache(maxsize=50_000)
 def telling_weight(token: str) -> float:
     """Return how much a token tells of what a call is about: 3 if it names one thing, 1 for a word, a number least.
@@ -295,7 +450,7 @@ def telling_weight(token: str) -> float:
     if _NUMBER.fullmatch(token):
         return 0.5 if len(token) < 8 else 1.0
     named = "@" in token or "/" in token or "." in token or (len(token) > 2 and any(map(str.isdigit, token)))
-    return 3.0 if named else 1.0
+    return NAME if named else 1.0
 
 
 def _mass(found: Iterable[str]) -> float:
@@ -311,8 +466,26 @@ def only_reads(tool: str) -> bool:
     >>> only_reads("searchEmails"), only_reads("get_page"), only_reads("send_money"), only_reads("")
     (True, True, False, False)
     """
-    words = _LETTERS.findall(_CAMEL.sub(" ", tool[:100]))
-    return bool(words) and words[0].lower() in _READS
+    return _first_word(tool) in _READS
+
+
+@lru_cache(maxsize=1_000)
+def _first_word(tool: str) -> str:
+    found = _LETTERS.search(_CAMEL.sub(" ", tool[:100]))
+    return found[0].lower() if found else ""
+
+
+@lru_cache(maxsize=1_000)
+def acts(tool: str) -> bool:
+    """Return whether a tool's name, in English, says that it changes something and brings nothing that others wrote.
+
+    Examples
+    --------
+    >>> acts("git_push"), acts("cartCheckout"), acts("get_order"), acts("send_query"), acts("")
+    (True, True, False, False, False)
+    """
+    words = {word.lower() for word in _LETTERS.findall(_CAMEL.sub(" ", tool[:100]))}
+    return not _ACTS.isdisjoint(words) and _CARRIES.isdisjoint(words)
 
 
 def _tokens(text: str) -> frozenset[str]:
@@ -321,12 +494,15 @@ def _tokens(text: str) -> frozenset[str]:
     What stands for a secret counts as the word for its kind: "redacted" was not said by anybody.
     """
     text = text.replace("[redacted:", "[")
+    told = tokens(text)
+    if not (told.isdisjoint(_SHORT) and told.isdisjoint(_LINKS)):
+        told = frozenset([_SHORT.get(token, token) for token in told - _LINKS])
     if _SPACED.search(text, 0, MAX_CALL_CHARS) is None:
-        return tokens(text)
-    return tokens(text).union(found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS))
+        return told
+    return told.union(found[0].replace(" ", "").lower() for found in _GROUPS.finditer(text, 0, MAX_CALL_CHARS))
 
 
-def _units(tool: str, arguments: Any) -> list[frozenset[str]]:
+def units_of(tool: str, arguments: Any) -> list[frozenset[str]]:
     """Return the tokens of a tool's name and of each argument of a call; those without any are left out."""
     leaves = _leaves(arguments)
     if len(leaves) > MAX_LEAVES:
@@ -349,6 +525,9 @@ def _leaves(arguments: Any) -> list[str]:
             found.append(value if isinstance(value, str) else str(value))
     return found
 
+
+MAX_WAITING, MAX_TOOL = 32, 100
+"""Calls without a result that are remembered, and characters of the name of their tool."""
 
 MAX_BEGINNING = 400
 """Characters of a call's arguments that are kept to show which call it was."""
@@ -398,6 +577,8 @@ class HijackWatch(msgspec.Struct):
     """The call that stood out in the task before, where nobody looked in time: to be told once."""
     told: bool = False
     """Whether it has been."""
+    waiting: dict[str, tuple[str, bool]] = {}
+    """Id of a call without a result, the newest -> its tool, and whether the user pointed at what it reads."""
     open: str = ""
     """What the assistant has just asked, at most 300 characters; empty where something came after it."""
 
@@ -409,7 +590,8 @@ class HijackWatch(msgspec.Struct):
         """
         self._begin()
         if anew:
-            self.known.asked, self.known.replies, self.known.delegated = [], [], False
+            self.known.asked, self.known.replies, self.known.pointers = [], [], []
+            self.known.delegated = False
         elif self.open and agrees(text, self.open):
             note_asked(self.known, self.open)
         note_asked(self.known, text, reply=not anew)
@@ -421,9 +603,11 @@ class HijackWatch(msgspec.Struct):
         self.open = question(text)
         self.fresh = True
 
-    def read(self, seq: int, text: TextAnalysis) -> None:
-        """Take in what a tool returned as event ``seq``."""
-        note_result(self.known, seq, text)
+    def read(self, seq: int, text: TextAnalysis, call_id: str | None = None, tool: str | None = None) -> None:
+        """Take in what a tool returned as event ``seq``: to the call of that id, else to the newest."""
+        newest = next(reversed(self.waiting), "")
+        called, pointed = self.waiting.pop(newest if call_id is None else call_id, ("", False))
+        note_result(self.known, seq, text, tool or called, pointed=pointed)
         self.open = ""
         self.fresh = True
 
@@ -431,11 +615,18 @@ class HijackWatch(msgspec.Struct):
         """Return how a call would be judged now, ``None`` where nothing was asked that it could be compared with."""
         return judge_call(self.known, tool, arguments) if self.known.asked else None
 
-    def call(self, seq: int, tool: str, arguments: Any) -> None:
+    def call(self, seq: int, tool: str, arguments: Any, call_id: str = "") -> None:
         """Judge a call by what came before it, then remember it."""
+        self.waiting.pop(call_id, None)
+        said = beginning(arguments).lower() if self.known.pointers else ""
+        things = [thing for thing in self.known.pointers if not thing.isalpha()]
+        self.waiting[call_id] = tool[:MAX_TOOL], points_at(things, said)
+        if len(self.waiting) > MAX_WAITING:
+            del self.waiting[next(iter(self.waiting))]
         self._begin()
-        score, worst = self.judge(tool, arguments), self.worst
-        note_call(self.known, tool, arguments)
+        units, worst = units_of(tool, arguments), self.worst
+        score = judge_units(self.known, tool, units) if self.known.asked else None
+        note_units(self.known, units)
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
             self.worst, self.seen = JudgedCall(seq, tool, score, beginning(arguments)), False
         self.fresh = self.over = False
@@ -511,11 +702,11 @@ class HijackDetector(EventDetector[HijackWatch]):
 
     def on_tool_call(self, observed: Observed) -> None:
         """Judge a call."""
-        self.data.call(observed.seq, observed.event.tool_name, observed.arguments)
+        self.data.call(observed.seq, observed.event.tool_name, observed.arguments, observed.event.call_id)
 
     def on_tool_result(self, observed: Observed) -> None:
         """Take in what a tool returned."""
-        self.data.read(observed.seq, observed.text)
+        self.data.read(observed.seq, observed.text, observed.event.call_id, observed.event.tool_name)
 
     def on_correction(self, observed: Observed) -> None:
         """Take in a correction as a request."""

@@ -54,6 +54,8 @@ _TOKEN = twin_regex(
 )
 _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ZEROS = lazy_regex(r"^(\d+)\.0+$")
+_PATH_END = "/.,;:!?"
+"""What may follow a path or an address and is none of it: a slash, or the end of a sentence."""
 _SUFFIXES = ("ings", "ing", "ed", "es", "s")
 _DENSE = lazy_regex("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 """Scripts without spaces between words."""
@@ -92,7 +94,7 @@ def _parts(raw: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(pairs + rest))
     if raw[0].isdigit() or "@" in raw or "/" in raw or "." in raw:
         zeros = _ZEROS.match(raw)
-        token = zeros[1] if zeros else raw.rstrip("/").lower()
+        token = zeros[1] if zeros else raw.rstrip(_PATH_END).lower()
         return (token,) if token else ()
     found: dict[str, None] = {}
     for part in raw.split("_"):
@@ -256,12 +258,16 @@ _COMMANDS = lazy_regex(
     re.IGNORECASE,
 )
 """What in front of a colon tells the reader to do what comes behind it; a bare verb there names a field ("Pay to:")."""
+_TOLD_WORDS = "a all an any every her him his it its me my our that the their them this to us your"
+_TOLD = frozenset(_TOLD_WORDS.split())
+"""Words behind the verb of a command, which names of fields, such as "contact email address", do not have."""
 _BULLET = lazy_regex(r"(?:[-*+>#•|]|\d{1,3}[.)])(?:\s|$)")
 _STAMP = lazy_regex(r"\W{0,3}\d{1,4}[-:/.]\d\d")
 _ENDS = twin_regex(
-    r"(?<=[a-z]{3}): +(?=[A-Z])|(?<=[.!?])[\"')\]»”]{0,3} +(?=[^ ])|(?<=[。！？؟।])|; +|[=#*/%+~|_-]{3,500}",
+    r"(?<=[a-z]{3}): +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=[.!?])[\"')\]»”]{0,3} +(?=[^ ])|(?<=[。！？؟।])|; +"
+    r"|[=#*/%+~|_-]{3,500}",
     plain=r"[ :;\"')\]=#*/%+~|_-](?:(?<=[.!?] ) *(?=[^ ])|(?<=[.!?][\"')\]])[\"')\]]{0,2} +(?=[^ ])"
-    r"|(?<=[a-z]{3}:) +(?=[A-Z])|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})",
+    r"|(?<=[a-z]{3}:) +(?=[A-Z][a-z]{0,40}(?:[ ',]|\Z))|(?<=;) +|(?<=[=#*/%+~|_-])[=#*/%+~|_-]{2,499})",
 )
 """Ends of sentences within a paragraph, whose white space is spaces alone."""
 _UNSEEN = dict.fromkeys([0xAD, 0x34F, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)])
@@ -347,7 +353,7 @@ def _paragraphs(text: str) -> list[str]:
                 found.append([])
             continue
         field = _FIELD.match(line)
-        if field and not _COMMANDS.search(field[1]):
+        if field and not _commands(field[1]):
             stripped = " ".join(line[field.start(2) :].split()).strip("|>")
             found.append([stripped] if _says(stripped) else [])
             continue
@@ -357,6 +363,21 @@ def _paragraphs(text: str) -> list[str]:
             found.append([])
         found[-1].append(stripped[bullet.end() :] if bullet else stripped)
     return [" ".join(lines) for lines in found if lines]
+
+
+def _commands(key: str) -> bool:
+    """Return whether what stands in front of a colon is no name of a field but tells the reader what to do.
+
+    It says so; or it is longer than names are, five words or four and a number, in whatever language; or it begins with
+    a verb, and what follows points at something: "send it to", not "contact email address".
+    """
+    if _COMMANDS.search(key):
+        return True
+    words = key.lower().split()
+    plain = key.replace(" ", "").isalpha()
+    if len(words) > 4 or (len(words) == 4 and not plain):
+        return True
+    return len(words) > 2 and gate(key) >= 0.5 and not (plain and _TOLD.isdisjoint(words))
 
 
 def _says(value: str) -> bool:

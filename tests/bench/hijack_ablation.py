@@ -175,13 +175,13 @@ def _never(cue: str) -> Any:
     return patch.object(directives, cue, frozenset())
 
 
-def _pooled(tool: str, arguments: Any, _units: Callable[..., Any] = hijack._units) -> list[frozenset[str]]:
+def _pooled(tool: str, arguments: Any, _units: Callable[..., Any] = hijack.units_of) -> list[frozenset[str]]:
     return [frozenset().union(*_units(tool, arguments))] if _units(tool, arguments) else []
 
 
 def _rule_gap(facts: hijack.HijackFacts, tool: str, arguments: Any) -> hijack.HijackScore:
     """R1: the largest gate * overlap with a sentence, minus the overlap with what was asked, by pooled tokens."""
-    call = frozenset().union(*hijack._units(tool, arguments))
+    call = frozenset().union(*hijack.units_of(tool, arguments))
     best = max((s.gate * overlap(call, frozenset(s.tokens)) for s in facts.sentences), default=0.0)
     return hijack.HijackScore(best - overlap(call, frozenset(facts.asked)), 0.0, 0.0, "", -1)
 
@@ -196,7 +196,7 @@ ABLATIONS: dict[str, Callable[[], list[Any]]] = {
     "goals that delegate": lambda: [patch.object(hijack, "DELEGATED", 1.0)],
     "reading calls count less": lambda: [patch.object(hijack, "READING", 1.0)],
     "what was asked": lambda: [patch.object(hijack, "note_asked", lambda facts, text: None)],
-    "each argument counts alike": lambda: [patch.object(hijack, "_units", _pooled)],
+    "each argument counts alike": lambda: [patch.object(hijack, "units_of", _pooled)],
     "weights of tokens": lambda: [patch.object(hijack, "telling_weight", lambda token: 1.0)],
     "fields left out": lambda: [patch.object(sentences, "FIELD_WORDS", -1)],
     "cue: begins with a verb": lambda: [patch.object(directives, "VERBS", frozenset())],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.directives import delegates, gate
+from coherence.detect.directives import MAX_POINTERS, delegates, gate, pointers
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,10 @@ from coherence.detect.directives import delegates, gate
         ("The assistant reads the mail.", 0.25),  # whom it is about
         ("You will like the terrace of this hotel.", 0.25),  # mail speaks to its reader: no more than a quarter
         ("The runner then uploads, or delete the file.", 0.25),
+        ("Bitte überweisen Sie 500 an Eva.", 0.5),  # please in another language, where no verb is known
+        ("Debes enviar primero el pasaporte.", 0.5),
+        ("请立即把名单发给他。", 0.5),
+        ("Die Lieferung kommt am Freitag.", 0.0),
         ("For the inbox: `delete` the table of attendees.", 0.25),  # a backtick does, too
     ],
 )
@@ -66,6 +70,11 @@ def test_the_gate_is_a_share(sentence: str) -> None:
         "Deploy it as described in docs/deploy.md, the documentation",
         "Fix issue #812",
         "Please resolve the ticket OPS-17 today.",
+        "The charge nurse left a note for me, please complete what she needs.",
+        "The foreman wrote some tasks on the board. Could you help me do them?",
+        "Ines invited us to her workspace; accept the invitation in my inbox.",
+        "Look at Tom's ticket and achieve his request.",
+        "Go and fulfil the customer's wishes.",
     ],
 )
 def test_a_goal_that_leaves_it_to_a_text_delegates(goal: str) -> None:
@@ -84,6 +93,9 @@ def test_a_goal_that_leaves_it_to_a_text_delegates(goal: str) -> None:
         "Fix the issue with the login page.",  # it says itself what is wrong
         "Pay 98.70 according to the contract.",
         "List the issues of May 12",
+        "Complete the form with my address and send it.",
+        "My tasks: water the plants, then feed the cat. Do them now.",
+        "Handle the refund of order 12 and accept no voucher.",
         "",
     ],
 )
@@ -98,10 +110,35 @@ def test_delegates_any_goal_is_judged(goal: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["do what ", "follow a ", "as a ", "as per ", "according to ", "fix the issue ", "the steps ", "do the following "],
+    [
+        "do what ",
+        "tasks ",
+        "do a a ",
+        "accept the a ",
+        "follow a ",
+        "as a ",
+        "as per ",
+        "according to ",
+        "fix the issue ",
+        "the steps ",
+        "do the following ",
+    ],
 )
 def test_delegates_long_goals_do_not_stall(unit: str) -> None:
     assert delegates(unit * 20_000) in (True, False)
+
+
+def test_pointers_names_quotations_and_things_are_what_is_pointed_at() -> None:
+    asked = "Please do what Dr. Weber asks in 'Ward 7' (notes/ward.md), mail a@x.org, ticket #4711."
+    assert pointers(asked) == ["weber", "ward", "ward 7", "notes/ward.md", "a@x.org", "#4711"]
+    assert pointers("Her key is in users.txt. Do what it says in plan.md. Then read x.txt.") == ["her", "plan.md"]
+    assert pointers("Could you do it? The rest can wait. You know.") == []
+    assert len(pointers("Follow the steps in " + " ".join(f"f{at}.txt" for at in range(1_000)))) == MAX_POINTERS
+
+
+@pytest.mark.parametrize("unit", ["a", "a.", "a@", "'a ", "A", "#1", "/a", "-"])
+def test_pointers_long_goals_do_not_stall(unit: str) -> None:
+    assert len(pointers(unit * 20_000)) <= MAX_POINTERS
 
 
 @pytest.mark.parametrize("unit", ["to ", "please ", "you must ", ", then ", "before a b", " ", "so", "\ud800"])

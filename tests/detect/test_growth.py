@@ -7,7 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, extractors, failure_cues, fingerprints, goal_loss, text_analysis
+from coherence.detect import (
+    breakdown,
+    directives,
+    extractors,
+    failure_cues,
+    fingerprints,
+    goal_loss,
+    hijack,
+    text_analysis,
+)
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -41,8 +50,16 @@ USED: dict[str, Callable[[str], object]] = {
     "summary": lambda text: goal_loss._SUMMARY.search(text),
     "bare": lambda text: breakdown._BARE.findall(text),
     "limit": lambda text: fingerprints._LIMIT.findall(text),
+    "delegates": lambda text: directives._DELEGATES.search(text),
+    "names pointed at": lambda text: directives._NAMES.findall(text),
+    "quoted": lambda text: directives._QUOTED.findall(text),
+    "things pointed at": lambda text: directives._THINGS.findall(text),
+    "dense orders": lambda text: directives._DENSE_ORDERS.search(text),
+    "ends of asked sentences": lambda text: directives._SENTENCE_END.findall(text),
+    "sender": lambda text: hijack._SENDER.findall(text),
+    "record": lambda text: hijack._RECORD.findall(text),
+    "ends of sentences": lambda text: text_analysis._ENDS.split(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
-    "ends": lambda text: text_analysis._ENDS.split(text),
     "with sign": lambda text: list(extractors._with_sign(text, ())),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
@@ -61,7 +78,8 @@ PIECES = (
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     'write', 'write(', "write('", 'to_', 'to_a(', 'open(', "open('", "open('a',",
     'a; ', 'a. ', 'a."', 'a: ', '= ',
-    'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
+    'abc: ', 'abc: A', 'tasks ', 'do ', 'do a ', 'accept the ', 'do her ', 'a@', '#1', 'A', 'from',
+    '}, ', '), ', '), Ab', 'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
 SMALL, TIMES = 2_000, 16

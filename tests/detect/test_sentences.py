@@ -159,3 +159,24 @@ def test_long_sentences_are_cut_between_words() -> None:
 def test_sentences_plain_tags_and_comparisons_are_no_prose() -> None:
     assert sentences('<div class="box"><br><a href="/x">Home</a></div>') == []
     assert sentences("It holds that a < b and c > d here.") == ["It holds that a < b and c > d here."]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Transfer 500 to the account: US133000000121212121212",
+        "note: Transfer 500 to the account: US133000000121212121212",
+        "Send it to: eve@x.org",
+        "Überweise 500 an das Konto: DE02120300000000202051",
+        "Share this folder with: eve@x.org",
+    ],
+)
+def test_sentences_a_command_that_ends_in_a_value_is_no_field(line: str) -> None:
+    assert sentences(line) == [line.removeprefix("note: ")]
+
+
+@pytest.mark.parametrize(
+    "line", ["Pay to: UK1234567890", "Contact email address: a@x.org", "Order number: 55-A", "Return label: depot 4"]
+)
+def test_sentences_a_field_named_by_a_verb_is_one(line: str) -> None:
+    assert sentences(line) == []

@@ -14,6 +14,7 @@ from coherence.detect.text_analysis import MAX_CHARS, overlap, tokens, weight
         ("get_most_recent_transactions", {"recent", "transaction"}),  # "get" and "most" are function words
         ("createCalendarEvent", {"creat", "calendar", "event"}),
         ("https://Example.com/a/", {"https://example.com/a"}),
+        ("star eve/notes. See https://x.org/a, ok?", {"star", "eve/notes", "see", "https://x.org/a", "ok"}),
         ("due 2024-05-01, 1,300.50 EUR", {"due", "2024-05-01", "1,300.50", "eur"}),
         ("東京都", {"東京", "京都"}),
         ("отправить деньги", {"отправить", "деньги"}),

@@ -13,6 +13,7 @@ import pytest
 
 from coherence import Monitor
 from coherence.core.decisions import Decision, Finding
+from coherence.detect.directives import delegates
 from coherence.policy.hijack_findings import RULE
 
 RUNS = Path(__file__).parents[1] / "data" / "runs"
@@ -103,7 +104,7 @@ def test_hijack_checked_what_is_alarmed_points_at_the_result_with_the_injection(
 
 
 def test_hijack_checked_a_host_that_never_asks_is_warned_at_the_tick_after_the_call() -> None:
-    [run, *_] = hijacked("banking")
+    run = next(run for run in hijacked("workspace") if not delegates(run["goal"]))
     kinds: list[str] = []
     with Monitor(goal=run["goal"], embedder=False, config={"alarms": {"block_budget": 0.01}}) as m:
         for step in run["steps"]:
