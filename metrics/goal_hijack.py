@@ -46,7 +46,7 @@ class GoalHijack:
 
     state: AgentState
     name = "goal_hijack"
-    version = "2"
+    version = "3"
     inverted = True
     in_place = True
     why_unknown = "nothing was asked, or no call was made since"

@@ -53,7 +53,7 @@ def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | N
     Examples
     --------
     >>> print(limits_of(MonitorConfig(), "goal_hijack").warn.words)  # doctest: +NORMALIZE_WHITESPACE
-    at most 5 % of good runs, shipped (from 496 runs without an attack, of six sources);
+    at most 5 % of good runs, shipped (from 1,187 runs without an attack, of nine sources);
     own runs set it from 39 on
     >>> limits_of(MonitorConfig.load({"rules": {"goal_hijack": {"threshold": 0.7}}}), "goal_hijack").warn
     AlarmThreshold(value=0.7, words='set by configuration')

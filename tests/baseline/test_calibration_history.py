@@ -49,7 +49,7 @@ def test_calibration_good_runs_set_thresholds_and_all_labelled_ones_weights(stor
     assert threshold.value == good[-int((len(good) + 1) * 0.05)]
     assert found.combination.runs == 80 and dict(found.combination.start) == WEIGHTS
     assert found.find("n") is None, "n was not asked for"
-    assert dict(found.versions) == {"goal_hijack": "2", "m": "1", "n": "1"}
+    assert dict(found.versions) == {"goal_hijack": "3", "m": "1", "n": "1"}
 
 
 def test_calibration_runs_of_another_version_do_not_count(store: Store) -> None:

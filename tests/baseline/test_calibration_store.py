@@ -121,7 +121,7 @@ def test_calibration_a_change_of_an_old_run_is_learned_whatever_it_is(store: Sto
         elif change == "risk":
             write_runs(transaction, "a", "s", [RunRow(run.run, (("m", "1", 1.0),))])
         elif change == "metric":
-            write_runs(transaction, "a", "s", [RunRow(run.run, (("goal_hijack", "2", 1.0),))])
+            write_runs(transaction, "a", "s", [RunRow(run.run, (("goal_hijack", "3", 1.0),))])
         elif change == "mixed":
             write_runs(transaction, "a", "s", [RunRow(run.run, mixed=True)])
         elif change == "gone":

@@ -125,8 +125,8 @@ def test_calibration_showing_settles_nothing(path: Path, monkeypatch: pytest.Mon
 def test_calibration_json_says_the_same(path: Path) -> None:
     with Store(path) as store, store.transaction() as transaction:
         risks = [number * 19 % 53 / 250 for number in range(1, 53)]  # 0.004 to 0.208, well mixed
-        rows = [RunRow(number, (("goal_hijack", "2", risk),), True) for number, risk in enumerate(risks, 1)]
-        write_runs(transaction, "c", "9", [*rows, RunRow(53, (("goal_hijack", "2", 0.9),), False)])
+        rows = [RunRow(number, (("goal_hijack", "3", risk),), True) for number, risk in enumerate(risks, 1)]
+        write_runs(transaction, "c", "9", [*rows, RunRow(53, (("goal_hijack", "3", 0.9),), False)])
     found = json.loads(run("calibration", path, "--agent", "c", "--json").stdout)
     assert [each["agent"] for each in found] == ["c"]
     assert found[0]["runs"] == {"good": 52, "bad": 1, "unlabelled": 0, "mixed": 0}
@@ -140,7 +140,7 @@ def test_calibration_json_says_the_same(path: Path) -> None:
 def test_calibration_one_run_and_one_block_are_said_in_the_singular(path: Path) -> None:
     work(path, "c", 0)
     with Store(path) as store, store.transaction() as transaction:
-        metrics = (("goal_hijack", "2"), ("outcome_risk", "1"), ("unsupported_assumption", "1"))
+        metrics = (("goal_hijack", "3"), ("outcome_risk", "1"), ("unsupported_assumption", "1"))
         rows = [RunRow(at, tuple((*metric, 0.1 * at) for metric in metrics), at == 1) for at in (1, 2)]
         write_runs(transaction, "c", "9", rows)
     shown = " ".join(run("calibration", path, "--agent", "c").stdout.split())

@@ -97,7 +97,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Store(store) as kept, kept.transaction() as transaction:
         risks = [number * 19 % 53 / 250 for number in range(1, 53)]
         rows = [
-            RunRow(at, (("goal_hijack", "2", risk), ("light.stall", "events-3", risk)), at % 2 > 0)
+            RunRow(at, (("goal_hijack", "3", risk), ("light.stall", "events-3", risk)), at % 2 > 0)
             for at, risk in enumerate(risks * 2, 1)
         ]
         write_runs(transaction, "a", "9", rows)

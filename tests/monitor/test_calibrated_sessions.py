@@ -266,7 +266,7 @@ def test_calibrated_sessions_alarms_may_be_left_as_shipped(path: Path) -> None:
 
 def test_calibrated_sessions_a_call_is_judged_by_the_agents_own_thresholds_and_says_so(path: Path) -> None:
     """60 mixed good runs up to 0.60: the third largest is 0.58; the stricter one is shipped, and may not be lower."""
-    rows = [RunRow(number, (("goal_hijack", "2", number * 17 % 61 / 100),), True) for number in range(1, 61)]
+    rows = [RunRow(number, (("goal_hijack", "3", number * 17 % 61 / 100),), True) for number in range(1, 61)]
     Store(path).close()
     with Store(path) as store, store.transaction() as transaction:
         write_runs(transaction, "main", "earlier", rows)
