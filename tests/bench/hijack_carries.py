@@ -1,10 +1,10 @@
 """Does ``goal_hijack`` carry over? Recorded runs suite by suite, rewordings, and the scenarios of three authors.
 
-Run ``python tests/bench/hijack_carries.py``; three minutes. No weight is fitted, so that there is none to leave a suite
-out of; the constants were chosen with all suites in sight: judge by the worst one. *Rank* is the split-conformal
+Run ``python tests/bench/hijack_carries.py``; five minutes. No weight is fitted, so there is none to leave a suite out
+of; the constants were chosen with all suites in sight: judge by the worst one. *Rank* is the split-conformal
 threshold of 5 % from that source's runs without an attack; *alarmed* and *caught* are shares of runs above the shipped
-threshold; *in time* = above it at the hijacking call or before; *others' rank* is the share of a suite's runs without an
-attack above the 5 % rank of the other suites.
+threshold; *in time* = above it at the hijacking call or before; *others' rank* is the share of a suite's runs without
+an attack above the 5 % rank of the other suites.
 """
 
 from __future__ import annotations

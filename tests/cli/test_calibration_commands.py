@@ -106,7 +106,7 @@ def test_calibration_each_agents_thresholds_and_weights_are_shown(path: Path) ->
     result = run("calibration", path)
     assert result.exit_code == 0 and "\x1b" not in result.stdout and max(map(len, result.stdout.splitlines())) <= 100
     assert "a: 3 good runs, 0 bad, 0 without a label" in result.stdout
-    assert "threshold 0.26: at most 5 % of good runs, shipped" in " ".join(result.stdout.split())
+    assert "threshold 0.25: at most 5 % of good runs, shipped" in " ".join(result.stdout.split())
     assert "1 % of good runs" not in result.stdout, "no budget is set for refusing"
     assert run("calibration", path, "--agent", "a").stdout.count(" without a label") == 1
     assert run("calibration", path, "--agent", "nobody").exit_code == 2

@@ -69,7 +69,7 @@ TERMS: dict[LineName, dict[str, Term]] = {
         "cost": Term(0.8, 1.0),  # shares of a budget: from the warning to the limit
         "token_usage": Term(0.8, 1.0),
         "budget": Term(0.8, 1.0),
-        "goal_hijack": Term(0.2, 0.4),  # around the shipped threshold of 0.26
+        "goal_hijack": Term(0.2, 0.4),  # around the shipped threshold of 0.25
         "unsupported_assumption": Term(0.5, 1.0),
     },
 }
