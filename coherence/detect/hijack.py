@@ -75,8 +75,8 @@ FAR = 0.15
 """No less than a call can have by its distance alone, which is 0.2 / 1.45 = 0.138."""
 
 NAMED = 0.5
-"""Gate of a sentence with all words of the tool's name, in whatever language; what is left of an ungated sentence with
-none of them."""
+"""Gate of a sentence with all words of the tool's name, in whatever language, unless the tool only reads: a list names
+what can be read. Also what is left of an ungated sentence with none of them."""
 
 DELEGATED = 0.4
 """What a sentence counts where the user left it to a text what is done: such calls do follow a text."""
@@ -369,7 +369,7 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
         if plain < 1.0:
             near *= plain if call.names.isdisjoint(common) else READING_NAMED
         named = len(name.intersection(common if in_call else read.tokens)) / words
-        told = NAMED * named
+        told = NAMED * named if plain == 1.0 else 0.0
         told = (read.gate if read.gate > told else told) * near - explained
         whole = NAMED + named
         found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near

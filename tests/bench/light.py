@@ -81,6 +81,7 @@ POINTS: dict[str, tuple[float, ...]] = {
     "failure_streak": (0.35, 0.5, 0.55, 0.6, 0.667, 0.75),
     "breakdown": (0.25, 0.45, 0.7, 0.9),
     "goal_loss": (0.3, 0.6, 0.9),
+    "goal_hijack": (0.17, 0.22, 0.27, 0.33, 0.4, 0.5),
     "rule.destructive_unasked": (0.3, 0.4, 0.6, 0.8, 0.95),
     "step_drift.change": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
 }
@@ -97,7 +98,7 @@ SPAN = 14
 
 STATED = {
     "cost_surge": ((0.6, 0.7, 0.75, 0.85), (0.0, 2.2, 4.2, 5.0)),
-    "unknown_id": ((0.3, 0.6, 1.0), (0.0, 4.0, 5.8)),
+    "unknown_id": ((0.3, 0.6, 1.0), (0.0, 3.5, 5.8)),
     "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
     "outcome_risk": ((0.5, 0.95), (0.0, 1.8)),
     "rule.ungrounded_answer": ((0.4, 1.0), (0.0, 0.6)),
