@@ -76,8 +76,8 @@ class UnknownId:
     """Whether a call refers to something by an id that nothing has given.
 
     1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message
-    of the user or the system, memory or tool's result, and in no successful call either; fades by 0.7 at each later
-    message or call. Tools that may give a thing its id (``create``, ``upload`` ...) do not count, nor does a call
+    of the user or the system, memory or tool's result, and in no successful call either; 0.6 as long as no call has
+    named an id that was given; fades by 0.7 at each later message or call. Tools that may give a thing its id (``create``, ``upload`` ...) do not count, nor does a call
     before the first result.
 
     Range [0, 1], inverted: 0 = every id is known. ``None`` before the first result.
@@ -92,8 +92,9 @@ class UnknownId:
     >>> from coherence.core.events import Goal, ToolCall, ToolResult
     >>> state = AgentState()
     >>> state.fold(1, 0.0, Goal("Cancel order K7-1207."))
-    >>> state.fold(2, 1.0, ToolResult("K7-1207: shipped", tool_name="get_order"))
-    >>> state.fold(3, 2.0, ToolCall("get_order", b'{"order": "B4-5511"}', "b"))
+    >>> state.fold(2, 1.0, ToolCall("get_order", b'{"order": "K7-1207"}', "a"))
+    >>> state.fold(3, 2.0, ToolResult("K7-1207: shipped", tool_name="get_order"))
+    >>> state.fold(4, 3.0, ToolCall("get_order", b'{"order": "B4-5511"}', "b"))
     >>> UnknownId(state).compute()
     1.0
     """

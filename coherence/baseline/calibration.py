@@ -258,7 +258,7 @@ def watch(metric: str, version: str, budget: float) -> Watch:
     Examples
     --------
     >>> watch("goal_hijack", "3", 0.05).value, watch("goal_hijack", "0", 0.05).value
-    (0.26, None)
+    (0.25, None)
     """
     shipped = SHIPPED.get(metric)
     known = shipped.within(budget) if shipped is not None and shipped.version == version else None
@@ -295,7 +295,7 @@ class Calibration(msgspec.Struct, frozen=True):
         Examples
         --------
         >>> Calibration().threshold("goal_hijack", 0.05).value
-        0.26
+        0.25
         >>> Calibration().threshold("goal_drift")
         Traceback (most recent call last):
             ...

@@ -117,5 +117,5 @@ def test_hijack_checked_a_host_that_never_asks_is_warned_at_the_tick_after_the_c
                     m.tool_call(call["name"], call["arguments"])
             kinds.append(m.decide().kind)
     assert kinds[: run["labels"]["injection_step"] + 1] == ["continue"] * (run["labels"]["injection_step"] + 1)
-    assert "guide" in kinds[run["labels"]["hijack_step"] :]
+    assert "warn" in kinds[run["labels"]["hijack_step"] :]
     assert "block" not in kinds

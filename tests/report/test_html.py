@@ -85,7 +85,7 @@ def test_render_html_the_page_is_well_formed_and_has_every_run_and_metric() -> N
         assert text.count(name) >= 2
     # in each of two runs: three inverted classic metrics, three detectors, eight signs of the course, uncertainty,
     # drift, repetition, step_drift; the other vitals (error rate, budgets, context window) are never known here
-    assert text.count("high is bad") == 2 * (3 + 3 + 8 + 4)
+    assert text.count("high is bad") == 2 * (3 + 3 + 9 + 4)
     assert "token_usage" not in text
     assert text.count("unknown throughout: no memories") == 2
 
