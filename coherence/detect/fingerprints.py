@@ -82,6 +82,7 @@ class ResultTrace(msgspec.Struct, frozen=True):
     """Whether it is one that is asked for again on purpose: work that is not done, or a gauge that is read."""
 
 
+@lru_cache(maxsize=2)  # a call is asked about by several detectors
 def trace_call(tool: str, arguments: bytes) -> CallTrace:
     """Reduce a call to what is kept of it.
 

@@ -27,6 +27,7 @@ PRIORITY = (
     "bash_error_streak",
     "bash_retry",
     "repeated_failure_pattern",
+    "contradicted_claim",
     "blind_edit",
     "context_exhaustion",
     "quality_decline_no_recovery",

@@ -32,6 +32,7 @@ from coherence.core.readings import Counters
 from coherence.core.validation import call_text, ends
 from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.breakdown import BreakdownDetector
+from coherence.detect.contradiction import ContradictionDetector
 from coherence.detect.detector import DetectorTable, EventDetector, Observed
 from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
 from coherence.detect.goal_loss import GoalLossDetector
@@ -98,6 +99,7 @@ class AgentState(EventDetector[Facts]):
         self.hijack = HijackDetector()
         self.assumption = AssumptionDetector()
         self.grounding = GroundingDetector(self.config.grounding.extractors)
+        self.claims = ContradictionDetector()
         self.breakdown = BreakdownDetector(self.assumption)
         self.goal_loss = GoalLossDetector()
         self.progress = ProgressDetector(self)
@@ -106,6 +108,7 @@ class AgentState(EventDetector[Facts]):
             self.hijack,
             self.assumption,
             self.grounding,
+            self.claims,
             self,
             self.breakdown,
             self.progress,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, failure_cues, fingerprints, goal_loss
+from coherence.detect import breakdown, contradiction, failure_cues, fingerprints, goal_loss, text_analysis
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -41,6 +41,24 @@ USED: dict[str, Callable[[str], object]] = {
     "bare": lambda text: breakdown._BARE.findall(text),
     "limit": lambda text: fingerprints._LIMIT.findall(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
+    "claims tried": lambda text: contradiction._TRIED.findall(text),
+    "claims clause": lambda text: contradiction._CLAUSE.findall(text),
+    "claims aside": lambda text: contradiction._ASIDE.findall(text),
+    "claims word": lambda text: contradiction._WORD.findall(text),
+    "claims red": lambda text: contradiction._RED.findall(text),
+    "claims green": lambda text: contradiction._GREEN.findall(text),
+    "claims partly": lambda text: contradiction._PARTLY.findall(text),
+    "claims unread": lambda text: contradiction._UNREAD.findall(text),
+    "claims alone": lambda text: contradiction._ALONE.findall(text),
+    "claims amount": lambda text: contradiction._AMOUNT.findall(text),
+    "claims clock": lambda text: contradiction._CLOCK.findall(text),
+    "claims day": lambda text: contradiction._DAY.findall(text),
+    "claims sql": lambda text: contradiction._SQL.findall(text),
+    "claims steps": lambda text: contradiction._STEPS.findall(text),
+    "claims marks": lambda text: contradiction._MARKS.findall(text),
+    "fenced": lambda text: text_analysis._FENCED.findall(text),
+    "statement end": lambda text: text_analysis._STATEMENT_END.findall(text),
+    "label": lambda text: text_analysis._LABEL.findall(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
@@ -56,6 +74,8 @@ PIECES = (
     'your search ', 'search ', 'no such ', 'a: no such', 'a b: no', '0 results', 'unknown ',
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
+    '"a', '\u201ca', '1,000', '1 of ', 'a: ', 'npm ', 'npm run ', 'npm -a ', 'cargo ', 'DROP ', 'UPDATE a ', '5 tests ',
+    'not found ', 'was not ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

@@ -1,0 +1,71 @@
+"""Rules about what the agent claims and does against its own results, and against what it was told."""
+
+from __future__ import annotations
+
+from coherence.core.decisions import Appraisal, Finding
+from coherence.core.readings import Reading
+from coherence.detect.contradiction import Contradiction
+from coherence.policy.rules.finding_builders import found, plain_quote, quiet
+from coherence.state.reducer import AgentState
+
+SAYS = {
+    "done": "it did not work",
+    "tests": "they fail",
+    "state": "a result says otherwise",
+    "amount": "a result has another number",
+    "unread": "nobody could read it",
+}
+"""What is wrong with a claim, by its kind."""
+
+
+class ContradictedClaim:
+    """The newest message claims what the agent's own results contradict.
+
+    That something was done though the call failed, that tests pass though the newest run of them fails, the opposite of
+    a state or another number than a result has, what is in a file that nobody could read. The score is 1 until the
+    agent speaks again, else 0; it asks to warn. ``None`` before the first message.
+
+    Examples
+    --------
+    >>> from msgspec import Raw
+    >>> from coherence.core.events import Message, ToolCall, ToolResult
+    >>> from coherence.core.decisions import Mode
+    >>> state, calm = AgentState(), Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
+    >>> state.fold(1, 0.0, ToolCall("run", Raw(b'{"command": "pytest -q"}'), "1"))
+    >>> state.fold(2, 0.0, ToolResult("2 failed, 31 passed in 4.2s", call_id="1"))
+    >>> state.fold(3, 0.0, Message("assistant", "All tests pass now."))
+    >>> print(ContradictedClaim()(state, None, calm))  # doctest: +NORMALIZE_WHITESPACE
+    contradicted_claim: "All tests pass now." - they fail: "2 failed, 31 passed in 4.2s" (event 2)
+    """
+
+    name = "contradicted_claim"
+
+    def __init__(self) -> None:
+        self._quiet = quiet(self.name)
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
+        """Judge the newest message."""
+        data = state.claims.data
+        if not data.said:
+            return None
+        claim = data.newest or _amount(state)
+        if claim is None:
+            return self._quiet
+        where = f" (event {claim.other})" if claim.other > 0 else ", in an earlier session"
+        return found(
+            self.name,
+            1.0,
+            "warn",
+            f'"{plain_quote(claim.claim)}" - {SAYS[claim.kind]}: "{plain_quote(claim.result)}"{where}',
+            "check it, and say what the result says",
+            [claim.other, claim.seq],
+        )
+
+
+def _amount(state: AgentState) -> Contradiction | None:
+    """Return a number of the newest message that nothing leads to, where a result has another for the same thing."""
+    answer = state.grounding.data.answer
+    if answer is None or answer.seq != state.claims.data.said:
+        return None
+    texts = [flaw.text for flaw in answer.grave if flaw.kind in ("number", "amount")]
+    return next((each for each in state.claims.data.amounts if any(each.value in text for text in texts)), None)
