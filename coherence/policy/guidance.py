@@ -18,6 +18,7 @@ from coherence.state.reducer import AgentState
 
 PRIORITY = (
     HIJACK,
+    "broken_constraint",
     "cost_spiral",
     "budget",
     "cost_cap_reached",

@@ -38,6 +38,7 @@ from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
 from coherence.detect.goal_loss import GoalLossDetector
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
+from coherence.detect.prohibitions import ProhibitionDetector
 from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
@@ -100,6 +101,7 @@ class AgentState(EventDetector[Facts]):
         self.assumption = AssumptionDetector()
         self.grounding = GroundingDetector(self.config.grounding.extractors)
         self.claims = ContradictionDetector()
+        self.forbidden = ProhibitionDetector()
         self.breakdown = BreakdownDetector(self.assumption)
         self.goal_loss = GoalLossDetector()
         self.progress = ProgressDetector(self)
@@ -109,6 +111,7 @@ class AgentState(EventDetector[Facts]):
             self.assumption,
             self.grounding,
             self.claims,
+            self.forbidden,
             self,
             self.breakdown,
             self.progress,

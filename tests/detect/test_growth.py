@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from coherence.detect import breakdown, contradiction, failure_cues, fingerprints, goal_loss, text_analysis
+from coherence.detect import (
+    breakdown,
+    contradiction,
+    failure_cues,
+    fingerprints,
+    goal_loss,
+    prohibitions,
+    text_analysis,
+)
 from coherence.policy.danger import unasked
 from coherence.state import progress
 
@@ -56,6 +64,28 @@ USED: dict[str, Callable[[str], object]] = {
     "claims sql": lambda text: contradiction._SQL.findall(text),
     "claims steps": lambda text: contradiction._STEPS.findall(text),
     "claims marks": lambda text: contradiction._MARKS.findall(text),
+    "forbids condition": lambda text: prohibitions._CONDITION.findall(text),
+    "forbids do not": lambda text: prohibitions._DO_NOT.findall(text),
+    "forbids want not": lambda text: prohibitions._WANT_NOT.findall(text),
+    "forbids stays": lambda text: prohibitions._STAYS.findall(text),
+    "forbids not be": lambda text: prohibitions._NOT_BE.findall(text),
+    "forbids no noun": lambda text: prohibitions._NO_NOUN.findall(text),
+    "forbids limit": lambda text: prohibitions._LIMIT.findall(text),
+    "forbids able": lambda text: prohibitions._ABLE.findall(text),
+    "forbids outside": lambda text: prohibitions._OUTSIDE.findall(text),
+    "forbids word": lambda text: prohibitions._WORD.findall(text),
+    "forbids stops": lambda text: prohibitions._STOPS.findall(text),
+    "forbids path": lambda text: prohibitions._PATH.findall(text),
+    "forbids step": lambda text: prohibitions._STEP.findall(text),
+    "forbids into": lambda text: prohibitions._INTO.findall(text),
+    "forbids in sql": lambda text: prohibitions._IN_SQL.findall(text),
+    "forbids mail": lambda text: prohibitions._MAIL.findall(text),
+    "forbids signature": lambda text: prohibitions._SIGNATURE.findall(text),
+    "forbids money key": lambda text: prohibitions._MONEY_KEY.findall(text),
+    "claims test call": lambda text: contradiction._TEST_CALL.findall(text),
+    "claims build call": lambda text: contradiction._BUILD_CALL.findall(text),
+    "claims field line": lambda text: contradiction._FIELD_LINE.findall(text),
+    "claims id key": lambda text: contradiction._ID_KEY.findall(text),
     "fenced": lambda text: text_analysis._FENCED.findall(text),
     "statement end": lambda text: text_analysis._STATEMENT_END.findall(text),
     "label": lambda text: text_analysis._LABEL.findall(text),
@@ -75,7 +105,8 @@ PIECES = (
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     '"a', '\u201ca', '1,000', '1 of ', 'a: ', 'npm ', 'npm run ', 'npm -a ', 'cargo ', 'DROP ', 'UPDATE a ', '5 tests ',
-    'not found ', 'was not ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
+    'not found ', 'was not ', 'do not ', 'keep ', 'must stay', 'without aing ', 'I do not want ', 'at most 1', 'a@b.c', 'a@',
+    'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

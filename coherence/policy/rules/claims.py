@@ -5,7 +5,7 @@ from __future__ import annotations
 from coherence.core.decisions import Appraisal, Finding
 from coherence.core.readings import Reading
 from coherence.detect.contradiction import Contradiction
-from coherence.policy.rules.finding_builders import found, plain_quote, quiet
+from coherence.policy.rules.finding_builders import found, plain_quote, quiet, shown_tool
 from coherence.state.reducer import AgentState
 
 SAYS = {
@@ -59,6 +59,49 @@ class ContradictedClaim:
             f'"{plain_quote(claim.claim)}" - {SAYS[claim.kind]}: "{plain_quote(claim.result)}"{where}',
             "check it, and say what the result says",
             [claim.other, claim.seq],
+        )
+
+
+class BrokenConstraint:
+    """The newest call does what the user, a correction or the system text has forbidden.
+
+    Told by the act and what it is done to; what has a condition is passed over, and a later request for the act lifts
+    it. The score is 1 until the agent's next message or call, else 0; it asks to warn. ``None`` before the first call.
+
+    Examples
+    --------
+    >>> from msgspec import Raw
+    >>> from coherence.core.events import Goal, ToolCall
+    >>> from coherence.core.decisions import Mode
+    >>> state, calm = AgentState(), Appraisal(seq=0, pressure=0.0, mode=Mode.OBSERVE)
+    >>> state.fold(1, 0.0, Goal("Free some space, but keep all databases."))
+    >>> state.fold(2, 0.0, ToolCall("drop_database", Raw(b'{"name": "crm"}'), "1"))
+    >>> print(BrokenConstraint()(state, None, calm))
+    broken_constraint: drop_database({"name":"crm"}) - event 1 forbids it: "Free some space, but keep all databases."
+    """
+
+    name = "broken_constraint"
+
+    def __init__(self) -> None:
+        self._quiet = quiet(self.name)
+
+    def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
+        """Judge the newest call."""
+        data = state.forbidden.data
+        if not data.called:
+            return None
+        broken = data.newest
+        if broken is None:
+            return self._quiet
+        where = f"event {broken.other}" if broken.other > 0 else "an earlier session"
+        call = f"{shown_tool(broken.tool)}{plain_quote(broken.arguments)}"
+        return found(
+            self.name,
+            1.0,
+            "warn",
+            f'{call} - {where} forbids it: "{plain_quote(broken.sentence)}"',
+            "take it back, or ask whether it is wanted",
+            [broken.other, broken.seq],
         )
 
 

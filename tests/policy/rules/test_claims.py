@@ -13,6 +13,7 @@ from coherence.core.readings import Band
 from coherence.monitor.monitor import Monitor
 
 PAIRS = json.loads((Path(__file__).parents[2] / "data" / "claims" / "pairs.json").read_text(encoding="utf-8"))
+BROKEN = [pair for pair in PAIRS if pair["kind"] == "constraint_broken"]
 CLAIMS = [pair for pair in PAIRS if pair["kind"] in ("false_success", "contradicts_evidence")]
 
 
@@ -53,3 +54,22 @@ def test_contradicted_claim_quotes_both_and_makes_the_light_orange_until_the_age
     m.message("assistant", "That was wrong: the server refused it.")
     claim = next(each for each in m.decide().findings if each.rule == "contradicted_claim")
     assert not claim.active
+
+
+@pytest.mark.parametrize("pair", BROKEN, ids=lambda pair: pair["domain"])
+def test_broken_constraint_tells_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
+    wrong = found(pair, "wrong", "broken_constraint")
+    assert wrong is not None
+    assert (wrong.severity, wrong.score) == ("warn", 1.0)
+    assert found(pair, "right", "broken_constraint") is None
+
+
+def test_broken_constraint_quotes_the_sentence_until_the_next_call() -> None:
+    m = Monitor(goal="Prepare release 3.2. Do not deploy yet.", embedder=False)
+    call = m.tool_call("deploy", {"version": "3.2"})
+    broken = next(each for each in m.decide().findings if each.rule == "broken_constraint")
+    assert broken.why == "deploy({'version':'3.2'}) - event 1 forbids it: \"Do not deploy yet.\""
+    m.tool_result("ok", call=call)
+    m.tool_call("git_log", {})
+    broken = next(each for each in m.decide().findings if each.rule == "broken_constraint")
+    assert not broken.active
