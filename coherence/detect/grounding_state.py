@@ -29,6 +29,7 @@ from coherence.detect.sources import (
 )
 from coherence.detect.text_analysis import most_of
 from coherence.detect.values import fold, words
+from coherence.detect.written_prose import prose_of, tells_a_fact
 
 MAX_CALLS = 16
 """Calls without a result whose arguments are remembered."""
@@ -68,6 +69,8 @@ class GroundingAccount(msgspec.Struct):
     """Of the newest message of the agent in this task."""
     call: Grounds | None = None
     """Of the newest call, where it came after that message."""
+    written: Grounds | None = None
+    """Of what the newest call writes for people, if it does."""
 
     @property
     def newest(self) -> Grounds | None:
@@ -84,7 +87,7 @@ class GroundingAccount(msgspec.Struct):
         given.values, given.opened = dict.fromkeys(given.values, 0), dict.fromkeys(given.opened, 0)
         given.numbers = [msgspec.structs.replace(number, seq=-abs(number.seq)) for number in given.numbers]
         self.outputs = Outputs(known=self.outputs.known)
-        self.answer = self.call = None
+        self.answer = self.call = self.written = None
         self.pending = []
         self.asked_seq = self.open_seq = 0
 
@@ -97,7 +100,7 @@ def begin_task(account: GroundingAccount) -> None:
     account.given.lost = account.given.lost_words = account.given.lost_numbers = 0
     account.results = 0
     account.ended = False
-    account.answer = account.call = None
+    account.answer = account.call = account.written = None
     account.outputs.newest.clear()
 
 
@@ -132,6 +135,13 @@ def note_call(
     folded = fold(text)
     claims = [claim for claim in extract(folded, extractors) if claim.kind in CHECKED_IN_CALLS]
     account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
+    prose = fold(prose_of(tool, arguments))
+    account.written = None
+    if prose:
+        stated = [claim for claim in extract(prose, extractors) if tells_a_fact(claim)]
+        account.written = judge_claims(
+            account.given, prose, stated, looked_up=account.results > 0, seq=seq, cited=False
+        )
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
     know_words(account.given, words(tool[:200]))
     note_said(account.outputs, seq, text, answer=False)
@@ -171,7 +181,7 @@ def note_message(account: GroundingAccount, seq: int, text: str, extractors: Seq
     """Take in a message of the agent: judge it. It grounds nothing."""
     if text.strip():
         account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
-        account.call = None
+        account.call = account.written = None
         note_said(account.outputs, seq, text, answer=True)
 
 

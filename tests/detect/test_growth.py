@@ -105,8 +105,8 @@ PIECES = (
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     '"a', '\u201ca', '1,000', '1 of ', 'a: ', 'npm ', 'npm run ', 'npm -a ', 'cargo ', 'DROP ', 'UPDATE a ', '5 tests ',
-    'not found ', 'was not ', 'do not ', 'keep ', 'must stay', 'without aing ', 'I do not want ', 'at most 1', 'a@b.c', 'a@',
-    'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
+    'not found ', 'was not ', 'do not ', 'keep ', 'must stay', 'without aing ', 'I do not want ', 'at most 1', 'a@b.c',
+    'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
