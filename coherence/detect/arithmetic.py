@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, islice, pairwise
+from itertools import combinations, islice, pairwise, permutations
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
@@ -22,6 +22,12 @@ NEIGHBOURS = 2
 
 COLUMN = 40
 """Numbers of one label in one source that are added up at most."""
+
+FEW = 6
+"""Numbers of a source up to which any of them is compared with any other."""
+
+MULTIPLIED = 100
+"""Given numbers of which multiples are known, the newest."""
 
 STATED = 12
 """Grounded numbers of the answer that are combined."""
@@ -108,6 +114,21 @@ class Reach:
         return sorted(abs(one - two) for one, two in _clocks(self._numbers))
 
     @cached_property
+    def shares(self) -> list[float]:
+        """Percentages of the numbers of one source that has few: of each other, of two together, of all."""
+        return sorted(_shares(self._numbers))
+
+    @cached_property
+    def multiples(self) -> list[float]:
+        """Given amounts, and numbers with a fraction, some times over."""
+        return sorted(
+            times * abs(number.value)
+            for number in self._numbers[-MULTIPLIED:]
+            if number.unit not in ("clock", "%") and (number.unit or number.value % 1.0)
+            for times in range(2, 13)
+        )
+
+    @cached_property
     def columns(self) -> list[float]:
         """Sums and means of columns."""
         return sorted(_columns(self._numbers))
@@ -148,6 +169,10 @@ def derived(reach: Reach, claim: Claim, plain: Sequence[Claim]) -> bool:
         if of == unit or (not of and unit != "%") or (not unit and of not in ("clock", "%"))
     ]
     if len(amounts) > 2 and any(abs(total - value) <= half for total in _running(amounts)):
+        return True
+    if unit == "%" and _holds(reach.shares, value, max(half, 0.5 * claim.grain)):
+        return True
+    if value % 1.0 and _holds(reach.multiples, value, half):
         return True
     return _holds(reach.columns, value, half)
 
@@ -218,3 +243,25 @@ def _columns(numbers: Sequence[SeenNumber]) -> Iterator[float]:
         if 2 < len(values) <= COLUMN:
             yield sum(values)
             yield sum(values) / len(values)
+    for found in _few(numbers):
+        if len(found) > 2 and len({number.unit for number in found}) == 1:
+            yield sum(abs(number.value) for number in found)
+
+
+def _few(numbers: Sequence[SeenNumber]) -> Iterator[list[SeenNumber]]:
+    """Yield the numbers of each source that has few."""
+    sources: dict[int, list[SeenNumber]] = {}
+    for number in numbers:
+        if number.unit != "clock":
+            sources.setdefault(number.seq, []).append(number)
+    yield from (found for found in sources.values() if 1 < len(found) <= FEW)
+
+
+def _shares(numbers: Sequence[SeenNumber]) -> Iterator[float]:
+    """Yield percentages of the numbers of one source."""
+    for found in _few(numbers):
+        values = [abs(number.value) for number in found if number.value]
+        total = sum(values)
+        for one, two in permutations(values, 2):
+            yield from (100.0 * one / two, abs(100.0 * one / two - 100.0), 100.0 * one / (one + two))
+        yield from (100.0 * value / total for value in values)

@@ -247,7 +247,7 @@ _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS,
 _MONTHS = lazy_regex(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})
 _DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
-_DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
+_DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = twin_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"

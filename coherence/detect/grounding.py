@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -172,6 +173,15 @@ WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2
 FAINT = {"unopened": 0.25, "untitled": 0.2}
 """Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
 
+UNATTRIBUTED = 1 / 3
+"""How much of a quotation counts where nobody is said to have said it: it may be a wording."""
+
+TERM_WORDS = 5
+"""Words of a quotation that is no wording or name; a shorter one counts where somebody is said to have said it."""
+
+LONE_DIGITS = 4
+"""Digits from which a number is known as the one of an id, whatever letters stand before it: ``T-5503`` and ``5503``."""
+
 WORDED = frozenset({"quote", "function", "name"})
 """Kinds that are known by their words."""
 
@@ -183,6 +193,32 @@ win32 win64 covid-19 http2 oauth2 python3 es6 s3 ec2 i18n k8s 2fa b2b b2c iso-88
 COMMON = frozenset(_COMMON.split())
 """Words of letters and digits that are the id of nothing in particular."""
 
+_SAYS = lazy_regex(
+    r"\b(?:said|says|saying|wrote|writes|written|stat(?:es?|ed|ing)|reads?|quot\w+|according|told|tells|replied|answered"
+    r"|reports?|reported|commented|claim(?:s|ed)|titled|log|message|sagte?|sagen|schreib\w*|schrieb|laut|zitat|dit|disent"
+    r"|écri[tv]\w*|selon|dijo|dice|escrib\w+|según)\b",
+    re.I,
+)
+"""Words near a quotation that say whose it is."""
+_ASKS_TO_SAY = lazy_regex(
+    r"\b(?:reply|respond|answer|say|type|enter|write|send|confirm|provide|click|select|choose|press|search|use|set|mark\w*"
+    r"|antworte\w*|répond\w+|responde\w*)\b[^.!?\n]{0,40}\Z",
+    re.I,
+)
+"""What stands before words that the reader is to use."""
+_DATA_BEFORE = frozenset("[({=,:")
+_EXAMPLE = lazy_regex(
+    r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with"
+    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)\b[^.!?\n]{0,30}\Z",
+    re.I,
+)
+_DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
+_DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
+_FENCE = lazy_regex(r"```(?P<tag>[\w+-]{0,20})[^\n]{0,80}\n(?P<body>[^`]{0,20000})(?:```|\Z)")
+_DATA_TAGS = frozenset(["", "text", "txt", "json", "csv", "md", "markdown", "yaml", "output", "console"])
+_COMMAND = lazy_regex(
+    r"^\s{0,9}(?:[$>] |(?:cd|ls|cat|sed|grep|git|pip|npm|python3?|pytest|docker|curl|make|rm|cp|mv|find) )", re.M
+)
 _ELLIPSIS = lazy_regex(r"\.{3}|…|\[[^\]\n]{0,40}\]")
 _COMMA_GROUP = lazy_regex(r",\d{3}")
 _THINKING = lazy_regex("<(?:think|thinking|scratchpad|function-thoughts)>")
@@ -244,7 +280,7 @@ def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up
     seq : int
         Number of the text's event.
     """
-    text = without_thinking(ends(fold(ends(text, MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n"))
+    text = without_commands(without_thinking(ends(fold(ends(unwrapped(text), MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n")))
     return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
 
 
@@ -264,6 +300,45 @@ def without_thinking(text: str) -> str:
     return "".join((*parts, text[begin:]))
 
 
+def unwrapped(text: str) -> str:
+    r"""Return the texts within an answer that is JSON, one a paragraph; else the answer.
+
+    Examples
+    --------
+    >>> unwrapped('{"response": "Yes.\\\\nIt costs 5.", "done": true}'), unwrapped("It costs 5.")
+    ('Yes.\\nIt costs 5.', 'It costs 5.')
+    """
+    plain = text.strip()
+    if plain[:1] + plain[-1:] not in ("{}", "[]") or len(plain) > MAX_ANSWER:
+        return text.replace("\\n", "\n") if "\\n" in text else text
+    try:
+        waiting: list[Any] = [msgspec.json.decode(plain)]
+    except (ValueError, RecursionError):
+        return text
+    found: list[str] = []
+    while waiting and len(found) < MAX_JUDGED:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [f"{key}: {each}" if isinstance(each, int | float) else each for key, each in item.items()][::-1]
+        elif isinstance(item, list):
+            waiting += item[::-1]
+        elif isinstance(item, int | float | str) and not isinstance(item, bool):
+            found.append(str(item))
+    return "\n".join(found)
+
+
+def without_commands(text: str) -> str:
+    """Return a text without blocks of code: what is to be run states nothing; blocks of data stay."""
+    if "```" not in text:
+        return text
+    parts, begin = [], 0
+    for block in _FENCE.finditer(text):
+        if block["tag"].lower() not in _DATA_TAGS or _COMMAND.search(block["body"]) is not None:
+            parts += [text[begin : block.start()], "\n"]
+            begin = block.end()
+    return "".join((*parts, text[begin:]))
+
+
 def judge_claims(
     given: Given, text: str, claims: Sequence[Claim], *, looked_up: bool = True, seq: int = 0, cited: bool = True
 ) -> Grounds:
@@ -274,7 +349,7 @@ def judge_claims(
     total = lost = 0.0
     flaws: list[tuple[float, Claim, Flaw]] = []
     plain = [claim for claim in claims if claim.value is not None and lookup(given, claim.forms) is not None]
-    distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
+    distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, text, claim)}
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
     unknown = max(len(stated) - MAX_JUDGED, 0)
     reach = Reach(given)
@@ -283,6 +358,8 @@ def judge_claims(
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
         weight = WEIGHTS.get(claim.kind, 3.0)
+        if flaw is not None and claim.kind == "quote" and not _is_attributed(text, claim):
+            weight *= UNATTRIBUTED
         forgot = given.lost_words if claim.kind in WORDED else given.lost
         forgot += given.lost_numbers if claim.value is not None and claim.grain != 1.0 else 0
         if flaw is not None and flaw.flaw == "absent" and forgot:
@@ -300,13 +377,99 @@ def judge_claims(
     return Grounds(value, judged, unknown, named, lost, looked_up, seq)
 
 
-def _is_trivial(given: Given, claim: Claim) -> bool:
-    """Tell whether a value says nothing: a small whole number, a common term, a function where no source names any."""
+def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a value says nothing: a small number, a common term, an example, words for the reader to use."""
     if claim.kind == "id":
-        return claim.text.lower() in COMMON
+        return claim.text.lower() in COMMON or _is_example(text, claim)
+    if claim.kind == "quote":
+        return _is_wording(text, claim)
     if claim.kind == "number" and claim.value is not None:
         return claim.value in SMALL
     return claim.kind == "function" and not given.code
+
+
+def _is_example(text: str, claim: Claim) -> bool:
+    """Tell whether an id shows only what ids look like."""
+    digits = [char for char in claim.text if char.isdigit()]
+    if len(digits) >= LONE_DIGITS and (len(set(digits)) == 1 or "".join(digits) in "12345678901234567890"):
+        return True
+    return _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is not None
+
+
+def _is_wording(text: str, claim: Claim) -> bool:
+    """Tell whether quotation marks hold a string of data, words that the reader is to use, or a name for something."""
+    before = text[max(0, claim.start - 3) : claim.start].rstrip('"“„«> ')
+    if (
+        before[-1:] in _DATA_BEFORE
+        and before[-1:]
+        and _SAYS.search(text, max(0, claim.start - 40), claim.start) is None
+    ):
+        return True
+    if _ASKS_TO_SAY.search(text, max(0, claim.start - 60), max(0, claim.start - 1)) is not None:
+        return True
+    return len(claim.text.split()) < TERM_WORDS and not _is_attributed(text, claim)
+
+
+def _is_attributed(text: str, claim: Claim) -> bool:
+    """Tell whether somebody is said to have said what is quoted."""
+    end = claim.start + len(claim.text)
+    return (
+        _SAYS.search(text, max(0, claim.start - 60), claim.start) is not None
+        or _SAYS.search(text, end, min(len(text), end + 40)) is not None
+        or text[max(0, claim.start - 2) : claim.start] in ("> ", "\n>")
+    )
+
+
+def _is_known_id(given: Given, claim: Claim) -> bool:
+    """Tell whether an id stood in a source in another form: with other letters or signs around it, or as a number."""
+    said = words(claim.text)
+    if len(said) > 1 and known_words(given, said) == 1.0:
+        return True  # Mistral-7B is Mistral 7B
+    lone = [word for word in said if len(word) >= LONE_DIGITS and any(map(str.isdigit, word))]
+    if len(said) == 1:
+        return bool(lone) and known_words(given, lone) == 1.0
+    return (
+        len(lone) == 1
+        and lone[0].isdigit()
+        and len(said) == 2
+        and len(said[0]) <= 3
+        and known_words(given, lone) == 1.0
+    )
+
+
+def _is_joined(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a number is a part of a longer one that a source writes without hyphens, or with others: an ISBN."""
+    begin = max(0, claim.start - 20)
+    for chain in _DIGIT_CHAIN.finditer(text, begin, min(len(text), claim.start + 24)):
+        if chain.start() <= claim.start < chain.end():
+            joined = "".join(char for char in chain[0].lower() if char.isalnum())
+            return len(joined) >= 8 and known_words(given, [joined]) == 1.0
+    return False
+
+
+def _is_converted(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a temperature is a given one on the other scale."""
+    found = _DEGREES.match(text, claim.start + len(claim.text))
+    if found is None or claim.value is None:
+        return False
+    fahrenheit = found["scale"][0].lower() == "f"
+    half = max(0.5 * claim.grain, 0.5) + 1e-9
+    for number in given.numbers:
+        other = number.value * 9 / 5 + 32 if fahrenheit else (number.value - 32) * 5 / 9
+        if abs(other - claim.value) <= half:
+            return True
+    return False
+
+
+def _is_age(given: Given, claim: Claim) -> bool:
+    """Tell whether a whole number is the years between two days that were given."""
+    if claim.kind != "number" or claim.grain != 1.0 or not claim.value or not LEAST_AGE <= claim.value <= MOST_AGE:
+        return False
+    years = {int(form[2:6]) for form in given.values if form.startswith("d:") and len(form) == 12}
+    return any(year + claim.value in years or year + claim.value + 1 in years for year in years)
+
+
+LEAST_AGE, MOST_AGE = 13, 110
 
 
 def _flaw(
@@ -335,15 +498,20 @@ def _flaw(
             return None
         if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
             return None
-        if claim.kind == "id" and len(said := words(claim.text)) > 1 and known_words(given, said) == 1.0:
-            return None  # Mistral-7B is Mistral 7B
+        if claim.kind == "id" and _is_known_id(given, claim):
+            return None
+        if claim.kind in ("number", "amount") and (
+            _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
+        ):
+            return None
         found = other_version(given, claim)
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")
     if not cited:
         return None
     if claim.kind in ("id", "url") and any(form_key(form) in given.records for form in claim.forms):
         title = title_of(text, claim, claims)
-        found = other_title(given, claim, title) or other_name(given, claim, name_of(text, claim))
+        named = title.named or claim.kind == "url" or is_document(claim)
+        found = (other_title(given, claim, title) if named else None) or other_name(given, claim, name_of(text, claim))
         if found is not None:
             return _made(claim, "title", found)
         if invented_title(given, claim, title):
