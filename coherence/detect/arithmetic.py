@@ -15,7 +15,7 @@ from itertools import combinations, islice, pairwise, permutations
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.detect.sources import Given, SeenNumber
-from coherence.detect.values import NARROW, UNITS, number_form, quantity
+from coherence.detect.values import CURRENCIES, NARROW, UNITS, number_form, quantity
 
 NEIGHBOURS = 2
 """Places in a source between two numbers that are combined."""
@@ -27,7 +27,14 @@ FEW = 6
 """Numbers of a source up to which any of them is compared with any other."""
 
 MULTIPLIED = 100
-"""Given numbers of which multiples are known, the newest."""
+"""Given numbers of which multiples, and sums of any two, are known; the newest."""
+
+LARGE = 100.0
+"""A whole number from which twice of it, and what a year makes of a month, is no chance."""
+
+CENT = 0.01
+
+CURRENCY_NAMES = frozenset(CURRENCIES.values())
 
 STATED = 12
 """Grounded numbers of the answer that are combined."""
@@ -119,13 +126,20 @@ class Reach:
         return sorted(_shares(self._numbers))
 
     @cached_property
+    def cents(self) -> list[float]:
+        """Sums and differences of any two given numbers of which one has cents."""
+        values = list(dict.fromkeys(abs(number.value) for number in self._numbers if number.unit not in ("clock", "%")))
+        pairs = combinations(values[-MULTIPLIED:], 2)
+        return sorted(each for one, two in pairs if one % 1.0 or two % 1.0 for each in (one + two, abs(one - two)))
+
+    @cached_property
     def multiples(self) -> list[float]:
         """Given amounts, and numbers with a fraction, some times over."""
         return sorted(
             times * abs(number.value)
             for number in self._numbers[-MULTIPLIED:]
-            if number.unit not in ("clock", "%") and (number.unit or number.value % 1.0)
-            for times in range(2, 13)
+            if not number.unit or number.unit in CURRENCY_NAMES
+            for times in (range(2, 13) if number.value % 1.0 else (2, 12) if abs(number.value) >= LARGE else ())
         )
 
     @cached_property
@@ -172,7 +186,10 @@ def derived(reach: Reach, claim: Claim, plain: Sequence[Claim]) -> bool:
         return True
     if unit == "%" and _holds(reach.shares, value, max(half, 0.5 * claim.grain)):
         return True
-    if value % 1.0 and _holds(reach.multiples, value, half):
+    plain_unit = not unit or unit in CURRENCY_NAMES
+    if (plain_unit and _holds(reach.multiples, value, half)) or (
+        claim.grain == CENT and _holds(reach.cents, value, half)
+    ):
         return True
     return _holds(reach.columns, value, half)
 
@@ -243,9 +260,11 @@ def _columns(numbers: Sequence[SeenNumber]) -> Iterator[float]:
         if 2 < len(values) <= COLUMN:
             yield sum(values)
             yield sum(values) / len(values)
-    for found in _few(numbers):
-        if len(found) > 2 and len({number.unit for number in found}) == 1:
-            yield sum(abs(number.value) for number in found)
+    alike: dict[tuple[int, int, str], list[float]] = {}
+    for number in numbers:
+        if number.unit != "clock":
+            alike.setdefault((number.seq, number.column, number.unit), []).append(abs(number.value))
+    yield from (sum(values) for values in alike.values() if 2 < len(values) <= COLUMN)
 
 
 def _few(numbers: Sequence[SeenNumber]) -> Iterator[list[SeenNumber]]:

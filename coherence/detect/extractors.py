@@ -238,6 +238,7 @@ _ORDINAL = lazy_regex(
 _DATE = lazy_regex(
     r"(?=\d{1,4}[-./年])(?<![\w./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
+    r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
@@ -385,8 +386,12 @@ def dates(text: str) -> list[Claim]:
     if _DIGIT.search(text) is None:
         return found
     for match in _matches(_DATE, text, found) if _MAYBE_DATE.search(text) is not None else ():
+        if match["d5"]:
+            if int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
+                _add_date(found, match[0], match.start(), [(None, int(match["m5"]), int(match["d5"]))])
+            continue
         if match["y"] or match["y3"]:
-            year = int(match["y"] or match["y3"])
+            year: int | None = int(match["y"] or match["y3"])
             days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
         else:
             year = int(match["y2"] or f"20{match['y4']}")

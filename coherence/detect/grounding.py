@@ -119,9 +119,19 @@ def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | N
     mine = {form_key(form) for form in (*claim.forms, *claim.also)}
     for key, beside in given.records.items():
         other = sum(word in beside for word in wanted) / len(wanted)
-        if key not in mine and other >= OTHER_TITLE and beside != own:
+        if key not in mine and other >= OTHER_TITLE and beside != own and _are_alike(key, claim.forms[0]):
             return as_written(given, key), given.values.get(key, 0)
     return None
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Tell whether two forms may name things of one kind: both addresses, or ids with about as many digits."""
+    kinds = one.partition(":")[0], other.partition(":")[0]
+    if "url" in kinds:
+        return True
+    first, second = one.partition(":")[2], other.partition(":")[2]
+    digits = abs(sum(map(str.isdigit, first)) - sum(map(str.isdigit, second)))
+    return digits <= 2 and first[:1].isdigit() == second[:1].isdigit()
 
 
 def other_name(given: Given, claim: Claim, name: str) -> tuple[str, int] | None:
@@ -161,14 +171,20 @@ def untitled(given: Given, text: str, claim: Claim) -> bool:
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
 
+WRAPPED_WORDS = 12
+"""Words from which a text within JSON is a message that is wrapped in it."""
+
 MAX_JUDGED = 300
 """Values of one answer that are judged; further ones count as unknown."""
 
 MAX_UNGROUNDED = 8
 """Ungrounded values of one answer that are named."""
 
-WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0}
-"""Kind -> how much a value of it counts; 3 for all others: ids, addresses, paths, quotes. As tokens are weighed."""
+WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0, "path": 2.0}
+"""Kind -> how much a value of it counts; 3 for all others: ids, addresses, quotes. As tokens are weighed."""
+
+WORDLIKE = 1.0
+"""How much an id counts that is made of a word in small letters and a few digits, such as ``500-piece``."""
 
 FAINT = {"unopened": 0.25, "untitled": 0.2}
 """Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
@@ -180,7 +196,7 @@ TERM_WORDS = 5
 """Words of a quotation that is no wording or name; a shorter one counts where somebody is said to have said it."""
 
 LONE_DIGITS = 4
-"""Digits from which a number is known as the one of an id, whatever letters stand before it: ``T-5503`` and ``5503``."""
+"""Digits from which a number is known as that of an id, whatever letters stand before it: ``T-5503`` and ``5503``."""
 
 WORDED = frozenset({"quote", "function", "name"})
 """Kinds that are known by their words."""
@@ -212,6 +228,8 @@ _EXAMPLE = lazy_regex(
     r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)\b[^.!?\n]{0,30}\Z",
     re.I,
 )
+_PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
+"""Digits of an id that stands for any."""
 _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
 _FENCE = lazy_regex(r"```(?P<tag>[\w+-]{0,20})[^\n]{0,80}\n(?P<body>[^`]{0,20000})(?:```|\Z)")
@@ -305,8 +323,10 @@ def unwrapped(text: str) -> str:
 
     Examples
     --------
-    >>> unwrapped('{"response": "Yes.\\\\nIt costs 5.", "done": true}'), unwrapped("It costs 5.")
-    ('Yes.\\nIt costs 5.', 'It costs 5.')
+    >>> unwrapped('{"response": "Yes, it does.\\\\nIt costs 5 euros in each of our shops in the town.", "done": true}')
+    'Yes, it does.\\nIt costs 5 euros in each of our shops in the town.'
+    >>> unwrapped('{"id": 7, "title": "A map"}')
+    '{"id": 7, "title": "A map"}'
     """
     plain = text.strip()
     if plain[:1] + plain[-1:] not in ("{}", "[]") or len(plain) > MAX_ANSWER:
@@ -319,12 +339,13 @@ def unwrapped(text: str) -> str:
     while waiting and len(found) < MAX_JUDGED:
         item = waiting.pop()
         if isinstance(item, dict):
-            waiting += [f"{key}: {each}" if isinstance(each, int | float) else each for key, each in item.items()][::-1]
+            waiting += [f"{key}: {each}" if type(each) in (int, float) else each for key, each in item.items()][::-1]
         elif isinstance(item, list):
             waiting += item[::-1]
         elif isinstance(item, int | float | str) and not isinstance(item, bool):
             found.append(str(item))
-    return "\n".join(found)
+    wraps = any(len(each.split(None, WRAPPED_WORDS)) > WRAPPED_WORDS for each in found)
+    return "\n".join(found) if wraps else text
 
 
 def without_commands(text: str) -> str:
@@ -347,6 +368,7 @@ def judge_claims(
     With ``cited=False`` nobody has to have opened an address, or to name its title: a call is what opens it.
     """
     total = lost = 0.0
+    wordings = 0
     flaws: list[tuple[float, Claim, Flaw]] = []
     plain = [claim for claim in claims if claim.value is not None and lookup(given, claim.forms) is not None]
     distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, text, claim)}
@@ -357,16 +379,17 @@ def judge_claims(
         flaw = _flaw(given, text, claim, claims, plain, reach, cited=cited)
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
-        weight = WEIGHTS.get(claim.kind, 3.0)
+        weight = _weight(claim)
         if flaw is not None and claim.kind == "quote" and not _is_attributed(text, claim):
-            weight *= UNATTRIBUTED
+            weight *= 0.0 if wordings else UNATTRIBUTED  # several are choices that are offered
+            wordings += 1
         forgot = given.lost_words if claim.kind in WORDED else given.lost
         forgot += given.lost_numbers if claim.value is not None and claim.grain != 1.0 else 0
         if flaw is not None and flaw.flaw == "absent" and forgot:
             unknown += 1
             continue
         total += weight
-        if flaw is not None:
+        if flaw is not None and weight:
             share = weight * FAINT.get(flaw.flaw, 1.0)
             lost += share
             flaws.append((share, claim, flaw))
@@ -375,6 +398,16 @@ def judge_claims(
     judged = len(distinct) - unknown
     value = 1.0 - lost / total if total and (flaws or judged >= unknown) else None
     return Grounds(value, judged, unknown, named, lost, looked_up, seq)
+
+
+_WORDLIKE = lazy_regex(r"(?=[^A-Z]*[a-z]{2})[^A-Z]+|\w{1,3}")
+
+
+def _weight(claim: Claim) -> float:
+    """Return how much a value counts."""
+    if claim.kind == "id" and _WORDLIKE.fullmatch(claim.text) and sum(map(str.isdigit, claim.text)) < LONE_DIGITS:
+        return WORDLIKE
+    return WEIGHTS.get(claim.kind, 3.0)
 
 
 def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
@@ -390,14 +423,15 @@ def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
 
 def _is_example(text: str, claim: Claim) -> bool:
     """Tell whether an id shows only what ids look like."""
-    digits = [char for char in claim.text if char.isdigit()]
-    if len(digits) >= LONE_DIGITS and (len(set(digits)) == 1 or "".join(digits) in "12345678901234567890"):
+    if _PLACEHOLDER.search(claim.text) is not None:
         return True
     return _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is not None
 
 
 def _is_wording(text: str, claim: Claim) -> bool:
     """Tell whether quotation marks hold a string of data, words that the reader is to use, or a name for something."""
+    if claim.text[:1].isspace() or claim.text[-1:].isspace():  # what stands between two quotations
+        return True
     before = text[max(0, claim.start - 3) : claim.start].rstrip('"“„«> ')
     if (
         before[-1:] in _DATA_BEFORE
@@ -510,8 +544,7 @@ def _flaw(
         return None
     if claim.kind in ("id", "url") and any(form_key(form) in given.records for form in claim.forms):
         title = title_of(text, claim, claims)
-        named = title.named or claim.kind == "url" or is_document(claim)
-        found = (other_title(given, claim, title) if named else None) or other_name(given, claim, name_of(text, claim))
+        found = other_title(given, claim, title) or other_name(given, claim, name_of(text, claim))
         if found is not None:
             return _made(claim, "title", found)
         if invented_title(given, claim, title):

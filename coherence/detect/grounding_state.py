@@ -15,11 +15,13 @@ from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.extractors import BUILT_IN, Informed, extract, numbers
+from coherence.detect.fingerprints import WRITES, name_words
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
     MAX_CHARS,
     Given,
     Outputs,
+    know_paths,
     know_words,
     note_asked,
     note_output,
@@ -135,6 +137,9 @@ def note_call(
     folded = fold(text)
     claims = [claim for claim in extract(folded, extractors) if claim.kind in CHECKED_IN_CALLS]
     account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
+    if not text.strip() and not WRITES.isdisjoint(name_words(tool)):
+        account.given.lost += 1  # the host leaves out what was written
+        account.given.lost_words += 1
     prose = fold(prose_of(tool, arguments))
     account.written = None
     if prose:
@@ -172,6 +177,8 @@ def note_result(
     call = pending.pop(at) if at is not None else None
     if call is not None and not error:
         open_values(account.given, seq, take_source(account.given, seq, call.text, extractors))
+    elif call is not None:
+        know_paths(account.given, seq, extract(fold(call.text), extractors))
     take_source(account.given, seq, text, extractors, most_of(text, MAX_CHARS))
     account.results += 1
     note_output(account.outputs, seq, text)

@@ -208,7 +208,7 @@ class Prohibition(msgspec.Struct, frozen=True):
     --------
     >>> found = list(prohibitions("Make it faster. Do not touch any file below tests/, and deploy nothing."))
     >>> found[0].acts, found[0].objects, found[0].sentence
-    (('change',), ('tests',), 'Do not touch any file below tests/, and deploy nothing.')
+    (('change', 'remove'), ('test',), 'Do not touch any file below tests/, and deploy nothing.')
     """
 
     acts: tuple[str, ...]

@@ -52,16 +52,17 @@ MANY_TICKS = 150
 """Characters a backtick from which a text is about code: names and numbers in it are those of things to come."""
 
 _CODE = lazy_regex(
-    r"^\s{0,40}(?:def |class |import |from \w+ import |function |const |let |var |#include|return\b|if \(|for \(|<\w+[ >])"
+    r"^\s{0,40}(?:def |class |import |from \w+ import |function |const |let |var |#include|return\b|if \(|for \()"
+    r"|^\s{0,40}<\w+[ >]"
     r"|[;{}]\s{0,9}$",
     re.MULTILINE,
 )
-_HEREDOC = lazy_regex(
-    r"(?:cat|tee)\b[^\n]{0,200}?(?:>{1,2}|\btee (?:-a )?)\s{0,3}(?P<into>[\w./~-]{1,200})[^\n]{0,40}?<<-?\s{0,2}['\"]?(?P<mark>\w{1,20})['\"]?"
-    r"|(?:cat|tee)\b[^\n]{0,20}?<<-?\s{0,2}['\"]?(?P<mark2>\w{1,20})['\"]?\s{0,3}>{1,2}\s{0,3}(?P<into2>[\w./~-]{1,200})"
-)
+_INTO = r"[\w./~-]{1,200}"
+_HEREDOC = lazy_regex(r"<<-?\s{0,2}['\"]?(?P<mark>\w{1,20})['\"]?")
+_TARGET = lazy_regex(rf">{{1,2}}\s{{0,3}}({_INTO})|\btee (?:-a )?({_INTO})")
 _ECHO = lazy_regex(
-    r"\b(?:echo|printf) (?:-\w )?(?P<quote>['\"])(?P<said>[^'\"\n]{3,2000})(?P=quote)\s{0,3}>{1,2}\s{0,3}(?P<into>[\w./~-]{1,200})"
+    r"\b(?:echo|printf) (?:-\w )?(?P<quote>['\"])(?P<said>[^'\"\n]{3,2000})(?P=quote)\s{0,3}>{1,2}\s{0,3}"
+    rf"(?P<into>{_INTO})"
 )
 
 
@@ -102,12 +103,13 @@ def _of_command(arguments: Any) -> Iterator[str]:
     if not isinstance(command, str) or ">" not in command:
         return
     text = command[: 2 * MAX_PROSE]
-    for found in islice(_HEREDOC.finditer(text), 4) if "<<" in text else ():
-        mark, into = found["mark"] or found["mark2"], found["into"] or found["into2"]
+    for found in islice(_HEREDOC.finditer(text), 4):
         begin = text.find("\n", found.end()) + 1
-        end = text.find(f"\n{mark}", begin)
+        line = text[text.rfind("\n", 0, found.start()) + 1 : begin]
+        into = _TARGET.search(line)
+        end = text.find(f"\n{found['mark']}", begin)
         body = text[begin : end if end >= 0 else len(text)] if begin else ""
-        if _is_prose_file(into) and not _is_code(body):
+        if into is not None and _is_prose_file(into[1] or into[2]) and not _is_code(body):
             yield body
     for found in islice(_ECHO.finditer(text), 4):
         if _is_prose_file(found["into"]):

@@ -29,6 +29,7 @@ PRIORITY = (
     "bash_retry",
     "repeated_failure_pattern",
     "contradicted_claim",
+    "ungrounded_writing",
     "blind_edit",
     "context_exhaustion",
     "quality_decline_no_recovery",
