@@ -478,6 +478,8 @@ def paths(text: str) -> list[Claim]:
         if "/" in path or "\\" in path:
             if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
                 continue
+            if "." not in path and all(part[:1].isupper() for part in path.split("/")):
+                continue  # names in a row: Nice/Tarbes/Toulouse/Paris
         elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
             continue
         forms = path_forms(path)

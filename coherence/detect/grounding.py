@@ -125,13 +125,18 @@ def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | N
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Tell whether two forms may name things of one kind: both addresses, or ids with about as many digits."""
-    kinds = one.partition(":")[0], other.partition(":")[0]
-    if "url" in kinds:
-        return True
-    first, second = one.partition(":")[2], other.partition(":")[2]
-    digits = abs(sum(map(str.isdigit, first)) - sum(map(str.isdigit, second)))
-    return digits <= 2 and first[:1].isdigit() == second[:1].isdigit()
+    """Tell whether two forms may name things of one kind: addresses and papers, or ids of the same letters."""
+    if one.startswith("url:") or other.startswith("url:"):
+        return all(form.startswith("url:") or _PAPER_FORM.fullmatch(form) is not None for form in (one, other))
+    first, second = ("".join(char for char in form if not char.isdigit()) for form in (one, other))
+    digits = abs((len(one) - len(first)) - (len(other) - len(second)))
+    return first == second or (len(first) == len(second) <= FEW_SIGNS and digits <= 1)
+
+
+FEW_SIGNS = 7
+"""Characters of a form, ``id:`` included, that are no digits, up to which others may stand there in its like."""
+
+_PAPER_FORM = lazy_regex(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)", re.S)
 
 
 def other_name(given: Given, claim: Claim, name: str) -> tuple[str, int] | None:
@@ -231,6 +236,8 @@ _EXAMPLE = lazy_regex(
 _PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
 """Digits of an id that stands for any."""
 _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
+_SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
+_BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
 _FENCE = lazy_regex(r"```(?P<tag>[\w+-]{0,20})[^\n]{0,80}\n(?P<body>[^`]{0,20000})(?:```|\Z)")
 _DATA_TAGS = frozenset(["", "text", "txt", "json", "csv", "md", "markdown", "yaml", "output", "console"])
@@ -472,13 +479,17 @@ def _is_known_id(given: Given, claim: Claim) -> bool:
 
 
 def _is_joined(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a number is a part of a longer one that a source writes without hyphens, or with others: an ISBN."""
+    """Tell whether a number is part of what a source writes in one: an ISBN, ``240x230``, ``263G``."""
     begin = max(0, claim.start - 20)
     for chain in _DIGIT_CHAIN.finditer(text, begin, min(len(text), claim.start + 24)):
         if chain.start() <= claim.start < chain.end():
             joined = "".join(char for char in chain[0].lower() if char.isalnum())
             return len(joined) >= 8 and known_words(given, [joined]) == 1.0
-    return False
+    for sizes in _SIZES.finditer(text, begin, min(len(text), claim.start + 24)):
+        if sizes.start() <= claim.start < sizes.end():
+            return known_words(given, [sizes[0].lower().replace(" ", "").replace("×", "x")]) == 1.0
+    short = _BYTES.fullmatch(claim.text)
+    return short is not None and known_words(given, [f"{short[1]}{short[2].lower()}"]) == 1.0
 
 
 def _is_converted(given: Given, text: str, claim: Claim) -> bool:

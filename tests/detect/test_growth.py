@@ -13,10 +13,13 @@ from coherence.detect import (
     failure_cues,
     fingerprints,
     goal_loss,
+    grounding,
     prohibitions,
     text_analysis,
+    written_prose,
 )
 from coherence.policy.danger import unasked
+from coherence.policy.rules import claims
 from coherence.state import progress
 
 USED: dict[str, Callable[[str], object]] = {
@@ -86,6 +89,24 @@ USED: dict[str, Callable[[str], object]] = {
     "claims build call": lambda text: contradiction._BUILD_CALL.findall(text),
     "claims field line": lambda text: contradiction._FIELD_LINE.findall(text),
     "claims id key": lambda text: contradiction._ID_KEY.findall(text),
+    "grounding paper form": lambda text: grounding._PAPER_FORM.findall(text),
+    "grounding says": lambda text: grounding._SAYS.findall(text),
+    "grounding asks to say": lambda text: grounding._ASKS_TO_SAY.findall(text),
+    "grounding example": lambda text: grounding._EXAMPLE.findall(text),
+    "grounding placeholder": lambda text: grounding._PLACEHOLDER.findall(text),
+    "grounding digit chain": lambda text: grounding._DIGIT_CHAIN.findall(text),
+    "grounding sizes": lambda text: grounding._SIZES.findall(text),
+    "grounding bytes": lambda text: grounding._BYTES.findall(text),
+    "grounding degrees": lambda text: grounding._DEGREES.findall(text),
+    "grounding fence": lambda text: grounding._FENCE.findall(text),
+    "grounding command": lambda text: grounding._COMMAND.findall(text),
+    "grounding wordlike": lambda text: grounding._WORDLIKE.findall(text),
+    "written prose trying": lambda text: written_prose._TRYING.findall(text),
+    "written prose code": lambda text: written_prose._CODE.findall(text),
+    "written prose heredoc": lambda text: written_prose._HEREDOC.findall(text),
+    "written prose target": lambda text: written_prose._TARGET.findall(text),
+    "written prose echo": lambda text: written_prose._ECHO.findall(text),
+    "made up": lambda text: claims.MADE_UP.findall(text),
     "fenced": lambda text: text_analysis._FENCED.findall(text),
     "statement end": lambda text: text_analysis._STATEMENT_END.findall(text),
     "label": lambda text: text_analysis._LABEL.findall(text),
@@ -105,7 +126,8 @@ PIECES = (
     'mkdir ', 'mkdir -p ', 'mkdir a ', 'earlier ', 'context ', 'conversation ', 'git checkout', '_id', 'aB',
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     '"a', '\u201ca', '1,000', '1 of ', 'a: ', 'npm ', 'npm run ', 'npm -a ', 'cargo ', 'DROP ', 'UPDATE a ', '5 tests ',
-    'not found ', 'was not ', 'do not ', 'keep ', 'must stay', 'without aing ', 'I do not want ', 'at most 1', 'a@b.c',
+    'not found ', 'was not ', 'do not ', 'keep ', '1 x ', '12-', 'such as ', 'reply ',
+    'said ', 'cat > a.md <<E\n', "echo 'a", 'made ', '```a\n', 'must stay', 'without aing ', 'I do not want ', 'at most 1', 'a@b.c',
     'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip

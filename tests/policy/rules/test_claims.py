@@ -11,9 +11,12 @@ import pytest
 from coherence.core.decisions import Finding
 from coherence.core.readings import Band
 from coherence.monitor.monitor import Monitor
+from coherence.policy.rules.claims import UngroundedWriting
 
 PAIRS = json.loads((Path(__file__).parents[2] / "data" / "claims" / "pairs.json").read_text(encoding="utf-8"))
 BROKEN = [pair for pair in PAIRS if pair["kind"] == "constraint_broken"]
+WRITTEN = [pair for pair in PAIRS if pair["kind"] == "written_fabrication"]
+VALUES = [pair for pair in PAIRS if pair["kind"] == "fabricated_value"]
 CLAIMS = [pair for pair in PAIRS if pair["kind"] in ("false_success", "contradicts_evidence")]
 
 
@@ -73,3 +76,29 @@ def test_broken_constraint_quotes_the_sentence_until_the_next_call() -> None:
     m.tool_call("git_log", {})
     broken = next(each for each in m.decide().findings if each.rule == "broken_constraint")
     assert not broken.active
+
+
+@pytest.mark.parametrize("pair", WRITTEN, ids=lambda pair: pair["domain"])
+def test_ungrounded_writing_tells_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
+    assert found(pair, "wrong", "ungrounded_writing") is not None
+    assert found(pair, "right", "ungrounded_writing") is None
+
+
+@pytest.mark.parametrize("pair", VALUES, ids=lambda pair: pair["domain"])
+def test_ungrounded_answer_tells_the_wrong_one_of_a_pair(pair: dict[str, Any]) -> None:
+    assert found(pair, "wrong", "ungrounded_answer") is not None
+    assert found(pair, "right", "ungrounded_answer") is None
+
+
+def test_ungrounded_writing_is_silent_where_the_user_asks_for_something_made_up() -> None:
+    for goal, active in (("Write a report of the survey", True), ("Invent an example of a survey report", False)):
+        m = Monitor(goal=goal, embedder=False)
+        m.tool_call("write_file", {"path": "report.md", "content": "412 people were asked, 91 % agreed, see R-88213."})
+        finding = next(each for each in m.decide().findings if each.rule == "ungrounded_writing")
+        assert finding.active is active
+        assert (finding.severity == "warn") is active
+
+
+def test_ungrounded_writing_warn_is_checked() -> None:
+    with pytest.raises(ValueError, match="warn"):
+        UngroundedWriting(warn=2.0)
