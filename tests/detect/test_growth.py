@@ -127,8 +127,8 @@ PIECES = (
     'ab ', 'exceeded a ', 'over ', 'quota a ', 'quota ',
     '"a', '\u201ca', '1,000', '1 of ', 'a: ', 'npm ', 'npm run ', 'npm -a ', 'cargo ', 'DROP ', 'UPDATE a ', '5 tests ',
     'not found ', 'was not ', 'do not ', 'keep ', '1 x ', '12-', 'such as ', 'reply ',
-    'said ', 'cat > a.md <<E\n', "echo 'a", 'made ', '```a\n', 'must stay', 'without aing ', 'I do not want ', 'at most 1', 'a@b.c',
-    'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
+    'said ', 'cat > a.md <<E\n', "echo 'a", 'made ', '```a\n', 'must stay', 'without aing ', 'I do not want ',
+    'at most 1', 'a@b.c', 'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
