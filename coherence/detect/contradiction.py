@@ -121,6 +121,8 @@ _DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
 _CONFIRMED = _set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
 """Words by which any act was done."""
 
+_DONE_WORDS = frozenset({*_DONE, *_CONFIRMED})
+
 _STATIVE = _set("online live")
 """Words that tell what was done only behind a form of "to be"."""
 
@@ -165,7 +167,7 @@ _TEST_CALL = lazy_regex(
     re.IGNORECASE,
 )
 _BUILD_CALL = lazy_regex(
-    r"\b(?:(?:npm|yarn|pnpm|cargo|go|gradlew?|dotnet|docker|swift|bazel) (?:run )?(?:build|compile|check)|tsc|javac"
+    r"\b(?:(?:npm|yarn|pnpm|cargo|go|gradlew?|dotnet|docker|swift|bazel) (?:run )?\w{0,12}(?:build|compile|check)\w{0,9}|tsc|javac"
     r"|mvn (?:package|compile|install)|cmake --build|webpack|make(?! test))\b"
 )
 _RED = lazy_regex(
@@ -441,16 +443,15 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
 
     def _take(self, seq: int, call: OpenAttempt, event: ToolResult) -> None:
         data, text = self.data, ends(event.result, MAX_CHARS, "\n")
-        sure = failure_of(event.result, flagged=event.error, reads=call.reads)
+        sure = failure_of(event.result, flagged=event.error, reads=call.reads and not call.shell)
         made = Attempt(seq, call.tool, call.acts, call.objects, line=_telling(text))
         failed = made.failed = sure >= FAILED and any(map(str.isalpha, made.line))
         if call.checks:
-            red, green = _RED.search(text), _GREEN.search(text)
-            if failed or red or green:
-                made.failed = failed or red is not None
-                if red is not None:
-                    made.line = _line_at(text, red.start())
-                data.checks[call.checks] = made
+            red = _RED.search(text)
+            made.failed = red is not None or (failed and _GREEN.search(text) is None)
+            if red is not None:
+                made.line = _line_at(text, red.start())
+            data.checks[call.checks] = made
         elif call.acts:
             partly = _PARTLY.search(text) if len(text) < MAX_SUMMARY else None
             if partly is not None and 0 < int(partly[1]) < int(partly[2]):
@@ -524,8 +525,8 @@ class _Held(NamedTuple):
 
     def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
         """Return what a statement is about, and the result that says otherwise."""
-        said = _with_singulars(tokens(statement))
         clauses = list(_clauses(statement))
+        said = _with_singulars(tokens(statement)) if self.states or self._speaks(clauses) else frozenset[str]()
         if self.runs and all(map(_is_plain, clauses)):
             checks = self._checks([word for words in clauses for word in words])
             if checks is not None:
@@ -539,7 +540,7 @@ class _Held(NamedTuple):
             attempt = self._undone(words, said, begins=words is clauses[0]) if self.attempts else None
             if attempt is not None:
                 return "done", attempt
-            state = self._state(words, said, timed=_CLOCK.search(statement) is not None)
+            state = self._state(words, said, statement) if self.states else None
             if state is not None:
                 return "state", state
         if self.unread:
@@ -547,6 +548,10 @@ class _Held(NamedTuple):
             if unread is not None:
                 return "unread", unread
         return None
+
+    def _speaks(self, clauses: Iterable[Sequence[str]]) -> bool:
+        """Tell whether a clause has a word by which something was done."""
+        return bool(self.unread) or any(not _DONE_WORDS.isdisjoint(words) for words in clauses)
 
     def _checks(self, words: list[str]) -> Attempt | None:
         """Return the newest run of tests or of the build that fails where the clause says that all is well."""
@@ -586,7 +591,7 @@ class _Held(NamedTuple):
                 return attempt
         return None
 
-    def _state(self, words: list[str], said: frozenset[str], *, timed: bool) -> StateTold | None:
+    def _state(self, words: list[str], said: frozenset[str], statement: str) -> StateTold | None:
         """Return the newest state told of the same thing where the clause says the opposite."""
         claims = list(_claimed(words))
         denied, clause = _negations(words), tokens(" ".join(words))
@@ -597,7 +602,9 @@ class _Held(NamedTuple):
                 value = next((value for topic, value in claims if topic == state.topic), None)
             else:
                 value = None if state.number else _has(state.topic, words, clause)
-            if value is None or not _same_thing(state, said) or (state.topic == "free" and timed):
+            if value is None or not _same_thing(state, said):
+                continue
+            if state.topic == "free" and _CLOCK.search(statement) is not None:
                 continue
             if denied:
                 value = not value
@@ -696,13 +703,17 @@ def _line_at(text: str, at: int) -> str:
 
 def _claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Yield the states that a clause tells of, as the table has them."""
+    if _POLE_WORDS.isdisjoint(words):
+        return
     for at, word in enumerate(words):
-        pair = f"{word} {words[at + 1]}" if at + 1 < len(words) else ""
-        found = _POLES.get(pair) or _POLES.get(word)
-        if found is not None and not _BE.union(("still", "remains", "has", "have", "there")).isdisjoint(
-            words[max(0, at - 5) : at]
-        ):
-            yield found
+        if word in _POLE_WORDS:
+            found = _POLES.get(" ".join(words[at : at + 2])) or _POLES.get(word)
+            if found is not None and not _IS.isdisjoint(words[max(0, at - 5) : at]):
+                yield found
+
+
+_POLE_WORDS = frozenset(word.partition(" ")[0] for word in _POLES)
+_IS = _BE | {"still", "remains", "has", "have", "there"}
 
 
 def _has(topic: str, words: Sequence[str], clause: frozenset[str]) -> bool | None:
