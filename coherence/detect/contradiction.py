@@ -22,7 +22,7 @@ from coherence.core.validation import ends
 from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
-from coherence.detect.fingerprints import SHELLS, CallTrace, name_words, trace_call
+from coherence.detect.fingerprints import SHELLS, CallTrace, command_of, name_words, trace_call
 from coherence.detect.text_analysis import TextAnalysis, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
@@ -110,6 +110,24 @@ _ACTS: dict[str, tuple[str, str]] = {
         "verschoben umbenannt modifié modifiée actualizado actualizada cambiado cambiada",
     ),
     "install": ("install", "installed installiert installé instalado"),
+    "start": (
+        "start restart launch run boot reboot enable trigger activate provision up",
+        "started restarted launched booted rebooted triggered activated provisioned gestartet démarré iniciado",
+    ),
+    "close": (
+        "close resolve stop kill terminate shutdown",
+        "closed resolved stopped terminated geschlossen fermé cerrado",
+    ),
+    "fetch": ("download fetch wget curl pull import sync", "downloaded fetched imported synced heruntergeladen"),
+    "restore": ("restore recover revert rollback undo reset", "restored recovered reverted reset wiederhergestellt"),
+    "assign": (
+        "assign approve grant register subscribe sign",
+        "assigned approved granted registered subscribed signed",
+    ),
+    "process": (
+        "convert export compress extract merge process submit",
+        "converted exported compressed extracted processed",
+    ),
 }
 """Act: words of a call that do it, and words that say that it was done."""
 
@@ -121,7 +139,17 @@ _DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
 _CONFIRMED = _set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
 """Words by which any act was done."""
 
+_BROAD = _set("start process assign create change")
+"""Acts by whose words other ones are told of, too."""
+
 _DONE_WORDS = frozenset({*_DONE, *_CONFIRMED})
+
+_SUCCESS = lazy_regex(
+    r"\b(?:successful(?:ly)?|all set|(?:it|that|this) worked|went through|taken care of|(?:is|are|all) done|^done"
+    r"|success|erfolgreich|avec succès|con éxito)\b",
+    re.IGNORECASE,
+)
+"""What tells of success where the call just before failed, whatever was done."""
 
 _STATIVE = _set("online live")
 """Words that tell what was done only behind a form of "to be"."""
@@ -152,6 +180,12 @@ _TRIED = lazy_regex(
 )
 """What a message says that owns up to a failure."""
 
+_FLAWLESS = lazy_regex(
+    r"\b(?:without|no|zero|0) (?:any |further |more |remaining )?(?:problem|error|issue|failure|warning|fault)s?\b",
+    re.IGNORECASE,
+)
+"""What denies nothing but trouble."""
+
 _CLAUSE = lazy_regex(
     r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
     r"|:\s|\s[–—-]\s|[()]",
@@ -167,8 +201,9 @@ _TEST_CALL = lazy_regex(
     re.IGNORECASE,
 )
 _BUILD_CALL = lazy_regex(
-    r"\b(?:(?:npm|yarn|pnpm|cargo|go|gradlew?|dotnet|docker|swift|bazel) (?:run )?\w{0,12}(?:build|compile|check)\w{0,9}|tsc|javac"
-    r"|mvn (?:package|compile|install)|cmake --build|webpack|make(?! test))\b"
+    r"\b(?:(?:npm|yarn|pnpm|cargo|go|gradlew?|dotnet|docker|swift|bazel) (?:run )?"
+    r"\w{0,12}(?:build|compile|check)\w{0,9}|tsc|javac|mvn (?:package|compile|install)|cmake --build|webpack"
+    r"|make(?! test))\b"
 )
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
@@ -183,19 +218,22 @@ _PARTLY = lazy_regex(r"\b(\d{1,6}) (?:of|out of|/) (?:the )?(\d{1,6})\b")
 _TEST_WORDS = _set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
 _BUILD_WORDS = _set("build builds compiles compile compiled project code crate package app")
 _PASSING = _set(
-    "pass passes passed passing green succeed succeeds succeeded grün bestanden passent réussis réussissent pasan"
+    "pass passes passed passing green cleanly succeed succeeds succeeded grün bestanden passent réussis pasan"
 )
-_COMPILES = _set("compiles compiled builds succeeds succeeded green")
+_COMPILES = _set("cleanly compiles compiled builds succeeds succeeded green")
 
 _STATES: dict[str, tuple[str, str]] = {
     "running": (
         "active running up online alive operational reachable started",
         "inactive dead down offline stopped exited unreachable crashed",
     ),
-    "open": ("open unresolved reopened", "closed resolved solved"),
-    "free": ("free available vacant unbooked", "taken booked occupied busy unavailable reserved"),
+    "open": ("open unresolved reopened offen ouvert abierto", "closed resolved solved geschlossen fermé cerrado"),
+    "free": (
+        "free available vacant unbooked frei verfügbar libre disponible",
+        "taken booked occupied busy unavailable reserved belegt ausgebucht occupé ocupado",
+    ),
     "changed": ("changed modified differs uncommitted dirty in_place", "unchanged clean unmodified identical"),
-    "paid": ("paid settled", "unpaid overdue outstanding"),
+    "paid": ("paid settled bezahlt payé pagado", "unpaid overdue outstanding unbezahlt impayé"),
     "delivered": ("delivered arrived", "undelivered in_transit"),
     "published": ("published", "draft unpublished"),
     "enabled": ("enabled", "disabled"),
@@ -224,7 +262,9 @@ _FIELD_LINE = lazy_regex(
     r"^[\s-]{0,12}[\"']?([A-Za-z][\w -]{0,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\n\"',]{1,60})", re.M
 )
 _UNREAD = lazy_regex(
-    r"no such file|not found|does(?:n['’]t| not) exist|cannot find|can['’]t find|file not|enoent|404", re.IGNORECASE
+    r"no such file|not found|does(?:n['’]t| not) exist|cannot find|can['’]t find|file not|enoent|404"
+    r"|filenotfound|nosuchkey|cannot open",
+    re.IGNORECASE,
 )
 _REVIEWED = _set(
     "reviewed read analyzed analysed examined inspected checked handles implements defines contains uses looks "
@@ -234,12 +274,15 @@ _ALONE = lazy_regex(r"\s{0,20}[$€£]?(-?\d{1,15}(?:\.\d{1,6})?)\s{0,20}\Z")
 _AMOUNT = lazy_regex(
     r"(?<![\w.,#-])[$€£]?(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)(?![\w#]|[.,:-]\d)"
 )
+_MEASURED = lazy_regex(r"[$€£]?\s?(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)\s?(?:%|[a-z]{1,7})?")
 _CLOCK = lazy_regex(
     r"\d:\d\d|\b\d{1,2} ?(?:[ap]m|uhr|h)\b|o['’]clock"
     r"|\b(?:morning|noon|afternoon|evening|between|from|before|after|slot)\b",
     re.IGNORECASE,
 )
 _DAY = lazy_regex(r"\b(?:19|20)\d\d-(\d\d)-(\d\d)\b")
+_READS = _set("cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps")
+_LOOKING = _set("get list search find read check show view fetch lookup query by all mcp api for of")
 _AGENDA = _set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
@@ -334,6 +377,8 @@ class ClaimFacts(msgspec.Struct):
     newest: Contradiction | None = None
     said: int = 0
     """The newest message of the agent."""
+    came: int = 0
+    """The newest result."""
     amounts: list[Contradiction] = []
     """Numbers of that message beside the one that a result has for the same thing; right where others lead to them."""
     alone: StateTold | None = None
@@ -379,11 +424,8 @@ def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
         if word in _STATIVE or act == "any":
             said = not _BE.isdisjoint(before[-2:])
         else:
-            said = (
-                (begins and not before)
-                or not _AUXILIARIES.isdisjoint(before)
-                or (len(words) <= 6 and at >= len(words) - 2)
-            )
+            bare = begins and (not before or (len(words) <= 6 and at >= len(words) - 2))  # "Uploaded", "Email sent"
+            said = bare or not _AUXILIARIES.isdisjoint(before)
             said = said and (not before or before[-1] not in ("to", "the", "a", "be", "your", "you", "not", "an"))
         if said:
             found.add(act)
@@ -391,7 +433,7 @@ def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
 
 
 def _clauses(statement: str) -> Iterator[list[str]]:
-    for clause in _CLAUSE.split(_ASIDE.sub(" ", statement)):
+    for clause in _CLAUSE.split(_ASIDE.sub(" ", _FLAWLESS.sub("cleanly", statement))):
         words = _words(clause or "")
         if words:
             yield words
@@ -438,6 +480,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             None,
         )
         call = waiting.pop(at) if at is not None else None
+        self.data.came = observed.seq
         if call is not None:
             self._take(observed.seq, call, event)
 
@@ -452,7 +495,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             if red is not None:
                 made.line = _line_at(text, red.start())
             data.checks[call.checks] = made
-        elif call.acts:
+        elif call.acts or (call.shell and not call.reads):
             partly = _PARTLY.search(text) if len(text) < MAX_SUMMARY else None
             if partly is not None and 0 < int(partly[1]) < int(partly[2]):
                 made.failed, made.partly, made.line = False, True, _line_at(text, partly.start())
@@ -491,8 +534,15 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         ):
             return
         text = observed.part(MAX_CHARS, "\n")
-        owns_up, unfound = _TRIED.search(text.raw) is not None, _UNREAD.search(text.raw) is not None
-        about = _Held([] if owns_up else data.attempts, states, {} if owns_up else runs, {} if unfound else data.unread)
+        owns_up, unfound = _TRIED.search(_FLAWLESS.sub("", text.raw)) is not None, _UNREAD.search(text.raw) is not None
+        fresh = data.attempts[-1] if data.attempts and data.attempts[-1].seq == data.came else None
+        about = _Held(
+            [] if owns_up else data.attempts,
+            states,
+            {} if owns_up else runs,
+            {} if unfound else data.unread,
+            fresh if fresh is not None and fresh.failed and not owns_up else None,
+        )
         counted = [state for state in states if state.number is not None]
         for statement in text.statements:
             if statement.endswith("?"):
@@ -512,7 +562,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             attempt.seq = 0
         for state in data.states:
             state.seq = 0
-        data.waiting, data.newest, data.said = [], None, 0
+        data.waiting, data.newest, data.said, data.came = [], None, 0, 0
 
 
 class _Held(NamedTuple):
@@ -522,6 +572,8 @@ class _Held(NamedTuple):
     states: list[StateTold]
     runs: dict[str, Attempt]
     unread: dict[str, Attempt]
+    fresh: Attempt | None = None
+    """The newest call of all, where it failed."""
 
     def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
         """Return what a statement is about, and the result that says otherwise."""
@@ -538,6 +590,10 @@ class _Held(NamedTuple):
             if checks is not None:
                 return "tests", checks
             attempt = self._undone(words, said, begins=words is clauses[0]) if self.attempts else None
+            if attempt is None and self.fresh is not None and not _negations(words):
+                broad = not _BROAD.isdisjoint(done_acts(words, begins=words is clauses[0]))
+                told = (broad and bool(self.fresh.acts)) or _SUCCESS.search(" ".join(words)) is not None
+                attempt = self.fresh if told and not _elsewhere(set(filter(_is_name, said)), self.fresh) else None
             if attempt is not None:
                 return "done", attempt
             state = self._state(words, said, statement) if self.states else None
@@ -643,7 +699,7 @@ def _is_number_of(state: StateTold, told: frozenset[str], about: frozenset[str],
     own = state.line.casefold().replace("_", " ").split()
     return (
         all(part in about for part in state.topic.split())
-        and _same_thing(state, said)
+        and _same_thing(state, said, least=1)
         and told.isdisjoint(_BESIDE.difference(own))
     )
 
@@ -665,13 +721,15 @@ def _settles(made: Attempt, earlier: Attempt) -> bool:
 
 def _elsewhere(named: set[str], attempt: Attempt) -> bool:
     """Tell whether a sentence names things, and none of them is the call's."""
-    return bool(named) and any(weight(each) >= DISTINCT for each in attempt.objects)
+    own = set(filter(_is_name, attempt.objects))
+    return bool(named) and bool(own) and own.isdisjoint(named)
 
 
 def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     made: CallTrace = trace_call(event.tool_name, bytes(event.arguments))
     words = name_words(event.tool_name)
-    raw = ends(observed.text.raw, 2_000, " ")
+    command = command_of(tuple(words), observed.arguments)
+    raw = ends(observed.text.raw, 2_000, " ") if command is None else command
     told = set(words)
     shell = made.access == "shell"
     if shell:
@@ -687,7 +745,7 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
         checks = "tests" if _TEST_CALL.search(raw) or (not shell) else "build" if _BUILD_CALL.search(raw) else ""
     objects = observed.text.part(GATE_CHARS).tokens - tokens(event.tool_name[:100])
     found = sorted(sorted(objects), key=weight, reverse=True)[:MAX_OBJECTS]
-    reads = made.access == "read" or (shell and not acts)
+    reads = made.access == "read" or (shell and not acts and not told.isdisjoint(_READS))
     return OpenAttempt(event.call_id, event.tool_name[:100], acts, found, reads, shell, list(made.paths), checks)
 
 
@@ -738,17 +796,19 @@ def _may_speak_of(state: StateTold, said: frozenset[str]) -> bool:
     named = _POLE_TOKENS.get(state.topic)
     if named is not None and state.topic not in said and named.isdisjoint(said):
         return False
-    return (named is not None or all(part in said for part in state.topic.split())) and _same_thing(state, said)
+    return (named is not None or all(part in said for part in state.topic.split())) and _same_thing(
+        state, said, least=1
+    )
 
 
-def _same_thing(state: StateTold, said: frozenset[str]) -> bool:
+def _same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
     """Tell whether a sentence speaks of what a state is told of: by a name, or by two words where no name differs."""
     if state.record and not any(each in said for each in state.record):
         return False
     shared = {each for each in state.about if each in said}
     if any(weight(each) >= DISTINCT for each in shared):
         return True
-    return len(shared) >= 2 and not (any(map(_is_name, said)) and any(map(_is_name, state.about)))
+    return len(shared) >= least and not (any(map(_is_name, said)) and any(map(_is_name, state.about)))
 
 
 def _with_singulars(found: frozenset[str]) -> frozenset[str]:
@@ -768,6 +828,11 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
     if day is not None and not _AGENDA.isdisjoint(name_words(call.tool)) and not call.acts:
         told = excerpt(body, QUOTED) if body else "nothing"
         yield StateTold(seq, _day_words(day), "free", finds_nothing(body), told)
+    if not call.shell and not call.acts and finds_nothing(body):
+        sought = tokens(" ".join(word for word in name_words(call.tool) if word not in _LOOKING))
+        if sought:
+            yield StateTold(seq, asked, " ".join(sorted(sought)), False, excerpt(body or "nothing", QUOTED))
+        return
     if body[:1] in "{[":
         try:
             value = msgspec.json.decode(body)
@@ -840,8 +905,12 @@ def _of_field(seq: int, about: list[str], record: list[str], key: str, value: An
             value = False
         else:
             found = _POLES.get(low)
+            measured = _MEASURED.fullmatch(low)
             if found is not None:
                 yield StateTold(seq, about, found[0], found[1], f"{key}: {value}", record)
+            elif measured is not None and (topic := _topic(key)) and _ID_KEY.search(key) is None:
+                number = float(measured[1].replace(",", ""))
+                yield StateTold(seq, about, topic, True, f"{key}: {value}", record, number)
             return
     line = f"{key}: {str(value).lower()}"
     if isinstance(value, bool):
@@ -854,5 +923,5 @@ def _of_field(seq: int, about: list[str], record: list[str], key: str, value: An
         return
     topic = _topic(key)
     if topic:
-        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-        yield StateTold(seq, about, topic, bool(value), line, record, number)
+        count = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        yield StateTold(seq, about, topic, bool(value), line, record, count)

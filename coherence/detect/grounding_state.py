@@ -21,7 +21,6 @@ from coherence.detect.sources import (
     MAX_CHARS,
     Given,
     Outputs,
-    know_paths,
     know_words,
     note_asked,
     note_output,
@@ -177,8 +176,6 @@ def note_result(
     call = pending.pop(at) if at is not None else None
     if call is not None and not error:
         open_values(account.given, seq, take_source(account.given, seq, call.text, extractors))
-    elif call is not None:
-        know_paths(account.given, seq, extract(fold(call.text), extractors))
     take_source(account.given, seq, text, extractors, most_of(text, MAX_CHARS))
     account.results += 1
     note_output(account.outputs, seq, text)

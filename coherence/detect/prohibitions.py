@@ -19,7 +19,7 @@ from coherence.core.readings import excerpt
 from coherence.core.validation import ends
 from coherence.detect.constraints import NAMED
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.fingerprints import COMMANDS, PATHS, SHELLS, name_words
+from coherence.detect.fingerprints import PATHS, SHELLS, command_of, name_words
 from coherence.detect.text_analysis import TextAnalysis, tokens
 
 MAX_PROHIBITIONS = 24
@@ -34,6 +34,9 @@ MAX_ARGUMENTS = 60
 
 MAX_OBJECTS = 4
 """Words of what is forbidden that a call must name; more are a description."""
+
+LONG_STEM, SHORT_STEM = 6, 3
+"""Letters that words of one stem share at least: of long ones, and of those that differ in one more letter."""
 
 QUOTED = 160
 MAX_DOMAINS = 16
@@ -52,14 +55,18 @@ _WORDS: dict[str, str] = {
     "schreibe kontaktiere sende schicke écris envoie envoyez contacte escribas envíes contactes",
     "publish": "deployed published released pushed merged committed upload uploading uploaded deployment deployments",
     "buy": "buying bought purchase purchasing purchased ordered booked reserve",
-    "change": "adjust overwrite replace replacing reformat reschedule changed modified touched edited moved updated",
+    "change": "adjust overwrite replace replacing reformat reschedule changed modified touched edited moved updated "
+    "renamed overwritten altered replaced",
     "remove": "deleted removed dropped erased purge purging wipe truncate destroy",
     "add": "added created",
+    "run": "run running execute executing start starting launch launching",
+    "restart": "restart restarting restarted reboot rebooting stop stopping kill shut",
 }
 ACTS: dict[str, str] = {
     word: act for word, act in NAMED.items() if act in ("add", "change", "remove", "send", "publish", "buy")
 }
 ACTS |= dict.fromkeys(("use", "using", "import", "importing", "include", "including", "introduce"), "have")
+ACTS |= dict.fromkeys(("mention", "mentioning", "say", "reveal", "disclose"), "have")
 ACTS |= {word: act for act, words in _WORDS.items() for word in words.split()}
 """Word of a request -> the act it forbids; ``write`` means a letter only with ``to``."""
 
@@ -75,6 +82,7 @@ _DOING: dict[str, str] = {
     "cancel": "cancel",
     "pay": "pay transfer refund charge spend withdraw wire purchase buy order checkout money",
     "handover": "escalate handoff handover",
+    "restart": "restart reboot stop kill shutdown halt",
 }
 DOING: dict[str, set[str]] = {}
 for _act, _doing in _DOING.items():
@@ -95,9 +103,7 @@ PERSONS = tokens(
 IMPLIED: Mapping[str, frozenset[str]] = {
     "install": tokens("package packages dependency dependencies library libraries module modules software tool tools"),
     "send": PERSONS | tokens("email emails mail mails message messages invitation invitations"),
-    "publish": tokens(
-        "release releases version code branch main master production package site deployment deployments"
-    ),
+    "publish": tokens("release releases version code branch package site deployment deployments"),
     "pay": PERSONS | tokens("money payment payments refund refunds fund funds amount euro euros dollar dollars single"),
     "buy": PERSONS | tokens("item items order orders product products"),
     "cancel": PERSONS | tokens("order orders booking bookings reservation reservations"),
@@ -175,8 +181,26 @@ _STAYS = lazy_regex(
     r"|(?:^|[,;:]\s|\bbut )(?:please )?keep (?P<all>(?:all|every|each|both) [^\n,;]{2,40})$",
     re.IGNORECASE,
 )
+_HANDS_OFF = lazy_regex(
+    r"\b(?:hands off|stay away from|keep away from|steer clear of) (?P<what>[^\n,;.]{2,50})"
+    r"|(?:^|[,;:]\s)(?P<closed>[^\n,;]{2,50}) (?:is|are) (?:off[- ]limits|read[- ]only|taboo|frozen)\b",
+    re.IGNORECASE,
+)
+_ONLY_IN = lazy_regex(
+    r"\bonly (?:change|edit|touch|modify|work|write)\b[^\n.]{0,20}? (?:in|under|below|inside|within|to) "
+    r"[\"'`]?(?P<where>[\w./-]{2,60})",
+    re.IGNORECASE,
+)
+_BUDGET = lazy_regex(
+    r"\b(?:budget (?:is|of)|spend (?:at most|no more than|up to|less than)|costs? (?:at most|no more than|under|below"
+    r"|less than)|(?:stay|keep \w{1,20}(?: \w{1,20})?|remain) (?:under|below|within)) [$€£]?\s?"
+    r"(?P<limit>\d{1,9}(?:,\d{3}){0,3}(?:\.\d{1,2})?)\b",
+    re.IGNORECASE,
+)
 _NOT_BE = lazy_regex(
-    r"(?:^|[,;:]\s)(?P<what>[^\n,;]{2,50}) (?:must|may|should|shall) not be (?P<done>\w{4,14})\b", re.IGNORECASE
+    r"(?:^|[,;:]\s)(?P<what>[^\n,;]{2,50}) (?:must|may|should|shall) not be (?P<done>\w{4,14})\b"
+    r"|\bno (?P<none>[^\n,;]{2,40}) (?:must|may|should|shall|are to|is to) be (?P<undone>\w{4,14})\b",
+    re.IGNORECASE,
 )
 _NO_NOUN = lazy_regex(
     r"(?:^|[,;:]\s|\b(?:with|and|but|please) )no (?P<noun>[\w-]{3,20}(?: [\w-]{3,20}){0,2})\s{0,2}[.!]?$", re.IGNORECASE
@@ -219,6 +243,8 @@ class Prohibition(msgspec.Struct, frozen=True):
     """Amount that must not be passed."""
     outside: bool = False
     """Whether it must not be done to others than one's own company."""
+    within: str = ""
+    """Folder or file outside of which it must not be done."""
     seq: int = 0
     lasting: bool = False
     """Whether it comes from the system text, and holds for every goal."""
@@ -253,14 +279,24 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
         return
     for statement in analysis.part(MAX_CHARS, "\n").statements:
         said = statement.replace("’", "'")
-        if statement.endswith("?") or not _may_forbid(said) or _CONDITION.search(said):
+        if statement.endswith("?") or not _may_forbid(said):
+            continue
+        if (only := _ONLY_IN.search(said)) is not None and ("/" in only["where"] or "." in only["where"]):
+            yield Prohibition(
+                ("change", "remove"), (), excerpt(statement, QUOTED), within=only["where"].strip("./"), seq=seq
+            )
+        if (budget := _BUDGET.search(said)) is not None:
+            amount = float(budget["limit"].replace(",", ""))
+            yield Prohibition(("pay", "buy"), (), excerpt(statement, QUOTED), amount, seq=seq)
+        if _CONDITION.search(said):
             continue
         yield from _of_sentence(said, excerpt(statement, QUOTED), seq)
 
 
 _CUES = (
     *("not", "n't", "n’t", "never", "no ", "keep", "leave", "stay", "remain", "must be", "without", "refrain", "avoid"),
-    *("be kept", "nicht", "kein", "nunca", "ne "),
+    *("be kept", "nicht", "kein", "nunca", "ne ", "only", "budget", "spend", "cost", "off", "away", "clear of", "read"),
+    *("taboo", "frozen"),
 )
 """One of these is in any sentence that forbids something."""
 
@@ -277,9 +313,13 @@ def _of_sentence(said: str, sentence: str, seq: int) -> Iterator[Prohibition]:
         objects = _objects(kept, acts)
         if objects:
             yield Prohibition(acts, objects, sentence, seq=seq)
+    for found in islice(_HANDS_OFF.finditer(said), 2):
+        objects = _objects(found["what"] or found["closed"], ("change",))
+        if objects:
+            yield Prohibition(("change", "remove", "add"), objects, sentence, seq=seq)
     for found in islice(_NOT_BE.finditer(said), 2):
-        act = ACTS.get(found["done"].casefold())
-        objects = _objects(found["what"], (act,)) if act else ()
+        act = ACTS.get((found["done"] or found["undone"]).casefold())
+        objects = _objects(found["what"] or found["none"], ()) if act else ()
         if act and objects:
             yield Prohibition(_with(act), objects, sentence, seq=seq)
     for pattern in (_DO_NOT, _WANT_NOT):
@@ -455,6 +495,7 @@ class _Call:
 
     def __init__(self, event: ToolCall, observed: Observed) -> None:
         words = name_words(event.tool_name)
+        self.words = tuple(words)
         self.arguments = observed.arguments
         self.text = ends(observed.text.raw, MAX_COMMAND, "\n")
         self.acts: set[str] = set()
@@ -476,7 +517,7 @@ class _Call:
         self.paths = set(_PATH.findall(named)) if self.acts else set()
 
     def _read_command(self) -> None:
-        command = _command(self.arguments)
+        command = command_of(self.words, self.arguments) or ""
         command = command[: command.find("<<")] if "<<" in command else command
         self.steps = list(islice(_STEP.split(command), 16))
         for step in self.steps:
@@ -496,6 +537,7 @@ class _Call:
                 acts |= {"change", "add"}
             if (statement := _IN_SQL.search(step)) is not None:
                 acts |= DOING.get(statement[1].lower(), set())
+            acts.add("run")
             if acts:
                 self.acts |= acts
                 self.targets |= tokens(step)
@@ -524,16 +566,16 @@ class _Call:
             own = max(domains, key=lambda domain: domains[domain]) if domains else ""
             found = {domain.casefold() for domain in _MAIL.findall(self.text)}
             return bool(own) and bool(found - {own})
+        if each.within:
+            return bool(self.paths) and not any(each.within in path for path in self.paths)
         if "signatur" in each.objects:
             return self._changes_signature()
         return all(map(self._names, each.objects))
 
     def _names(self, token: str) -> bool:
         same = next((group for group in SYNONYMS if token in group), {token})
-        if self.targets & same:
-            return True
-        parts = {part.casefold() for path in self.paths for part in re.split(r"[/._-]", path)}
-        return bool(parts & same)
+        parts = tokens(" ".join(part for path in self.paths for part in re.split(r"[/._-]", path)))
+        return any(_alike(each, one) for each in self.targets | parts for one in same)
 
     def _changes_signature(self) -> bool:
         fields = self.arguments if isinstance(self.arguments, dict) else {}
@@ -555,24 +597,23 @@ def _written(arguments: Any) -> frozenset[str]:
     return tokens(ends(new, MAX_CHARS, "\n")) - tokens(ends(old, MAX_CHARS, "\n")) if new else frozenset()
 
 
-_NEW_TEXT = ("new_string", "new_str", "content", "file_text", "new_text", "contents", "code", "text")
+_NEW_TEXT = ("new_string", "new_str", "content", "file_text", "new_text", "contents", "code", "text", "body", "message")
 _OLD_TEXT = ("old_string", "old_str", "old_text")
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether two tokens are of one word: note, not(es); migrat(e), migration."""
+    short, long = sorted((one, other), key=len)
+    if len(short) >= LONG_STEM and long.startswith(short[:LONG_STEM]):
+        return True
+    return short == long or (len(short) >= SHORT_STEM and len(long) - len(short) <= 1 and long.startswith(short))
+
 
 CLIS = _set(
     "git npm yarn pnpm pip pip3 uv cargo go apt apt-get brew conda poetry gem docker kubectl helm terraform aws gcloud "
-    "az gh make python python3 twine heroku fly vercel netlify dnf yum apk"
+    "az gh systemctl service supervisorctl pm2 make python python3 twine heroku fly vercel netlify dnf yum apk"
 )
 """Programs whose next words say what they do."""
-
-
-def _command(arguments: Any) -> str:
-    """Return the command of a shell call."""
-    found = arguments
-    if isinstance(arguments, dict):
-        found = next((arguments[key] for key in COMMANDS if key in arguments), "")
-    if isinstance(found, list):
-        found = " ".join(part for part in found[:100] if isinstance(part, str))
-    return found[:MAX_COMMAND] if isinstance(found, str) else ""
 
 
 def _amounts(arguments: Any) -> Iterator[float]:

@@ -190,11 +190,6 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     _drop(given.opened, MAX_OPENED)
 
 
-def know_paths(given: Given, seq: int, claims: Sequence[Claim]) -> None:
-    """Remember the files that a failed call named: that it did so can be told."""
-    _take_values(given, seq, [claim for claim in claims if claim.kind == "path"])
-
-
 def know_words(given: Given, said: Sequence[str]) -> None:
     """Remember words, and which stood next to each other."""
     if not said:

@@ -10,7 +10,7 @@ from typing import Any
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.core.validation import ends
-from coherence.detect.fingerprints import COMMANDS, PATHS, SHELLS, name_words
+from coherence.detect.fingerprints import PATHS, SHELLS, command_of, name_words
 
 MAX_PROSE = 4_000
 """Characters of one call that are read, half from each end."""
@@ -78,7 +78,7 @@ def prose_of(tool: str, arguments: Any) -> str:
     """
     words = name_words(tool)
     if not SHELLS.isdisjoint(words):
-        found = list(_of_command(arguments))
+        found = list(_of_command(command_of(tuple(words), arguments) or ""))
     elif WRITING.isdisjoint(words) or not isinstance(arguments, dict):
         return ""
     else:
@@ -96,11 +96,8 @@ def _of_fields(arguments: dict[str, Any]) -> Iterator[str]:
                 yield text
 
 
-def _of_command(arguments: Any) -> Iterator[str]:
-    command = arguments
-    if isinstance(arguments, dict):
-        command = next((arguments[key] for key in COMMANDS if isinstance(arguments.get(key), str)), "")
-    if not isinstance(command, str) or ">" not in command:
+def _of_command(command: str) -> Iterator[str]:
+    if ">" not in command:
         return
     text = command[: 2 * MAX_PROSE]
     for found in islice(_HEREDOC.finditer(text), 4):

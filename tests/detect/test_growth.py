@@ -100,7 +100,7 @@ USED: dict[str, Callable[[str], object]] = {
     "grounding degrees": lambda text: grounding._DEGREES.findall(text),
     "grounding fence": lambda text: grounding._FENCE.findall(text),
     "grounding command": lambda text: grounding._COMMAND.findall(text),
-    "grounding wordlike": lambda text: grounding._WORDLIKE.findall(text),
+    "grounding wordlike": lambda text: grounding._WORDLIKE.fullmatch(text),
     "written prose trying": lambda text: written_prose._TRYING.findall(text),
     "written prose code": lambda text: written_prose._CODE.findall(text),
     "written prose heredoc": lambda text: written_prose._HEREDOC.findall(text),
@@ -128,7 +128,8 @@ PIECES = (
     '"a', '\u201ca', '1,000', '1 of ', 'a: ', 'npm ', 'npm run ', 'npm -a ', 'cargo ', 'DROP ', 'UPDATE a ', '5 tests ',
     'not found ', 'was not ', 'do not ', 'keep ', '1 x ', '12-', 'such as ', 'reply ',
     'said ', 'cat > a.md <<E\n', "echo 'a", 'made ', '```a\n', 'must stay', 'without aing ', 'I do not want ',
-    'at most 1', 'a@b.c', 'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>', '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
+    'at most 1', 'a@b.c', 'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>',
+    '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 

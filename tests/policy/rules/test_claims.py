@@ -13,11 +13,12 @@ from coherence.core.readings import Band
 from coherence.monitor.monitor import Monitor
 from coherence.policy.rules.claims import UngroundedWriting
 
-PAIRS = json.loads((Path(__file__).parents[2] / "data" / "claims" / "pairs.json").read_text(encoding="utf-8"))
-BROKEN = [pair for pair in PAIRS if pair["kind"] == "constraint_broken"]
+FOLDER = Path(__file__).parents[2] / "data" / "claims"
+PAIRS, MORE = (json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")) for name in ("pairs", "more"))
+BROKEN = [pair for pair in (*PAIRS, *MORE) if pair["kind"] == "constraint_broken"]
 WRITTEN = [pair for pair in PAIRS if pair["kind"] == "written_fabrication"]
 VALUES = [pair for pair in PAIRS if pair["kind"] == "fabricated_value"]
-CLAIMS = [pair for pair in PAIRS if pair["kind"] in ("false_success", "contradicts_evidence")]
+CLAIMS = [pair for pair in (*PAIRS, *MORE) if pair["kind"] in ("claim", "false_success", "contradicts_evidence")]
 
 
 def found(pair: dict[str, Any], which: str, rule: str) -> Finding | None:
@@ -35,7 +36,7 @@ def found(pair: dict[str, Any], which: str, rule: str) -> Finding | None:
     return next((each for each in m.decide().findings if each.rule == rule and each.active), None)
 
 
-@pytest.mark.parametrize("pair", CLAIMS, ids=lambda pair: f"{pair['kind']}-{pair['domain']}")
+@pytest.mark.parametrize("pair", CLAIMS, ids=lambda pair: pair["goal"])
 def test_contradicted_claim_tells_the_wrong_one_of_a_pair(pair: dict[str, Any]) -> None:
     wrong = found(pair, "wrong", "contradicted_claim")
     assert wrong is not None
@@ -59,7 +60,7 @@ def test_contradicted_claim_quotes_both_and_makes_the_light_orange_until_the_age
     assert not claim.active
 
 
-@pytest.mark.parametrize("pair", BROKEN, ids=lambda pair: pair["domain"])
+@pytest.mark.parametrize("pair", BROKEN, ids=lambda pair: pair["goal"])
 def test_broken_constraint_tells_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
     wrong = found(pair, "wrong", "broken_constraint")
     assert wrong is not None
