@@ -107,7 +107,7 @@ def opened(given: Given, claim: Claim) -> bool:
 
 def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | None:
     """Return the id that a stated title belongs to, and its event, if it is not the one it is stated with."""
-    if claim.kind not in ("id", "url") or len(given.records) < 2:
+    if claim.kind not in ("id", "url") or len(given.records) < 2 or _VERSION_FORM.fullmatch(claim.forms[0]):
         return None
     own = _record(given, claim)
     wanted = [each for word in dict.fromkeys(title.words) if (each := digest(word)) in given.pairs]
@@ -136,6 +136,8 @@ def _are_alike(one: str, other: str) -> bool:
 FEW_SIGNS = 7
 """Characters of a form, ``id:`` included, that are no digits, up to which others may stand there in its like."""
 
+_VERSION_FORM = lazy_regex(r"id:v?\d{1,3}(?:\.\d{1,5}){2,3}")
+"""A version: each of them stands beside the name of the same thing."""
 _PAPER_FORM = lazy_regex(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)", re.S)
 
 
@@ -233,6 +235,8 @@ _EXAMPLE = lazy_regex(
     r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)\b[^.!?\n]{0,30}\Z",
     re.I,
 )
+_STANDARD = lazy_regex(r"(?:rfc|iso|pep|din|ieee|utc|gmt)[ -]?[+-]?\d", re.I)
+"""Beginning of the name of a standard, or of a time zone."""
 _PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
 """Digits of an id that stands for any."""
 _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
@@ -414,13 +418,18 @@ def _weight(claim: Claim) -> float:
     """Return how much a value counts."""
     if claim.kind == "id" and _WORDLIKE.fullmatch(claim.text) and sum(map(str.isdigit, claim.text)) < LONE_DIGITS:
         return WORDLIKE
-    return WEIGHTS.get(claim.kind, 3.0)
+    return weight_of(claim.kind)
+
+
+def weight_of(kind: str) -> float:
+    """Return how much a value of a kind counts."""
+    return WEIGHTS.get(kind, 3.0)
 
 
 def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
     """Tell whether a value says nothing: a small number, a common term, an example, words for the reader to use."""
     if claim.kind == "id":
-        return claim.text.lower() in COMMON or _is_example(text, claim)
+        return claim.text.lower() in COMMON or _STANDARD.match(claim.text) is not None or _is_example(text, claim)
     if claim.kind == "quote":
         return _is_wording(text, claim)
     if claim.kind == "number" and claim.value is not None:

@@ -93,6 +93,8 @@ USED: dict[str, Callable[[str], object]] = {
     "grounding says": lambda text: grounding._SAYS.findall(text),
     "grounding asks to say": lambda text: grounding._ASKS_TO_SAY.findall(text),
     "grounding example": lambda text: grounding._EXAMPLE.findall(text),
+    "grounding version form": lambda text: grounding._VERSION_FORM.findall(text),
+    "grounding standard": lambda text: grounding._STANDARD.findall(text),
     "grounding placeholder": lambda text: grounding._PLACEHOLDER.findall(text),
     "grounding digit chain": lambda text: grounding._DIGIT_CHAIN.findall(text),
     "grounding sizes": lambda text: grounding._SIZES.findall(text),
