@@ -75,10 +75,10 @@ class Grounding:
 class UnknownId:
     """Whether a call refers to something by an id that nothing has given.
 
-    1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message
-    of the user or the system, memory or tool's result, and in no successful call either; 0.6 as long as no call has
-    named an id that was given; fades by 0.7 at each later message or call. Tools that may give a thing its id (``create``, ``upload`` ...) do not count, nor does a call
-    before the first result.
+    1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
+    system, memory or tool's result, and in no successful call either; 0.6 as long as no call has named an id that was
+    given; fades by 0.7 at each later message or call. Tools that may give a thing its id (``create``, ``upload`` ...)
+    do not count, nor does a call before the first result.
 
     Range [0, 1], inverted: 0 = every id is known. ``None`` before the first result.
 

@@ -10,18 +10,31 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, islice, pairwise
+from itertools import combinations, islice, pairwise, permutations
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.detect.sources import Given, SeenNumber
-from coherence.detect.values import NARROW, UNITS, number_form, quantity
+from coherence.detect.values import CURRENCIES, NARROW, UNITS, number_form, quantity
 
 NEIGHBOURS = 2
 """Places in a source between two numbers that are combined."""
 
 COLUMN = 40
 """Numbers of one label in one source that are added up at most."""
+
+FEW = 6
+"""Numbers of a source up to which any of them is compared with any other."""
+
+MULTIPLIED = 100
+"""Given numbers of which multiples, and sums of any two, are known; the newest."""
+
+LARGE = 100.0
+"""A whole number from which twice of it, and what a year makes of a month, is no chance."""
+
+CENT = 0.01
+
+CURRENCY_NAMES = frozenset(CURRENCIES.values())
 
 STATED = 12
 """Grounded numbers of the answer that are combined."""
@@ -108,6 +121,28 @@ class Reach:
         return sorted(abs(one - two) for one, two in _clocks(self._numbers))
 
     @cached_property
+    def shares(self) -> list[float]:
+        """Percentages of the numbers of one source that has few: of each other, of two together, of all."""
+        return sorted(_shares(self._numbers))
+
+    @cached_property
+    def cents(self) -> list[float]:
+        """Sums and differences of any two given numbers of which one has cents."""
+        values = list(dict.fromkeys(abs(number.value) for number in self._numbers if number.unit not in ("clock", "%")))
+        pairs = combinations(values[-MULTIPLIED:], 2)
+        return sorted(each for one, two in pairs if one % 1.0 or two % 1.0 for each in (one + two, abs(one - two)))
+
+    @cached_property
+    def multiples(self) -> list[float]:
+        """Given amounts, and numbers with a fraction, some times over."""
+        return sorted(
+            times * abs(number.value)
+            for number in self._numbers[-MULTIPLIED:]
+            if not number.unit or number.unit in CURRENCY_NAMES
+            for times in (range(2, 13) if number.value % 1.0 else (2, 12) if abs(number.value) >= LARGE else ())
+        )
+
+    @cached_property
     def columns(self) -> list[float]:
         """Sums and means of columns."""
         return sorted(_columns(self._numbers))
@@ -148,6 +183,13 @@ def derived(reach: Reach, claim: Claim, plain: Sequence[Claim]) -> bool:
         if of == unit or (not of and unit != "%") or (not unit and of not in ("clock", "%"))
     ]
     if len(amounts) > 2 and any(abs(total - value) <= half for total in _running(amounts)):
+        return True
+    if unit == "%" and _holds(reach.shares, value, max(half, 0.5 * claim.grain)):
+        return True
+    plain_unit = not unit or unit in CURRENCY_NAMES
+    if (plain_unit and _holds(reach.multiples, value, half)) or (
+        claim.grain == CENT and _holds(reach.cents, value, half)
+    ):
         return True
     return _holds(reach.columns, value, half)
 
@@ -218,3 +260,27 @@ def _columns(numbers: Sequence[SeenNumber]) -> Iterator[float]:
         if 2 < len(values) <= COLUMN:
             yield sum(values)
             yield sum(values) / len(values)
+    alike: dict[tuple[int, int, str], list[float]] = {}
+    for number in numbers:
+        if number.unit != "clock":
+            alike.setdefault((number.seq, number.column, number.unit), []).append(abs(number.value))
+    yield from (sum(values) for values in alike.values() if 2 < len(values) <= COLUMN)
+
+
+def _few(numbers: Sequence[SeenNumber]) -> Iterator[list[SeenNumber]]:
+    """Yield the numbers of each source that has few."""
+    sources: dict[int, list[SeenNumber]] = {}
+    for number in numbers:
+        if number.unit != "clock":
+            sources.setdefault(number.seq, []).append(number)
+    yield from (found for found in sources.values() if 1 < len(found) <= FEW)
+
+
+def _shares(numbers: Sequence[SeenNumber]) -> Iterator[float]:
+    """Yield percentages of the numbers of one source."""
+    for found in _few(numbers):
+        values = [abs(number.value) for number in found if number.value]
+        total = sum(values)
+        for one, two in permutations(values, 2):
+            yield from (100.0 * one / two, abs(100.0 * one / two - 100.0), 100.0 * one / (one + two))
+        yield from (100.0 * value / total for value in values)

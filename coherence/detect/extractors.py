@@ -239,6 +239,7 @@ _ORDINAL = lazy_regex(
 _DATE = lazy_regex(
     r"(?=\d{1,4}[-./年])(?<![\w./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
+    r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
     r"|(?P<y3>(?:19|20)\d\d)(?:/(?P<m3>\d\d?)/(?P<d3>\d\d?)(?![\w/])|年(?P<m4>\d\d?)月(?P<d4>\d\d?)日))"
 )
@@ -248,7 +249,7 @@ _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS,
 _MONTHS = lazy_regex(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})
 _DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
-_DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d)", re.I)
+_DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = twin_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
@@ -382,8 +383,12 @@ def dates(text: str) -> list[Claim]:
     if _DIGIT.search(text) is None:
         return found
     for match in _matches(_DATE, text, found) if _MAYBE_DATE.search(text) is not None else ():
+        if match["d5"]:
+            if int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
+                _add_date(found, match[0], match.start(), [(None, int(match["m5"]), int(match["d5"]))])
+            continue
         if match["y"] or match["y3"]:
-            year = int(match["y"] or match["y3"])
+            year: int | None = int(match["y"] or match["y3"])
             days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
         else:
             year = int(match["y2"] or f"20{match['y4']}")
@@ -469,6 +474,8 @@ def paths(text: str) -> list[Claim]:
         if "/" in path or "\\" in path:
             if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
                 continue
+            if "." not in path and all(part[:1].isupper() for part in path.split("/")):
+                continue  # names in a row: Nice/Tarbes/Toulouse/Paris
         elif _NO_FILE.search(path) or name[0] == "-" or len(name) < 4:
             continue
         forms = path_forms(path)

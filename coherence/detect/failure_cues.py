@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
@@ -126,6 +127,7 @@ MAX_NOTHING = 400
 """A longer result is something."""
 
 
+@lru_cache(maxsize=2)  # a result is asked about by several detectors
 def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> float:
     r"""Return how surely a result says that its call failed, in [0, 1].
 

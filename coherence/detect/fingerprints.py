@@ -82,6 +82,7 @@ class ResultTrace(msgspec.Struct, frozen=True):
     """Whether it is one that is asked for again on purpose: work that is not done, or a gauge that is read."""
 
 
+@lru_cache(maxsize=2)  # a call is asked about by several detectors
 def trace_call(tool: str, arguments: bytes) -> CallTrace:
     """Reduce a call to what is kept of it.
 
@@ -108,7 +109,7 @@ def trace_call(tool: str, arguments: bytes) -> CallTrace:
         canonical = raw
     words = _words_of(tool)
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    command = _command_of(words, value)
+    command = command_of(words, value)
     access = _access_of(words, fields, command)
     doing = {key: item for key, item in fields.items() if not _is_display(key, words)}
     kept = canonical if len(doing) == len(fields) else _ENCODER.encode(doing)
@@ -276,7 +277,7 @@ def _is_display(key: str, words: tuple[str, ...]) -> bool:
     return name in LABELS and MAKES.isdisjoint(words) and THINKS.isdisjoint(words)
 
 
-def _command_of(words: tuple[str, ...], value: Any) -> str | None:
+def command_of(words: tuple[str, ...], value: Any) -> str | None:
     """Return the command of a shell call, ``None`` of any other call."""
     if SHELLS.isdisjoint(words):
         return None

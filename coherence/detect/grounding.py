@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -106,7 +107,7 @@ def opened(given: Given, claim: Claim) -> bool:
 
 def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | None:
     """Return the id that a stated title belongs to, and its event, if it is not the one it is stated with."""
-    if claim.kind not in ("id", "url") or len(given.records) < 2:
+    if claim.kind not in ("id", "url") or len(given.records) < 2 or _VERSION_FORM.fullmatch(claim.forms[0]):
         return None
     own = _record(given, claim)
     wanted = [each for word in dict.fromkeys(title.words) if (each := digest(word)) in given.pairs]
@@ -118,9 +119,26 @@ def other_title(given: Given, claim: Claim, title: Title) -> tuple[str, int] | N
     mine = {form_key(form) for form in (*claim.forms, *claim.also)}
     for key, beside in given.records.items():
         other = sum(word in beside for word in wanted) / len(wanted)
-        if key not in mine and other >= OTHER_TITLE and beside != own:
+        if key not in mine and other >= OTHER_TITLE and beside != own and _are_alike(key, claim.forms[0]):
             return as_written(given, key), given.values.get(key, 0)
     return None
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Tell whether two forms may name things of one kind: addresses and papers, or ids of the same letters."""
+    if one.startswith("url:") or other.startswith("url:"):
+        return all(form.startswith("url:") or _PAPER_FORM.fullmatch(form) is not None for form in (one, other))
+    first, second = ("".join(char for char in form if not char.isdigit()) for form in (one, other))
+    digits = abs((len(one) - len(first)) - (len(other) - len(second)))
+    return first == second or (len(first) == len(second) <= FEW_SIGNS and digits <= 1)
+
+
+FEW_SIGNS = 7
+"""Characters of a form, ``id:`` included, that are no digits, up to which others may stand there in its like."""
+
+_VERSION_FORM = lazy_regex(r"id:v?\d{1,3}(?:\.\d{1,5}){2,3}")
+"""A version: each of them stands beside the name of the same thing."""
+_PAPER_FORM = lazy_regex(r"id:(?:\d{4}\.\d{4,5}(?:v\d+)?|10\.\d{4,9}/.*)", re.S)
 
 
 def other_name(given: Given, claim: Claim, name: str) -> tuple[str, int] | None:
@@ -160,17 +178,32 @@ def untitled(given: Given, text: str, claim: Claim) -> bool:
 MAX_ANSWER = 20_000
 """Characters of an answer that are judged, half from each end."""
 
+WRAPPED_WORDS = 12
+"""Words from which a text within JSON is a message that is wrapped in it."""
+
 MAX_JUDGED = 300
 """Values of one answer that are judged; further ones count as unknown."""
 
 MAX_UNGROUNDED = 8
 """Ungrounded values of one answer that are named."""
 
-WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0}
-"""Kind -> how much a value of it counts; 3 for all others: ids, addresses, paths, quotes. As tokens are weighed."""
+WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0, "path": 2.0}
+"""Kind -> how much a value of it counts; 3 for all others: ids, addresses, quotes. As tokens are weighed."""
+
+WORDLIKE = 1.0
+"""How much an id counts that is made of a word in small letters and a few digits, such as ``500-piece``."""
 
 FAINT = {"unopened": 0.25, "untitled": 0.2}
 """Flaw of a value that did come in -> how much of it counts as ungrounded; 1 for all other flaws."""
+
+UNATTRIBUTED = 1 / 3
+"""How much of a quotation counts where nobody is said to have said it: it may be a wording."""
+
+TERM_WORDS = 5
+"""Words of a quotation that is no wording or name; a shorter one counts where somebody is said to have said it."""
+
+LONE_DIGITS = 4
+"""Digits from which a number is known as that of an id, whatever letters stand before it: ``T-5503`` and ``5503``."""
 
 WORDED = frozenset({"quote", "function", "name"})
 """Kinds that are known by their words."""
@@ -183,6 +216,38 @@ win32 win64 covid-19 http2 oauth2 python3 es6 s3 ec2 i18n k8s 2fa b2b b2c iso-88
 COMMON = frozenset(_COMMON.split())
 """Words of letters and digits that are the id of nothing in particular."""
 
+_SAYS = lazy_regex(
+    r"\b(?:said|says|saying|wrote|writes|written|stat(?:es?|ed|ing)|reads?|quot\w+|according|told|tells|replied|answered"
+    r"|reports?|reported|commented|claim(?:s|ed)|titled|log|message|sagte?|sagen|schreib\w*|schrieb|laut|zitat|dit|disent"
+    r"|écri[tv]\w*|selon|dijo|dice|escrib\w+|según)\b",
+    re.I,
+)
+"""Words near a quotation that say whose it is."""
+_ASKS_TO_SAY = lazy_regex(
+    r"\b(?:reply|respond|answer|say|type|enter|write|send|confirm|provide|click|select|choose|press|search|use|set|mark\w*"
+    r"|antworte\w*|répond\w+|responde\w*)\b[^.!?\n]{0,40}\Z",
+    re.I,
+)
+"""What stands before words that the reader is to use."""
+_DATA_BEFORE = frozenset("[({=,:")
+_EXAMPLE = lazy_regex(
+    r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with"
+    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)\b[^.!?\n]{0,30}\Z",
+    re.I,
+)
+_STANDARD = lazy_regex(r"(?:rfc|iso|pep|din|ieee|utc|gmt)[ -]?[+-]?\d", re.I)
+"""Beginning of the name of a standard, or of a time zone."""
+_PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
+"""Digits of an id that stands for any."""
+_DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
+_SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
+_BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
+_DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
+_FENCE = lazy_regex(r"```(?P<tag>[\w+-]{0,20})[^\n]{0,80}\n(?P<body>[^`]{0,20000})(?:```|\Z)")
+_DATA_TAGS = frozenset(["", "text", "txt", "json", "csv", "md", "markdown", "yaml", "output", "console"])
+_COMMAND = lazy_regex(
+    r"^\s{0,9}(?:[$>] |(?:cd|ls|cat|sed|grep|git|pip|npm|python3?|pytest|docker|curl|make|rm|cp|mv|find) )", re.M
+)
 _ELLIPSIS = lazy_regex(r"\.{3}|…|\[[^\]\n]{0,40}\]")
 _COMMA_GROUP = lazy_regex(r",\d{3}")
 _THINKING = lazy_regex("<(?:think|thinking|scratchpad|function-thoughts)>")
@@ -244,7 +309,7 @@ def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up
     seq : int
         Number of the text's event.
     """
-    text = without_thinking(ends(fold(ends(text, MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n"))
+    text = without_commands(without_thinking(ends(fold(ends(unwrapped(text), MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n")))
     return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
 
 
@@ -264,6 +329,48 @@ def without_thinking(text: str) -> str:
     return "".join((*parts, text[begin:]))
 
 
+def unwrapped(text: str) -> str:
+    r"""Return the texts within an answer that is JSON, one a paragraph; else the answer.
+
+    Examples
+    --------
+    >>> unwrapped('{"response": "Yes, it does.\\\\nIt costs 5 euros in each of our shops in the town.", "done": true}')
+    'Yes, it does.\\nIt costs 5 euros in each of our shops in the town.'
+    >>> unwrapped('{"id": 7, "title": "A map"}')
+    '{"id": 7, "title": "A map"}'
+    """
+    plain = text.strip()
+    if plain[:1] + plain[-1:] not in ("{}", "[]") or len(plain) > MAX_ANSWER:
+        return text.replace("\\n", "\n") if "\\n" in text else text
+    try:
+        waiting: list[Any] = [msgspec.json.decode(plain)]
+    except (ValueError, RecursionError):
+        return text
+    found: list[str] = []
+    while waiting and len(found) < MAX_JUDGED:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [f"{key}: {each}" if type(each) in (int, float) else each for key, each in item.items()][::-1]
+        elif isinstance(item, list):
+            waiting += item[::-1]
+        elif isinstance(item, int | float | str) and not isinstance(item, bool):
+            found.append(str(item))
+    wraps = any(len(each.split(None, WRAPPED_WORDS)) > WRAPPED_WORDS for each in found)
+    return "\n".join(found) if wraps else text
+
+
+def without_commands(text: str) -> str:
+    """Return a text without blocks of code: what is to be run states nothing; blocks of data stay."""
+    if "```" not in text:
+        return text
+    parts, begin = [], 0
+    for block in _FENCE.finditer(text):
+        if block["tag"].lower() not in _DATA_TAGS or _COMMAND.search(block["body"]) is not None:
+            parts += [text[begin : block.start()], "\n"]
+            begin = block.end()
+    return "".join((*parts, text[begin:]))
+
+
 def judge_claims(
     given: Given, text: str, claims: Sequence[Claim], *, looked_up: bool = True, seq: int = 0, cited: bool = True
 ) -> Grounds:
@@ -272,9 +379,10 @@ def judge_claims(
     With ``cited=False`` nobody has to have opened an address, or to name its title: a call is what opens it.
     """
     total = lost = 0.0
+    wordings = 0
     flaws: list[tuple[float, Claim, Flaw]] = []
     plain = [claim for claim in claims if claim.value is not None and lookup(given, claim.forms) is not None]
-    distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, claim)}
+    distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, text, claim)}
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
     unknown = max(len(stated) - MAX_JUDGED, 0)
     reach = Reach(given)
@@ -282,14 +390,17 @@ def judge_claims(
         flaw = _flaw(given, text, claim, claims, plain, reach, cited=cited)
         if flaw is None and claim.value is not None and claim not in plain:
             plain.append(claim)  # a total may be used further
-        weight = WEIGHTS.get(claim.kind, 3.0)
+        weight = _weight(claim)
+        if flaw is not None and claim.kind == "quote" and not _is_attributed(text, claim):
+            weight *= 0.0 if wordings else UNATTRIBUTED  # several are choices that are offered
+            wordings += 1
         forgot = given.lost_words if claim.kind in WORDED else given.lost
         forgot += given.lost_numbers if claim.value is not None and claim.grain != 1.0 else 0
         if flaw is not None and flaw.flaw == "absent" and forgot:
             unknown += 1
             continue
         total += weight
-        if flaw is not None:
+        if flaw is not None and weight:
             share = weight * FAINT.get(flaw.flaw, 1.0)
             lost += share
             flaws.append((share, claim, flaw))
@@ -300,13 +411,119 @@ def judge_claims(
     return Grounds(value, judged, unknown, named, lost, looked_up, seq)
 
 
-def _is_trivial(given: Given, claim: Claim) -> bool:
-    """Tell whether a value says nothing: a small whole number, a common term, a function where no source names any."""
+_WORDLIKE = lazy_regex(r"(?=[^A-Z]*[a-z]{2})[^A-Z]+|\w{1,3}")
+
+
+def _weight(claim: Claim) -> float:
+    """Return how much a value counts."""
+    if claim.kind == "id" and _WORDLIKE.fullmatch(claim.text) and sum(map(str.isdigit, claim.text)) < LONE_DIGITS:
+        return WORDLIKE
+    return weight_of(claim.kind)
+
+
+def weight_of(kind: str) -> float:
+    """Return how much a value of a kind counts."""
+    return WEIGHTS.get(kind, 3.0)
+
+
+def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a value says nothing: a small number, a common term, an example, words for the reader to use."""
     if claim.kind == "id":
-        return claim.text.lower() in COMMON
+        return claim.text.lower() in COMMON or _STANDARD.match(claim.text) is not None or _is_example(text, claim)
+    if claim.kind == "quote":
+        return _is_wording(text, claim)
     if claim.kind == "number" and claim.value is not None:
         return claim.value in SMALL
     return claim.kind == "function" and not given.code
+
+
+def _is_example(text: str, claim: Claim) -> bool:
+    """Tell whether an id shows only what ids look like."""
+    if _PLACEHOLDER.search(claim.text) is not None:
+        return True
+    return _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is not None
+
+
+def _is_wording(text: str, claim: Claim) -> bool:
+    """Tell whether quotation marks hold a string of data, words that the reader is to use, or a name for something."""
+    if claim.text[:1].isspace() or claim.text[-1:].isspace():  # what stands between two quotations
+        return True
+    before = text[max(0, claim.start - 3) : claim.start].rstrip('"“„«> ')
+    if (
+        before[-1:] in _DATA_BEFORE
+        and before[-1:]
+        and _SAYS.search(text, max(0, claim.start - 40), claim.start) is None
+    ):
+        return True
+    if _ASKS_TO_SAY.search(text, max(0, claim.start - 60), max(0, claim.start - 1)) is not None:
+        return True
+    return len(claim.text.split()) < TERM_WORDS and not _is_attributed(text, claim)
+
+
+def _is_attributed(text: str, claim: Claim) -> bool:
+    """Tell whether somebody is said to have said what is quoted."""
+    end = claim.start + len(claim.text)
+    return (
+        _SAYS.search(text, max(0, claim.start - 60), claim.start) is not None
+        or _SAYS.search(text, end, min(len(text), end + 40)) is not None
+        or text[max(0, claim.start - 2) : claim.start] in ("> ", "\n>")
+    )
+
+
+def _is_known_id(given: Given, claim: Claim) -> bool:
+    """Tell whether an id stood in a source in another form: with other letters or signs around it, or as a number."""
+    said = words(claim.text)
+    if len(said) > 1 and known_words(given, said) == 1.0:
+        return True  # Mistral-7B is Mistral 7B
+    lone = [word for word in said if len(word) >= LONE_DIGITS and any(map(str.isdigit, word))]
+    if len(said) == 1:
+        return bool(lone) and known_words(given, lone) == 1.0
+    return (
+        len(lone) == 1
+        and lone[0].isdigit()
+        and len(said) == 2
+        and len(said[0]) <= 3
+        and known_words(given, lone) == 1.0
+    )
+
+
+def _is_joined(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a number is part of what a source writes in one: an ISBN, ``240x230``, ``263G``."""
+    begin = max(0, claim.start - 20)
+    for chain in _DIGIT_CHAIN.finditer(text, begin, min(len(text), claim.start + 24)):
+        if chain.start() <= claim.start < chain.end():
+            joined = "".join(char for char in chain[0].lower() if char.isalnum())
+            return len(joined) >= 8 and known_words(given, [joined]) == 1.0
+    for sizes in _SIZES.finditer(text, begin, min(len(text), claim.start + 24)):
+        if sizes.start() <= claim.start < sizes.end():
+            return known_words(given, [sizes[0].lower().replace(" ", "").replace("×", "x")]) == 1.0
+    short = _BYTES.fullmatch(claim.text)
+    return short is not None and known_words(given, [f"{short[1]}{short[2].lower()}"]) == 1.0
+
+
+def _is_converted(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a temperature is a given one on the other scale."""
+    found = _DEGREES.match(text, claim.start + len(claim.text))
+    if found is None or claim.value is None:
+        return False
+    fahrenheit = found["scale"][0].lower() == "f"
+    half = max(0.5 * claim.grain, 0.5) + 1e-9
+    for number in given.numbers:
+        other = number.value * 9 / 5 + 32 if fahrenheit else (number.value - 32) * 5 / 9
+        if abs(other - claim.value) <= half:
+            return True
+    return False
+
+
+def _is_age(given: Given, claim: Claim) -> bool:
+    """Tell whether a whole number is the years between two days that were given."""
+    if claim.kind != "number" or claim.grain != 1.0 or not claim.value or not LEAST_AGE <= claim.value <= MOST_AGE:
+        return False
+    years = {int(form[2:6]) for form in given.values if form.startswith("d:") and len(form) == 12}
+    return any(year + claim.value in years or year + claim.value + 1 in years for year in years)
+
+
+LEAST_AGE, MOST_AGE = 13, 110
 
 
 def _flaw(
@@ -335,8 +552,12 @@ def _flaw(
             return None
         if claim.kind == "date" and _is_day_of_a_given_year(given, claim):
             return None
-        if claim.kind == "id" and len(said := words(claim.text)) > 1 and known_words(given, said) == 1.0:
-            return None  # Mistral-7B is Mistral 7B
+        if claim.kind == "id" and _is_known_id(given, claim):
+            return None
+        if claim.kind in ("number", "amount") and (
+            _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
+        ):
+            return None
         found = other_version(given, claim)
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")
     if not cited:

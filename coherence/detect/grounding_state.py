@@ -15,8 +15,8 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import BUILT_IN, Informed, extract_some, numbers
-from coherence.detect.fingerprints import name_words
+from coherence.detect.extractors import BUILT_IN, Informed, extract, extract_some, numbers
+from coherence.detect.fingerprints import WRITES, name_words
 from coherence.detect.grounding import Grounds, judge, judge_claims
 from coherence.detect.sources import (
     MAX_CHARS,
@@ -31,6 +31,7 @@ from coherence.detect.sources import (
 )
 from coherence.detect.text_analysis import most_of
 from coherence.detect.values import fold, words
+from coherence.detect.written_prose import prose_of, tells_a_fact
 
 MAX_CALLS = 16
 """Calls without a result whose arguments are remembered."""
@@ -95,6 +96,8 @@ class GroundingAccount(msgspec.Struct):
     """Whether any call has referred to something by an id that was given."""
     unknown: float = 0.0
     """How near that is, in [0, 1]: 1 = the newest call."""
+    written: Grounds | None = None
+    """Of what the newest call writes for people, if it does."""
 
     @property
     def newest(self) -> Grounds | None:
@@ -111,7 +114,7 @@ class GroundingAccount(msgspec.Struct):
         given.values, given.opened = dict.fromkeys(given.values, 0), dict.fromkeys(given.opened, 0)
         given.numbers = [msgspec.structs.replace(number, seq=-abs(number.seq)) for number in given.numbers]
         self.outputs = Outputs(known=self.outputs.known)
-        self.answer = self.call = None
+        self.answer = self.call = self.written = None
         self.pending = []
         self.asked_seq = self.open_seq = self.unknown_seq = 0
 
@@ -125,7 +128,7 @@ def begin_task(account: GroundingAccount) -> None:
     account.results = 0
     account.ended = False
     account.unknown = 0.0
-    account.answer = account.call = None
+    account.answer = account.call = account.written = None
     account.outputs.newest.clear()
 
 
@@ -165,6 +168,16 @@ def note_call(
     claims = [claim for claim in found[0] if claim.kind in CHECKED_IN_CALLS]
     account.call = judge_claims(account.given, folded, claims, looked_up=account.results > 0, seq=seq, cited=False)
     _note_unknown(account, seq, tool, leaves, claims)
+    if not text.strip() and not WRITES.isdisjoint(name_words(tool)):
+        account.given.lost += 1  # the host leaves out what was written
+        account.given.lost_words += 1
+    prose = fold(prose_of(tool, arguments))
+    account.written = None
+    if prose:
+        stated = [claim for claim in extract(prose, extractors) if tells_a_fact(claim)]
+        account.written = judge_claims(
+            account.given, prose, stated, looked_up=account.results > 0, seq=seq, cited=False
+        )
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
     know_words(account.given, words(tool[:200]))
     note_said(account.outputs, seq, text, answer=False)
@@ -239,7 +252,7 @@ def note_message(account: GroundingAccount, seq: int, text: str, extractors: Seq
     """Take in a message of the agent: judge it. It grounds nothing."""
     if text.strip():
         account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
-        account.call = None
+        account.call = account.written = None
         account.unknown *= UNKNOWN_FADES
         note_said(account.outputs, seq, text, answer=True)
 

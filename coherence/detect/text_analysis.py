@@ -395,6 +395,41 @@ def _dense(text: str) -> int:
     return 0 if text.isascii() else sum(map(len, _DENSE_PROSE.findall(text)))
 
 
+MAX_STATEMENTS = 200
+"""Statements of one message, half from each end."""
+
+MAX_STATEMENT = 400
+"""Characters of a statement; what goes on longer is cut into several."""
+
+_FENCED = lazy_regex(r"```[^`]{0,20000}(?:```|\Z)|^[ \t]{0,9}>[^\n]*$", re.MULTILINE)
+_STATEMENT_END = lazy_regex(r"(?<=[.!?])[\"')\]*”»]{0,3}\s+|\n|;\s|(?<=[。！？])")
+_LABEL = lazy_regex(r"(?:[-*+>#•|\s]{1,12}|\d{1,3}[.)]\s)?(?:\*\*)?(?:[A-Z]{4,12}:\s)?")
+
+
+def statements(text: str) -> list[str]:
+    r"""Return what a message says, sentence by sentence, short ones too; code blocks and quoted lines are left out.
+
+    Of a longer message than 20,000 characters half is read from each end.
+
+    Examples
+    --------
+    >>> statements("THOUGHT: All green.\n- the file is saved\n```sh\nrm x\n```\n> they said so")
+    ['All green.', 'the file is saved']
+    """
+    text = ends(text, MAX_CHARS, "\n")
+    if "\\n" in text:  # a message inside JSON
+        text = text.replace("\\n", "\n")
+    if "```" in text or ">" in text:
+        text = _FENCED.sub("\n", text)
+    found: list[str] = []
+    for line in _STATEMENT_END.split(text):
+        label = _LABEL.match(line)
+        said = line[label.end() if label else 0 :].strip()
+        if any(map(str.isalpha, said)):
+            found += [said[at : at + MAX_STATEMENT] for at in range(0, len(said), MAX_STATEMENT)]
+    return found if len(found) <= MAX_STATEMENTS else found[: MAX_STATEMENTS // 2] + found[-(MAX_STATEMENTS // 2) :]
+
+
 LOOKED_AT = 2_000
 """Characters of a text that are looked at, from its beginning: the cost of an event must not grow with its text."""
 
@@ -551,13 +586,14 @@ class TextAnalysis:
     (True, True)
     """
 
-    __slots__ = ("_english", "_parts", "_sentences", "_skims", "_tokens", "raw")
+    __slots__ = ("_english", "_parts", "_sentences", "_skims", "_statements", "_tokens", "raw")
 
     def __init__(self, raw: str, *, skims: bool = False) -> None:
         self.raw = raw
         self._skims = skims
         self._tokens: frozenset[str] | None = None
         self._sentences: list[str] | None = None
+        self._statements: list[str] | None = None
         self._english: tuple[int, int] | None = None
         self._parts: dict[tuple[int, str], TextAnalysis] = {}
 
@@ -587,6 +623,13 @@ class TextAnalysis:
         if self._sentences is None:
             self._sentences = sentences(self.raw)
         return self._sentences
+
+    @property
+    def statements(self) -> list[str]:
+        """See :func:`statements`; not to be changed."""
+        if self._statements is None:
+            self._statements = statements(self.raw)
+        return self._statements
 
     @property
     def english(self) -> tuple[int, int]:

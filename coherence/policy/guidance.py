@@ -18,6 +18,7 @@ from coherence.state.reducer import AgentState
 
 PRIORITY = (
     HIJACK,
+    "broken_constraint",
     "cost_spiral",
     "budget",
     "cost_cap_reached",
@@ -27,6 +28,8 @@ PRIORITY = (
     "bash_error_streak",
     "bash_retry",
     "repeated_failure_pattern",
+    "contradicted_claim",
+    "ungrounded_writing",
     "blind_edit",
     "context_exhaustion",
     "quality_decline_no_recovery",

@@ -32,12 +32,14 @@ from coherence.core.readings import Counters
 from coherence.core.validation import call_text, ends
 from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.breakdown import BreakdownDetector
+from coherence.detect.contradiction import ContradictionDetector
 from coherence.detect.detector import DetectorTable, EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of
 from coherence.detect.fingerprints import CallTrace, trace_call, trace_result
 from coherence.detect.goal_loss import GoalLossDetector
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
+from coherence.detect.prohibitions import ProhibitionDetector
 from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
@@ -99,6 +101,8 @@ class AgentState(EventDetector[Facts]):
         self.hijack = HijackDetector()
         self.assumption = AssumptionDetector()
         self.grounding = GroundingDetector(self.config.grounding.extractors)
+        self.claims = ContradictionDetector()
+        self.forbidden = ProhibitionDetector()
         self.breakdown = BreakdownDetector(self.assumption)
         self.goal_loss = GoalLossDetector()
         self.progress = ProgressDetector(self)
@@ -107,6 +111,8 @@ class AgentState(EventDetector[Facts]):
             self.hijack,
             self.assumption,
             self.grounding,
+            self.claims,
+            self.forbidden,
             self,
             self.breakdown,
             self.progress,

@@ -108,7 +108,7 @@ STATED = {
 nowhere in their good twins too. The last three tell which real runs fail, not from which step on: they rank, and warn
 of nothing by themselves."""
 
-ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "guide", "goal_hijack": "guide", "blind_edit": "guide"}
+ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "warn", "goal_hijack": "guide", "blind_edit": "guide"}
 """The most that these rules' findings ask for, by what they are worth on runs of other agents; see the figures."""
 
 OWN = 0.6

@@ -90,8 +90,13 @@ def shown_error(action: Action, before: str = "") -> str:
 
     The line comes from outside and may pose as an instruction: it must not be able to end its quotation.
     """
-    line = one_line(action.came.first_line).strip().translate(_QUOTES)
+    line = plain_quote(action.came.first_line)
     return f'{before}: "{line[:MAX_SHOWN]}{"..." * (len(line) > MAX_SHOWN)}"' if line else ""
+
+
+def plain_quote(text: str) -> str:
+    """Return a text from outside so that it cannot end the quotation that it stands in."""
+    return one_line(text).strip().translate(_QUOTES)
 
 
 _QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»＂', "'"))

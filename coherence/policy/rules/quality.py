@@ -10,7 +10,8 @@ from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.events import Logprobs
 from coherence.core.readings import Reading
 from coherence.core.validation import check_count, check_number, shown_amount
-from coherence.detect.grounding import Grounds, sentence
+from coherence.detect.grounding import Grounds, sentence, weight_of
+from coherence.detect.written_prose import LEAST_DIGITS
 from coherence.policy.rules.finding_builders import (
     FAINT,
     JUST_BELOW,
@@ -295,7 +296,8 @@ class UngroundedAnswer:
     The score is ``1 - 2**-w`` for the weight ``w`` of what is not grounded, see
     :class:`~coherence.metrics.grounding.Grounding`: 0.5 for one number, 0.75 for a date, 0.875 for an id, an address
     or a quotation; three addresses that were cited and never opened reach 0.79. It is active from 0.5 and warns from
-    ``warn``. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or the
+    ``warn``; files and names in code do not lead to that, and of an agent that works on code only ids, e-mail addresses
+    and dates do. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or the
     host asks for a decision before anything else happens. ``None`` where no answer, or nothing in it, can be judged.
 
     Parameters
@@ -332,11 +334,24 @@ class UngroundedAnswer:
         return found(
             self.name,
             score,
-            "warn" if score >= self.warn else "guide",
+            "warn" if min(score, _firm(grounds, code=state.grounding.data.given.code)) >= self.warn else "guide",
             sentence(grounds),
             "look these up, or say that they are not known",
             [*(flaw.seq for flaw in grounds.flaws), grounds.seq],
         )
+
+
+FIRM = {"id": 3.0, "email": 3.0, "date": 2.0}
+"""Kind -> how much a value counts of an agent that works on code, where files, lines and names are new each day."""
+
+
+def _firm(grounds: Grounds, *, code: bool) -> float:
+    """Return the score of what is not grounded without files and names in code; of code, of what ids and days tell."""
+    new = sum(weight_of(flaw.kind) for flaw in grounds.grave if flaw.kind in ("path", "function"))
+    if not code:
+        return 1.0 - float(2.0 ** -max(grounds.lost - new, 0.0))
+    told = [flaw for flaw in grounds.grave if flaw.kind != "id" or sum(map(str.isdigit, flaw.text)) >= LEAST_DIGITS]
+    return 1.0 - float(2.0 ** -sum(FIRM.get(flaw.kind, 0.0) for flaw in told))
 
 
 def judged_answer(state: AgentState) -> Grounds | None:

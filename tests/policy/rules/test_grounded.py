@@ -162,3 +162,16 @@ def test_grounded_a_state_provider_that_is_no_monitor_s_state_gives_nothing() ->
     assert Grounding(object()).compute() is None  # type: ignore[arg-type]
     assert Grounding(object()).explain() is None  # type: ignore[arg-type]
     assert UnusedOutput(object()).compute() is None  # type: ignore[arg-type]
+
+
+def test_ungrounded_answer_of_an_agent_that_works_on_code_warns_of_what_only_a_source_can_tell() -> None:
+    for said, severity in (
+        ("See src/new_part.py and `new_part()`, 31 lines.", "guide"),
+        ("It came with GH-16391.", "warn"),
+    ):
+        m = ask()
+        m.tool_result("def pay(order):\n    ...", tool="read_file")
+        m.message("assistant", said)
+        found = finding(m.decide(), "ungrounded_answer")
+        assert found is not None
+        assert (found.active, found.severity) == (True, severity)

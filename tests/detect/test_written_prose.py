@@ -1,0 +1,73 @@
+"""What a call writes for people, and how it is judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coherence.core.readings import Claim
+from coherence.detect.extractors import BUILT_IN, DEFAULT
+from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
+from coherence.detect.written_prose import prose_of, tells_a_fact
+
+CHOSEN = [BUILT_IN[name] for name in DEFAULT]
+SAID = "The total is 40 euros."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "prose"),
+    [
+        ("send_email", {"to": "a@x.org", "subject": "Hello", "body": SAID}, SAID),
+        ("complete_task", {"result": SAID}, SAID),
+        ("write_file", {"path": "notes.md", "content": SAID}, SAID),
+        ("create_file", {"filename": "NOTES", "content": SAID}, SAID),
+        ("write_file", {"path": "pay.py", "content": SAID}, ""),
+        ("write_file", {"path": "tests/example.md", "content": SAID}, ""),
+        ("write_file", {"path": "a.md", "content": "def pay():\n    return 40"}, ""),
+        ("write_file", {"path": "a.md", "content": "Call `pay()` with `total` and `tax`."}, ""),
+        ("search_files", {"content": SAID}, ""),
+        ("reply", {"text": "ok"}, ""),
+        ("reply", SAID, ""),
+        ("bash", {"command": f"cat > NOTES.md <<'EOF'\n{SAID}\nEOF"}, SAID),
+        ("bash", {"command": f"cat <<EOF >> NOTES.md\n{SAID}\nEOF\nls"}, SAID),
+        ("bash", {"command": f"echo '{SAID}' >> log.txt"}, SAID),
+        ("bash", {"command": f"cat > pay.py <<'EOF'\n{SAID}\nEOF"}, ""),
+        ("bash", {"command": "python pay.py > out.txt"}, ""),
+    ],
+)
+def test_prose_of_is_what_people_read(tool: str, arguments: Any, prose: str) -> None:
+    assert prose_of(tool, arguments) == prose
+
+
+def test_prose_of_a_megabyte_is_read_from_both_ends() -> None:
+    assert len(prose_of("send_email", {"body": "word " * 200_000})) <= 4_010
+
+
+def test_tells_a_fact_not_names_of_what_is_to_come() -> None:
+    values = {"R-88213": "id", "slice1": "id", "pay": "function", "a/b.md": "path", "7": "number", "a b c": "quote"}
+    told = [text for text, kind in values.items() if tells_a_fact(Claim(kind, text, 0, ("x:",)))]
+    assert told == ["R-88213", "7", "a b c"]
+
+
+def written(content: str, *results: str) -> list[tuple[str, str]]:
+    account = GroundingAccount()
+    for seq, result in enumerate(results, 1):
+        note_result(account, seq, None, result, CHOSEN, error=False)
+    note_call(account, 9, "w", "write_file", {"path": "summary.md", "content": content}, CHOSEN)
+    assert account.written is not None
+    return [(flaw.kind, flaw.text) for flaw in account.written.flaws]
+
+
+def test_note_call_what_is_written_is_judged_by_what_was_given() -> None:
+    survey = "north: 572\nsouth: 258"
+    assert written("830 people answered, 572 in the north (69 %).", survey) == []
+    assert written("883 people answered, 79 % in the north.", survey) == [("number", "883"), ("amount", "79 %")]
+
+
+def test_note_call_is_silent_where_the_host_leaves_out_what_was_written() -> None:
+    account = GroundingAccount()
+    note_call(account, 1, "1", "Write", {}, CHOSEN)
+    note_call(account, 2, "2", "send_mail", {"body": "See R-88213 for it."}, CHOSEN)
+    assert account.written is not None
+    assert (account.written.flaws, account.written.unknown) == ((), 1)
