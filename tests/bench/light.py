@@ -61,6 +61,9 @@ EVENTS = (
     "cost_surge",
     "goal_hijack",
     "rule.destructive_unasked",
+    "rule.contradicted_claim",
+    "rule.broken_constraint",
+    "rule.ungrounded_writing",
     "unknown_id",
     "outcome_risk",
     "rule.ungrounded_answer",
@@ -82,6 +85,9 @@ POINTS: dict[str, tuple[float, ...]] = {
     "breakdown": (0.25, 0.45, 0.7, 0.9),
     "goal_loss": (0.3, 0.6, 0.9),
     "goal_hijack": (0.17, 0.22, 0.27, 0.33, 0.4, 0.5),
+    "rule.contradicted_claim": (0.4, 1.0),
+    "rule.broken_constraint": (0.4, 1.0),
+    "rule.ungrounded_writing": (0.4, 0.75, 0.95),
     "rule.destructive_unasked": (0.3, 0.4, 0.6, 0.8, 0.95),
     "step_drift.change": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
 }
@@ -108,7 +114,14 @@ STATED = {
 nowhere in their good twins too. The last three tell which real runs fail, not from which step on: they rank, and warn
 of nothing by themselves."""
 
-ASKS: dict[str, DecisionKind] = {"ungrounded_answer": "warn", "goal_hijack": "guide", "blind_edit": "guide"}
+ASKS: dict[str, DecisionKind] = {
+    "contradicted_claim": "warn",
+    "broken_constraint": "warn",
+    "ungrounded_writing": "warn",
+    "ungrounded_answer": "warn",
+    "goal_hijack": "guide",
+    "blind_edit": "guide",
+}
 """The most that these rules' findings ask for, by what they are worth on runs of other agents; see the figures."""
 
 OWN = 0.6
