@@ -297,7 +297,7 @@ class UngroundedAnswer:
     :class:`~coherence.metrics.grounding.Grounding`: 0.5 for one number, 0.75 for a date, 0.875 for an id, an address
     or a quotation; three addresses that were cited and never opened reach 0.79. It is active from 0.5 and warns from
     ``warn``; files and names in code do not lead to that, and of an agent that works on code only ids, e-mail addresses
-    and dates do. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or the
+    and dates do; nor does an answer before any result, since some hosts record none. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or the
     host asks for a decision before anything else happens. ``None`` where no answer, or nothing in it, can be judged.
 
     Parameters
@@ -331,10 +331,11 @@ class UngroundedAnswer:
         score = 1.0 - 2.0**-grounds.lost
         if score < THRESHOLD:
             return quiet(self.name, score)
+        firm = min(score, _firm(grounds, code=state.grounding.data.given.code))
         return found(
             self.name,
             score,
-            "warn" if min(score, _firm(grounds, code=state.grounding.data.given.code)) >= self.warn else "guide",
+            "warn" if grounds.looked_up and firm >= self.warn else "guide",
             sentence(grounds),
             "look these up, or say that they are not known",
             [*(flaw.seq for flaw in grounds.flaws), grounds.seq],
