@@ -22,7 +22,7 @@ from coherence.detect import (
     written_prose,
 )
 from coherence.policy.danger import unasked
-from coherence.policy.rules import claims
+from coherence.policy.rules import claims, quality
 from coherence.state import progress
 
 USED: dict[str, Callable[[str], object]] = {
@@ -123,6 +123,7 @@ USED: dict[str, Callable[[str], object]] = {
     "written prose target": lambda text: written_prose._TARGET.findall(text),
     "written prose echo": lambda text: written_prose._ECHO.findall(text),
     "made up": lambda text: claims.MADE_UP.findall(text),
+    "lines of a file": lambda text: quality._LINES.fullmatch(text),
     "claims success": lambda text: contradiction._SUCCESS.findall(text),
     "claims flawless": lambda text: contradiction._FLAWLESS.findall(text),
     "claims measured": lambda text: contradiction._MEASURED.findall(text),

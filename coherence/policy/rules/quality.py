@@ -8,9 +8,11 @@ from math import exp, log
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.events import Logprobs
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_count, check_number, shown_amount
 from coherence.detect.grounding import Grounds, sentence, weight_of
+from coherence.detect.sources import Given
 from coherence.detect.written_prose import LEAST_DIGITS
 from coherence.policy.rules.finding_builders import (
     FAINT,
@@ -296,9 +298,11 @@ class UngroundedAnswer:
     The score is ``1 - 2**-w`` for the weight ``w`` of what is not grounded, see
     :class:`~coherence.metrics.grounding.Grounding`: 0.5 for one number, 0.75 for a date, 0.875 for an id, an address
     or a quotation; three addresses that were cited and never opened reach 0.79. It is active from 0.5 and warns from
-    ``warn``; files and names in code do not lead to that, and of an agent that works on code only ids, e-mail addresses
-    and dates do; nor does an answer before any result, since some hosts record none. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or the
-    host asks for a decision before anything else happens. ``None`` where no answer, or nothing in it, can be judged.
+    ``warn``; files and names in code do not lead to that, nor quotations of an agent that has opened files, and of an
+    agent that works on code only ids, e-mail addresses and dates do; nor does an answer before any result, since some
+    hosts record none. Remarks on the way are no answers: one counts once the user speaks or the task ends after it, or
+    the host asks for a decision before anything else happens. ``None`` where no answer, or nothing in it, can be
+    judged.
 
     Parameters
     ----------
@@ -331,7 +335,7 @@ class UngroundedAnswer:
         score = 1.0 - 2.0**-grounds.lost
         if score < THRESHOLD:
             return quiet(self.name, score)
-        firm = min(score, _firm(grounds, code=state.grounding.data.given.code))
+        firm = min(score, _firm(grounds, state.grounding.data.given))
         return found(
             self.name,
             score,
@@ -346,13 +350,28 @@ FIRM = {"id": 3.0, "email": 3.0, "date": 2.0}
 """Kind -> how much a value counts of an agent that works on code, where files, lines and names are new each day."""
 
 
-def _firm(grounds: Grounds, *, code: bool) -> float:
-    """Return the score of what is not grounded without files and names in code; of code, of what ids and days tell."""
-    new = sum(weight_of(flaw.kind) for flaw in grounds.grave if flaw.kind in ("path", "function"))
-    if not code:
+_LINES = lazy_regex(r"L?\d{1,9}(?:-(?:L?\d{1,9}|[a-z]{1,20}))?")
+"""What names lines, or how many there are: L195, L190-194, a 1988-line file."""
+
+
+def _firm(grounds: Grounds, given: Given) -> float:
+    """Return the score of what is not grounded without files and names in code; of code, of what ids and days tell.
+
+    Who has opened files explains what they hold in words of their own, so quotations are left out then.
+    """
+    if not given.code:
+        loose = {"path", "function"}
+        if any(form.startswith("path:") for form in given.opened):
+            loose.add("quote")
+        new = sum(weight_of(flaw.kind) for flaw in grounds.grave if flaw.kind in loose)
         return 1.0 - float(2.0 ** -max(grounds.lost - new, 0.0))
-    told = [flaw for flaw in grounds.grave if flaw.kind != "id" or sum(map(str.isdigit, flaw.text)) >= LEAST_DIGITS]
+    told = [flaw for flaw in grounds.grave if flaw.kind != "id" or _names_one(flaw.text)]
     return 1.0 - float(2.0 ** -sum(FIRM.get(flaw.kind, 0.0) for flaw in told))
+
+
+def _names_one(text: str) -> bool:
+    """Tell whether an id of code names one thing, not lines of a file."""
+    return sum(map(str.isdigit, text)) >= LEAST_DIGITS and _LINES.fullmatch(text) is None
 
 
 def judged_answer(state: AgentState) -> Grounds | None:

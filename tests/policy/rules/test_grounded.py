@@ -175,3 +175,41 @@ def test_ungrounded_answer_of_an_agent_that_works_on_code_warns_of_what_only_a_s
         found = finding(m.decide(), "ungrounded_answer")
         assert found is not None
         assert (found.active, found.severity) == (True, severity)
+
+
+def test_ungrounded_answer_before_any_result_asks_for_guidance_alone() -> None:
+    m = Monitor(goal="Which order is it?", embedder=False)
+    m.message("assistant", "It is order W4471902-B.")
+    found = finding(m.decide(), "ungrounded_answer")
+    assert found is not None
+    assert (found.active, found.severity) == (True, "guide")
+
+
+@pytest.mark.parametrize(
+    ("answer", "severity"),
+    [
+        ("It is set in L195 and in L190-194 of the 1988-line file.", "guide"),
+        ("It came with commit b7f30c2e of 2031-04-09.", "warn"),
+    ],
+)
+def test_ungrounded_answer_of_code_lines_of_a_file_are_no_ids(answer: str, severity: str) -> None:
+    m = Monitor(goal="Where is the limit set?", embedder=False)
+    m.tool_call("read_file", {"path": "limits.py"})
+    m.tool_result("def set_limit():\n    return read_limit()", tool="read_file")
+    m.message("assistant", answer)
+    found = finding(m.decide(), "ungrounded_answer")
+    assert found is not None
+    assert (found.active, found.severity) == (True, severity)
+
+
+def test_ungrounded_answer_quotations_of_who_has_opened_files_are_explanations() -> None:
+    severities = []
+    for tool, arguments in (("read_file", {"path": "docs/setup.md"}), ("get_page", {"name": "setup"})):
+        m = Monitor(goal="How is it set up?", embedder=False)
+        m.tool_call(tool, arguments)
+        m.tool_result("Run the installer, then reboot.", tool=tool)
+        m.message("assistant", 'The page says "never reboot a machine while the installer is still at work".')
+        found = finding(m.decide(), "ungrounded_answer")
+        assert found is not None
+        severities.append(found.severity)
+    assert severities == ["guide", "warn"]
