@@ -119,13 +119,15 @@ def test_note_given_what_only_repeats_the_question_is_not_used() -> None:
 @pytest.mark.slow
 def test_judge_what_left_is_still_known_and_after_much_more_unknown_and_never_invented() -> None:
     seen = Given()
-    take_source(seen, 1, "first order 11AA11 of the “quiet blue harbour”", CHOSEN)
+    take_source(seen, 1, "first order 11AA11 of the “quiet blue harbour of the northern islands”", CHOSEN)
     for seq in range(2, 102):
         take_source(seen, seq, " ".join(f"{seq}QX{number}Z" for number in range(100)), CHOSEN)
     assert len(seen.values) <= sources.MAX_VALUES
     assert (seen.faded.count > 0, seen.lost, seen.lost_words) == (True, 0, 0)
     assert judge(seen, "order 22BB22 of the “tall red lighthouse”", CHOSEN).value == 0.0
-    known = judge(seen, "order 11AA11 of the “quiet blue harbour”, then 5QX7Z and 101QX7Z", CHOSEN)
+    known = judge(
+        seen, "order 11AA11 of the “quiet blue harbour of the northern islands”, then 5QX7Z and 101QX7Z", CHOSEN
+    )
     assert (known.value, known.checked) == (1.0, 4)
     for seq in range(102, 450):
         take_source(seen, seq, " ".join(f"{seq}QX{number}Z" for number in range(100)), CHOSEN)
