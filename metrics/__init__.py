@@ -19,11 +19,12 @@ if TYPE_CHECKING:
         Novelty,
         Reversal,
         Stall,
+        UnknownId,
     )
     from coherence.metrics.error_rate import ErrorRate, RecentErrorRate
     from coherence.metrics.goal_drift import GoalDrift, compute_goal_drift
     from coherence.metrics.goal_hijack import GoalHijack
-    from coherence.metrics.grounding import Grounding, UnknownId, compute_grounding
+    from coherence.metrics.grounding import Grounding, compute_grounding
     from coherence.metrics.memory_retention import MemoryRetention, compute_memory_retention
     from coherence.metrics.outcome_risk import OutcomeRisk
     from coherence.metrics.semantic_diffusion import SemanticDiffusion, compute_semantic_diffusion
@@ -67,7 +68,7 @@ _HOME = {
     "StepDrift": "coherence.metrics.step_drift",
     "TokenUsage": "coherence.metrics.token_usage",
     "Uncertainty": "coherence.metrics.vitals",
-    "UnknownId": "coherence.metrics.grounding",
+    "UnknownId": "coherence.metrics.course",
     "Unlimited": "coherence.metrics.vitals",
     "UnsupportedAssumption": "coherence.metrics.unsupported_assumption",
     "UnusedOutput": "coherence.metrics.unused_output",

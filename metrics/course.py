@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from coherence.core.readings import Evidence, times
+from coherence.core.readings import Evidence, excerpt, times
 from coherence.state.reducer import AgentState
 
 RECENT_CALLS = 14
@@ -339,6 +339,56 @@ class CostSurge:
             return None
         why = f"the newest model calls take {1 / (1 - value):.0f} times as much as is usual in this run"
         return Evidence(why, "context", ())
+
+
+@dataclass(frozen=True)
+class UnknownId:
+    """How near a call is that refers to something by an id that nothing has given.
+
+    1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
+    system, memory or tool's result, and in no successful call either; 0.6 as long as no call has named an id that was
+    given; fades by 0.7 at each later message or call. Tools that may give a thing its id (``create``, ``upload`` ...)
+    do not count, nor does a call before the first result.
+
+    Range [0, 1], inverted: 0 = every id is known. ``None`` before the first result.
+
+    Parameters
+    ----------
+    state : AgentState
+        The agent.
+
+    Examples
+    --------
+    >>> from coherence.core.events import Goal, ToolCall, ToolResult
+    >>> state = AgentState()
+    >>> state.fold(1, 0.0, Goal("Cancel order K7-1207."))
+    >>> state.fold(2, 1.0, ToolCall("get_order", b'{"order": "K7-1207"}', "a"))
+    >>> state.fold(3, 2.0, ToolResult("K7-1207: shipped", tool_name="get_order"))
+    >>> state.fold(4, 3.0, ToolCall("get_order", b'{"order": "B4-5511"}', "b"))
+    >>> UnknownId(state).compute()
+    1.0
+    """
+
+    state: AgentState
+    name = "unknown_id"
+    inverted = True
+    in_place = True
+    steady = True
+    told_from = MIN_TOLD
+    why_unknown = "no tool result yet"
+
+    def compute(self) -> float | None:
+        """Return how near such a call is."""
+        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
+        return data.unknown if data is not None and data.results else None
+
+    def explain(self) -> Evidence | None:
+        """Name the id."""
+        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
+        if data is None or data.unknown < MIN_TOLD:
+            return None
+        why = f"a call refers to “{excerpt(data.unknown_id)}”, which nothing has given"
+        return Evidence(why, "context", _items(self.state, [data.unknown_seq]))
 
 
 def _items(state: AgentState, seqs: list[int]) -> tuple[int, ...]:

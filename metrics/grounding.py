@@ -71,56 +71,6 @@ class Grounding:
         return self.state.grounding.data.newest if isinstance(self.state, AgentState) else None
 
 
-@dataclass(frozen=True)
-class UnknownId:
-    """Whether a call refers to something by an id that nothing has given.
-
-    1 for a call with an id (letters and two digits) as a whole argument that is in no goal, message of the user or the
-    system, memory or tool's result, and in no successful call either; 0.6 as long as no call has named an id that was
-    given; fades by 0.7 at each later message or call. Tools that may give a thing its id (``create``, ``upload`` ...)
-    do not count, nor does a call before the first result.
-
-    Range [0, 1], inverted: 0 = every id is known. ``None`` before the first result.
-
-    Parameters
-    ----------
-    state : AgentState
-        The agent.
-
-    Examples
-    --------
-    >>> from coherence.core.events import Goal, ToolCall, ToolResult
-    >>> state = AgentState()
-    >>> state.fold(1, 0.0, Goal("Cancel order K7-1207."))
-    >>> state.fold(2, 1.0, ToolCall("get_order", b'{"order": "K7-1207"}', "a"))
-    >>> state.fold(3, 2.0, ToolResult("K7-1207: shipped", tool_name="get_order"))
-    >>> state.fold(4, 3.0, ToolCall("get_order", b'{"order": "B4-5511"}', "b"))
-    >>> UnknownId(state).compute()
-    1.0
-    """
-
-    state: AgentState
-    name = "unknown_id"
-    inverted = True
-    in_place = True
-    steady = True
-    told_from = 0.3
-    why_unknown = "no tool result yet"
-
-    def compute(self) -> float | None:
-        """Return how near such a call is."""
-        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
-        return data.unknown if data is not None and data.results else None
-
-    def explain(self) -> Evidence | None:
-        """Name the id."""
-        data = self.state.grounding.data if isinstance(self.state, AgentState) else None
-        if data is None or data.unknown < self.told_from:
-            return None
-        items = tuple(at for at, item in enumerate(self.state.context) if item.seq == data.unknown_seq > 0)
-        return Evidence(f"a call refers to “{excerpt(data.unknown_id)}”, which nothing has given", "context", items)
-
-
 def compute_grounding(
     answer: str,
     sources: Sequence[str],

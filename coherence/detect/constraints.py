@@ -11,11 +11,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
+from coherence.core.words import word_set
 
 ACTS: dict[str, tuple[str, str]] = {
     "add": (
@@ -63,17 +59,19 @@ ACTS: dict[str, tuple[str, str]] = {
 """Act: how a task names it, how an answer says that it was done. An act without done words is one of wording."""
 
 NAMED = {word: act for act, (named, _) in ACTS.items() for word in named.split()}
-DONE = {act: _set(done) for act, (_, done) in ACTS.items()} | {"have": _set(f"{ACTS['add'][1]} {ACTS['use'][1]}")}
+DONE = {act: word_set(done) for act, (_, done) in ACTS.items()} | {
+    "have": word_set(f"{ACTS['add'][1]} {ACTS['use'][1]}")
+}
 """``have`` is the act of "without X", "no X" and "avoid X"."""
 
-SKIPPED = _set(
+SKIPPED = word_set(
     "the a an any its his her their this that these those my our your new extra more other additional further some "
     "all no of der die das den dem ein eine einen keine kein keinen le la les des de d l un une du aucun aucune el los "
     "las una ningún ninguna"
 )
 """Words before or inside what is forbidden that say nothing about it."""
 
-BOUNDS = _set(
+BOUNDS = word_set(
     "to in into from for with on at by as so because while but just only when if since than then where which who that "
     "please instead anywhere yet again either it them was were is are has have had been also too now everywhere though "
     "zu in im aus für mit auf bei weil damit aber hinzu ein nicht dans pour avec sur mais en para con pero al "
@@ -81,25 +79,25 @@ BOUNDS = _set(
 )
 """Words that end what is forbidden or what was done."""
 
-TAILS = _set("statement call code support line message function file block")
+TAILS = word_set("statement call code support line message function file block")
 """Nouns that may follow what is forbidden without making it something else: "logging statements"."""
 
-NEGATIONS = _set(
+NEGATIONS = word_set(
     "no not never none nothing without neither nor cannot avoid avoided avoiding refrained kept unchanged untouched "
     "instead rather reverted undid kein keine keinen keinerlei nicht nie ohne ne n pas aucun aucune jamais sans sin "
     "ningún ninguna nunca"
 )
 
-UNREAL = _set(
+UNREAL = word_set(
     "would could should might may can will if whether unless want wanted shall must let asked told requested würde "
     "könnte falls soll voudrais pourrais si podría quieres"
 )
 """Words that say that a thing was not done, only wished, asked for or possible."""
 
-ACTORS = _set("i we i've we've ive j'ai he have done and also then now just already additionally finally ,")
+ACTORS = word_set("i we i've we've ive j'ai he have done and also then now just already additionally finally ,")
 """Words that may stand right before what the answer says it did."""
 
-PASSIVES = _set("was were is has have wurde wurden")
+PASSIVES = word_set("was were is has have wurde wurden")
 """Words between what was done to and the act: "logging was added"."""
 
 

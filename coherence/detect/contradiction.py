@@ -19,14 +19,15 @@ from coherence.core.events import Message, ToolCall, ToolResult
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
+from coherence.core.words import word_set
 from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
-from coherence.detect.fingerprints import SHELLS, CallTrace, command_of, name_words, trace_call
+from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
 from coherence.detect.text_analysis import TextAnalysis, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
-"""What a claim is about: something done, tests, how something is, how much of it there is, a file that nobody saw."""
+"""Subject of a claim: something done, tests, how something is, how much of it there is, a file that nobody saw."""
 
 MAX_ATTEMPTS = 32
 """Calls of which it is remembered how they came out."""
@@ -60,10 +61,6 @@ QUOTED = 140
 
 DISTINCT = 2.0
 """Weight of a token from which it names one thing: an address, a path, a name with digits."""
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
 
 
 _ACTS: dict[str, tuple[str, str]] = {
@@ -136,10 +133,10 @@ for _act, (_doing, _) in _ACTS.items():
     for _word in _doing.split():
         _DOING.setdefault(_word, set()).add(_act)
 _DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
-_CONFIRMED = _set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
+_CONFIRMED = word_set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
 """Words by which any act was done."""
 
-_BROAD = _set("start process assign create change")
+_BROAD = word_set("start process assign create change")
 """Acts by whose words other ones are told of, too."""
 
 _DONE_WORDS = frozenset({*_DONE, *_CONFIRMED})
@@ -149,21 +146,21 @@ _SUCCESS = lazy_regex(
     r"|success|erfolgreich|avec succès|con éxito)\b",
     re.IGNORECASE,
 )
-"""What tells of success where the call just before failed, whatever was done."""
+"""Words of success where the call just before failed, whatever was done."""
 
-_STATIVE = _set("online live")
+_STATIVE = word_set("online live")
 """Words that tell what was done only behind a form of "to be"."""
 
-_BE = _set("is are was were been be being now wurde wurden ist sind est sont été fue fueron es son")
-_AUXILIARIES = _BE | _set(
+_BE = word_set("is are was were been be being now wurde wurden ist sind est sont été fue fueron es son")
+_AUXILIARIES = _BE | word_set(
     "has have had i've we've successfully just already also then i we it's they're fully all both and habe haben hat "
     "worden a ai avons ont ha han he hemos sido ."
 )
 """Words of which one stands at most four words before what was done."""
 
-_ALL = _set("all every everything both each entire whole alle alles beide tous toutes todos todas")
+_ALL = word_set("all every everything both each entire whole alle alles beide tous toutes todos todas")
 
-_OPEN_ENDED = UNREAL | _set(
+_OPEN_ENDED = UNREAL | word_set(
     "when once after before until unless try trying tried need needs needed attempt attempting attempted you'd ready "
     "going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald nachdem quand "
     "lorsque après cuando después assume assuming suppose like example instance e.g typically usually normally policy "
@@ -178,13 +175,13 @@ _TRIED = lazy_regex(
     r"|konnten?|fehl\w*|malheureusement|échou\w+|erreur|lamentablemente|falló|mistake|wrong|incorrect)\b",
     re.IGNORECASE,
 )
-"""What a message says that owns up to a failure."""
+"""Words of a message that owns up to a failure."""
 
 _FLAWLESS = lazy_regex(
     r"\b(?:without|no|zero|0) (?:any |further |more |remaining )?(?:problem|error|issue|failure|warning|fault)s?\b",
     re.IGNORECASE,
 )
-"""What denies nothing but trouble."""
+"""Words that deny nothing but trouble."""
 
 _CLAUSE = lazy_regex(
     r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
@@ -215,12 +212,12 @@ _GREEN = lazy_regex(
     r"\b\d{1,6} (?:tests? )?pass(?:ed|ing)\b|^OK\b|\btest result: ok\b|^ok\s|\b0 (?:failed|failures)\b", re.M
 )
 _PARTLY = lazy_regex(r"\b(\d{1,6}) (?:of|out of|/) (?:the )?(\d{1,6})\b")
-_TEST_WORDS = _set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
-_BUILD_WORDS = _set("build builds compiles compile compiled project code crate package app")
-_PASSING = _set(
+_TEST_WORDS = word_set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
+_BUILD_WORDS = word_set("build builds compiles compile compiled project code crate package app")
+_PASSING = word_set(
     "pass passes passed passing green cleanly succeed succeeds succeeded grün bestanden passent réussis pasan"
 )
-_COMPILES = _set("cleanly compiles compiled builds succeeds succeeded green")
+_COMPILES = word_set("cleanly compiles compiled builds succeeds succeeded green")
 
 _STATES: dict[str, tuple[str, str]] = {
     "running": (
@@ -256,8 +253,8 @@ _POLES = {
 """Word -> what it tells of, and which of both."""
 
 _NOTHING_CHANGED = "nothing to commit"
-_HAS = _set("has have is are there plenty enough several many some contains holds shows was were")
-_PLENTY = _set("plenty enough several many lots available left stock")
+_HAS = word_set("has have is are there plenty enough several many some contains holds shows was were")
+_PLENTY = word_set("plenty enough several many lots available left stock")
 _FIELD_LINE = lazy_regex(
     r"^[\s-]{0,12}[\"']?([A-Za-z][\w -]{0,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\n\"',]{1,60})", re.M
 )
@@ -266,7 +263,7 @@ _UNREAD = lazy_regex(
     r"|filenotfound|nosuchkey|cannot open",
     re.IGNORECASE,
 )
-_REVIEWED = _set(
+_REVIEWED = word_set(
     "reviewed read analyzed analysed examined inspected checked handles implements defines contains uses looks "
     "validates returns parses function functions class method methods code structure"
 )
@@ -281,22 +278,23 @@ _CLOCK = lazy_regex(
     re.IGNORECASE,
 )
 _DAY = lazy_regex(r"\b(?:19|20)\d\d-(\d\d)-(\d\d)\b")
-_READS = _set("cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps")
-_LOOKING = _set("get list search find read check show view fetch lookup query by all mcp api for of")
-_AGENDA = _set("calendar event events schedule agenda appointments meetings availability bookings")
+_READS = word_set(
+    "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
+)
+_LOOKING = word_set("get list search find read check show view fetch lookup query by all mcp api for of")
+_AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
-_STEPS = lazy_regex(r"&&|\|\||[;|\n]")
 _ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
 _MARKS = lazy_regex(r"<returncode>[^<\n]{0,9}</returncode>|</?output>")
-_BESIDE = _set(
+_BESIDE = word_set(
     "total totals remaining left difference missing short more less fewer extra plus minus per each after new old sum "
     "average rest change increase decrease refund fee tax discount saving savings gesamt rest differenz"
 )
 """Words by which a number is another one than a field of nearly that name."""
 
-_COMPUTING = _set("calculate calculator calc compute evaluate eval expression math sum count python")
+_COMPUTING = word_set("calculate calculator calc compute evaluate eval expression math sum count python")
 
 
 class Attempt(msgspec.Struct):
@@ -310,9 +308,9 @@ class Attempt(msgspec.Struct):
     """Tokens of its arguments, those that name one thing first."""
     failed: bool = False
     partly: bool = False
-    """Whether its result says that some of it was done."""
+    """True if its result says that some of it was done."""
     line: str = ""
-    """What its result says."""
+    """The telling line of its result."""
 
     def names(self, said: frozenset[str]) -> bool:
         """Tell whether a sentence names one thing that the call names."""
@@ -320,7 +318,7 @@ class Attempt(msgspec.Struct):
 
 
 class StateTold(msgspec.Struct):
-    """How something is, by a result."""
+    """State of something, by a result."""
 
     seq: int
     about: list[str]
@@ -345,7 +343,7 @@ class Contradiction(msgspec.Struct, frozen=True):
     other: int
     """Number of the result."""
     result: str
-    """What the result says."""
+    """The telling line of the result."""
     value: str = ""
     """Of an amount: the number that is claimed."""
 
@@ -365,7 +363,7 @@ class OpenAttempt(msgspec.Struct):
 
 
 class ClaimFacts(msgspec.Struct):
-    """What is remembered to judge claims by; plain data, bounded."""
+    """Memory by which claims are judged; plain data, bounded."""
 
     waiting: list[OpenAttempt] = []
     attempts: list[Attempt] = []
@@ -393,7 +391,7 @@ def _negations(words: Iterable[str]) -> int:
     return sum(word in _NOT or word.endswith("n't") for word in words)
 
 
-_NOT = NEGATIONS - _set("instead rather kept unchanged untouched reverted undid un")
+_NOT = NEGATIONS - word_set("instead rather kept unchanged untouched reverted undid un")
 
 
 def _is_plain(words: Sequence[str]) -> bool:
@@ -566,7 +564,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
 
 
 class _Held(NamedTuple):
-    """What the statements of a message are held against."""
+    """Results that the statements of a message are held against."""
 
     attempts: list[Attempt]
     states: list[StateTold]
@@ -734,7 +732,7 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     shell = made.access == "shell"
     if shell:
         raw = raw[: raw.find("<<")] if "<<" in raw else raw
-        told = {word for step in _STEPS.split(raw)[:16] for word in _words(step)[:3]}
+        told = {word for step in STEPS.split(raw)[:16] for word in _words(step)[:3]}
     elif (statement := _SQL.search(raw)) is not None:
         told.add(statement[1].lower())
     acts = sorted({act for word in told for act in _DOING.get(word, ())})

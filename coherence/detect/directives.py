@@ -149,7 +149,7 @@ _NO_NAME_WORDS = "can could hello hey just may now once please thank thanks the 
 _NO_NAMES = frozenset(_NO_NAME_WORDS.split())
 """Words that begin sentences and name nobody."""
 MAX_POINTERS = 50
-"""What is kept of where the user pointed to."""
+"""Names, files and quotations that the user pointed at and that are kept."""
 
 
 def pointers(asked: str) -> list[str]:

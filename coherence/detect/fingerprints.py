@@ -19,6 +19,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean, ends
+from coherence.core.words import word_set
 from coherence.detect.failure_cues import must_wait
 from coherence.detect.text_analysis import most_of
 
@@ -213,35 +214,31 @@ def _masked_arguments(text: str, access: Access) -> str:
 _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-DISPLAY = _set("explanation thought thoughts thinking reasoning rationale reason justification display_name")
+DISPLAY = word_set("explanation thought thoughts thinking reasoning rationale reason justification display_name")
 """Arguments that only say why: they differ while the call does the same."""
 
-LABELS = _set("title description")
+LABELS = word_set("title description")
 """Arguments that only say why, unless the tool makes or looks for something of that title."""
 
-THINKS = _set("think thinking thought thoughts reason reasoning reflect plan note")
-MAKES = _set(
+THINKS = word_set("think thinking thought thoughts reason reasoning reflect plan note")
+MAKES = word_set(
     "create add new post send write insert update set open submit publish make book schedule register search get find "
     "list lookup task todo todos agent issue event"
 )
-WRITES = _set("write edit editor replace patch multiedit")
-READS = _set("read view cat")
-SEARCHES = _set("search grep glob find ls list rg ripgrep lookup")
-SHELLS = _set("bash shell sh zsh terminal exec execute run command cmd powershell console")
-CHANGES = _set("create delete remove rename move save update put insert append copy add make")
-SHOWS = _set("get open load show fetch")
-FILES = _set("file files notebook document")
+WRITES = word_set("write edit editor replace patch multiedit")
+READS = word_set("read view cat")
+SEARCHES = word_set("search grep glob find ls list rg ripgrep lookup")
+SHELLS = word_set("bash shell sh zsh terminal exec execute run command cmd powershell console")
+CHANGES = word_set("create delete remove rename move save update put insert append copy add make")
+SHOWS = word_set("get open load show fetch")
+FILES = word_set("file files notebook document")
 COMMANDS = ("command", "cmd", "commands", "script")
-PATHS = _set(
+PATHS = word_set(
     "path file_path filepath filename file_name file target_file notebook_path absolute_path relative_path "
     "relative_workspace_path old_path new_path source_path destination_path paths files uri"
 )
-WAITS = _set("wait sleep timer delay poll polling status watch idle pause monitor heartbeat await progress output")
-PAGES = _set(
+WAITS = word_set("wait sleep timer delay poll polling status watch idle pause monitor heartbeat await progress output")
+PAGES = word_set(
     "page offset cursor limit skip page_token next_token page_number page_size per_page max_results start_line "
     "end_line line_start line_end start_index end_index view_range line_range from_line to_line after before"
 )
@@ -275,6 +272,10 @@ def _is_display(key: str, words: tuple[str, ...]) -> bool:
     if name in DISPLAY:
         return THINKS.isdisjoint(words)
     return name in LABELS and MAKES.isdisjoint(words) and THINKS.isdisjoint(words)
+
+
+STEPS = lazy_regex(r"&&|\|\||[;|\n]")
+"""Signs between the steps of a command line."""
 
 
 def command_of(words: tuple[str, ...], value: Any) -> str | None:
@@ -311,7 +312,7 @@ def _access_of(words: tuple[str, ...], fields: Mapping[str, Any], command: str |
 _PATCHED = lazy_regex(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]*)", re.MULTILINE)
 _STEPS = lazy_regex(r"&&|\|\||[;|\n]")
 _INTO = lazy_regex(r"(?<![0-9&<>])>>?\s*([^\s<>&|;\"']+)")
-_READERS = _set("cat head tail less more sed grep tee nl wc")
+_READERS = word_set("cat head tail less more sed grep tee nl wc")
 
 
 def _paths_of(fields: Mapping[str, Any], command: str | None, access: Access) -> tuple[str, ...]:

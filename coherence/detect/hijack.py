@@ -31,7 +31,7 @@ import msgspec
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.directives import agrees, delegates, gate, pointers, question
+from coherence.detect.directives import MAX_POINTERS, agrees, delegates, gate, pointers, question
 from coherence.detect.text_analysis import TextAnalysis, sentences, tokens
 
 UNGATED = 0.25
@@ -95,9 +95,6 @@ MAX_OWN = 400
 
 MAX_SENTENCES = 600
 """Sentences remembered: of those that tell their reader to do something the newest half, and the newest others."""
-
-MAX_POINTERS = 50
-"""Names, files and quotations that the user pointed at, the newest."""
 
 MAX_ASKED = 4_000
 """Tokens of the user's words remembered, the oldest."""
@@ -458,7 +455,6 @@ def _mass(found: Iterable[str]) -> float:
     return sum(map(telling_weight, found), 0.0)  # multiples of 0.5: the order does not matter
 
 
-@lru_cache(maxsize=512)
 def only_reads(tool: str) -> bool:
     """Return whether the first word of a tool's name says that it reads; a name in another language does not.
 

@@ -1,4 +1,4 @@
-"""What somebody with a say has forbidden, and calls that do it: by the act, and by what it is done to.
+"""Prohibitions by somebody with a say, and calls that break them: by the act, and by what it is done to.
 
 Read are the goal, requests, corrections and the system text. Precision before recall: what has a condition ("unless",
 "before you ask") is passed over, and a later request that asks for the act lifts it.
@@ -17,9 +17,10 @@ from coherence.core.events import Message, ToolCall
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
+from coherence.core.words import word_set
 from coherence.detect.constraints import NAMED
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.fingerprints import PATHS, SHELLS, command_of, name_words
+from coherence.detect.fingerprints import PATHS, SHELLS, STEPS, command_of, name_words
 from coherence.detect.text_analysis import TextAnalysis, tokens
 
 MAX_PROHIBITIONS = 24
@@ -40,10 +41,6 @@ LONG_STEM, SHORT_STEM = 6, 3
 
 QUOTED = 160
 MAX_DOMAINS = 16
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
 
 
 _WORDS: dict[str, str] = {
@@ -90,7 +87,7 @@ for _act, _doing in _DOING.items():
         DOING.setdefault(_word, set()).add(_act)
 """Word of a tool's name or of a command -> the acts that it may be."""
 
-READING = _set("get list search find read check show view fetch lookup query describe calculate grep cat ls")
+READING = word_set("get list search find read check show view fetch lookup query describe calculate grep cat ls")
 """First words of tools that change nothing."""
 
 PERSONS = tokens(
@@ -122,13 +119,15 @@ NAMES_IT: Mapping[str, frozenset[str]] = {
 }
 """Act -> nouns that name it: "no refunds", "issue no refunds"."""
 
-LIGHT = _set("issue issuing make making do doing give giving process processing perform grant granting initiate place")
+LIGHT = word_set(
+    "issue issuing make making do doing give giving process processing perform grant granting initiate place"
+)
 """Verbs that leave it to a noun what is done."""
 
-ALONE = _set("publish install handover cancel send pay buy")
+ALONE = word_set("publish install handover cancel send pay buy")
 """Acts that may be forbidden without a word of what they are done to."""
 
-WHOLLY = _set(
+WHOLLY = word_set(
     "change changing modify modifying touch touching edit editing alter delete deleting remove removing add create"
 )
 """Verbs of other acts that forbid them for anything at all; to "move" something is one way to change it."""
@@ -149,14 +148,14 @@ _EMPTY = tokens(
 )
 """Tokens that say nothing of what is forbidden."""
 
-_HOLDS = _set("anything any anybody anyone nothing no none everything")
+_HOLDS = word_set("anything any anybody anyone nothing no none everything")
 
 _CONDITION = lazy_regex(
     r"\b(?:unless|except|until|if|when|whenever|before|after|without (?:my|asking|confirm\w*|permission|approval)"
     r"|only|other than|instead of|außer|sauf|salvo|where possible|rather than|need to|have to|forget|hesitate|worry)\b",
     re.IGNORECASE,
 )
-"""What makes a sentence no plain prohibition."""
+"""Words that make a sentence no plain prohibition."""
 
 _DO_NOT = lazy_regex(
     r"(?:^|[,;:(–—-]\s{0,3}|\b(?:please|and|but|so|also|you|we|just|bitte|happens,?|por favor)\s{1,3}"
@@ -215,7 +214,6 @@ _OUTSIDE = lazy_regex(r"\b(?:outside|external)\b", re.IGNORECASE)
 _WORD = lazy_regex(r"[\w'-]+")
 _STOPS = lazy_regex(r"[.;:!?](?=\s|$)|,\s| (?:but|because|since|so that|aber|weil|mais|pero) ", re.IGNORECASE)
 _PATH = lazy_regex(r"[\w.~-]{0,80}(?:/[\w.*~-]{1,80}){1,9}/?|[\w-]{1,60}\.[a-z]{1,5}\b|[\w.-]{1,60}/")
-_STEP = lazy_regex(r"&&|\|\||[;|\n]")
 _INTO = lazy_regex(r"(?<![0-9&<>-])>{1,2}\s{0,3}[\w./~-]")
 _IN_SQL = lazy_regex(
     r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE|TRUNCATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b"
@@ -242,12 +240,12 @@ class Prohibition(msgspec.Struct, frozen=True):
     limit: float | None = None
     """Amount that must not be passed."""
     outside: bool = False
-    """Whether it must not be done to others than one's own company."""
+    """True if it must not be done to others than one's own company."""
     within: str = ""
     """Folder or file outside of which it must not be done."""
     seq: int = 0
     lasting: bool = False
-    """Whether it comes from the system text, and holds for every goal."""
+    """True if it comes from the system text, and holds for every goal."""
 
 
 class BrokenProhibition(msgspec.Struct, frozen=True):
@@ -262,7 +260,7 @@ class BrokenProhibition(msgspec.Struct, frozen=True):
 
 
 class ProhibitionFacts(msgspec.Struct):
-    """What is forbidden; plain data, bounded."""
+    """Prohibitions that stand; plain data, bounded."""
 
     standing: list[Prohibition] = []
     domains: dict[str, int] = {}
@@ -513,13 +511,13 @@ class _Call:
             if (statement := _IN_SQL.search(self.text)) is not None:
                 self.acts |= DOING.get(statement[1].lower(), set())
         self.written = frozenset() if shell else _written(self.arguments)
-        named = " ".join(step for step in self.steps) if shell else self.text
+        named = " ".join(self.steps) if shell else self.text
         self.paths = set(_PATH.findall(named)) if self.acts else set()
 
     def _read_command(self) -> None:
         command = command_of(self.words, self.arguments) or ""
         command = command[: command.find("<<")] if "<<" in command else command
-        self.steps = list(islice(_STEP.split(command), 16))
+        self.steps = list(islice(STEPS.split(command), 16))
         for step in self.steps:
             words = step.split()
             while words and (words[0] in ("sudo", "cd", "env", "{") or "=" in words[0]):
@@ -537,10 +535,8 @@ class _Call:
                 acts |= {"change", "add"}
             if (statement := _IN_SQL.search(step)) is not None:
                 acts |= DOING.get(statement[1].lower(), set())
-            acts.add("run")
-            if acts:
-                self.acts |= acts
-                self.targets |= tokens(step)
+            self.acts |= {*acts, "run"}
+            self.targets |= tokens(step)
 
     def _targets(self) -> set[str]:
         """Return the tokens of what is done to: of the files that a call names, else of all its short arguments."""
@@ -609,7 +605,7 @@ def _alike(one: str, other: str) -> bool:
     return short == long or (len(short) >= SHORT_STEM and len(long) - len(short) <= 1 and long.startswith(short))
 
 
-CLIS = _set(
+CLIS = word_set(
     "git npm yarn pnpm pip pip3 uv cargo go apt apt-get brew conda poetry gem docker kubectl helm terraform aws gcloud "
     "az gh systemctl service supervisorctl pm2 make python python3 twine heroku fly vercel netlify dnf yum apk"
 )

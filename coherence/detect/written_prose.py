@@ -1,4 +1,4 @@
-"""What a call writes for people: notes, reports, mails, answers; not code, not data for a program."""
+"""Prose that a call writes for people: notes, reports, mails, answers; not code, not data for a program."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
 from coherence.core.validation import ends
+from coherence.core.words import word_set
 from coherence.detect.fingerprints import PATHS, SHELLS, command_of, name_words
 
 MAX_PROSE = 4_000
@@ -23,23 +24,19 @@ LEAST_DIGITS = 4
 """Digits of an id that is the number of something."""
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-WRITING = _set(
+WRITING = word_set(
     "write create append submit complete finish finished done send reply respond post note comment answer report email "
     "mail message publish save store record log final"
 )
 """Words in the names of tools that write for people."""
 
-PROSE_KEYS = _set(
+PROSE_KEYS = word_set(
     "content contents body text message result answer summary note notes comment report response final_answer output "
     "file_text reply details"
 )
 """Arguments that hold what is written."""
 
-PROSE_ENDINGS = _set("md markdown txt text doc docx odt rtf pdf csv tsv xlsx xls eml adoc org log html htm")
+PROSE_ENDINGS = word_set("md markdown txt text doc docx odt rtf pdf csv tsv xlsx xls eml adoc org log html htm")
 """Endings of files that people read; one without an ending is such a file, too."""
 
 _TRYING = lazy_regex(

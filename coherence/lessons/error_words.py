@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
-
-
-def word_set(words: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(words.split())
-
+from coherence.core.words import word_set
 
 TELLING = (
     "cannot",

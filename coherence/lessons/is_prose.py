@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.lessons.clean import strip_prefixes
-from coherence.lessons.error_words import TELLING, VAGUE, word_set
+from coherence.lessons.error_words import TELLING, VAGUE
 
 MAX_WORDS = 80
 """Words of a text that are weighed; longer texts and such of more than three lines are no human's sentence."""

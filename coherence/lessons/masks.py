@@ -6,7 +6,8 @@ import re
 from typing import NamedTuple
 
 from coherence.core.lazy import lazy_regex
-from coherence.lessons.error_words import CODE_PARTS, ERRNO_TEXTS, INTRODUCING, KINDS, ORDINARY, word_set
+from coherence.core.words import word_set
+from coherence.lessons.error_words import CODE_PARTS, ERRNO_TEXTS, INTRODUCING, KINDS, ORDINARY
 from coherence.lessons.slot_kinds import (
     CAMEL,
     CODE,

@@ -9,9 +9,10 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text, clean
+from coherence.core.words import word_set
 from coherence.lessons.clean import clean_lines
 from coherence.lessons.error_phrases import reword
-from coherence.lessons.error_words import CODE_PARTS, word_set
+from coherence.lessons.error_words import CODE_PARTS
 from coherence.lessons.headlines import find_headline
 from coherence.lessons.is_prose import is_prose
 from coherence.lessons.line_scores import telling_lines

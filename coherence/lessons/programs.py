@@ -5,42 +5,41 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-TRIVIAL = _set(
+TRIVIAL = word_set(
     "cd pushd popd echo printf true false : export unset set source . sleep wait clear pwd whoami date test [ [[ "
     "which type whereis command hash alias env printenv id uname hostname history exit return read trap shopt "
     "tput seq yes ulimit local declare nproc uptime free df du break continue"
 )
 """What a line is never about."""
 
-QUIET = _set("grep egrep fgrep rg ag diff cmp find fd pgrep pidof jq xmllint watch")
+QUIET = word_set("grep egrep fgrep rg ag diff cmp find fd pgrep pidof jq xmllint watch")
 """What also fails to say that nothing was found, which is no error."""
 
-READERS = _set(
+READERS = word_set(
     "cat bat ls ll tree head tail less more wc sort uniq cut awk sed nl tr column file stat md5sum sha256sum xxd od"
 )
 """What only shows, unless told otherwise."""
 
-INTERPRETERS = _set("python pypy node ruby perl php lua deno julia rscript ts-node tsx java")
+INTERPRETERS = word_set("python pypy node ruby perl php lua deno julia rscript ts-node tsx java")
 """What runs scripts, and code that is typed in place."""
 
-TESTERS = _set(
+TESTERS = word_set(
     "pytest unittest jest vitest mocha ava tape karma cypress rspec phpunit tox nox ctest mypy pyright ruff "
     "flake8 pylint black isort eslint prettier tsc shellcheck golangci-lint rubocop bandit"
 )
 """What runs tests or looks for faults; which of them is no part of what it is for."""
 
-NESTED = _set("aws gcloud az gh kubectl helm")
+NESTED = word_set("aws gcloud az gh kubectl helm")
 """Programs with sub-commands of sub-commands."""
 
 WRAPPERS = {
     **dict.fromkeys(
-        sorted(_set("sudo doas time nohup nice env command exec xvfb-run stdbuf caffeinate npx bunx pnpx uvx xargs")), 0
+        sorted(
+            word_set("sudo doas time nohup nice env command exec xvfb-run stdbuf caffeinate npx bunx pnpx uvx xargs")
+        ),
+        0,
     ),
     "timeout": 1,
     "gtimeout": 1,
@@ -60,41 +59,41 @@ RUNNERS = {
 """The same for programs that do so with a sub-command."""
 
 VALUED = {
-    "git": _set("-m --message -C -c --author"),
+    "git": word_set("-m --message -C -c --author"),
     **dict.fromkeys(
         ("docker", "podman", "docker compose"),
-        _set(
+        word_set(
             "-p -v -e -w -u -f --name --network --env --volume --publish --env-file --platform --mount --user --file -t"
         ),
     ),
-    "pytest": _set("-k -m -n -p -o -c --tb --rootdir --cov --junitxml"),
-    "make": _set("-j -C -f"),
-    "kubectl": _set("-n --namespace -l -c --context --kubeconfig"),
-    "helm": _set("-n --namespace -f --values --set --kube-context"),
-    "pip": _set("-i --index-url --extra-index-url -c -t --target --trusted-host -f --find-links --python"),
-    "npm": _set("--prefix --registry -w --workspace"),
-    "yarn": _set("--cwd --registry"),
-    "pnpm": _set("-C --filter --registry"),
-    "curl": _set("-X -H -d --data --data-raw -o -u -m --max-time --retry -A --header --request --cacert"),
-    "wget": _set("-O -o -P"),
-    "cargo": _set("-p --package --features --manifest-path --target --bin -j"),
-    "go": _set("-run -timeout -count -o -tags"),
-    **dict.fromkeys(("psql", "pg_dump", "createdb", "mysql"), _set("-U -h -p -c -d -f -e -u -P")),
-    "ssh": _set("-p -i -o -l"),
-    "scp": _set("-P -i -o"),
-    **dict.fromkeys(("gcc", "g++", "clang", "cc", "c++"), _set("-o -I -L -l -std")),
-    **dict.fromkeys(("uvicorn", "gunicorn", "flask"), _set("--host --port -b --bind -w -k --app -p -h")),
-    "node": _set("-r --require --import --loader"),
-    "python": _set("-W -X"),
-    "java": _set("-cp -classpath --class-path"),
-    "tar": _set("-C"),
-    "jest": _set("-t -c --config"),
-    "conda": _set("-n --name -c --channel -p"),
-    "terraform": _set("-chdir"),
+    "pytest": word_set("-k -m -n -p -o -c --tb --rootdir --cov --junitxml"),
+    "make": word_set("-j -C -f"),
+    "kubectl": word_set("-n --namespace -l -c --context --kubeconfig"),
+    "helm": word_set("-n --namespace -f --values --set --kube-context"),
+    "pip": word_set("-i --index-url --extra-index-url -c -t --target --trusted-host -f --find-links --python"),
+    "npm": word_set("--prefix --registry -w --workspace"),
+    "yarn": word_set("--cwd --registry"),
+    "pnpm": word_set("-C --filter --registry"),
+    "curl": word_set("-X -H -d --data --data-raw -o -u -m --max-time --retry -A --header --request --cacert"),
+    "wget": word_set("-O -o -P"),
+    "cargo": word_set("-p --package --features --manifest-path --target --bin -j"),
+    "go": word_set("-run -timeout -count -o -tags"),
+    **dict.fromkeys(("psql", "pg_dump", "createdb", "mysql"), word_set("-U -h -p -c -d -f -e -u -P")),
+    "ssh": word_set("-p -i -o -l"),
+    "scp": word_set("-P -i -o"),
+    **dict.fromkeys(("gcc", "g++", "clang", "cc", "c++"), word_set("-o -I -L -l -std")),
+    **dict.fromkeys(("uvicorn", "gunicorn", "flask"), word_set("--host --port -b --bind -w -k --app -p -h")),
+    "node": word_set("-r --require --import --loader"),
+    "python": word_set("-W -X"),
+    "java": word_set("-cp -classpath --class-path"),
+    "tar": word_set("-C"),
+    "jest": word_set("-t -c --config"),
+    "conda": word_set("-n --name -c --channel -p"),
+    "terraform": word_set("-chdir"),
 }
 """Flags that take the next word."""
 
-CHANGING = _set(
+CHANGING = word_set(
     "mkdir rmdir touch chmod chown chgrp mv cp rm ln install patch unzip tar gunzip dd truncate kill pkill "
     "killall service sysctl usermod useradd groupadd setfacl mount umount createdb dropdb createuser initdb "
     "corepack locale-gen ssh-keygen ssh-add ssh-keyscan setcap update-alternatives ldconfig rsync wget patchelf "
@@ -102,7 +101,7 @@ CHANGING = _set(
 )
 """Programs that change something whatever their words."""
 
-TOOL_CHANGES = _set(
+TOOL_CHANGES = word_set(
     "create delete remove rename move save update put insert append copy add make set install uninstall start "
     "restart stop enable disable reset configure grant revoke upgrade assign register activate approve unlock "
     "lock book cancel send write edit apply invite share connect login authenticate switch checkout restore "
@@ -110,12 +109,12 @@ TOOL_CHANGES = _set(
 )
 """Words in the names of tools that change something; the first of these or of TOOL_LOOKS decides."""
 
-TOOL_LOOKS = _set(
+TOOL_LOOKS = word_set(
     "get list search find read show fetch look lookup check query describe view calculate compute validate verify "
     "think count test tests analyze analyse summarize ask todo plan"
 )
 
-_VERBS = _set(
+_VERBS = word_set(
     "install i add remove uninstall update upgrade sync lock init create delete set apply start restart stop up "
     "down pull clone checkout switch merge rebase reset stash restore fetch commit rm mv prune login auth link "
     "unlink use enable disable import migrate makemigrations makemigration generate gen codegen tidy build "
@@ -124,14 +123,14 @@ _VERBS = _set(
     "rename repair flush server daemon develop activate kill dump fmt stamp submodule require reinstall trust untrust "
     "push deploy release restore-keys inject"
 )
-_LOOKS = _set(
+_LOOKS = word_set(
     "list ls show status info log logs ps search help version view describe outdated tree check test lint get why "
     "audit freeze diff history inspect images"
 )
-_TRIES = _set("test tests check verify debug reproduce repro try demo example")
+_TRIES = word_set("test tests check verify debug reproduce repro try demo example")
 _WORD = lazy_regex(r"[a-z]+")
 _ALWAYS = {("go", "get"), ("go", "mod"), ("docker", "run"), ("podman", "run"), ("git", "clean")}
-_RUNS = _set("bundle npm yarn pnpm bun make just rake task invoke nox")
+_RUNS = word_set("bundle npm yarn pnpm bun make just rake task invoke nox")
 
 
 def changes_by_words(name: str, nouns: list[str], rest: list[str]) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
-from coherence.lessons.error_words import CODE_PARTS, EXTENSIONS, ORDINARY, word_set
+from coherence.core.words import word_set
+from coherence.lessons.error_words import CODE_PARTS, EXTENSIONS, ORDINARY
 
 
 def kind_of(word: str, before: str = "") -> str:

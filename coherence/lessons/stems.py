@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
-from coherence.lessons.error_words import word_set
+from coherence.core.words import word_set
 
 MAX_STEM = 7
 """Letters of a stem."""
