@@ -131,7 +131,7 @@ USED: dict[str, Callable[[str], object]] = {
     "forbids budget": lambda text: prohibitions._BUDGET.findall(text),
     "fenced": lambda text: text_analysis._FENCED.findall(text),
     "statement end": lambda text: text_analysis._STATEMENT_END.findall(text),
-    "label": lambda text: text_analysis._LABEL.findall(text),
+    "label": lambda text: text_analysis._LABEL.match(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
