@@ -476,10 +476,14 @@ def excerpt(text: str, length: int = 120) -> str:
     return _excerpt(text[: 2 * length + 1], length)
 
 
+def fits_line(text: str, length: int) -> bool:
+    """Tell whether a text is one line of so many characters already, which :func:`excerpt` leaves as it is."""
+    return len(text) <= length and text.isprintable() and "  " not in text and text.strip() == text
+
+
 @lru_cache(maxsize=512)  # the same few texts are shown tick after tick
 def _excerpt(text: str, length: int) -> str:
-    fits = len(text) <= length or (len(text) == length + 1 and text[-1] == "…")
-    if fits and text.isprintable() and "  " not in text and text.strip() == text:
+    if fits_line(text, length) or (text[-1:] == "…" and fits_line(text, length + 1)):
         return text  # most of what is shown is one line already, or an excerpt
     line = " ".join(text[: 2 * length].split())
     line = line if line.isprintable() else " ".join(one_line(line).split())

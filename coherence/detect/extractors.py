@@ -300,7 +300,10 @@ _NAME = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}(?:, [A-Z][\w'-]{1,30}| (?:[A-Z]
 
 def _matches(pattern: re.Pattern[str], text: str, found: Sequence[Claim]) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern until as many claims were found as are looked at."""
-    return takewhile(lambda _: len(found) < MAX_CLAIMS, pattern.finditer(text))
+    for match in pattern.finditer(text):
+        if len(found) >= MAX_CLAIMS:
+            return
+        yield match
 
 
 def urls(text: str) -> list[Claim]:
@@ -333,6 +336,8 @@ def emails(text: str) -> list[Claim]:
 def papers(text: str) -> list[Claim]:
     """DOIs, and arXiv ids with or without a version: ``2310.06825v2`` is none other, and also ``2310.06825``."""
     found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
     for match in _matches(_PAPER, text, found):
         plain = match[0].rstrip(".").lower()
         versioned = _VERSIONED.fullmatch(plain)
@@ -446,6 +451,8 @@ def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | 
 def times(text: str) -> list[Claim]:
     """Find times of the day, ``17:00`` like ``5 PM``; seconds do not count."""
     found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
     for match in _matches(_TIME, text, found):
         hour, minute, half = (
             int(match["h"]),
@@ -531,6 +538,8 @@ def numbers(text: str, taken: bytearray | None = None) -> list[Claim]:
     Where ``taken`` is not 0 a claim begins that is kept before this one: of such a number nothing else is worked out.
     """
     found: list[Claim] = []
+    if _DIGIT.search(text) is None:
+        return found
     for match in _matches(_NUMBER, text, found):
         start, stop = match.start(), match.start("after")
         digits = text[start:stop]
@@ -714,6 +723,8 @@ def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim
     cut = False
     for find in extractors:
         found = find(text, taken) if isinstance(find, Informed) else find(text)
+        if not found:
+            continue
         cut = cut or len(found) >= MAX_CLAIMS
         for claim in found[:MAX_CLAIMS]:
             start = claim.start

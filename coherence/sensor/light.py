@@ -120,10 +120,7 @@ def combine(
         if value is None:
             continue
         known += most
-        if value <= curve.values[0]:
-            continue  # most signs are silent at most ticks
-        gain = curve.at(value)
-        if gain > 0.0:
+        if value > curve.values[0] and (gain := curve.at(value)) > 0.0:  # most signs are silent at most ticks
             pulls[name] = gain
     ordered: FrozenDict[str, float] = FrozenDict(sorted(pulls.items(), key=lambda pull: (-pull[1], pull[0])))
     coverage = known / total if total else 0.0

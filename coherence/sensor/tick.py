@@ -22,6 +22,7 @@ from coherence.core.readings import (
     Reading,
     Tick,
     excerpt,
+    fits_line,
     freeze,
 )
 from coherence.core.vectors import Half
@@ -52,7 +53,7 @@ def as_evidence(found: object) -> Evidence:
         raise TypeError(f"returned {type(found).__name__}, expected Evidence or None")
     if found.kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {found.kind!r}")
-    why = excerpt(found.why, MAX_WHY)
+    why = found.why if fits_line(found.why, MAX_WHY) else excerpt(found.why, MAX_WHY)
     if type(found) is Evidence and why == found.why and found.items == () and found.texts == ():
         return found
     items, texts = tuple(map(int, found.items)), tuple(map(str, found.texts))
@@ -184,18 +185,23 @@ class MeasurePlan:
         together: tuple[MetricFn | ScalarMetricFn, ...] = (*metrics, *scalars)
         self.inverted = frozenset(metric.name for metric in together if metric.inverted)
         self.names = tuple(metric.name for metric in together)
-        self.asked = tuple((metric, metric.name, at < len(metrics)) for at, metric in enumerate(together))
-        """Each metric with its name, and whether it takes an input."""
         self.state_in_place = runs_in_place(provider, *GETTERS.values())
         self.embedder_in_place = runs_in_place(cache.embedder, "embed", "embed_batch")
         self.metrics_in_place = all(runs_in_place(metric, "compute", "explain") for metric in together)
         self.in_place = self.state_in_place and self.embedder_in_place and self.metrics_in_place
         """Whether everything may run on the caller's thread."""
-        self.pure = {metric.name: _sources_of(metric) for metric in metrics if getattr(metric, "pure", False) is True}
-        """Metric that depends on its input alone -> the sources it reads: while these stand still, so does it."""
+        pure = {metric.name: _sources_of(metric) for metric in metrics if getattr(metric, "pure", False) is True}
         told = isinstance(getattr(provider, "told", None), int)
-        self.steady = frozenset(each.name for each in together if told and getattr(each, "steady", False) is True)
-        """Metrics that stand still while neither a source nor what the provider was told changes."""
+        steady = frozenset(each.name for each in together if told and getattr(each, "steady", False) is True)
+        places = {name: tuple(map(KINDS.index, kinds)) for name, kinds in pure.items()} | dict.fromkeys(steady, ())
+        self.asked = tuple(
+            (metric, metric.name, at < len(metrics), places.get(metric.name)) for at, metric in enumerate(together)
+        )
+        """Each metric with its name, whether it takes an input, and what it stands still with: the sources of one that
+        depends on them alone (places in ``KINDS``), nothing of one that changes with what the provider was told too,
+        ``None`` of any other."""
+        self.sources = frozenset(filter(None, places.values()))
+        """What metrics depend on that depend on sources alone."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)
@@ -286,29 +292,31 @@ class Measurement:
         """Run metrics that are all our own, without the machinery against strangers' code."""
         plan, windows = self.plan, self.windows
         data = [self._prepare(lists)] if plan.metrics else []
-        kept, windows.results = windows.results, {}
-        versions = {kind: (windows[kind].version, self.absent.get(kind)) for kind in KINDS}
-        told = (plan, getattr(plan.provider, "told", None), *versions.values())
+        kept, results = windows.results, {}
+        versions = [(windows[kind].version, self.absent.get(kind)) for kind in KINDS]
+        told = (plan, getattr(plan.provider, "told", None), *versions)
+        seen_of: dict[tuple[int, ...], tuple[Any, ...]] = {
+            places: (plan, *map(versions.__getitem__, places)) for places in plan.sources
+        }
         values: dict[str, float | None] = {}
         evidence: dict[str, Evidence] = {}
         unknown: dict[str, str] = {}
-        for metric, name, takes in plan.asked:
-            given = data if takes else None
-            seen: tuple[Any, ...] | None = None
-            if name in plan.steady:
-                seen = told
-            elif (sources := plan.pure.get(name)) is not None:
-                seen = (plan, *map(versions.__getitem__, sources))
+        for metric, name, takes, places in plan.asked:
+            seen = None if places is None else seen_of[places] if places else told
             known = kept.get(name) if seen is not None else None
-            found = known[1] if known is not None and known[0] == seen else tried(metric, given, self.errors)
-            if seen is not None:
-                windows.results[name] = seen, found
-            value, shown, reason = found
+            if known is not None and known[0] == seen:
+                results[name] = known
+                value, shown, reason = known[1]
+            else:
+                value, shown, reason = found = tried(metric, data if takes else None, self.errors)
+                if seen is not None:
+                    results[name] = seen, found
             values[name] = value
             if shown is not None:
                 evidence[name] = shown
             if value is None:
                 unknown[name] = reason or self._why_none(name, lists)
+        windows.results = results
         return plan.reading(self.tick.seq or 0, self.tick.ts or 0.0, values, unknown, evidence, self.errors)
 
     def _until(self, share: float) -> float:
