@@ -132,6 +132,8 @@ USED: dict[str, Callable[[str], object]] = {
     "fenced": lambda text: text_analysis._FENCED.findall(text),
     "statement end": lambda text: text_analysis._STATEMENT_END.findall(text),
     "label": lambda text: text_analysis._LABEL.match(text),
+    "field of a record": lambda text: text_analysis._FIELD.match(text),
+    "key that commands": lambda text: text_analysis._commands(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
