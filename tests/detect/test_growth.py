@@ -39,7 +39,7 @@ USED: dict[str, Callable[[str], object]] = {
     "marks": lambda text: failure_cues._MARKS.findall(text),
     "nothing": lambda text: failure_cues._NOTHING.fullmatch(text),
     "pending": lambda text: failure_cues._PENDING.findall(text),
-    "gauge": lambda text: failure_cues._GAUGE.findall(text),
+    "gauge": lambda text: failure_cues._GAUGE.fullmatch(text),
     "code": lambda text: breakdown._CODE.findall(text),
     "item": lambda text: breakdown._ITEM.findall(text),
     "template mark": lambda text: breakdown._MARK.findall(text),
