@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
@@ -76,6 +77,14 @@ CAPACITY = 15_000
 _EMPTY = bytes(BITS // 8)
 
 
+@lru_cache(maxsize=20_000)  # the words of one task come again and again
+def _bits_of(token: str) -> tuple[int, int, int, int]:
+    """Return the two bytes of a token in a table, each with its bit."""
+    code = crc32(token.encode("utf-8", "surrogatepass"))
+    first, second = code % BITS, (code * 2_654_435_761 >> 15) % BITS  # Knuth's multiplicative hash
+    return first >> 3, 1 << (first & 7), second >> 3, 1 << (second & 7)
+
+
 class BloomWindow(msgspec.Struct):
     """The 15,000 to 30,000 different tokens that came last, as two tables of bits (Bloom filters with two hashes).
 
@@ -103,18 +112,16 @@ class BloomWindow(msgspec.Struct):
         if not self.now:
             self.now = bytearray(BITS // 8)
         now, before, new = self.now, self.before or _EMPTY, set()
-        places: list[int] = []
+        places: list[tuple[int, int]] = []
         for token in frozenset(tokens):
-            code = crc32(token.encode("utf-8", "surrogatepass"))
-            first, second = code % BITS, (code * 2_654_435_761 >> 15) % BITS  # Knuth's multiplicative hash
-            one, two = 1 << (first & 7), 1 << (second & 7)
-            if now[first >> 3] & one and now[second >> 3] & two:
+            first, one, second, two = _bits_of(token)
+            if now[first] & one and now[second] & two:
                 continue
-            places += (first, second)  # set once all are looked up: in whatever order they come
-            if not (before[first >> 3] & one and before[second >> 3] & two):
+            places += ((first, one), (second, two))  # set once all are looked up: in whatever order they come
+            if not (before[first] & one and before[second] & two):
                 new.add(token)
-        for place in places:
-            now[place >> 3] |= 1 << (place & 7)
+        for place, bit in places:
+            now[place] |= bit
         self.count += len(places) // 2
         if self.count > CAPACITY:
             self.before, self.now, self.count = now, bytearray(), 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -197,15 +198,20 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     _drop(given.opened, MAX_OPENED)
 
 
+@lru_cache(maxsize=20_000)  # the words of one task come again and again
+def _coded(word: str) -> tuple[int, bytes]:
+    """Return the digest of a word, and what is digested of it behind another one."""
+    tail = b"\0" + word.encode("utf-8", "surrogatepass")
+    return crc32(tail[1:]), tail
+
+
 def know_words(given: Given, said: Sequence[str]) -> None:
     """Remember words, and which stood next to each other."""
     if not said:
         return
     pairs = given.pairs
-    tails = {word: b"\0" + word.encode("utf-8", "surrogatepass") for word in set(said)}
-    codes = {word: crc32(tail[1:]) for word, tail in tails.items()}
-    ones = list(map(codes.__getitem__, said))
-    twos = map(crc32, map(tails.__getitem__, said), (0, *ones))  # digest(one, two) of each word and the one before it
+    ones, tails = zip(*map(_coded, said), strict=True)
+    twos = map(crc32, tails, (0, *ones))  # digest(one, two) of each word and the one before it
     newest = dict.fromkeys(reversed([code for both in zip(ones, twos, strict=False) for code in both]))
     for code in newest.keys() & pairs.keys():
         del pairs[code]
@@ -406,8 +412,8 @@ def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> None:
     said = _know(outputs, text)
     for output in outputs.newest:
         if not output.used:
-            shared = sum(heavy for mark, heavy in output.marks.items() if mark in said)
-            output.used = shared >= USED
+            shared = output.marks.keys() & said.keys()
+            output.used = sum(map(output.marks.__getitem__, shared)) >= USED
     if answer and text.strip():
         outputs.said_seq = seq
 
