@@ -150,6 +150,8 @@ def _judged(transcript: Transcript, texts: Sequence[tuple[str, str]]) -> dict[in
     facts = AssumptionFacts()
     if transcript.goal.strip():
         facts.ask(TextAnalysis(redact(transcript.goal)))
+    if transcript.system.strip():
+        facts.read(TextAnalysis(redact(transcript.system)))
     found: dict[int, AssumedStep] = {}
     memories = sorted(transcript.memories)
     for at, (step, (said, called)) in enumerate(zip(transcript.steps, texts, strict=True)):

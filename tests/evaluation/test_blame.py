@@ -180,6 +180,12 @@ def test_blame_memories_were_known_from_when_they_were_there() -> None:
     assert {step.step: step.score for step in early}[0] < {step.step: step.score for step in late}[0]
 
 
+def test_blame_what_the_system_text_says_was_known() -> None:
+    steps = (Step(role="assistant", content="The fee is 47 EUR, by tariff Q9, paid to Anders Holm in Turku."),)
+    policy = "Tariff Q9: the fee is 47 EUR, paid to Anders Holm in Turku."
+    assert blame(run(*steps, system=policy)).steps[0].score < blame(run(*steps)).steps[0].score
+
+
 def test_calls_count_as_what_a_step_does() -> None:
     calls = Step(role="assistant", content="I pay.", tool_calls=(TranscriptCall("pay", {"iban": "DE123456789"}),))
     found = blame(run(LOOKS, calls))
