@@ -17,7 +17,7 @@ from coherence.cli.reader_warnings import tell_warnings
 from coherence.core.config import disabled
 from coherence.core.errors import TranscriptError
 from coherence.core.readings import excerpt, number_of, one_line
-from coherence.evaluation.blame import Blame, BlamedStep, blame
+from coherence.evaluation.blame import SHORT, STEP_ONE, Blame, BlamedStep, blame
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
 
@@ -85,7 +85,9 @@ def _lines(found: Blame, top: int) -> Iterator[str]:
     yield from _wrapped(f"{found.verdict}: {one_line(found.why)}.", width)
     if found.right is not None:
         yield from _wrapped(
-            f"Of such verdicts, about {found.right:.0%} named the step that people had named, on labelled runs.", width
+            f"Of such verdicts, about {found.right:.0%} named the step that people had named, on labelled runs; "
+            f"{_beside(found)}.",
+            width,
         )
     shown = found.steps[:top]
     if not shown:
@@ -108,6 +110,14 @@ def _lines(found: Blame, top: int) -> Iterator[str]:
     yield from aligned([("agent", "likeliest step", "share", "of steps"), *rows])
 
 
+def _beside(found: Blame) -> str:
+    """Say what a look at the place or the length alone is worth in runs like this."""
+    if len(found.steps) > SHORT:
+        return f"in runs of more than {SHORT} steps, taking the longest step did no worse"
+    low, high = STEP_ONE
+    return f"always taking step 1 of so short a run was right in {low:.0%} to {high:.0%}"
+
+
 def _wrapped(text: str, width: int) -> list[str]:
     """Return lines that fit; a path with a hyphen stays in one piece where it fits."""
     return textwrap.wrap(text, width, break_on_hyphens=False)
@@ -128,8 +138,14 @@ def _overview(found: Sequence[Blame]) -> Iterator[str]:
     rows = [("verdict", "step", "share", "agent", "run")]
     for each in found:
         first = each.steps[0] if each.steps and each.verdict != "not failed" else None
-        cells = (str(first.step), f"{first.share:.0%}", _name(first.agent)) if first is not None else ("-", "-", "-")
+        also = f" or {each.as_likely}" if each.as_likely is not None else ""
+        cells = (
+            (f"{first.step}{also}", f"{first.share:.0%}", _name(first.agent)) if first is not None else ("-", "-", "-")
+        )
         rows.append((each.verdict, *cells, excerpt(each.run, NAMED)))
     yield from aligned(rows)
     yield ""
-    yield "The first step of each run; --run ID shows the reasons."
+    if any(each.as_likely is not None for each in found):
+        yield "The first step of each run (or 1: step 1 is as likely); --run ID shows the reasons."
+    else:
+        yield "The first step of each run; --run ID shows the reasons."

@@ -20,7 +20,6 @@ SAYS: Mapping[str, str] = {
     "rule.ungrounded_writing": "the newest call writes down what nothing has shown",
     "unknown_id": "a call refers to something by an id that nothing has given",
     "goal_loss": "the summary that took the place of the conversation does not hold the goal",
-    "outcome_risk": "the conversation goes as those do that end in failure",
     "rule.ungrounded_answer": "an answer holds what nothing has shown",
     "unsupported_assumption": "the newest step rests on what nobody has said or shown",
     "cost_surge": "the newest model calls take far more than is usual in this run",

@@ -29,8 +29,16 @@ STANDS_OUT = 2.0
 """How many times as likely as the other steps are on average, or as an empty step would be where there is no other, a
 first step that is named is at least. In a short run every step has a large share."""
 
-RIGHT, RIGHT_BELOW = 0.5, 0.25
+RIGHT, RIGHT_BELOW = 0.5, 0.2
 """Share of labelled runs in which the first step was the labelled one: where it was decided, and where not."""
+
+SHORT = 10
+"""Steps of agents up to which a step can be decided. Of 24 longer labelled runs no step that stood out was the right
+one."""
+
+STEP_ONE = (0.26, 0.37)
+"""How often always taking step 1 is right in short labelled runs, and in others that were kept apart; where a tool or a
+user has step 1, a step is drawn."""
 
 Verdict: TypeAlias = Literal["decided", "undecided", "not failed"]
 """``decided``: one step stands out. ``undecided``: the evidence is thin. ``not failed``: there is nothing to blame."""
@@ -76,6 +84,8 @@ class Blame(msgspec.Struct, frozen=True):
     right: float | None
     """Share of labelled runs with a verdict like this in which the first step was right; ``None`` if not failed, or
     without a step."""
+    as_likely: int | None
+    """A step that is as likely as the first one by its place alone: step 1 of a short run that is not decided."""
     steps: tuple[BlamedStep, ...]
     """Every step of the agents, the most likely first."""
     agents: tuple[BlamedAgent, ...]
@@ -137,7 +147,10 @@ def blame(transcript: Transcript, *, success: bool | None = None) -> Blame:
     steps.sort(key=lambda step: (-step.score, step.step))
     english = is_english("\n".join(texts[at][0] for at in judged))
     verdict, why, right = _verdict(steps, judged, english, transcript.success if success is None else success)
-    return Blame(transcript.id, verdict, why, right, tuple(steps), _agents(steps))
+    as_likely = 1 if verdict == "undecided" and 1 in judged and len(steps) <= SHORT and steps[0].step != 1 else None
+    if as_likely is not None:
+        why = f"{why}; step {as_likely} is as likely"
+    return Blame(transcript.id, verdict, why, right, as_likely, tuple(steps), _agents(steps))
 
 
 def _text(step: Step) -> tuple[str, str]:
@@ -150,6 +163,8 @@ def _judged(transcript: Transcript, texts: Sequence[tuple[str, str]]) -> dict[in
     facts = AssumptionFacts()
     if transcript.goal.strip():
         facts.ask(TextAnalysis(redact(transcript.goal)))
+    if transcript.system.strip():
+        facts.read(TextAnalysis(redact(transcript.system)))
     found: dict[int, AssumedStep] = {}
     memories = sorted(transcript.memories)
     for at, (step, (said, called)) in enumerate(zip(transcript.steps, texts, strict=True)):
@@ -242,4 +257,7 @@ def _standing(
     times = math.exp(first.score / TEMPERATURE) * len(likely) / math.fsum(likely)
     if first.share < DECIDED or times < STANDS_OUT or not judged[first.step].shows_cue:
         return "undecided", f"no step stands out: the first has a share of {first.share:.0%}{unknown}", RIGHT_BELOW
-    return "decided", f"step {first.step} of {excerpt(first.agent, 40)} stands out{unknown}", RIGHT
+    told = f"step {first.step} of {excerpt(first.agent, 40)} stands out{unknown}"
+    if len(steps) > SHORT:
+        return "undecided", f"{told}, which says little in a run of more than {SHORT} steps", RIGHT_BELOW
+    return "decided", told, RIGHT

@@ -21,7 +21,6 @@ from coherence.state.reducer import AgentState
 
 ALARMS: dict[str, Target] = {
     "goal_hijack": "hijack",
-    "outcome_risk": "failure",
     "grounding": "failure",
     "unsupported_assumption": "step",
 }

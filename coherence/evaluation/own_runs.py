@@ -24,7 +24,7 @@ from coherence.evaluation.scale_fit import Start, Steps, curve_of, fit_scale, hi
 from coherence.monitor.monitor import Monitor
 from coherence.policy.course_finding import RULE as COURSE
 from coherence.providers.transcript import Transcript
-from coherence.report.score import STEP_TIMEOUT_S, record_step
+from coherence.report.score import STEP_TIMEOUT_S, record_steps
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import BANDS, Asked, Light, asks_itself, combine, scale_for, shipped_scales
 
@@ -139,12 +139,7 @@ def observe(transcript: Transcript, cache: EmbeddingCache) -> list[ObservedStep]
     goal = transcript.goal if transcript.goal.strip() else None
     config = MonitorConfig(tick="manual", timeout_s=STEP_TIMEOUT_S)
     with Monitor(goal=goal, embedder=cache, config=config, source="replay") as m:
-        calls: list[tuple[str, str]] = []
-        for at, step in enumerate(transcript.steps):
-            for since, text in transcript.memories:
-                if since == at:
-                    m.memory(text)
-            record_step(m, step, calls)
+        for _ in record_steps(m, transcript):
             m.decide()
             result = m.result
             assert result is not None

@@ -82,6 +82,7 @@ def _transcript(name: str, path: str, events: Iterator[tuple[float | None, Event
     steps: list[Step] = []
     tools: dict[str, str] = {}
     newest = goal = outcome = ""
+    system: list[str] = []
     memories: list[tuple[int, str]] = []
     went_wrong: bool | None = None
     for ts, event in events:
@@ -91,6 +92,8 @@ def _transcript(name: str, path: str, events: Iterator[tuple[float | None, Event
                     goal = text
                 elif text != goal:
                     steps.append(Step(role="user", content=text, ts=ts))
+            case Message(role="system", content=content, firing=None) if not steps:
+                system.append(content)
             case Message(role=role, content=content) if not event.firing:
                 steps.append(Step(role="system" if role == "tool" else role, content=content, ts=ts))
             case Correction(text=text, removed=False) if text:
@@ -119,6 +122,7 @@ def _transcript(name: str, path: str, events: Iterator[tuple[float | None, Event
         id=name,
         steps=tuple(steps),
         goal=goal,
+        system="\n".join(system),
         memories=tuple(memories),
         path=path,
         format="store",

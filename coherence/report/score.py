@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Literal
 
@@ -243,12 +243,7 @@ def score_transcript(
         source="replay",
     )
     with monitor as m:
-        open_calls: list[tuple[str, str]] = []
-        for at, step in enumerate(transcript.steps):
-            for since, text in transcript.memories:
-                if since == at:
-                    m.memory(text)
-            record_step(m, step, open_calls)
+        for at in record_steps(m, transcript):
             m.decide()
             result = m.result
             assert result is not None
@@ -288,7 +283,24 @@ def without_secrets(transcript: Transcript) -> Transcript:
         for step in transcript.steps
     )
     memories = tuple((since, redact(text)) for since, text in transcript.memories)
-    return msgspec.structs.replace(transcript, steps=steps, goal=redact(transcript.goal), memories=memories)
+    goal, system = redact(transcript.goal), redact(transcript.system)
+    return msgspec.structs.replace(transcript, steps=steps, goal=goal, system=system, memories=memories)
+
+
+def record_steps(monitor: Monitor, transcript: Transcript) -> Iterator[int]:
+    """Tell a monitor what happened in a run, and yield the number of each step after it.
+
+    Before the first step it is told the system text, and before each step the memories that are there from then on.
+    """
+    if transcript.system.strip():
+        monitor.message("system", transcript.system)
+    open_calls: list[tuple[str, str]] = []
+    for at, step in enumerate(transcript.steps):
+        for since, text in transcript.memories:
+            if since == at:
+                monitor.memory(text)
+        record_step(monitor, step, open_calls)
+        yield at
 
 
 def record_step(monitor: Monitor, step: Step, open_calls: list[tuple[str, str]]) -> None:

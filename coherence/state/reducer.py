@@ -187,6 +187,8 @@ class AgentState(EventDetector[Facts]):
             facts.request = _shortened(event.content.strip()) or facts.request
             self._end_turn()
             return
+        if event.role == "system" and not facts.turn and not facts.context:
+            return  # what the host tells the agent before it begins is no part of the conversation
         self._show(seq, event.role, event.content)
         if event.role == "assistant":
             facts.joinable = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -83,7 +84,9 @@ class AnthropicMessage(msgspec.Struct):
 def read_anthropic(source: Source) -> Iterator[Transcript]:
     """Yield each conversation."""
     for line, chat in read_chats(source, AnthropicMessage, EXPECTED):
-        yield source.transcript(message_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
+        begun = takewhile(lambda message: message.role == "system", chat.messages)
+        system = chat.told(text_of(message.blocks()) for message in begun)
+        yield source.transcript(message_steps(chat.messages), line=line, id=chat.id, goal=chat.goal, system=system)
 
 
 def message_steps(messages: Iterable[AnthropicMessage]) -> Iterator[Step]:

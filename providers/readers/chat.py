@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -25,6 +25,16 @@ class Chat(msgspec.Struct, Generic[M]):
     messages: list[M]
     id: str | int | None = None
     goal: str | None = None
+    system: Any = None
+    """What the host tells the agent, beside the messages: a text, or blocks."""
+
+    def told(self, leading: Iterable[str] = ()) -> str:
+        """Return what the host tells the agent, and what its messages at the beginning say, as one text."""
+        try:
+            texts = [text_of(msgspec.convert(self.system, str | list[ContentPart] | None))]
+        except msgspec.ValidationError:
+            texts = []
+        return "\n".join(text for text in (*texts, *leading) if text)
 
 
 def read_chats(source: Source, message: type[M], expected: str) -> Iterator[tuple[int | None, Chat[M]]]:

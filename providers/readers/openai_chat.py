@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -14,7 +15,8 @@ from coherence.providers.transcript import Step, Transcript, TranscriptCall
 
 EXPECTED = "OpenAI messages {role, content, tool_calls?}: a list, an object with messages, or one a line"
 
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_HOST = ("system", "developer")
+_ROLES = (*_HOST, "user", "assistant", "tool", "function")
 
 
 class _Function(msgspec.Struct):
@@ -63,9 +65,11 @@ class OpenAIMessage(msgspec.Struct):
 
 
 def read_openai(source: Source) -> Iterator[Transcript]:
-    """Yield each conversation; of system and developer messages those after the first other one are part of the run."""
+    """Yield each conversation; of system and developer messages those after the first other one are steps."""
     for line, chat in read_chats(source, OpenAIMessage, EXPECTED):
-        yield source.transcript(_steps(chat.messages), line=line, id=chat.id, goal=chat.goal)
+        begun = takewhile(lambda message: message.role in _HOST, chat.messages)
+        system = chat.told(text_of(message.content) for message in begun)
+        yield source.transcript(_steps(chat.messages), line=line, id=chat.id, goal=chat.goal, system=system)
 
 
 def _steps(messages: Iterable[OpenAIMessage]) -> Iterator[Step]:
@@ -73,7 +77,7 @@ def _steps(messages: Iterable[OpenAIMessage]) -> Iterator[Step]:
     begun = False
     for message in messages:
         content = text_of(message.content) or message.refusal or ""
-        if message.role in ("system", "developer"):
+        if message.role in _HOST:
             if begun:
                 yield Step(role="system", content=content, agent=message.name)
             continue

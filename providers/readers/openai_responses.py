@@ -53,6 +53,8 @@ class Exchange(msgspec.Struct):
     usage: Usage | None = None
     id: str | None = None
     goal: str | None = None
+    instructions: Any = None
+    """What the host tells the agent; only a text is read."""
 
 
 def read_responses(source: Source) -> Iterator[Transcript]:
@@ -82,7 +84,8 @@ def read_responses(source: Source) -> Iterator[Transcript]:
             counters = Counters(tokens_in=usage.input_tokens, tokens_out=usage.output_tokens)
             answer[-1] = msgspec.structs.replace(answer[-1], usage=counters)
         steps += answer
-    yield source.transcript(steps, id=first.id if first else None, goal=first.goal if first else None)
+    system = first.instructions if first and isinstance(first.instructions, str) else None
+    yield source.transcript(steps, id=first.id if first else None, goal=first.goal if first else None, system=system)
 
 
 def _exchange(source: Source, document: Document) -> Exchange:

@@ -88,6 +88,7 @@ class _Run(msgspec.Struct):
     id: str | int | None = None
     group: Any = None
     goal: str | None = None
+    system: str | None = None
     memories: list[str] | None = None
     labels: Any = None
 
@@ -141,7 +142,13 @@ def read_runs(source: Source) -> Iterator[Transcript]:
         steps = (step.to_step() for step in run.steps)
         memories = [(0, memory) for memory in run.memories or ()]
         transcript = source.transcript(
-            steps, line=document.line, id=run.id, goal=run.goal, memories=memories, warnings=run.slips()
+            steps,
+            line=document.line,
+            id=run.id,
+            goal=run.goal,
+            system=run.system,
+            memories=memories,
+            warnings=run.slips(),
         )
         outcome, went_wrong, off_course = run.ending()
         yield msgspec.structs.replace(

@@ -56,6 +56,7 @@ class Source(NamedTuple):
         line: int | None = None,
         id: str | int | None = None,
         goal: str | None = None,
+        system: str | None = None,
         memories: Iterable[tuple[int, str]] = (),
         warnings: Iterable[str] = (),
     ) -> Transcript:
@@ -67,6 +68,7 @@ class Source(NamedTuple):
             id=stem(self.path) if id is None or id == "" else str(id),
             steps=steps,
             goal=goal or "",
+            system=system or "",
             memories=tuple(memories),
             path=self.path,
             warnings=warnings,

@@ -33,7 +33,7 @@ BUDGET = 0.05
 
 def main() -> None:
     known = {plugin.name for plugin in available("metrics")}
-    for name, show in (("goal_hijack", hijack), ("unsupported_assumption", steps), ("outcome_risk", failure)):
+    for name, show in (("goal_hijack", hijack), ("unsupported_assumption", steps)):
         if name in known:
             show(name)
         else:
@@ -97,13 +97,6 @@ def blamed(run: LabelledRun, blame: object) -> list[float | None]:
     for step in getattr(blame, "steps", ()):
         scores[step.step] = step.share
     return scores
-
-
-def failure(name: str) -> None:
-    runs = read_labelled([RUNS / "tau_airline.jsonl.gz"])
-    row = judged(runs, *measure([name], runs, cache=None))["failure"]
-    shown(f"{name}: tau airline failure, equal length", row.figures["equal_length"], 0.75, 0.80)
-    shown(f"{name}: tau airline failure, first half", row.figures["first_half"], 0.70, 0.75)
 
 
 def judged(runs: Sequence[LabelledRun], system: System) -> dict[str, Row]:

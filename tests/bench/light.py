@@ -65,7 +65,6 @@ EVENTS = (
     "rule.broken_constraint",
     "rule.ungrounded_writing",
     "unknown_id",
-    "outcome_risk",
     "rule.ungrounded_answer",
     "unsupported_assumption",
 )
@@ -106,12 +105,11 @@ STATED = {
     "cost_surge": ((0.6, 0.7, 0.75, 0.85), (0.0, 2.2, 4.2, 5.0)),
     "unknown_id": ((0.3, 0.6, 1.0), (0.0, 3.5, 5.8)),
     "memory_retention.change": ((0.1, 0.25, 0.4), (0.0, 1.5, 3.0)),
-    "outcome_risk": ((0.5, 0.95), (0.0, 1.8)),
     "rule.ungrounded_answer": ((0.4, 1.0), (0.0, 0.6)),
     "unsupported_assumption": ((0.2, 0.5), (0.0, 0.4)),
 }
 """Curves that are stated, not fitted: planted runs have invented usage numbers, no memories, and ids that come from
-nowhere in their good twins too. The last three tell which real runs fail, not from which step on: they rank, and warn
+nowhere in their good twins too. The last two tell which real runs fail, not from which step on: they rank, and warn
 of nothing by themselves."""
 
 ASKS: dict[str, DecisionKind] = {

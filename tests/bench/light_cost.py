@@ -27,7 +27,7 @@ from coherence.policy.danger.unasked import DangerDetector
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.readers import read_transcripts
 from coherence.providers.transcript import Transcript
-from coherence.report.score import record_step
+from coherence.report.score import record_steps
 from coherence.sensor.own_start import OwnStart
 from coherence.state.progress import ProgressDetector
 
@@ -85,12 +85,12 @@ def costs(run: Transcript) -> list[Spent]:
     spent: Spent = defaultdict(float)
     steps: list[Spent] = []
     with timed(spent), Monitor(goal=run.goal or None, embedder=HashingEmbedder(64), config={"tick": "manual"}) as m:
-        calls: list[tuple[str, str]] = []
-        for step in run.steps[:MAX_STEPS]:
-            spent.clear()
-            record_step(m, step, calls)
+        for at in record_steps(m, run):
             m.decide()
             steps.append(defaultdict(float, {name: 1e3 * took for name, took in spent.items()}))
+            spent.clear()
+            if at + 1 == MAX_STEPS:
+                break
     return steps
 
 

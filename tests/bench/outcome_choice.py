@@ -1,103 +1,184 @@
-"""How much the choice of its cues flatters ``outcome_risk``: sums of up to three cues, chosen anew in each fold.
+"""Whether any sum of cues tells failures on a desk that it was not chosen on: why ``outcome_risk`` is unknown.
 
-The pool holds what the shipped cues were chosen from; a fold's sum is chosen on the other four folds of tasks by its
-AUROC at the end, twice its AUROC at equal length, and its AUROC at half of the run.
+The pool holds the cues of the estimate, further counts, and cues that read the policy in ``system`` and compare with it
+what was done: calls that change something without the confirmation that it demands, under a rule with conditions, of
+records that were never looked up or whose values a rule excludes, said and done in one step; requests of kinds that
+were not done; handing over to a human. Sums of up to three are chosen on one desk by AUROC at equal length, and judged
+on the other.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from collections import Counter
-from itertools import combinations, pairwise
-from math import log, log1p
-from typing import Any
+from itertools import combinations
+from math import log1p
+from typing import Any, NamedTuple
 
 import numpy as np
-from ranks import Floats, Scored, auroc, equal_length, folded, folds, load
+from ranks import Floats, Run, Scored, auroc, equal_length, folded, interval, load
 
-from coherence.detect.text_analysis import overlap, tokens
+from coherence.detect.fingerprints import name_words
+from coherence.detect.prohibitions import ACTS
+from coherence.detect.text_analysis import TextAnalysis
 
-Steps = list[dict[str, Any]]
+DESKS = ("tau_airline", "tau_retail")
+READS = frozenset("get find search list calculate think look check fetch read query view show retrieve".split())
+_YES = re.compile(r"\b(?:yes|yeah|sure|correct|confirm(?:ed)?|go ahead|proceed|please do|ok(?:ay)?|agree)\b", re.I)
+_CONDITION = re.compile(r"\b(?:cannot|can not|only (?:be|if|when)|must|not allowed|unless|should not|at most|once)\b")
+_EXCLUDES = re.compile(r"\b([a-z]+ [a-z]+) (?:\w+ )?(?:cannot|can not|must not) be ")
+_NEEDS = re.compile(r"\bonly be \w+ if (?:its|their|the) (\w+) is '(\w+)'")
+_WORD = re.compile(r"[a-z]+")
 
 
-def cues_of(run: dict[str, Any], steps: Steps) -> dict[str, float]:
-    """Return the cues of a run's beginning, each about 0 to 1, higher = worse."""
-    cut = {**run, "steps": steps}
-    state = next(reversed(list(folded(cut))), None)
-    if state is None:
-        return {}
+class Act(NamedTuple):
+    """A call that changes something."""
+
+    kind: str
+    ids: tuple[str, ...]
+    confirmed: bool
+    spoken: bool
+    """Whether the step says something to the user too."""
+
+
+class Followed(NamedTuple):
+    """What was done in a run, as far as a policy speaks of it."""
+
+    acts: list[Act]
+    records: dict[str, str]
+    """Id -> the newest result that holds it."""
+    asked: set[str]
+    handed: bool
+
+
+def follow(steps: list[dict[str, Any]]) -> Followed:
+    acts: list[Act] = []
+    records: dict[str, str] = {}
+    asked: set[str] = set()
+    handed, newest = False, ""
+    for step in steps:
+        text = step.get("tool_result") or step.get("content") or ""
+        if step["role"] == "user":
+            newest = text
+            asked |= kinds(text)
+        elif step["role"] == "tool":
+            records |= dict.fromkeys(re.findall(r'_id": "([^"]+)"', text)[:20], text)
+        for call in step.get("tool_calls") or []:
+            words = name_words(call["name"])
+            if "human" in words:
+                handed = True
+            elif words and words[0] not in READS:
+                given = call["arguments"] if isinstance(call["arguments"], dict) else {}
+                ids = tuple(
+                    str(value) for name, value in given.items() if name.endswith("_id") and "payment" not in name
+                )
+                acts.append(Act(kind_of(words[0]), ids, _YES.search(newest) is not None, bool(text.strip())))
+    return Followed(acts, records, asked, handed)
+
+
+def kind_of(word: str) -> str:
+    return ACTS.get(word, word[:5])
+
+
+def kinds(text: str) -> set[str]:
+    return {kind_of(word) for word in _WORD.findall(text.lower())}
+
+
+def acting(run: Run) -> set[str]:
+    """Return the kinds of the calls of a run that change something."""
+    return {act.kind for act in follow(run["steps"]).acts}
+
+
+def policy_cues(run: Run, steps: list[dict[str, Any]], offered: set[str]) -> dict[str, float]:
+    """Return how what was done stands to the policy, each cue higher = worse."""
+    found = follow(steps)
+    rules = [text.lower() for text in TextAnalysis(run["system"]).statements]
+    confirms = any("confirm" in text for text in rules)
+    conditioned = excluded = unread = 0
+    for act in found.acts:
+        own = [text for text in rules if act.kind in kinds(text)]
+        conditioned += sum(_CONDITION.search(text) is not None for text in own)
+        for record in (found.records.get(id, "") for id in act.ids):
+            unread += not record
+            excluded += any(breaks(text, record) for text in own if record)
+    count = max(len(found.acts), 1)
+    done = {act.kind for act in found.acts}
+    return {
+        "unconfirmed": sum(not act.confirmed for act in found.acts) / count * confirms,
+        "conditions": log1p(conditioned),
+        "conditions an act": conditioned / count / 10,
+        "excluded by its record": float(min(excluded, 2)),
+        "never looked up": float(min(unread, 2)),
+        "said and done at once": sum(act.spoken for act in found.acts) / count,
+        "asked and not done": len((found.asked & offered) - done) / 4,
+        "done unasked": len(done - found.asked) / 2,
+        "handed over": float(found.handed),
+        "handed over after acts": float(found.handed and bool(found.acts)),
+        "kinds of acts": len(done) / 3,
+        "acts": log1p(len(found.acts)),
+    }
+
+
+def breaks(rule: str, record: str) -> bool:
+    """Tell whether a record has a value that a rule excludes, or lacks one that it needs."""
+    if (needs := _NEEDS.search(rule)) is not None:
+        return f'"{needs[1]}": "' in record and f'"{needs[1]}": "{needs[2]}' not in record
+    return any(subject.replace(" ", "_") in record for subject in _EXCLUDES.findall(rule))
+
+
+def cues_of(run: Run, offered: set[str]) -> dict[str, float]:
+    """Return all cues of a run, each about 0 to 1, higher = worse; ``offered`` = kinds of acts that its desk offers."""
+    steps = run["steps"]
+    *_, state = folded(run)
     service = state.service.data
-    said = [step.get("content") or "" for step in steps]
-    asked = [text for text, step in zip(said, steps, strict=True) if step["role"] == "user"]
+    asked = [step.get("content") or "" for step in steps if step["role"] == "user"]
     words = [len(text.split()) for text in asked] or [0]
-    tools = [call["name"] for step in steps for call in step.get("tool_calls") or []]
-    reads = sum(name.startswith(("get", "search", "list", "calculate", "think")) for name in tools)
-    handed = any("human" in name for name in tools)
-    writes = len(tools) - reads - handed
-    texts = [tokens(f"{step.get('content')} {step.get('tool_calls')} {step.get('tool_result')}") for step in steps]
-    near = [max((overlap(text, other) for other in texts[:at]), default=0.0) for at, text in enumerate(texts)]
-    turns = [tokens(text) for text in asked]
-    repeats = [max(overlap(turn, other) for other in turns[:at]) for at, turn in enumerate(turns) if at]
     return {
         "asked": service.asked,
         "unrefused": service.unrefused,
         "searching": service.searching,
-        "first turn": min(log1p(words[0]) / 4, 1),
-        "mean turn": min(log1p(float(np.mean(words))) / 4, 1),
-        "reads": reads / (reads + 4),
-        "writes": writes / (writes + 2),
-        "calls": min(log1p(len(tools)) / log(20), 1),
-        "not handed over": 1.0 - handed,
-        "same calls": 1.0 - len(Counter(tools)) / max(len(tools), 1),
+        "words of the user": log1p(sum(words)) / 6,
         "errors": min(state.facts.errors / 4, 1),
-        "old ground": float(np.mean(near)) / 0.6,
-        "last near": near[-1],
-        "user repeats": max(repeats, default=0.0),
-        "switches": sum(one != other for one, other in pairwise(tools)) / max(len(tools), 1),
+        **policy_cues(run, steps, offered),
     }
 
 
 def main() -> None:
-    runs = load("tau_airline")
-    full = [cues_of(run, run["steps"]) for run in runs]
-    half = [cues_of(run, run["steps"][: len(run["steps"]) // 2]) for run in runs]
-    tasks = [run["group"] for run in runs]
-    sums = [names for count in (1, 2, 3) for names in combinations(full[0], count)]
-    table = {names: tuple(_mean(cues, names) for cues in (full, half)) for names in sums}
+    runs = {desk: load(desk) for desk in DESKS}
+    offers = {desk: set[str]().union(*map(acting, found)) for desk, found in runs.items()}
+    cues = {desk: [cues_of(run, offers[desk]) for run in found] for desk, found in runs.items()}
+    names = list(cues[DESKS[0]][0])
+    values = {desk: np.array([[each[name] for name in names] for each in found]) for desk, found in cues.items()}
+    values = {desk: (found - found.mean(0)) / (found.std(0) + 1e-9) for desk, found in values.items()}
 
-    def rows(scores: Floats, taken: Any) -> list[Scored]:
+    def rows(desk: str, scores: Floats) -> list[Scored]:
         return [
-            Scored(float(scores[at]), not runs[at]["labels"]["success"], len(runs[at]["steps"]), tasks[at])
-            for at in np.flatnonzero(taken)
+            Scored(float(score), not run["labels"]["success"], len(run["steps"]), run["group"])
+            for run, score in zip(runs[desk], scores, strict=True)
         ]
 
-    def judged(names: tuple[str, ...], taken: Any) -> float:
-        end, middle = table[names]
-        return auroc(rows(end, taken)) + 2 * equal_length(rows(end, taken)) + auroc(rows(middle, taken))
+    def told(desk: str, scores: Floats) -> str:
+        found = rows(desk, scores)
+        low, high = interval(found, equal_length, 200)
+        return f"{auroc(found):.2f}, equal length {equal_length(found):.2f} [{low:.2f}, {high:.2f}]"
 
-    sys.stdout.write(f"{len(sums)} sums of {len(full[0])} cues, {len(runs)} runs, {len(set(tasks))} tasks\n")
-    everything = np.full(len(runs), fill_value=True)
-    for names in sorted(sums, key=lambda names: -judged(names, everything))[:5]:
-        end, middle = (rows(scores, everything) for scores in table[names])
-        told = f"{auroc(end):.3f}, equal length {equal_length(end):.3f}, half {auroc(middle):.3f}"
-        sys.stdout.write(f"best in-sample: {told}: {' + '.join(names)}\n")
-    for seed in range(4):
-        fold, found, chosen = folds(tasks, seed), np.zeros((2, len(runs))), []
-        for at in range(5):
-            train, test = fold != at, fold == at
-            names = max(sums, key=lambda names: judged(names, train))
-            chosen.append(" + ".join(names))
-            for row, scores in zip(found, table[names], strict=True):  # sums of other cues are compared by their ranks
-                row[test] = [
-                    np.mean(scores[train] < score) + np.mean(scores[train] == score) / 2 for score in scores[test]
-                ]
-        end, middle = (rows(scores, everything) for scores in found)
-        told = f"{auroc(end):.3f}, equal length {equal_length(end):.3f}, half {auroc(middle):.3f}"
-        sys.stdout.write(f"chosen in folds {seed}: {told}: {'; '.join(chosen)}\n")
+    say(f"{'each cue alone':<28}" + "".join(f"{desk:<40}" for desk in DESKS))
+    for at, name in enumerate(names):
+        say(f"{name:<28}" + "".join(f"{told(desk, values[desk][:, at]):<40}" for desk in DESKS))
+    sums = [parts for count in (1, 2, 3) for parts in combinations(range(len(names)), count)]
+    for train, test in (DESKS, DESKS[::-1]):
+        for pool, use in (
+            ("all", sums),
+            ("policy", [parts for parts in sums if min(parts) >= names.index("unconfirmed")]),
+        ):
+            best = max(use, key=lambda parts: equal_length(rows(train, values[train][:, parts].sum(1))))
+            chosen = f"{pool}: " + " + ".join(names[at] for at in best)
+            say(f"\nchosen on {train} of {len(use)} sums, {chosen}: {told(train, values[train][:, best].sum(1))}")
+            say(f"judged on {test}: {told(test, values[test][:, best].sum(1))}")
 
 
-def _mean(cues: list[dict[str, float]], names: tuple[str, ...]) -> Floats:
-    return np.array([sum(found.get(name, 0.0) for name in names) / len(names) for found in cues])
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
 
 
 if __name__ == "__main__":

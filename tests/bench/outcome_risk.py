@@ -1,4 +1,4 @@
-"""How well ``outcome_risk`` tells failed runs from good ones, on labelled runs, and what its risk is worth."""
+"""What the estimate behind ``outcome_risk`` tells of failed runs, by desk: why it is shown as unknown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Steps:
         self.reasons: list[str] = []
         for state in folded(run):
             metric, cues = OutcomeRisk(state), state.service.data
-            self.risk.append(metric.compute())
+            self.risk.append(metric.estimate())
             self.reasons.append("" if self.risk[-1] is not None else metric.why_unknown)
             self.cues.append({name: getattr(cues, name) for name in CUES})
 
@@ -67,12 +67,13 @@ def say(text: str = "") -> None:
     sys.stdout.flush()
 
 
-def ranking(runs: list[Steps]) -> None:
+def ranking(desk: str, runs: list[Steps]) -> None:
     ended = sum(steps.risk[-1] is not None for steps in runs)
-    say(f"tau-bench airline: {len(runs)} runs, given at the end of {ended}; [95 %: tasks resampled]")
+    tasks = len({steps.run["group"] for steps in runs})
+    say(f"\n{desk}: {len(runs)} runs of {tasks} tasks, given at the end of {ended}; [95 %: tasks resampled]")
     say(f"{'':<34} {'AUROC':<18}  {'equal length':<18}  {'first half':<18}  {'first half, equal':<18}")
-    line("outcome_risk, last value", runs, lambda steps: steps.risk)
-    line("outcome_risk, highest value", runs, lambda steps: steps.risk, highest=True)
+    line("the estimate, last value", runs, lambda steps: steps.risk)
+    line("the estimate, highest value", runs, lambda steps: steps.risk, highest=True)
     for name in CUES:
         line(f"  {name} alone", runs, lambda steps, name=name: steps.given([name], False))  # type: ignore[misc]
     for name in CUES:
@@ -160,9 +161,13 @@ def cost() -> None:
 
 
 def main() -> None:
-    tau = [Steps(run) for run in load("tau_airline")]
-    ranking(tau)
-    calibration(tau)
+    desks = {name: [Steps(run) for run in load(name)] for name in ("tau_airline", "tau_retail")}
+    for desk, runs in desks.items():
+        ranking(desk, runs)
+    for model in sorted({str((steps.run.get("meta") or {}).get("model")) for steps in desks["tau_retail"]}):
+        own = [steps for steps in desks["tau_retail"] if str((steps.run.get("meta") or {}).get("model")) == model]
+        line(f"tau_retail, {model}, {len(own)} runs", own, lambda steps: steps.risk)
+    calibration(desks["tau_airline"])
     elsewhere()
     cost()
 

@@ -51,6 +51,8 @@ def folded(run: Run) -> Iterator[AgentState]:
 def steps_of(run: Run) -> Iterator[list[Event]]:
     """Yield the events of each step, with the tick that ends it; the goal belongs to the first."""
     events: list[Event] = [Goal(run["goal"])]
+    if run.get("system"):
+        events.append(Message("system", run["system"]))
     for at, step in enumerate(run["steps"]):
         text = step.get("tool_result") or step.get("content") or ""
         if step["role"] == "tool":

@@ -32,6 +32,7 @@ def test_blame_a_run_is_shown_with_verdict_reasons_and_agents() -> None:
     lines = result.stdout.splitlines()
     assert lines[:2] == ["whowhen/algorithm/114", "decided: step 1 of Verification_Expert stands out."]
     assert "about 50%" in lines[2]
+    assert "always taking step 1 of so short a run was right in 26% to 37%." in " ".join(lines[2:4])
     assert lines[lines.index("") + 1].split() == ["step", "share", "agent", "why"]
     assert "assumption" in result.stdout
     assert "and 3 more steps (--top)" in lines
@@ -45,7 +46,7 @@ def test_blame_without_a_name_every_run_is_one_line() -> None:
     lines = result.stdout.splitlines()
     assert len(lines) == 1 + 93 + 2
     assert lines[1].split() == ["decided", "0", "69%", "Excel_Expert", "whowhen/algorithm/1"]
-    assert sum(line.startswith("undecided ") for line in lines) == 44
+    assert sum(line.startswith("undecided ") for line in lines) == 48
 
 
 @pytest.mark.parametrize("columns", ["200", "80", "50", "20"])
@@ -129,3 +130,19 @@ def test_blame_slips_in_labels_and_ids_are_told_once(tmp_path: Path, command: st
     again = f"warning: {path}: the id 'a' comes again; the run is called 'a#2' (run a#2)"
     said = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
     assert said == ([slip] if command == "eval" else [slip, again])
+
+
+def test_blame_where_step_1_is_as_likely_the_overview_says_so(tmp_path: Path) -> None:
+    said = ("I look at page a.", "I look at page b.", "The museum has tariffs for families and pupils too.")
+    run = {"goal": "What does it cost?", "steps": [{"role": "assistant", "content": text} for text in said]}
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps({"id": name} | run) + "\n" for name in "ab"), encoding="utf-8")
+    lines = blame(path).stdout.splitlines()
+    assert lines[1].split()[:4] == ["undecided", "2", "or", "1"]
+    assert "step 1 is as likely" in lines[-1]
+    assert "step 1 is as likely" in " ".join(blame(path, "--run", "a").stdout.split())
+
+
+def test_blame_a_long_run_is_said_to_tell_no_more_than_the_longest_step(tmp_path: Path) -> None:
+    steps = [{"role": "assistant", "content": f"I look at page {at}."} for at in range(11)]
+    assert "taking the longest step did no worse" in " ".join(blame(write(tmp_path, *steps)).stdout.split())

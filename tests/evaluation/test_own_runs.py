@@ -23,10 +23,11 @@ from coherence.evaluation.own_runs import (
     calibrate,
     judge,
     lights,
+    observe,
     observe_runs,
 )
 from coherence.providers import HashingEmbedder
-from coherence.providers.transcript import Step, Transcript
+from coherence.providers.transcript import Step, Transcript, TranscriptCall
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.light import scale_for, shipped_scales
 
@@ -186,6 +187,13 @@ def test_lights_what_another_scale_said_is_not_asked_for_again() -> None:
     step = ObservedStep(QUIET, [("course", "warn"), ("destructive_unasked", "block")])
     assert "rule.destructive_unasked" in SHIPPED.curves
     assert lights(ObservedRun([step]), SHIPPED)[0].band == "green"
+
+
+def test_observe_what_the_system_text_forbids_is_asked_about() -> None:
+    steps = (Step(role="assistant", tool_calls=(TranscriptCall("cancel_order", {"order": "7"}),)),)
+    told = Transcript(id="r", goal="Help with order 7.", system="Never cancel an order.", steps=steps)
+    (found,) = observe(told, EmbeddingCache(HashingEmbedder(16)))
+    assert "broken_constraint" in [rule for rule, _ in found.asked]
 
 
 def test_observe_runs_a_step_has_every_sign_of_a_shipped_scale() -> None:

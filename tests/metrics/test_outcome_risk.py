@@ -1,4 +1,4 @@
-"""Outcome risk: its values, where there is none, and that runs of other agents get none."""
+"""Outcome risk: why it is unknown, and the number that is not shown."""
 
 from math import exp
 from pathlib import Path
@@ -26,19 +26,19 @@ def state_after(*events: Event) -> AgentState:
 
 
 def risk(*events: Event) -> float:
-    value = OutcomeRisk(state_after(*events)).compute()
+    value = OutcomeRisk(state_after(*events)).estimate()
     assert value is not None
     return value
 
 
-def test_outcome_risk_the_risk_is_the_logistic_of_the_mean_of_the_cues() -> None:
+def test_estimate_is_the_logistic_of_the_mean_of_the_cues() -> None:
     # 10 words: asked 0; one reply without a refusal: 1 - 0.5 / 2 = 0.75; no search: score 0.25
     assert risk(
         Message("user", BOOKING), Message("assistant", "Of course."), Message("user", "Thanks")
     ) == pytest.approx(1 / (1 + exp(-7 * (0.25 - 0.42))))
 
 
-def test_outcome_risk_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_it() -> None:
+def test_estimate_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_it() -> None:
     start, thanks = Message("user", BOOKING), Message("user", "Thanks")
     done, refused = Message("assistant", "Done."), Message("assistant", "I am unable to do that.")
     search = (ToolCall("find_flight", msgspec.Raw(b"{}"), "c"), ToolResult("[]", call_id="c"))
@@ -48,30 +48,9 @@ def test_outcome_risk_a_long_request_and_a_search_raise_it_and_a_refusal_lowers_
     assert risk(Message("user", f"{BOOKING} {BOOKING} {BOOKING}"), done, thanks) > plain
 
 
-def test_outcome_risk_one_call_is_told_in_the_singular() -> None:
-    search = [
-        event
-        for id in "cd"
-        for event in (ToolCall("find_flight", msgspec.Raw(b"{}"), id), ToolResult("[]", call_id=id))
-    ]
-    state = state_after(Message("user", BOOKING), *search, Message("assistant", "Done."), Message("user", "Thanks"))
-    found = OutcomeRisk(state).explain()
-    assert found is not None and " 1 call of the tool called just before" in found.why
-
-
-def test_outcome_risk_the_evidence_names_the_cues_and_an_interval() -> None:
-    state = state_after(Message("user", BOOKING), Message("assistant", "I cannot."), Message("user", "Oh"))
-    metric = OutcomeRisk(state)
-    value, why = metric.compute(), metric.explain()
-    assert value is not None and why is not None
-    assert "longest request 10 words, 1 of 1 replies refuse" in why.why
-    low, high = (float(number) for number in why.why.split("; ")[1].split(",")[0].split(" to "))
-    assert low < value < high
-
-
 def test_why_unknown_a_provider_that_is_no_state_of_an_agent_has_none() -> None:
     metric = OutcomeRisk(StaticState())  # type: ignore[arg-type]
-    assert metric.compute() is None and metric.explain() is None and "monitor" in metric.why_unknown
+    assert metric.compute() is None and metric.estimate() is None and "monitor" in metric.why_unknown
 
 
 @pytest.mark.slow
@@ -83,13 +62,13 @@ def test_why_unknown_no_run_of_another_kind_of_agent_gets_a_risk(name: str) -> N
                 record_step(monitor, step, [])
             monitor.flush()
             metric = OutcomeRisk(monitor.state)
-            assert metric.compute() is None
+            assert metric.estimate() is None
             assert metric.why_unknown.startswith("not calibrated for this kind of agent: ")
             if name == "swebench_mini":
                 assert "cannot be told from the transcript" in metric.why_unknown
 
 
-def test_outcome_risk_a_monitor_measures_it_by_name_with_reason_and_evidence() -> None:
+def test_outcome_risk_a_monitor_shows_it_as_unknown_and_says_why() -> None:
     with Monitor(embedder=HashingEmbedder(), config={"metrics": ["outcome_risk"], "tick": "manual"}) as monitor:
         monitor.message("user", BOOKING)
         monitor.decide()
@@ -99,4 +78,6 @@ def test_outcome_risk_a_monitor_measures_it_by_name_with_reason_and_evidence() -
         monitor.message("assistant", "Done.")
         monitor.message("user", "Thanks")
         monitor.decide()
-        assert monitor.latest.metrics["outcome_risk"] == pytest.approx(1 / (1 + exp(-7 * (0.25 - 0.42))))
+        assert monitor.latest.metrics["outcome_risk"] is None
+        assert monitor.latest.unknown["outcome_risk"].startswith("no better than the number of steps")
+        assert OutcomeRisk(monitor.state).estimate() == pytest.approx(1 / (1 + exp(-7 * (0.25 - 0.42))))

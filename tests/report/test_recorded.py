@@ -99,3 +99,16 @@ def test_read_recorded_the_report_shows_what_each_step_took(tmp_path: Path) -> N
     page = (tmp_path / "s.html").read_text(encoding="utf-8")
     assert "<span>latency <b>2.5 s</b></span>" in page
     assert "<span>tokens in <b>150</b></span><span>tokens out <b>10</b></span>" in page
+
+
+def test_read_recorded_what_the_host_says_before_the_first_step_is_the_system_text(tmp_path: Path) -> None:
+    with Monitor(store=tmp_path / "s.db", goal="Refund order 7.", embedder=False) as m:
+        m.message("system", "You serve a shop.")
+        m.message("assistant", "I look it up.")
+        m.message("system", "Be brief.")
+    (run,) = read_recorded(tmp_path / "s.db")
+    assert run.system == "You serve a shop."
+    assert [(step.role, step.content) for step in run.steps] == [
+        ("assistant", "I look it up."),
+        ("system", "Be brief."),
+    ]

@@ -213,3 +213,10 @@ def test_reducer_huge_texts_and_names_fill_a_state_only_so_far() -> None:
         m.tool_result(name, error=True, error_type=name)
     # 20 messages and 30 memories of 20,000 characters, a goal and 4 requests of 200,000, names of 500
     assert size(m) < 20 * 21_000 + 30 * 21_000 + 5 * 201_000 + 300_000
+
+
+def test_get_recent_context_what_the_host_says_before_the_agent_begins_is_no_context() -> None:
+    state = fold(
+        Goal("ship it"), Message("system", "Be brief."), Message("assistant", "a"), Message("system", "Faster.")
+    )
+    assert context(state) == ["a", "Faster."]

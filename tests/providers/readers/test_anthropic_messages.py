@@ -62,7 +62,16 @@ def test_anthropic_messages_a_request_is_one_run(tmp_path: Path, indent: int | N
     request = {"id": "r1", "model": "claude", "system": "Be short.", "messages": CHAT}
     [run] = read_transcripts(write(tmp_path, request, indent=indent))
     assert run.steps == STEPS
-    assert (run.id, run.format) == ("r1", "anthropic")
+    assert (run.id, run.format, run.system) == ("r1", "anthropic", "Be short.")
+
+
+@pytest.mark.parametrize(
+    ("system", "told"),
+    [([{"type": "text", "text": "Be short."}, {"type": "text", "text": "Be kind."}], "Be short.\nBe kind."), (7, "")],
+)
+def test_told_blocks_are_read_and_what_is_no_text_is_not(tmp_path: Path, system: Any, told: str) -> None:
+    [run] = read_transcripts(write(tmp_path, {"system": system, "messages": CHAT}))
+    assert run.system == told
 
 
 def test_anthropic_messages_a_bare_list_is_one_run(tmp_path: Path) -> None:
@@ -86,13 +95,14 @@ def test_a_message_of_results_alone_has_no_user_step(tmp_path: Path) -> None:
     assert run.steps == (Step(role="tool"),)
 
 
-def test_anthropic_messages_system_messages_and_hidden_thinking_are_left_out(tmp_path: Path) -> None:
+def test_anthropic_messages_system_messages_and_hidden_thinking_are_no_steps(tmp_path: Path) -> None:
     chat = [
         {"role": "system", "content": "Be short."},
         {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "ok"}]},
     ]
     [run] = read_transcripts(write(tmp_path, chat))
     assert run.steps == (Step(role="assistant", content="ok"),)
+    assert run.system == "Be short."
 
 
 def test_anthropic_messages_a_tool_of_the_server_is_a_tool_call_too(tmp_path: Path) -> None:

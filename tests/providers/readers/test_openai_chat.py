@@ -54,6 +54,7 @@ def test_openai_chat_a_list_of_messages_is_one_run(tmp_path: Path, indent: int |
     [run] = read_transcripts(write(tmp_path, CHAT, indent=indent))
     assert run.steps == STEPS
     assert (run.id, run.goal, run.format) == ("chat", "", "openai")
+    assert run.system == "You are an airline agent."
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])

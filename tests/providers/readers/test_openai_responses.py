@@ -72,3 +72,10 @@ def test_read_responses_what_is_wrong_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps([ASKED, {"type": "function_call", "name": 5}]), "utf-8")
     with pytest.raises(TranscriptError, match=r"input.*name.*expected OpenAI Responses"):
         read_transcripts(path)
+
+
+def test_read_responses_instructions_are_the_system_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"instructions": "Be short.", "input": [ASKED], "output": [SAID]}), "utf-8")
+    (run,) = read_transcripts(path)
+    assert run.system == "Be short."

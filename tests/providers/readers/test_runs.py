@@ -56,6 +56,12 @@ def test_a_run_gives_its_steps(tmp_path: Path, indent: int | None) -> None:
     assert (run.format, run.warnings) == ("runs", ())
 
 
+def test_read_runs_the_system_text_is_no_step(tmp_path: Path) -> None:
+    told, silent = read_transcripts(write(tmp_path, {**RUN, "system": "Refund nothing."}, {**RUN, "id": "b"}))
+    assert (told.system, silent.system) == ("Refund nothing.", "")
+    assert told.steps == silent.steps
+
+
 def test_a_system_message_in_mid_run_is_a_step_and_no_request(tmp_path: Path) -> None:
     said = [("user", "Change my seat."), ("assistant", "Which?"), ("system", "Be brief."), ("assistant", "Done.")]
     steps = [{"i": at, "role": role, "content": text} for at, (role, text) in enumerate(said)]
