@@ -40,7 +40,6 @@ from coherence.detect.goal_loss import GoalLossDetector
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
 from coherence.detect.prohibitions import ProhibitionDetector
-from coherence.detect.service_cues import ServiceDetector
 from coherence.detect.text_analysis import hedge_density, is_monotonous, shape_of
 from coherence.state.data import Action, Answer, Facts, FailureKind, Item, OpenCall, Rated, Said, Spending
 from coherence.state.progress import ProgressDetector
@@ -97,7 +96,6 @@ class AgentState(EventDetector[Facts]):
         """What the agent may use up, for the rules that look at it."""
         self.limited: frozenset[str] = frozenset()
         """Tools whose calls are counted for ever, because they have a limit."""
-        self.service = ServiceDetector()
         self.hijack = HijackDetector()
         self.assumption = AssumptionDetector()
         self.grounding = GroundingDetector(self.config.grounding.extractors)
@@ -107,7 +105,6 @@ class AgentState(EventDetector[Facts]):
         self.goal_loss = GoalLossDetector()
         self.progress = ProgressDetector(self)
         followers = (
-            self.service,
             self.hijack,
             self.assumption,
             self.grounding,

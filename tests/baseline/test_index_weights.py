@@ -34,7 +34,7 @@ def test_the_classic_index_is_made_of_four_metrics() -> None:
 def test_index_weights_the_default_index_counts_the_detectors_where_they_are_known() -> None:
     found = reading("default")
     assert found.metrics["goal_hijack"] is not None and found.metrics["outcome_risk"] is None
-    assert "not calibrated" in found.unknown["outcome_risk"]
+    assert "number of steps" in found.unknown["outcome_risk"]
     assert found.scale and found.risk is not None and 0.0 < found.coverage <= 1.0
     assert sum(found.losses.values()) == pytest.approx(found.risk)
     assert found.worst() == found.cause == "goal_hijack"

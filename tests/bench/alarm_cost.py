@@ -24,7 +24,6 @@ from coherence.detect.assumption import AssumptionDetector
 from coherence.detect.detector import DetectorTable, Observed
 from coherence.detect.grounding_state import GroundingDetector
 from coherence.detect.hijack import HijackDetector
-from coherence.detect.service_cues import ServiceDetector
 from coherence.policy.hijack_findings import RULE, asked_call, limits_of
 from coherence.state.reducer import AgentState
 
@@ -42,7 +41,6 @@ DETECTORS: dict[str, Callable[[], DetectorTable]] = {
     "goal_hijack": lambda: DetectorTable([HijackDetector()]),
     "all detectors": lambda: DetectorTable(
         [
-            ServiceDetector(),
             HijackDetector(),
             AssumptionDetector(),
             GroundingDetector(MonitorConfig().grounding.extractors),

@@ -16,8 +16,10 @@ from math import log1p
 from typing import Any, NamedTuple
 
 import numpy as np
-from ranks import Floats, Run, Scored, auroc, equal_length, folded, interval, load
+from ranks import Floats, Run, Scored, auroc, equal_length, folded, interval, load, steps_of
+from service_cues import ServiceDetector
 
+from coherence.detect.detector import Observed
 from coherence.detect.fingerprints import name_words
 from coherence.detect.prohibitions import ACTS
 from coherence.detect.text_analysis import TextAnalysis
@@ -130,7 +132,10 @@ def cues_of(run: Run, offered: set[str]) -> dict[str, float]:
     """Return all cues of a run, each about 0 to 1, higher = worse; ``offered`` = kinds of acts that its desk offers."""
     steps = run["steps"]
     *_, state = folded(run)
-    service = state.service.data
+    detector = ServiceDetector()
+    for event in (event for step in steps_of(run) for event in step):
+        detector.observe(Observed.of(event))
+    service = detector.data
     asked = [step.get("content") or "" for step in steps if step["role"] == "user"]
     words = [len(text.split()) for text in asked] or [0]
     return {

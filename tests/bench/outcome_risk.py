@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from ranks import SILENT, Floats, Run, Scored, auroc, equal_length, folded, folds, interval, load, steps_of
+from ranks import SILENT, Floats, Run, Scored, auroc, equal_length, folds, interval, load, steps_of
+from service_cues import MIDDLE, SLOPE, ServiceDetector, estimate
 
 from coherence.detect.detector import Observed
-from coherence.detect.service_cues import ServiceDetector
-from coherence.metrics import OutcomeRisk
-from coherence.metrics.outcome_risk import MIDDLE, SLOPE
 
 CUES = ("asked", "unrefused", "searching")
 
@@ -25,10 +23,13 @@ class Steps:
         self.risk: list[float | None] = []
         self.cues: list[dict[str, float]] = []
         self.reasons: list[str] = []
-        for state in folded(run):
-            metric, cues = OutcomeRisk(state), state.service.data
-            self.risk.append(metric.estimate())
-            self.reasons.append("" if self.risk[-1] is not None else metric.why_unknown)
+        detector = ServiceDetector()
+        for step in steps_of(run):
+            for event in step:
+                detector.observe(Observed.of(event))
+            cues = detector.data
+            self.risk.append(estimate(cues))
+            self.reasons.append(cues.other_kind())
             self.cues.append({name: getattr(cues, name) for name in CUES})
 
     def given(self, names: Sequence[str], forced: bool) -> list[float | None]:

@@ -1,4 +1,4 @@
-"""Cues that a service agent is failing its task, and the facts that tell whether a run is that of such an agent.
+"""Cues that a service agent is failing its task: judged here, and why ``outcome_risk`` shows no number.
 
 A *service agent* talks with a user over several turns, in English prose, and reads and writes records with its tools:
 bookings, orders, accounts.
@@ -7,7 +7,7 @@ bookings, orders, accounts.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import log
+from math import exp, log
 
 import msgspec
 
@@ -183,6 +183,15 @@ class ServiceCues(msgspec.Struct):
     def score(self) -> float:
         """The mean of the three cues, in [0, 1]."""
         return (self.asked + self.unrefused + self.searching) / 3
+
+
+SLOPE, MIDDLE = 7.0, 0.42
+"""The map from the cues' mean to an estimate, ``1 / (1 + exp(-SLOPE (score - MIDDLE)))``, fitted on labelled runs."""
+
+
+def estimate(cues: ServiceCues) -> float | None:
+    """Return the chance that the task will have failed, by the cues; ``None`` for any agent but a service agent."""
+    return None if cues.other_kind() else 1.0 / (1.0 + exp(-SLOPE * (cues.score - MIDDLE)))
 
 
 class ServiceDetector(EventDetector[ServiceCues]):
