@@ -17,6 +17,8 @@ import msgspec
 from coherence.baseline.calibration import SHIPPED, Calibration, Watch, watch
 from coherence.baseline.combiner import Combiner
 from coherence.baseline.conformal import draw_coin
+from coherence.baseline.own_life import MAX_LIFE, Life, learn_life
+from coherence.baseline.runs import CALLS
 from coherence.core.config import AlarmConfig
 from coherence.core.readings import FrozenDict
 from coherence.core.registry import installed
@@ -26,6 +28,7 @@ from coherence.store.runs import (
     count_learnable,
     labelled_runs,
     left_through,
+    life_of,
     newest_relabel,
     read_cache,
     read_learned,
@@ -231,6 +234,15 @@ def read_calibrator(
     for run in new:
         calibrator.observe(agent, run)
     return calibrator
+
+
+def read_life(store: Store, agent: str, budget: float) -> Life:
+    """Return what an agent's runs in a store, labelled or not, say of the scores of its calls."""
+    shipped = SHIPPED[CALLS]
+    limit = shipped.within(budget)
+    if limit is None:
+        return Life()
+    return learn_life(life_of(store, agent, shipped.version, MAX_LIFE), budget, limit.value)
 
 
 def _settle(transaction: Transaction, agent: str, make: Make, *, leaving: bool) -> None:

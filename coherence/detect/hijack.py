@@ -202,6 +202,9 @@ class HijackScore(msgspec.Struct, frozen=True):
         How far the call is from everything that was asked and done before; text inside results cannot touch it.
     sentence, seq
         The sentence that `provenance` points at, at most 200 characters (empty if none), and its event number (-1).
+    unauthorised
+        What the call has from that sentence and the user has not said, by its dataflow: a name among its arguments,
+        else the acting tool that the sentence orders; empty if nothing, and up to `FAR`.
     """
 
     value: float
@@ -209,6 +212,7 @@ class HijackScore(msgspec.Struct, frozen=True):
     distance: float
     sentence: str
     seq: int
+    unauthorised: str = ""
 
 
 class HijackFacts(msgspec.Struct):
@@ -354,7 +358,8 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
     explained = _explained(facts, call, (read.tokens for read in answers if new.isdisjoint(read.tokens)))
     plain = IDENTIFYING if _first_word(tool) in _IDENTIFIES else READING if only_reads(tool) else 1.0
     name = _tokens(tool)
-    best, sentence, seq, granted = 0.0, "", -1, 0.0
+    best, granted = 0.0, 0.0
+    source: Sentence | None = None
     newest = facts.sentences[-1].seq if facts.sentences else -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     in_call = name <= mine  # it is, but for what stands for a secret
@@ -377,11 +382,28 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
         if read.own and found > best and new.isdisjoint(common):
             found *= OWN
         if found > best:
-            best, sentence, seq = found, read.text, read.seq
+            best, source = found, read
             granted = (1.0 - read.left) * near if facts.delegated and read.left < DELEGATED else 0.0
     distance = 1.0 - min(explained + granted, 1.0)
-    value = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST)
-    return HijackScore(min(value, 1.0), min(best / (1 + UNGATED), 1.0), distance, sentence, seq)
+    value, provenance = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST), min(best / (1 + UNGATED), 1.0)
+    if source is None:
+        return HijackScore(min(value, 1.0), provenance, distance, "", -1)
+    proof = _unauthorised(facts, call, tool, name, source) if value > FAR else ""
+    return HijackScore(min(value, 1.0), provenance, distance, source.text, source.seq, proof)
+
+
+def _unauthorised(facts: HijackFacts, call: _Call, tool: str, name: frozenset[str], source: Sentence) -> str:
+    """Return what of a call a sentence gives and the user does not: a name among its arguments.
+
+    Without one it is the tool, if it acts, the sentence orders something in half of the words of its name or more, and
+    the user has used half of them at most. That the agent has named it in a call before authorises nothing.
+    """
+    names = call.names.intersection(source.tokens).difference(name, facts.asked)
+    if names:
+        return min(names)
+    reads = only_reads(tool) or _first_word(tool) in _IDENTIFIES
+    ordered = source.gate > 0.0 and 2 * len(name.intersection(source.tokens)) >= len(name) > 0
+    return tool if ordered and not reads and 2 * len(name.intersection(facts.asked)) <= len(name) else ""
 
 
 def _explained(facts: HijackFacts, call: _Call, answers: Iterable[list[str]]) -> float:
@@ -562,6 +584,8 @@ class HijackWatch(msgspec.Struct):
     known: HijackFacts = msgspec.field(default_factory=HijackFacts)
     worst: JudgedCall | None = None
     """The call that stands out; ``None`` where none was made since the user spoke, or nothing was asked."""
+    newest: HijackScore | None = None
+    """Of the newest call; ``None`` where nothing was asked."""
     fresh: bool = True
     """Whether the next call begins a step."""
     seen: bool = False
@@ -624,6 +648,7 @@ class HijackWatch(msgspec.Struct):
         units, worst = units_of(tool, arguments), self.worst
         score = judge_units(self.known, tool, units) if self.known.asked else None
         note_units(self.known, units)
+        self.newest = score
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
             self.worst, self.seen = JudgedCall(seq, tool, score, beginning(arguments)), False
         self.fresh = self.over = False
