@@ -16,6 +16,7 @@ from itertools import chain
 import msgspec
 
 from coherence.baseline.conformal import conformal_threshold, least_runs
+from coherence.core.readings import number_of
 
 LEAST = 20
 """Runs from which a threshold is learned, at a budget of 5 %; smaller budgets need more."""
@@ -47,6 +48,8 @@ class Life(msgspec.Struct, frozen=True):
     >>> life = learn_life([{"read": 0.05, "send": 0.02 + run / 100} for run in range(20)], budget=0.05, shipped=0.25)
     >>> life.runs, life.threshold("send"), life.threshold("wipe")
     (20, 0.22, 0.19)
+    >>> life.words
+    'a call is unusual above 0.22, of a new tool above 0.19, by 20 runs, labelled or not'
     >>> learn_life([{"read": 0.05}] * 19, budget=0.05, shipped=0.25).threshold("read") is None
     True
     """
@@ -61,6 +64,17 @@ class Life(msgspec.Struct, frozen=True):
     """Those that are known."""
     loud: bool = False
     """Whether too many runs exceed the shipped threshold for scores to say anything."""
+
+    @property
+    def words(self) -> str:
+        """All of it in one sentence."""
+        lived = number_of(self.runs, "run")
+        if self.usual is not None:
+            new = f", of a new tool above {self.usual - self.novel:.3g}" if self.novel else ""
+            return f"a call is unusual above {self.usual:.3g}{new}, by {lived}, labelled or not"
+        if self.loud:
+            return f"what is unusual cannot be told: too many of {lived} have calls above the shipped threshold"
+        return f"what is unusual is not known yet: {lived} with calls, {LEAST} are needed"
 
     def threshold(self, tool: str) -> float | None:
         """Return the threshold of a tool's calls, ``None`` = nothing is known of the agent."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from coherence.baseline.calibration import Calibration
-from coherence.baseline.calibration_store import read_calibrator, read_life
+from coherence.baseline.calibration_store import read_calibrator
 from coherence.baseline.learned_pressure import learn_pressure
 from coherence.baseline.own_scale import NEEDED, learn_own_scale
 from coherence.core.config import MonitorConfig
@@ -169,7 +169,6 @@ def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) 
     watched = [metric.name for metric in plugin_metrics(spec)]
     versions = pipeline.runs.versions
     found = read_calibrator(store, spec.agent, alarms, versions, pipeline.weights, watched).calibration()
-    found = msgspec.structs.replace(found, life=read_life(store, spec.agent, alarms.budget))
     if pipeline.scale is None or count_learnable(store, spec.agent) < 2 * NEEDED:
         return found
     own = learn_own_scale(labelled_runs(store, spec.agent), pipeline.scale, versions)
