@@ -24,6 +24,9 @@ LEAST = 20
 MAX_LIFE = 100
 """Runs that are learned from, the newest."""
 
+MAX_TOOL = 100
+"""Characters of a tool's name."""
+
 LOWEST = 0.18
 """Below which no threshold goes: agents whose runs are all alike have nothing above 0.14 to 0.18."""
 
@@ -78,7 +81,7 @@ class Life(msgspec.Struct, frozen=True):
 
     def threshold(self, tool: str) -> float | None:
         """Return the threshold of a tool's calls, ``None`` = nothing is known of the agent."""
-        if self.usual is None or tool in self.tools:
+        if self.usual is None or tool[:MAX_TOOL] in self.tools:
             return self.usual
         return self.usual - self.novel
 

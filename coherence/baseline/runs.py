@@ -11,6 +11,7 @@ import msgspec
 
 from coherence.baseline.calibration import SHIPPED
 from coherence.baseline.combiner import risks_of
+from coherence.baseline.own_life import MAX_TOOL
 from coherence.core.decisions import Finding
 from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
@@ -27,8 +28,8 @@ CALLS = "goal_hijack"
 MAX_METRICS = 64
 """Metrics whose maxima are kept, the first that were known."""
 
-MAX_TOOLS, MAX_TOOL = 32, 100
-"""Tools of a run that are told apart, the first that were called, and characters of their names; the others are ""."""
+MAX_TOOLS = 32
+"""Tools of a run that are told apart, the first that were called; the others are ""."""
 
 MAX_FINISHED = 8
 """Runs that wait to be taken at most."""

@@ -48,7 +48,7 @@ class Limits(NamedTuple):
         value = self.life.threshold(tool)
         if value is None:
             return None
-        new = "" if tool in self.life.tools else ", lower for a tool that is new to them"
+        new = ", lower for a tool that is new to them" if self.life.usual != value else ""
         return AlarmThreshold(value, f"unusual for this agent, by {number_of(self.life.runs, 'run')} of its own{new}")
 
 
