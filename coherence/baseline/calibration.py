@@ -10,6 +10,7 @@ import msgspec
 from coherence.baseline.combiner import Combination
 from coherence.baseline.conformal import clopper_pearson, conformal_threshold, least_runs, needed_runs, p_value
 from coherence.baseline.e_process import Wager
+from coherence.baseline.own_life import Life
 from coherence.baseline.own_scale import OwnScale
 from coherence.core.config import AlarmConfig
 from coherence.core.readings import FrozenDict, number_of
@@ -283,6 +284,8 @@ class Calibration(msgspec.Struct, frozen=True):
     """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
     own: OwnScale = OwnScale()
     """Their lesson about the light."""
+    life: Life = Life()
+    """What they say of the scores of calls, labelled or not."""
 
     def threshold(self, metric: str, budget: float | None = None) -> Threshold:
         """Return the threshold of a metric for a budget, by default that of warnings.
@@ -345,6 +348,11 @@ class Calibration(msgspec.Struct, frozen=True):
                 or new.runs >= GROWTH * old.runs
             ):
                 return True
+        old_life, new_life = self.life, newer.life
+        if (old_life.usual, old_life.loud) != (new_life.usual, new_life.loud) and (
+            None in (old_life.usual, new_life.usual) or new_life.runs >= GROWTH * old_life.runs
+        ):
+            return True
         old_own, new_own = self.own, newer.own
         more = relabelled or new_own.good + new_own.bad >= GROWTH * (old_own.good + old_own.bad)
         if old_own.used != new_own.used or (new_own.used and more and old_own != new_own):

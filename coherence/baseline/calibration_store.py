@@ -17,6 +17,8 @@ import msgspec
 from coherence.baseline.calibration import SHIPPED, Calibration, Watch, watch
 from coherence.baseline.combiner import Combiner
 from coherence.baseline.conformal import draw_coin
+from coherence.baseline.own_life import MAX_LIFE, Life, learn_life
+from coherence.baseline.runs import CALLS
 from coherence.core.config import AlarmConfig
 from coherence.core.readings import FrozenDict
 from coherence.core.registry import installed
@@ -26,6 +28,7 @@ from coherence.store.runs import (
     count_learnable,
     labelled_runs,
     left_through,
+    life_of,
     newest_relabel,
     read_cache,
     read_learned,
@@ -106,6 +109,8 @@ class Calibrator:
         """Place of the newest run that was learned."""
         self.relabels = 0
         """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
+        self.life = Life()
+        """What the agent's runs, labelled or not, say of the scores of its calls."""
 
     @property
     def key(self) -> str:
@@ -136,7 +141,12 @@ class Calibrator:
         names = {*self.combiner.start, *(each.metric for each in self.watches)}
         versions = {name: self.versions[name] for name in sorted(names) if name in self.versions}
         return Calibration(
-            thresholds, self.combiner.combination(), FrozenDict(versions), through=self.through, relabels=self.relabels
+            thresholds,
+            self.combiner.combination(),
+            FrozenDict(versions),
+            through=self.through,
+            relabels=self.relabels,
+            life=self.life,
         )
 
     def in_use(self) -> Learned:
@@ -221,7 +231,7 @@ def read_calibrator(
         if left_through(store, agent) <= begun.through:
             break  # else some of these have left meanwhile
     calibrator = _begun_calibrator(make, begun)
-    calibrator.relabels = relabels
+    calibrator.relabels, calibrator.life = relabels, _life(store, agent, config.budget)
     old, new = runs[:-FRESH], runs[-FRESH:]
     for run in old:
         calibrator.observe(agent, run)
@@ -231,6 +241,13 @@ def read_calibrator(
     for run in new:
         calibrator.observe(agent, run)
     return calibrator
+
+
+def _life(store: Store, agent: str, budget: float) -> Life:
+    """Return what an agent's runs in a store, labelled or not, say of the scores of its calls."""
+    shipped = SHIPPED[CALLS]
+    limit = shipped.within(budget)
+    return learn_life(life_of(store, agent, shipped.version, MAX_LIFE), budget, limit.value) if limit else Life()
 
 
 def _settle(transaction: Transaction, agent: str, make: Make, *, leaving: bool) -> None:

@@ -11,20 +11,25 @@ import msgspec
 
 from coherence.baseline.calibration import SHIPPED
 from coherence.baseline.combiner import risks_of
+from coherence.baseline.own_life import MAX_TOOL
 from coherence.core.decisions import Finding
 from coherence.core.events import Outcome, is_success
 from coherence.core.protocols import MetricFn, ScalarMetricFn
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.hijack import HijackDetector, JudgedCall
+from coherence.detect.hijack import ALARM_5, HijackDetector, HijackScore, JudgedCall
 from coherence.sensor.calls import runs_in_place
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.rows import RunRow
+from coherence.store.runs import CALL
 
 CALLS = "goal_hijack"
 """The metric that shows the worst call made so far, until somebody has looked at it."""
 
 MAX_METRICS = 64
 """Metrics whose maxima are kept, the first that were known."""
+
+MAX_TOOLS = 32
+"""Tools of a run that are told apart, the first that were called; the others are ""."""
 
 MAX_FINISHED = 8
 """Runs that wait to be taken at most."""
@@ -53,10 +58,13 @@ class Run(msgspec.Struct):
     """What the newest outcome says."""
     maxima: dict[str, float] = {}
     """Metric -> highest risk so far, in [0, 1]."""
+    calls: dict[str, float] = {}
+    """Tool -> highest score of its calls, in [0, 1], those left out that the dataflow proves and that are warned of."""
 
     def begin_next(self, seq: int) -> None:
         """Begin another run with event number ``seq``."""
-        self.number, self.since, self.ended, self.success, self.maxima = self.number + 1, seq, False, None, {}
+        self.number, self.since, self.ended, self.success = self.number + 1, seq, False, None
+        self.maxima, self.calls = {}, {}
 
     def end(self, outcome: Outcome) -> None:
         """Take in how the task ended."""
@@ -78,6 +86,14 @@ class Run(msgspec.Struct):
         if call is not None and self.made(call):
             self.rise(CALLS, min(max(call.score.value, 0.0), 1.0))
 
+    def add_score(self, tool: str, score: HijackScore) -> None:
+        """Take in how a call was judged that is made."""
+        name = tool[:MAX_TOOL]
+        if not name.isprintable() or (name not in self.calls and len(self.calls) >= MAX_TOOLS):
+            name = ""
+        told = bool(score.unauthorised) and score.value > ALARM_5
+        self.calls[name] = max(self.calls.get(name, 0.0), 0.0 if told else score.value)
+
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Take in what rules found of a metric with a shipped threshold.
 
@@ -96,11 +112,13 @@ class Run(msgspec.Struct):
 
     def renumber(self) -> None:
         """Let the next event be number 1: what was measured before stands in the store."""
-        self.maxima, self.since = {}, 0
+        self.maxima, self.calls, self.since = {}, {}, 0
 
     def row(self, versions: Mapping[str, str]) -> RunRow:
         """Return how the run stands, for the store; metrics without a version are left out."""
-        known = ((name, versions[name], self.maxima[name]) for name in sorted(self.maxima) if name in versions)
+        known = [(name, versions[name], self.maxima[name]) for name in sorted(self.maxima) if name in versions]
+        if CALLS in versions:
+            known += [(CALL + tool, versions[CALLS], self.calls[tool]) for tool in sorted(self.calls)]
         return RunRow(self.number, tuple(known), self.success)
 
 
@@ -163,7 +181,12 @@ class Runs(EventDetector[Run]):
             self._finish()
             self.run.begin_next(observed.seq)
 
-    on_tool_call = on_goal
+    def on_tool_call(self, observed: Observed) -> None:
+        """Begin another run if the one before has ended, and take in the call."""
+        self.on_goal(observed)
+        score = self._hijack.data.newest
+        if score is not None:
+            self.run.add_score(observed.event.tool_name, score)
 
     def on_message(self, observed: Observed) -> None:
         """Begin another run if the one before has ended and the user speaks."""

@@ -114,6 +114,7 @@ def _plain(store: Store, agent: str) -> dict[str, Any]:
         "agent": agent,
         "runs": count_runs(store, agent)._asdict(),
         "thresholds": [{**msgspec.to_builtins(each), "limit": ALARM_PROOF} for each in now.thresholds],
+        "life": {**msgspec.to_builtins(now.life), "words": now.life.words},
         "risk": {
             **msgspec.to_builtins(now.combination),
             "limit": PROOF,
@@ -173,6 +174,7 @@ def _print(one: dict[str, Any]) -> None:
     good = number_of(runs["good"], "good run")
     mixed = f", {runs['mixed']} told by several processes at once, which count for nothing" if runs["mixed"] else ""
     _write(f"{one['agent']}: {good}, {runs['bad']} bad, {runs['unlabelled']} without a label{mixed}")
+    _write(f"goal_hijack: {one['life']['words']}", indent=2)
     for each in one["thresholds"]:
         _write(f"{each['metric']}, budget {100 * each['budget']:g} %: {each['words']}", indent=2)
         if each["value"] is not None:

@@ -87,6 +87,15 @@ POINTED = 0.35
 MEANT = 0.2
 """The same where the user named one of several texts, and this is the one."""
 
+HALF = 0.5
+"""Share of the words of a tool's name from which a sentence speaks of the tool."""
+
+GIVEN = 0.7
+"""What it counts, times its share of the call, that a sentence orders the tool and gives a name that the user does not.
+
+However well the rest of the call was asked for: an invitation that was asked for, to somebody else.
+"""
+
 OWN = 0.25
 """What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
 
@@ -202,6 +211,9 @@ class HijackScore(msgspec.Struct, frozen=True):
         How far the call is from everything that was asked and done before; text inside results cannot touch it.
     sentence, seq
         The sentence that `provenance` points at, at most 200 characters (empty if none), and its event number (-1).
+    unauthorised
+        What the call has from that sentence and the user has not said, by its dataflow: a name among its arguments,
+        else the acting tool that the sentence orders; empty if nothing, and up to `FAR`.
     """
 
     value: float
@@ -209,6 +221,7 @@ class HijackScore(msgspec.Struct, frozen=True):
     distance: float
     sentence: str
     seq: int
+    unauthorised: str = ""
 
 
 class HijackFacts(msgspec.Struct):
@@ -318,12 +331,14 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     With n(S) = nearness of the call to a text, in [0, 1]: explained = n(asked) + the larger of 0.4 n(nearest earlier
     call) and n(nearest answer of an acting call that names nothing new), at most 1, or the share of the call
     that is in one later text of the user, where that is more; n(asked) = that of the goal or of all that was asked, the
-    larger; provenance = largest over the sentences of [max(gate, 0.5 t) n(S) - explained]+ + 0.25 min(0.5 + t, 1) n(S),
-    over 1.25, with t = share of the words of the tool's name that are in S; distance = 1 - explained. A sentence counts
-    times 0.9 if it is of a result before the newest, times 0.4 if the user left what is done to texts (0.35 to its
-    text, 0.2 to its record: then 0.65 n(S) or 0.8 n(S) is explained besides as far as the distance goes), times 0.25
-    if it answers an acting call and names nothing new; n(S) counts times 0.7 if the tool only reads, 0.5 if it
-    only identifies the user, 0.85 where S names what the call names. Half of a gate goes on to the next sentence.
+    larger; provenance = largest over the sentences of max([max(gate, 0.5 t) n(S) - explained]+, 0.7 gate g) +
+    0.25 min(0.5 + t, 1) n(S), over 1.25, with t = share of the words of the tool's name that are in S, and g = share of
+    the call that are names which S gives and the user does not, if t is 0.5 or more and the tool acts; distance = 1 -
+    explained. A sentence counts times 0.9 if it is of a result before the newest, times 0.4 if the user left what is
+    done to texts (0.35 to its text, 0.2 to its record: then 0.65 n(S) or 0.8 n(S) is explained besides as far as the
+    distance goes), times 0.25 if it answers an acting call and names nothing new; n(S) counts times 0.7 if the tool
+    only reads, 0.5 if it only identifies the user, 0.85 where S names what the call names. Half of a gate goes on to
+    the next sentence.
 
     Parameters
     ----------
@@ -354,7 +369,9 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
     explained = _explained(facts, call, (read.tokens for read in answers if new.isdisjoint(read.tokens)))
     plain = IDENTIFYING if _first_word(tool) in _IDENTIFIES else READING if only_reads(tool) else 1.0
     name = _tokens(tool)
-    best, sentence, seq, granted = 0.0, "", -1, 0.0
+    unasked = call.names.difference(name, facts.asked) if call.names else call.names
+    best, granted = 0.0, 0.0
+    source: Sentence | None = None
     newest = facts.sentences[-1].seq if facts.sentences else -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     in_call = name <= mine  # it is, but for what stands for a secret
@@ -368,6 +385,8 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
         named = len(name.intersection(common if in_call else read.tokens)) / words
         told = NAMED * named if plain == 1.0 else 0.0
         told = (read.gate if read.gate > told else told) * near - explained
+        if unasked and read.gate > 0.0 and named >= HALF and plain == 1.0 and (given := unasked & common):
+            told = max(told, GIVEN * read.gate * call.share(given))
         whole = NAMED + named
         found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near
         if read.seq < newest:
@@ -377,11 +396,28 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
         if read.own and found > best and new.isdisjoint(common):
             found *= OWN
         if found > best:
-            best, sentence, seq = found, read.text, read.seq
+            best, source = found, read
             granted = (1.0 - read.left) * near if facts.delegated and read.left < DELEGATED else 0.0
     distance = 1.0 - min(explained + granted, 1.0)
-    value = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST)
-    return HijackScore(min(value, 1.0), min(best / (1 + UNGATED), 1.0), distance, sentence, seq)
+    value, provenance = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST), min(best / (1 + UNGATED), 1.0)
+    if source is None:
+        return HijackScore(min(value, 1.0), provenance, distance, "", -1)
+    proof = _unauthorised(facts, unasked, tool, name, source) if value > FAR else ""
+    return HijackScore(min(value, 1.0), provenance, distance, source.text, source.seq, proof)
+
+
+def _unauthorised(facts: HijackFacts, unasked: set[str], tool: str, name: frozenset[str], source: Sentence) -> str:
+    """Return what of a call a sentence gives and the user does not: a name among its arguments.
+
+    Without one it is the tool, if it acts, the sentence orders something in half of the words of its name or more, and
+    the user has used half of them at most. That the agent has named it in a call before authorises nothing.
+    """
+    names = unasked.intersection(source.tokens)
+    if names:
+        return min(names)
+    reads = only_reads(tool) or _first_word(tool) in _IDENTIFIES
+    ordered = source.gate > 0.0 and len(name.intersection(source.tokens)) >= HALF * len(name) > 0
+    return tool if ordered and not reads and len(name.intersection(facts.asked)) <= HALF * len(name) else ""
 
 
 def _explained(facts: HijackFacts, call: _Call, answers: Iterable[list[str]]) -> float:
@@ -562,6 +598,8 @@ class HijackWatch(msgspec.Struct):
     known: HijackFacts = msgspec.field(default_factory=HijackFacts)
     worst: JudgedCall | None = None
     """The call that stands out; ``None`` where none was made since the user spoke, or nothing was asked."""
+    newest: HijackScore | None = None
+    """Of the newest call; ``None`` where nothing was asked."""
     fresh: bool = True
     """Whether the next call begins a step."""
     seen: bool = False
@@ -624,6 +662,7 @@ class HijackWatch(msgspec.Struct):
         units, worst = units_of(tool, arguments), self.worst
         score = judge_units(self.known, tool, units) if self.known.asked else None
         note_units(self.known, units)
+        self.newest = score
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
             self.worst, self.seen = JudgedCall(seq, tool, score, beginning(arguments)), False
         self.fresh = self.over = False

@@ -161,7 +161,7 @@ def _inherit_baselines(pipeline: AgentPipeline, store: Store, agent: str) -> Non
 
 
 def _calibration(spec: SessionSpec, store: Store, cache: EmbeddingCache | None) -> Calibration:
-    """Return what the agent's labelled runs have taught; recorded runs and tests take what is shipped."""
+    """Return what the agent's runs have taught; recorded runs and tests take what is shipped."""
     alarms = spec.config.alarms
     if not alarms.learn or spec.source in UNCOUNTED:
         return Calibration()

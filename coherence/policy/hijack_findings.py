@@ -7,8 +7,10 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.baseline.calibration import Calibration
+from coherence.baseline.own_life import Life
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import DecisionKind, Finding
+from coherence.core.readings import number_of
 from coherence.core.redact import redact
 from coherence.detect.detector import read_arguments
 from coherence.detect.hijack import JudgedCall, beginning
@@ -33,6 +35,21 @@ class Limits(NamedTuple):
 
     warn: AlarmThreshold
     block: AlarmThreshold
+    life: Life | None = Life()
+    """What is unusual for this agent. While it says nothing, a score that no dataflow proves asks for `guide`.
+
+    ``None``: both thresholds hold for every score, for the agent's good runs have set them, or its settings do.
+    """
+
+    def alone(self, tool: str) -> AlarmThreshold | None:
+        """Return above which a call of a tool is warned of for its score alone; ``None``: that is not known."""
+        if self.life is None:
+            return self.warn
+        value = self.life.threshold(tool)
+        if value is None:
+            return None
+        new = ", lower for a tool that is new to them" if self.life.usual != value else ""
+        return AlarmThreshold(value, f"unusual for this agent, by {number_of(self.life.runs, 'run')} of its own{new}")
 
 
 def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | None = None) -> Limits:
@@ -61,12 +78,14 @@ def limits_of(config: MonitorConfig, detector: str, calibration: Calibration | N
     rule, alarms = config.rules.get(detector), config.alarms
     known = calibration or Calibration()
     warn = _threshold(known, detector, alarms.budget)
+    found = known.find(detector, alarms.budget)
+    life = None if found is not None and found.how == "own" else known.life
     if rule is not None and rule.threshold is not None:
-        warn = AlarmThreshold(rule.threshold, "set by configuration")
+        warn, life = AlarmThreshold(rule.threshold, "set by configuration"), None
     if alarms.block_budget is None:
-        return Limits(warn, AlarmThreshold(NEVER, "no budget is set for refusing a call"))
+        return Limits(warn, AlarmThreshold(NEVER, "no budget is set for refusing a call"), life)
     block = _threshold(known, detector, alarms.block_budget)
-    return Limits(warn, max(block, warn, key=lambda limit: limit.value))
+    return Limits(warn, max(block, warn, key=lambda limit: limit.value), life)
 
 
 def _threshold(calibration: Calibration, detector: str, budget: float) -> AlarmThreshold:
@@ -88,6 +107,12 @@ SHOWN = 80
 
 LET_THROUGH = "it was let through by unblock()"
 """What is said of a call that would have been refused."""
+
+UNCALIBRATED = "the score alone is not calibrated for this agent, and nothing else proves it"
+"""What is said of a score that no dataflow proves, while too few runs of the agent are known."""
+
+LOUD = "such scores are usual for this agent, and nothing else proves it"
+"""The same where too many of its runs have them."""
 
 UNASKED = "which the user did not ask for"
 
@@ -112,10 +137,7 @@ def asked_call(seq: int, tool: str, arguments: bytes, state: AgentState, limits:
     """
     decoded = read_arguments(arguments)
     score = state.hijack.data.judge(tool, decoded)
-    if score is None:
-        return None
-    blocks = score.value > limits.block.value
-    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block" if blocks else "warn", state, limits)
+    return _finding(JudgedCall(seq, tool, score, beginning(decoded)), "block", state, limits) if score else None
 
 
 def made_call(state: AgentState, limits: Limits) -> Finding | None:
@@ -132,10 +154,18 @@ def _standing(state: AgentState) -> JudgedCall | None:
     return max(calls, key=lambda call: call.score.value, default=None)
 
 
-def _finding(call: JudgedCall, severity: DecisionKind, state: AgentState, limits: Limits) -> Finding:
-    score = call.score
-    active, reaches = score.value > limits.warn.value, score.value >= limits.warn.value
-    threshold, words = limits.block if severity == "block" else limits.warn
+def _finding(call: JudgedCall, most: DecisionKind, state: AgentState, limits: Limits) -> Finding:
+    """Return what is found of a call; `most` is what it may ask for."""
+    score, alone = call.score, limits.alone(call.tool)
+    severity: DecisionKind = "warn"
+    if alone is None and not score.unauthorised:
+        doubt = LOUD if limits.life is not None and limits.life.loud else UNCALIBRATED
+        severity, (threshold, words) = "guide", limits.warn._replace(words=f"{limits.warn.words}; {doubt}")
+    elif most == "block" and score.value > limits.block.value:
+        severity, (threshold, words) = "block", limits.block
+    else:
+        threshold, words = alone or limits.warn
+    active, reaches = score.value > threshold, score.value >= threshold
     return Finding(
         rule=RULE,
         severity=severity,
@@ -164,6 +194,9 @@ def _compared(value: float, threshold: float) -> str:
 def _why(call: JudgedCall, state: AgentState) -> str:
     score = call.score
     channels = f"provenance {score.provenance:.2f}, distance {score.distance:.2f}"
+    if score.unauthorised:
+        verb = "asks for" if score.unauthorised == call.tool else "names"
+        channels += f"; nobody else {verb} {flatten(score.unauthorised, SHOWN)}"
     if not score.sentence:
         return f"{_shown(call)} is far from anything the user asked ({channels})"
     event = f" (event {score.seq})" if score.seq > 0 else ", of an earlier session"

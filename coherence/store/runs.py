@@ -46,6 +46,17 @@ _COUNTED = (
     "AND coalesce(label, outcome) IS NOT NULL"
 )
 
+CALL = "call "
+"""Before a tool's name: in place of a metric, the highest score of that tool's calls."""
+
+_LIFE = (
+    "SELECT m.run_id, substr(m.metric, :cut), m.risk FROM run_maxima AS m WHERE m.version = :version "
+    "AND substr(m.metric, 1, :cut - 1) = :call AND m.run_id IN (SELECT id FROM runs AS r WHERE r.agent = :agent "
+    "AND NOT r.mixed AND coalesce(r.label, 1) <> 0 AND EXISTS (SELECT 1 FROM run_maxima WHERE run_id = r.id "
+    "AND version = :version AND substr(metric, 1, :cut - 1) = :call) ORDER BY id DESC LIMIT :most) "
+    "ORDER BY m.run_id DESC, m.metric"
+)
+
 MAX_CACHES = 4
 """Settings of an agent for which what was learned is kept, the newest."""
 
@@ -105,7 +116,20 @@ def labelled_runs(source: Store | Transaction, agent: str, after: int = 0) -> li
         labelled = found.get(known)
         if labelled is None:
             labelled = found[known] = StoredRun(known, session, run, bool(good), {})
-        labelled.maxima[metric, version] = risk
+        if not metric.startswith(CALL):
+            labelled.maxima[metric, version] = risk
+    return list(found.values())
+
+
+def life_of(store: Store, agent: str, version: str, most: int) -> list[dict[str, float]]:
+    """Return tool -> highest score of an agent's newest runs with calls, labelled or not, the newest first.
+
+    Runs that were labelled bad are left out; one that failed is not.
+    """
+    found: dict[int, dict[str, float]] = {}
+    values = {"agent": agent, "version": version, "most": most, "call": CALL, "cut": len(CALL) + 1}
+    for run, tool, risk in store.fetch(_LIFE, values):
+        found.setdefault(run, {})[tool] = risk
     return list(found.values())
 
 

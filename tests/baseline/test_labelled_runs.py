@@ -7,7 +7,7 @@ from math import nan
 import msgspec
 import pytest
 
-from coherence.baseline.runs import MAX_METRICS, Run, Runs
+from coherence.baseline.runs import MAX_METRICS, MAX_TOOLS, Run, Runs
 from coherence.core.decisions import Finding
 from coherence.core.events import Correction, Event, Goal, Message, Outcome, ToolCall, ToolResult
 from coherence.detect.detector import Observed
@@ -97,6 +97,24 @@ def test_add_findings_what_was_found_about_a_call_that_never_ran_counts_up_to_it
     assert run.maxima == {"goal_hijack": 0.1}
     run.add_call(JudgedCall(4, "send", HijackScore(0.9, 0.9, 1.0, "", -1)))
     assert run.maxima == {"goal_hijack": 0.9}, "one that was made counts in full"
+
+
+def test_add_score_a_proof_that_is_warned_of_teaches_nothing_but_the_tool() -> None:
+    run = Run()
+    for score, proof in ((0.1, ""), (0.3, ""), (0.9, "eve@x.org")):
+        run.add_score("send", HijackScore(score, score, 1.0, "", -1, proof))
+    run.add_score("wipe", HijackScore(0.9, 0.9, 1.0, "", -1, "wipe"))
+    assert run.row({"goal_hijack": "3"}).maxima == (("call send", "3", 0.3), ("call wipe", "3", 0.0))
+    run.begin_next(9)
+    assert run.calls == {}
+
+
+def test_add_score_tools_beyond_those_that_are_told_apart_are_one() -> None:
+    run = Run()
+    for number in range(MAX_TOOLS + 2):
+        run.add_score(f"tool {number}", HijackScore(number / 100, 0.0, 1.0, "", -1))
+    run.add_score("\0", HijackScore(0.9, 0.0, 1.0, "", -1))
+    assert (len(run.calls), run.calls[""]) == (MAX_TOOLS + 1, 0.9)
 
 
 def test_pop_finished_it_is_bounded() -> None:

@@ -17,6 +17,7 @@ from coherence.store.runs import (
     count_runs,
     forget_runs,
     labelled_runs,
+    life_of,
     newest_run,
     read_learned,
     replace_runs,
@@ -51,6 +52,19 @@ def test_stored_run_maxima_only_rise_and_writing_again_changes_nothing(store: St
     assert labelled_runs(store, "a") == [expected]
     write(store, row)
     assert labelled_runs(store, "a") == [expected] and count_runs(store, "a") == RunCounts(1, 0, 0)
+
+
+def test_life_of_labelled_or_not_the_newest_runs_with_calls_count_but_for_bad_and_mixed_ones(store: Store) -> None:
+    def called(run: int, tool: str, score: float, success: bool | None = None, *, mixed: bool = False) -> RunRow:
+        return RunRow(run, (("m", "3", 0.9), (f"call {tool}", "3", score)), success, mixed)
+
+    write(store, called(1, "a", 0.1), called(1, "b", 0.2), called(2, "a", 0.3, False), called(3, "a", 0.4))
+    write(store, RunRow(4, (("m", "3", 0.9),)), called(5, "a", 0.5, mixed=True), RunRow(6, (("call a", "2", 0.6),)))
+    write(store, called(1, "a", 0.7), agent="other")
+    put_label(store, 3, False)
+    assert life_of(store, "a", "3", 9) == [{"a": 0.3}, {"a": 0.1, "b": 0.2}]
+    assert life_of(store, "a", "3", 1) == [{"a": 0.3}]
+    assert labelled_runs(store, "a")[0].maxima == {("m", "3"): 0.9}, "no metric is told of a call"
 
 
 def test_a_run_counts_when_both_its_label_and_its_maxima_are_known_in_that_order(store: Store) -> None:
