@@ -461,16 +461,19 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
 
     def on_tool_call(self, observed: Observed) -> None:
         """Judge a call."""
+        self.data.called, self.data.newest = observed.seq, self.broken_by(observed)
+
+    def broken_by(self, observed: Observed) -> BrokenProhibition | None:
+        """Return which prohibition a call breaks, made or not; nothing is changed."""
         data, event = self.data, observed.event
-        data.called, data.newest = observed.seq, None
         if not data.standing:
-            return
+            return None
         call = _Call(event, observed)
         for each in reversed(data.standing):
             if call.breaks(each, data.domains):
                 shown = excerpt(observed.text.raw[len(event.tool_name) :].strip(), QUOTED // 2)
-                data.newest = BrokenProhibition(observed.seq, event.tool_name[:100], shown, each.sentence, each.seq)
-                return
+                return BrokenProhibition(observed.seq, event.tool_name[:100], shown, each.sentence, each.seq)
+        return None
 
     def renumber(self) -> None:
         """Let the next event be number 1."""

@@ -14,6 +14,9 @@ from coherence.core.lazy import lazy_regex
 MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
 
+MAX_NESTED = 20_000
+"""Characters of a text that is read as JSON."""
+
 _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
 _RUN = frozenset(["run", "exec", "execute"])
@@ -158,12 +161,16 @@ def _read_one(
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
+        if value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
+            _read_nested(found, value)
         if key in _SHELL_KEYS or (key in _SCRIPT_KEYS and _is_shell_text(found, value, shell, language)):
             args = beside.get("args", beside.get("arguments"))
             if isinstance(args, list | tuple) and args and not any(blank in value for blank in " \n;&|"):
                 found.argvs.append((value, *(str(arg) for arg in args if isinstance(arg, str | int))))
             else:
                 found.scripts.append(value)
+    elif value is True:
+        found.pairs.append((key, "true"))
     elif isinstance(value, list | tuple):
         texts = tuple(item for item in value[:MAX_VALUES] if isinstance(item, str))
         found.pairs.extend((key, text) for text in texts)
@@ -172,6 +179,28 @@ def _read_one(
                 found.scripts.extend(texts)
             else:
                 found.argvs.append(texts)
+
+
+def _read_nested(found: ReadArguments, text: str) -> None:
+    """Read arguments that stand as JSON inside a text."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return
+    stack: list[object] = [value]
+    while stack and len(found.pairs) < MAX_VALUES:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            for key, inner in item.items():
+                name = str(key).lower()
+                if isinstance(inner, str):
+                    found.pairs.append((name, inner))
+                    if name in _SHELL_KEYS:
+                        found.scripts.append(inner)
+                elif isinstance(inner, Mapping | list):
+                    stack.append(inner)
+        elif isinstance(item, list):
+            stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list))
 
 
 def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from coherence.core.validation import check_text
 from coherence.policy.danger.arguments import ReadArguments, read_call
 from coherence.policy.danger.code import scripts_in
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
+from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unwrap import Unwrapper
@@ -51,11 +53,49 @@ def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEF
     >>> classify("Bash", {"command": "deploy --prod"}, (*DEFAULT, mine)).kind
     'deploy'
     """
+    found = judge(tool, arguments, table)
+    return found.first or next(iter(found.enforced), None)
+
+
+class Judgement(NamedTuple):
+    """What a table says of one call."""
+
+    first: Match | None = None
+    """The first row that fires, of those that weigh."""
+    enforced: tuple[Match, ...] = ()
+    """The enforced rows that fire, eight at most."""
+
+
+MAX_ENFORCED = 8
+MAX_TARGETS = 8
+
+
+def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAULT) -> Judgement:
+    """Return everything that a table says of a tool call; the parameters are those of :func:`classify`.
+
+    Examples
+    --------
+    >>> found = judge("Bash", {"command": "git push --force; rm -rf build"})
+    >>> found.first.name, [match.name for match in found.enforced]
+    ('git-push-force', ['force-push'])
+    """
     check_text("tool", tool)
     index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
     reading = read_call(tool, arguments)
-    found = index.of_commands(_commands(reading))
-    return found if found is not None else index.of_call(tool, reading)
+    first, enforced = index.of_commands(_commands(reading))
+    called, more = index.of_call(tool, reading, ask_all=first is None)
+    return Judgement(first or called, (*enforced, *more)[:MAX_ENFORCED])
+
+
+def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
+    """Yield every shell command of a tool call, those that others run included.
+
+    Examples
+    --------
+    >>> [command.args for command in commands_of("Bash", {"command": "sudo sh -c 'rm -r \"x y\"'"})][-1]
+    ('-r', 'x y')
+    """
+    yield from _commands(read_call(tool, arguments))
 
 
 class _Table:
@@ -85,15 +125,25 @@ class _Index:
         self._named = frozenset(name for row in self._rows for name in row.programs)
         self._of: dict[str, list[DangerousCommand]] = {}
         self._free = [row for row in self._rows if not row.programs]
+        self._enforces = any(row.enforced for row in self._rows)
         self._beginnings = tuple(name[:-1] for name in self._named if name.endswith("*"))
 
-    def of_commands(self, commands: Iterator[Command]) -> Match | None:
-        for command in commands:
+    def of_commands(self, commands: Iterator[Command]) -> tuple[Match | None, list[Match]]:
+        first: Match | None = None
+        enforced: list[Match] = []
+        for command in followed(commands):
             for row in self._about(command.program):
-                if row.fires(command):
+                wanted = first is None and row.weighs
+                if (wanted or row.enforced) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
-                    return Match(name=row.name, kind=row.kind, what=what, part=short(command.text))
-        return None
+                    targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
+                    found = _match(row, what, short(command.text), targets)
+                    first = found if wanted else first
+                    if row.enforced:
+                        enforced.append(found)
+            if len(enforced) >= MAX_ENFORCED or (first is not None and not self._enforces):
+                break
+        return first, enforced
 
     def _about(self, program: str) -> list[DangerousCommand]:
         if program not in self._named:
@@ -103,12 +153,23 @@ class _Index:
             self._of[program] = [row for row in self._rows if row.about(program)]
         return self._of[program]
 
-    def of_call(self, tool: str, reading: ReadArguments) -> Match | None:
+    def of_call(self, tool: str, reading: ReadArguments, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
         call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
+        first: Match | None = None
+        enforced: list[Match] = []
         for row in self._calls:
-            if row.test(call):
-                return Match(name=row.name, kind=row.kind, what=f"{short(tool, 80)} {row.says}", part=short(tool))
-        return None
+            wanted = ask_all and first is None and row.weighs
+            if (wanted or row.enforced) and row.test(call):
+                targets = tuple(row.targets(call))[:MAX_TARGETS] if row.enforced and row.targets else ()
+                found = _match(row, f"{short(tool, 80)} {row.says}", short(tool), targets)
+                first = found if wanted else first
+                if row.enforced:
+                    enforced.append(found)
+        return first, enforced
+
+
+def _match(row: Danger, what: str, part: str, targets: tuple[str, ...]) -> Match:
+    return Match(name=row.name, kind=row.kind, what=what, part=part, asking=row.asking, targets=targets)
 
 
 @lru_cache(maxsize=8)

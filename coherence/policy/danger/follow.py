@@ -1,0 +1,98 @@
+"""What a script has done before a command of it: the folder it changed to, what it has downloaded or copied."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from coherence.policy.danger.code import INTERPRETERS
+from coherence.policy.danger.danger import Command
+from coherence.policy.danger.disclosure import names_secret
+from coherence.policy.danger.unwrap import SHELLS
+
+_DOWNLOADERS = frozenset({"curl", "wget", "iwr", "invoke-webrequest", "aria2c", "fetch", "http"})
+_COPIERS = frozenset(
+    {"cp", "mv", "tar", "zip", "7z", "gzip", "base64", "cat", "gpg", "openssl", "xxd", "tee", "head", "tail", "sort", "ln", "rsync"}
+    | {"install", "env", "printenv", "split", "jq", "sed", "awk", "grep", "dd"}
+)
+MAX_FILES = 32
+
+
+def followed(commands: Iterable[Command]) -> Iterator[Command]:
+    """Yield a script's commands, each with what the ones before it have done.
+
+    Examples
+    --------
+    >>> first, second = followed([
+    ...     Command(program="cd", args=("/",), operands=("/",)),
+    ...     Command(program="rm", args=("-rf", "*"), operands=("*",)),
+    ... ])
+    >>> second.folder
+    '/'
+    """
+    folder = ""
+    fetched: set[str] = set()
+    holding: frozenset[str] = frozenset()
+    copies = False
+    for command in commands:
+        program = command.program
+        if folder or holding:
+            command = msgspec.structs.replace(command, folder=folder, holding=holding)
+        if fetched and _runs(command, fetched):
+            command = msgspec.structs.replace(command, fetched=True)
+        yield command
+        if program in ("cd", "pushd", "chdir", "set-location"):
+            target = next((word for word in command.operands if word != "/d"), "~")
+            folder = posixpath.normpath(posixpath.join(folder, target)) if target else folder
+        elif program in _DOWNLOADERS:
+            fetched |= {name for name in _saved(command) if name}
+        elif program in _COPIERS and len(holding) < MAX_FILES:
+            read = " ".join(command.args)[:4_000]
+            copies = bool(names_secret(f"{read} {command.reads}", holding)) or (program in ("env", "printenv") and not command.operands)
+            if copies:
+                own = (word.partition("=")[2] if word.startswith(("of=", "--output=")) else word for word in command.args)
+                holding |= {word for word in own if not word.startswith("-") and "/" not in word[-1:] and _is_file(word)}
+        if command.writes and not program:
+            if copies:
+                holding |= {command.writes}
+            if command.text.lstrip().startswith(("curl", "wget")):
+                fetched.add(_base(command.writes))
+        if program and program not in _COPIERS:
+            copies = False
+
+
+def _is_file(word: str) -> bool:
+    return len(word) > 1 and ("." in word or "/" in word) and not names_secret(word)
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _saved(command: Command) -> Iterator[str]:
+    """Yield the names under which a download is saved."""
+    args = command.args
+    named = False
+    for at, arg in enumerate(args):
+        if arg in ("-o", "--output", "-O", "--output-document", "-OutFile") and at + 1 < len(args) and not args[at + 1].startswith("-"):
+            if command.program == "curl" and arg == "-O":
+                continue
+            named = True
+            yield _base(args[at + 1])
+        elif arg.startswith(("--output=", "--output-document=")):
+            named = True
+            yield _base(arg.partition("=")[2])
+        elif arg.startswith("-") and arg[-1:] == "o" and not arg.startswith("--") and at + 1 < len(args):
+            named = True
+            yield _base(args[at + 1])
+    if not named and (command.program != "curl" or "-O" in command.flags or "--remote-name" in command.flags):
+        yield from (_base(arg.partition("?")[0]) for arg in args if "://" in arg)
+
+
+def _runs(command: Command, fetched: set[str]) -> bool:
+    program = command.program
+    if program in SHELLS or program in INTERPRETERS:
+        return any(_base(word) in fetched for word in (*command.operands[:1], *command.reads.split()[:1]))
+    return program in {name.casefold() for name in fetched} and command.text.lstrip("\"'").startswith(("./", "/", "~", "sudo", "$"))
