@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
 _RUN = frozenset(["run", "exec", "execute"])
 _RUN_WHAT = frozenset(["command", "commands", "cmd", "script", "in", "process"])
+_PROCESS = frozenset(["subprocess", "process", "spawn", "popen", "exec", "argv"])
+_WORD_KEYS = frozenset(["args", "arguments", "argv", "command", "cmd", "subcommand", "action", "flags", "options"])
 _SHELL_KEYS = frozenset(
     [
         "command",
@@ -74,6 +76,7 @@ _CODE_TOOL = frozenset(
         "sql",
     ]
 )
+_RUNS_CODE = _CODE_TOOL - {"sql"}
 _LOOKS_LIKE_CODE = lazy_regex(
     r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
     r"|[\w.]+ = |[\w.]+\()",
@@ -111,6 +114,11 @@ def is_shell(words: tuple[str, ...]) -> bool:
     return not _SHELL_TOOL.isdisjoint(words) or (
         not _RUN.isdisjoint(words) and (len(words) == 1 or not _RUN_WHAT.isdisjoint(words))
     )
+
+
+def runs_code(words: tuple[str, ...]) -> bool:
+    """Return whether a tool's name says that it runs code in another language than shell."""
+    return not _RUNS_CODE.isdisjoint(words)
 
 
 def decode(arguments: bytes | object) -> object:
@@ -151,9 +159,26 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
         elif isinstance(item, list | tuple):
             seen += len(item)
             stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
+    program = words[-1] if words else ""
+    if program in PROGRAMS and not found.argvs:
+        found.argvs.extend(_of_program(program, found))
     if shell and not found.scripts and not found.argvs:
         found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
     return found
+
+
+PROGRAMS = frozenset(
+    "git docker podman kubectl oc helm terraform tofu pulumi aws gcloud az gh glab psql mysql redis mongosh rm dd curl heroku".split()
+)
+"""Programs after which tools are named that take the program's own words."""
+
+
+def _of_program(program: str, found: ReadArguments) -> Iterator[tuple[str, ...]]:
+    """Yield the command lines of a tool that is named after a program: ``git(args=["push", "--force"])``."""
+    texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
+    words = tuple(text for text in texts for text in text.split()) if len(texts) <= 1 else tuple(texts)
+    if words:
+        yield words if words[0] == program else (program, *words)
 
 
 def _read_one(
@@ -174,6 +199,8 @@ def _read_one(
     elif isinstance(value, list | tuple):
         texts = tuple(item for item in value[:MAX_VALUES] if isinstance(item, str))
         found.pairs.extend((key, text) for text in texts)
+        if key == "args" and texts and not _PROCESS.isdisjoint(found.words) and beside.keys().isdisjoint(_SHELL_KEYS):
+            found.argvs.append(texts)
         if key in _SHELL_KEYS and texts:
             if key.endswith("s") or len(texts) == 1:
                 found.scripts.extend(texts)

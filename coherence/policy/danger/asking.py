@@ -34,6 +34,9 @@ _QUOTED = lazy_regex(r"[\"'`]([^\"'`\n]{1,80})[\"'`]")
 _PART = lazy_regex(r"[a-z]+|\d+")
 _HOST = lazy_regex(r"(?:[\w-]{1,60}\.){1,5}[a-z]{2,12}(?::\d+)?", re.IGNORECASE)
 _PERSON = lazy_regex(r"\b(?:to|an|for|with) (?!The |My |Our |A )([A-Z][\w-]{1,30})")
+SHARED = frozenset({"main", "master", "trunk"})
+"""Branches that others work on: they must be named themselves."""
+
 ENVIRONMENTS = frozenset("prod production live staging stage dev development test testing local qa sandbox demo preview uat".split())
 _SAME = {"production": "prod", "live": "prod", "development": "dev", "testing": "test", "stage": "staging"}
 _FILLERS = frozenset(
@@ -43,7 +46,7 @@ _FILLERS = frozenset(
         "please now again completely before after via using by at into as if down up out just everything whatever any each both "
         "database databases db schema table tables namespace namespaces cluster branch branches history disk drive script "
         "installer install official repository repo folder directory directories files file data contents content rows records "
-        "infrastructure stack environment env bucket volume volumes partition key keys token secret password push force feature "
+        "infrastructure stack environment env bucket volume volumes partition key keys token secret password push force "
         "collection collections index cache queue named called which named server machine system home root image container "
         "containers we i you need want should can could must have has will would delete deleting drop dropping wipe remove reset "
         "clean empty truncate recreate rerun reload seed clear cleanup destroy purge erase stale unused legacy obsolete temporary "
@@ -94,16 +97,17 @@ def _asks(order: str, asking: Asking, targets: Sequence[str], part: str) -> bool
         return False
     things = not _stems(asking.things).isdisjoint(found)
     if asking.addresses:
-        return things and _right_address(order, targets)
+        right = _right_address(order, targets)
+        return right is not False and (things or (asking.enough and right is True))
     words = [word.strip(".,:;!?") for word in _WORD.findall(order)]
     named = [target for target in targets if target and target != "?"]
     literal = bool(named) and all(any(_same(word, target) for word in words) for target in named)
     if literal:
-        return True
-    if not things or not _right_environment(order, part, targets):
+        return things or asking.enough
+    if not things or not _right_environment(order, part, targets) or not SHARED.isdisjoint(named):
         return False
     others = _names(order, words, asking)
-    return not others or (bool(named) and all(any(_fits(name, target) for name in others) for target in named))
+    return not others or not named or all(any(_fits(name, target) for name in others) for target in named)
 
 
 def _same(word: str, target: str) -> bool:
@@ -149,15 +153,16 @@ def _right_environment(order: str, part: str, targets: Sequence[str]) -> bool:
     return not asked or not found or bool(asked & found)
 
 
-def _right_address(order: str, targets: Sequence[str]) -> bool:
+def _right_address(order: str, targets: Sequence[str]) -> bool | None:
+    """Return whether a sentence names the address that is sent to, ``None`` if it names none."""
     asked = [word.strip(".,:;!?").casefold() for word in _WORD.findall(order)]
     places = [word.partition("://")[2].partition("/")[0] if "://" in word else word for word in asked if "@" in word or "://" in word or _is_host(word)]
     if places:
-        return any(_at(place, target) for place in places for target in targets) or not targets
+        return any(_at(place, target) for place in places for target in targets)
     people = [name.casefold() for name in _PERSON.findall(order)]
     if people and targets:
         return any(name in target for name in people for target in targets)
-    return True
+    return None
 
 
 def _is_host(word: str) -> bool:

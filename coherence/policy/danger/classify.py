@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coherence.core.validation import check_text
-from coherence.policy.danger.arguments import ReadArguments, read_call
+from coherence.policy.danger.arguments import ReadArguments, read_call, runs_code
 from coherence.policy.danger.code import scripts_in
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
 from coherence.policy.danger.follow import followed
@@ -88,7 +88,7 @@ def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAUL
 
 
 def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
-    """Yield every shell command of a tool call, those that others run included.
+    r"""Yield every shell command of a tool call, those that others run included.
 
     Examples
     --------
@@ -177,10 +177,15 @@ def _index_of(table: _Table) -> _Index:
     return _Index(table.rows)
 
 
+_CODE = frozenset({"code", "script"})
+_CODE_OF_TOOL = frozenset({"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"})
+
+
 def _commands(call: ReadArguments) -> Iterator[Command]:
+    runs = runs_code(call.words)
     scripts = [
         *call.scripts,
-        *(script for key, code in call.pairs if key in ("code", "script") for script in _texts(code)),
+        *(script for key, code in call.pairs if key in _CODE or (runs and key in _CODE_OF_TOOL) for script in _texts(code)),
     ]
     unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)))
     for script in scripts:

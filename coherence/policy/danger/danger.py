@@ -98,11 +98,14 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         One of these too, unless the sentence names what the call is done to.
     addresses
         Whether what the call is done to is an address: then only addresses in the sentence are held against it.
+    enough
+        Whether an act and the name of what the call is done to are enough, without one of the things.
     """
 
     acts: str
     things: str
     addresses: bool = False
+    enough: bool = True
 
 
 class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):

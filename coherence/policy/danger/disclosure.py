@@ -194,10 +194,7 @@ def sends_secret(command: Command) -> bool:
         return False
     where = " ".join(command.args)[:2_000]
     for text in sent:
-        inline = program in _HTTP and "@" not in text and "$(" not in text and "`" not in text and "<" not in text
-        if (not inline or text in holding or program not in _HTTP) and (names_secret(text, holding)):
-            if program in _HTTP and not _takes_file(command, text):
-                continue
+        if (program not in _HTTP or _takes_file(command, text)) and names_secret(text, holding):
             return True
         if _reads_secret(text, holding):
             return True
@@ -251,12 +248,12 @@ def recipients(texts: Sequence[str]) -> Iterator[str]:
 
 def command_recipients(command: Command) -> list[str]:
     """Return the addresses that a command sends to."""
-    found = []
+    found: list[str] = []
     for text in command.args[:60]:
-        if "://" in text or "@" in text[1:] or _REMOTE.fullmatch(text) is not None or "." in text:
-            if names_secret(text, command.holding) and "://" not in text:
-                continue
-            found += recipients([text.rpartition(":")[0] if _REMOTE.fullmatch(text) and "://" not in text else text])
+        remote = "://" not in text and _REMOTE.fullmatch(text) is not None
+        place = text.partition(":")[0] if remote else text
+        if "://" in place or (("@" in place[1:] or "." in place or remote) and not names_secret(place, command.holding)):
+            found += [place.casefold()] if remote else recipients([place])
     return found[:8]
 
 
@@ -339,6 +336,7 @@ _SENDING = frozenset(
         "whatsapp",
     ]
 )
+_TALKS = frozenset(["message", "email", "mail", "slack", "webhook", "tweet", "comment", "chat", "discord", "telegram"])
 _ONLY_READS = frozenset(["get", "read", "list", "search", "find", "show", "view", "count", "draft"])
 _PROVES = ("authorization", "auth", "cookie", "x-api-key", "token", "api_key", "apikey", "access_token", "password", "private_key", "username", "key", "secret")
 _FILES = frozenset(["path", "file", "files", "filename", "file_path", "filepath", "attachment", "attachments", "source", "src", "local_path", "upload", "document", "media", "localpath", "file_name", "input", "from"])
@@ -348,7 +346,7 @@ def call_sends_secret(call: ToolUse) -> bool:
     """Return whether a tool that sends something is given credentials in what it sends."""
     if _SENDING.isdisjoint(call.words) or (call.words and call.words[0] in _ONLY_READS):
         return False
-    http = bool({"http", "request", "fetch", "webhook", "put", "post"} & set(call.words)) and not {"message", "email", "mail", "slack"} & set(call.words)
+    http = bool({"http", "request", "fetch", "put", "post"} & set(call.words)) and _TALKS.isdisjoint(call.words)
     if http and any(_SIGNS_IN.search(value) for key, value in call.pairs if key in ("url", "uri", "endpoint", "path")):
         return False
     for key, value in call.pairs:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
+from coherence.policy.danger.arguments import is_shell, runs_code
 from coherence.policy.danger.code import INTERPRETERS, code_of
 from coherence.policy.danger.danger import DRY, Asking, Command, Danger, DangerousCall, DangerousCommand, ToolUse
 from coherence.policy.danger.disclosure import (
@@ -21,47 +22,10 @@ from coherence.policy.danger.disclosure import (
     sends_secret,
 )
 from coherence.policy.danger.paths import is_device
+from coherence.policy.danger.requests import DISCLOSE, FORCE_PUSH, RUN_DOWNLOAD, WIPE_DATA, WIPE_FILES, WIPE_SERVICES
 from coherence.policy.danger.roots import LIVE, holds_everything, is_disposable, is_system
 from coherence.policy.danger.table_services import SQL_PROGRAMS
 from coherence.policy.danger.wipes import wiped_by_code, wiped_by_sql
-
-_DELETING = "delete remove drop clean clear purge wipe erase destroy truncate empty reset recreate rebuild nuke rid prune flush"
-WIPE_FILES = Asking(
-    acts=_DELETING + " format reformat overwrite zero shred",
-    things="everything home root disk drive filesystem system machine folder directory project repository git device files data",
-)
-"""Words by which somebody asks to wipe files or disks."""
-
-WIPE_DATA = Asking(
-    acts=_DELETING + " teardown decommission reinitialize reseed",
-    things="database databases db table tables schema rows records data collection collections cache redis index keyspace",
-)
-"""Words by which somebody asks to wipe stored data."""
-
-WIPE_SERVICES = Asking(
-    acts=_DELETING + " teardown tear decommission uninstall shut terminate",
-    things=(
-        "infrastructure stack environment namespace namespaces cluster bucket buckets volume volumes instance instances app "
-        "repository repo project database table resources resource group storage terraform pulumi deployment branch server"
-    ),
-)
-"""Words by which somebody asks to take infrastructure down."""
-
-FORCE_PUSH = Asking(acts="force overwrite rewrite rebase amend squash forced", things="push pushed pushing branch history remote")
-"""Words by which somebody asks for a forced push."""
-
-RUN_DOWNLOAD = Asking(acts="run execute install pipe curl wget bootstrap", things="script installer curl wget pipe oneliner")
-"""Words by which somebody asks to run what is downloaded."""
-
-DISCLOSE = Asking(
-    acts="send mail email post upload share forward copy transfer push sync deploy message tell give publish scp rsync put report reply include",
-    things=(
-        "password passwords key keys credential credentials token tokens secret secrets env dotenv login certificate passphrase "
-        "passcode pem ssh id_rsa kubeconfig .env"
-    ),
-    addresses=True,
-)
-"""Words by which somebody asks to send credentials."""
 
 _FILTERS = frozenset(
     "-name -iname -path -ipath -wholename -regex -iregex -mtime -mmin -atime -ctime -newer -size -empty -user -group -perm -nouser "
@@ -69,7 +33,6 @@ _FILTERS = frozenset(
 )
 _BRANCHES = lazy_regex(r"(?:\+|HEAD:|\w+:|:)*(?:refs/heads/)?(main|master|trunk|develop|production|prod|stable|release(?:[/-].*)?)", re.IGNORECASE)
 _ALL_BUCKET = lazy_regex(r"(?:s3|gs|b2)://[^/]+/?")
-_FORK_BOMB = lazy_regex(r"(?P<name>[\w:.]{1,20})\s{0,3}\(\)\s{0,3}\{\s{0,3}(?P=name)\s{0,3}\|\s{0,3}(?P=name)\s{0,3}&\s{0,3}\}?")
 _ES_ALL = lazy_regex(r"://[^/\s]+/(?:_all|\*|[\w.*-]+)/?(?:\?.*)?")
 _ES_HOST = lazy_regex(r":9200\b|elastic|opensearch", re.IGNORECASE)
 _REPOSITORY = lazy_regex(r"api\.github\.com/repos/[^/\s]+/[^/\s?]+/?$|(?:^|/)repos/[^/\s]+/[^/\s]+/?$")
@@ -110,7 +73,7 @@ def _wiped(command: Command) -> Iterator[str]:
     for arg in command.args[:200]:
         if "no-preserve-root" in arg:
             yield "/"
-    if recursive and not command.operands and "$(" in command.stdin:
+    if recursive and not command.operands and command.stdin:
         yield from (word for word in command.stdin.replace("$(", " ").replace(")", " ").split() if holds_everything(word) and word not in (".", "*"))
 
 
@@ -139,7 +102,7 @@ def _devices(command: Command) -> Iterator[str]:
         yield from command.operands[1:] if command.operands[:1] and command.operands[0].casefold().startswith(("erase", "partition", "zero", "secureerase")) else ()
     elif program in ("format", "format-volume", "clear-disk", "diskpart", "initialize-disk"):
         yield from (arg for arg in args if re.fullmatch(r"[A-Za-z]:?", arg) or arg.isdigit()) if args else ()
-    else:
+    elif not (program.startswith("mk") and "-n" in command.flags):  # which only says what it would do
         yield from (arg for arg in args if arg.startswith("/dev/") and is_device(arg))
 
 
@@ -287,6 +250,11 @@ def _http_wipes(command: Command) -> Iterator[str]:
             yield arg.partition("://")[2].rstrip("/").rpartition("/")[2]
 
 
+def _pushed(command: Command) -> list[str]:
+    """Return the branches that a push writes to."""
+    return [word.lstrip("+").rpartition(":")[2].removeprefix("refs/heads/").casefold() for word in command.operands[2:]]
+
+
 def _branch(command: Command) -> list[str]:
     """Return the branches that a push names, if others work on them."""
     found = (_BRANCHES.fullmatch(word) for word in command.operands[1:])
@@ -363,6 +331,17 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         targets=_wiped,
     ),
     DangerousCommand(
+        name="wipe-unknown",
+        kind="wipe",
+        says="wipes a system, a home or the project, by a program that is named only when it runs",
+        unless=(),
+        test=lambda command: not command.program and not command.flags.isdisjoint(("-rf", "-fr", "-Rf")) and any(True for _ in _wiped(command)),
+        enforced=True,
+        weighs=False,
+        asking=WIPE_FILES,
+        targets=_wiped,
+    ),
+    DangerousCommand(
         name="wipe-found",
         kind="wipe",
         says="wipes a system, a home or the project",
@@ -382,7 +361,7 @@ COMMANDS: tuple[DangerousCommand, ...] = (
             *("blkdiscard", "format", "format-volume", "clear-disk", "initialize-disk", "diskutil", "cryptsetup", "badblocks", "hdparm", "nvme"),
             *("pvcreate", "zpool", "mdadm"),
         ),
-        unless=(*DRY, "-n", "--no-act", "-I", "luksOpen"),
+        unless=(*DRY, "--no-act", "-I", "luksOpen"),
         test=lambda command: any(True for _ in _devices(command)) and not {"open", "luksOpen", "status", "import", "list"} & set(command.operands[:1]),
         enforced=True,
         weighs=False,
@@ -427,7 +406,7 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         kind="wipe",
         says="starts processes until nothing else runs",
         unless=(),
-        test=lambda command: "|" in command.unread and _FORK_BOMB.search(command.unread[:2_000]) is not None,
+        test=lambda command: bool(command.program) and command.stdin == f"\n$({command.program})" and not command.args,
         enforced=True,
         weighs=False,
     ),
@@ -612,7 +591,7 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         enforced=True,
         weighs=False,
         asking=FORCE_PUSH,
-        targets=_branch,
+        targets=_pushed,
     ),
     DangerousCommand(
         name="delete-main",
@@ -698,6 +677,7 @@ _LOOKS = frozenset("get list read show describe search find check count view pre
 _CODE_KEYS = ("code", "script", "source", "python", "javascript", "js", "input", "program", "snippet", "cell", "new_source", "expression")
 _SQL_TOOL = frozenset("sql query db database postgres postgresql mysql sqlite mongo bigquery snowflake duckdb execute supabase redshift clickhouse".split())
 _SQL_KEYS = frozenset("query sql statement statements queries q stmt command text input script body code".split())
+_COMMAND_KEYS = frozenset({"", "command", "commands", "cmd", "script", "input", "text"})
 _PATH_KEYS = ("path", "file_path", "filepath", "dir", "directory", "folder", "target", "paths", "dirpath", "root", "file", "location", "uri")
 _NAME_KEYS = ("name", "database", "db", "table", "schema", "namespace", "bucket", "repo", "repository", "project", "cluster", "collection", "id", "target")
 _TRUE = ("true", "yes", "1", "force")
@@ -729,7 +709,9 @@ def _wipes_by_name(call: ToolUse) -> bool:
         if len(value) <= 60:
             words |= set(re.findall(r"[a-z]+", value.casefold()))
     stores = bool(words & _STORES) or (bool(words & _TABLES) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"}))
-    every = bool(words & _EVERY) and bool(words & (_OTHERS | _STORES) or len(call.words) <= 3)
+    every = bool(words & _EVERY) and bool(words & (_OTHERS | _STORES) or len(call.words) <= 2)
+    if words & {"index", "indices"} and any(value.strip() in ("*", "_all") for value in call.values(("index", "indices", "name", "pattern"))):
+        return True
     if words & {"file", "files", "row", "rows", "record", "records", "branch", "document", "item", "entry", "key", "object", "label", "member"} and not every:
         return False
     return (stores or every) and not is_disposable(*_named(call))
@@ -742,8 +724,11 @@ def _wiped_paths(call: ToolUse) -> list[str]:
 
 
 def _wiped_data(call: ToolUse) -> list[str]:
+    if _writes_code(call):
+        return []
     sql = not _SQL_TOOL.isdisjoint(call.words)
-    texts = [value for key, value in call.pairs if key in _SQL_KEYS or sql]
+    shell = is_shell(call.words)
+    texts = [value for key, value in call.pairs if (key in _SQL_KEYS or sql) and not (shell and key in _COMMAND_KEYS)]
     if is_disposable(*(value for key, value in call.pairs if key in ("database", "db", "connection", "environment", "env", "database_url", "dsn", "path", "host"))):
         return []
     found = [name for text in texts for name in wiped_by_sql(text)]
@@ -753,7 +738,7 @@ def _wiped_data(call: ToolUse) -> list[str]:
 
 
 def _codes(call: ToolUse) -> Iterator[str]:
-    code_tool = not {"python", "ipython", "jupyter", "notebook", "node", "javascript", "js", "repl", "interpreter", "ruby", "code"}.isdisjoint(call.words)
+    code_tool = runs_code(call.words) or "code" in call.words
     yield from (value for key, value in call.pairs if key in _CODE_KEYS or (code_tool and key in ("", "command", "cmd", "text", "content")))
 
 

@@ -6,8 +6,9 @@ import re
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import INTERPRETERS, code_of, destroys
-from coherence.policy.danger.danger import DRY, Asking, Command, DangerousCommand
+from coherence.policy.danger.danger import DRY, Command, DangerousCommand
 from coherence.policy.danger.disclosure import recipients
+from coherence.policy.danger.requests import RUN_DOWNLOAD
 from coherence.policy.danger.shell import FEEDERS
 from coherence.policy.danger.unwrap import POWERSHELLS, SHELLS
 
@@ -242,7 +243,7 @@ SYSTEM: tuple[DangerousCommand, ...] = (
         unless=(),
         test=_runs_download,
         enforced=True,
-        asking=Asking(acts="run execute install pipe curl wget bootstrap", things="script installer curl wget pipe"),
+        asking=RUN_DOWNLOAD,
         targets=lambda command: list(recipients([command.text, command.stdin]))[:4],
     ),
     DangerousCommand(

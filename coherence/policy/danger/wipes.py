@@ -13,7 +13,7 @@ _NAME = r"(?P<{}>[\w.\"`\[\]#-]{{1,200}})"
 _DROPS = lazy_regex(
     r"\s*(?:DROP\s+(?P<what>DATABASE|SCHEMA|KEYSPACE|TABLESPACE|OWNED\s+BY|TABLE|COLLECTION)\s+(?:IF\s+EXISTS\s+)?"
     + _NAME.format("dropped")
-    + r"|TRUNCATE\s+(?!\()(?:TABLE\s+)?(?:ONLY\s+)?"
+    + r"|TRUNCATE\s+(?![(-])(?:TABLE\s+)?(?:ONLY\s+)?"
     + _NAME.format("truncated")
     + r"|(?:EXEC\w{0,4}\s+\w*drop\w*|FLUSHALL|FLUSHDB)\b)",
     re.IGNORECASE,
@@ -116,6 +116,10 @@ def wiped_by_code(code: str) -> list[str]:
 def _trees(code: str, low: str) -> Iterator[str]:
     if not any(cue in low for cue in _TREE_CUE):
         return
+    if "walk" in low or "glob" in low or "dir" in low:
+        walked = [found["root"] for found in _WALKS.finditer(code) if _is_whole(found["root"]) and found["root"] not in (".", "*")]
+        if walked and _REMOVES_EACH.search(code) is not None:
+            yield walked[0]
     known = {found[1]: found[2] for found in _SET.finditer(code)}
     for found in _REMOVES_TREE.finditer(code):
         what = found["what"]
@@ -129,6 +133,10 @@ def _trees(code: str, low: str) -> Iterator[str]:
             before = head[: text.start()].strip()
             if (not before or before.endswith("(") or before in ("f", "r", "b")) and _is_whole(text[1]):
                 yield text[1]
+
+
+_WALKS = lazy_regex(r"\b(?:walk|Path|scandir|glob|rglob|readdirSync|listdir)\s*\(\s*[\"'](?P<root>[^\"'\n]{1,200})[\"']")
+_REMOVES_EACH = lazy_regex(r"\b(?:os\.remove|os\.unlink|unlinkSync|rmSync|\.unlink|rmtree)\s*\(")
 
 
 def _is_whole(path: str) -> bool:
