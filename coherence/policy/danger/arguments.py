@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -138,7 +138,10 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     shell = is_shell(words)
     found = ReadArguments(words, [], [], [])
     if isinstance(value, str):
-        (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
+        if shell or value.split(" ", 1)[0] in PROGRAMS.intersection(words):
+            found.scripts.append(value)
+        else:
+            found.pairs.append(("", value))
         return found
     if isinstance(value, list | tuple):
         value = {"command" if shell else "": value}
@@ -159,9 +162,9 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
         elif isinstance(item, list | tuple):
             seen += len(item)
             stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
-    program = words[-1] if words else ""
-    if program in PROGRAMS and not found.argvs:
-        found.argvs.extend(_of_program(program, found))
+    program = next((word for word in words if word in PROGRAMS), "") if not PROGRAMS.isdisjoint(words) else ""
+    if program and not found.argvs and not shell:
+        _read_program(program, found)
     if shell and not found.scripts and not found.argvs:
         found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
     return found
@@ -173,12 +176,13 @@ PROGRAMS = frozenset(
 """Programs after which tools are named that take the program's own words."""
 
 
-def _of_program(program: str, found: ReadArguments) -> Iterator[tuple[str, ...]]:
-    """Yield the command lines of a tool that is named after a program: ``git(args=["push", "--force"])``."""
+def _read_program(program: str, found: ReadArguments) -> None:
+    """Read the words of a tool that is named after a program: ``git(args=["push", "--force"])``."""
     texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
-    words = tuple(text for text in texts for text in text.split()) if len(texts) <= 1 else tuple(texts)
-    if words:
-        yield words if words[0] == program else (program, *words)
+    if len(texts) == 1:
+        found.scripts.append(texts[0] if texts[0].split(" ", 1)[0] == program else f"{program} {texts[0]}")
+    elif texts:
+        found.argvs.append(tuple(texts) if texts[0] == program else (program, *texts))
 
 
 def _read_one(
@@ -194,8 +198,8 @@ def _read_one(
                 found.argvs.append((value, *(str(arg) for arg in args if isinstance(arg, str | int))))
             else:
                 found.scripts.append(value)
-    elif value is True:
-        found.pairs.append((key, "true"))
+    elif value is True or value == {}:
+        found.pairs.append((key, "true" if value else "{}"))
     elif isinstance(value, list | tuple):
         texts = tuple(item for item in value[:MAX_VALUES] if isinstance(item, str))
         found.pairs.extend((key, text) for text in texts)

@@ -27,15 +27,17 @@ ACTS = (
 """Words of which one stands in every sentence that asks for something enforced."""
 
 _NEGATED = lazy_regex(
-    r"\b(?:not|never|no|don't|do not|don’t|without|avoid|instead of|rather than|nicht|kein\w*|ohne|keep|except|unless)\b", re.IGNORECASE
+    r"\b(?:(?:not|don't|don’t|no|without)(?! (?:ask|need|wait|worry|hesitat|bother|confirm|prompt|question|further|delay|matter))|never|avoid"
+    r"|instead of|rather than|nicht|kein\w*|ohne|keep|except|unless)\b",
+    re.IGNORECASE,
 )
 _WORD = lazy_regex(r"[^\s,;()\"'`<>]+")
 _QUOTED = lazy_regex(r"[\"'`]([^\"'`\n]{1,80})[\"'`]")
 _PART = lazy_regex(r"[a-z]+|\d+")
 _HOST = lazy_regex(r"(?:[\w-]{1,60}\.){1,5}[a-z]{2,12}(?::\d+)?", re.IGNORECASE)
 _PERSON = lazy_regex(r"\b(?:to|an|for|with) (?!The |My |Our |A )([A-Z][\w-]{1,30})")
-SHARED = frozenset({"main", "master", "trunk"})
-"""Branches that others work on: they must be named themselves."""
+SHARED = frozenset({"main", "master", "trunk", "mirror"})
+"""Branches that others work on, and all of them: they must be named themselves."""
 
 ENVIRONMENTS = frozenset("prod production live staging stage dev development test testing local qa sandbox demo preview uat".split())
 _SAME = {"production": "prod", "live": "prod", "development": "dev", "testing": "test", "stage": "staging"}

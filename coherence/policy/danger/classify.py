@@ -131,9 +131,9 @@ class _Index:
     def of_commands(self, commands: Iterator[Command]) -> tuple[Match | None, list[Match]]:
         first: Match | None = None
         enforced: list[Match] = []
-        for command in followed(commands):
+        for command in commands:
             for row in self._about(command.program):
-                wanted = first is None and row.weighs
+                wanted = first is None and row.weighs and not command.written
                 if (wanted or row.enforced) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
                     targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
@@ -189,7 +189,7 @@ def _commands(call: ReadArguments) -> Iterator[Command]:
     ]
     unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)))
     for script in scripts:
-        yield from unwrap.script(script)
+        yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
         yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
 

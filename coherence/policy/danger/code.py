@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
@@ -42,6 +43,7 @@ _LITERAL = lazy_regex(r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`([^`\n]*
 _QUERIES = lazy_regex(
     r"\b(?:execute|executescript|executemany|query|raw|text)\s*\(\s*[frb]{0,2}[\"'`]{1,3}(?P<sql>[^\"`]{0,2000})"
 )
+_CLUSTER = lazy_regex(r"-[A-Za-z0-9]{1,6}")
 _BACKTICKS = lazy_regex(r"`([^`\n]*)`")
 
 MAX_SCRIPTS = 1_000
@@ -57,7 +59,7 @@ def code_of(command: Command) -> str:
     if not codes:
         return command.operands[0] if command.operands else ""
     for at, arg in enumerate(args):
-        clustered = arg.startswith("-") and not arg.startswith("--") and "-" + arg[-1] in codes
+        clustered = _CLUSTER.fullmatch(arg) is not None and "-" + arg[-1] in codes
         if (arg in codes or clustered) and at + 1 < len(args):
             return args[at + 1]
     if command.program == "deno" and command.lead.startswith("eval "):
@@ -92,9 +94,15 @@ def scripts_in(code: str) -> Iterator[str | tuple[str, ...]]:
     >>> list(scripts_in("os.system('rm x'); subprocess.run(['git', 'clean', '-f'])"))
     ['rm x', ('git', 'clean', '-f')]
     """
+    quoted: list[tuple[int, int]] | None = None
     for count, found in enumerate(_RUNS.finditer(code)):
         if count == MAX_SCRIPTS:
             return
+        if quoted is None:
+            quoted = [literal.span() for literal in _LITERAL.finditer(code)]
+        at = bisect(quoted, (found.start(), len(code)))
+        if at and quoted[at - 1][0] < found.start() < quoted[at - 1][1]:
+            continue  # a text, not a call
         rest = found["rest"]
         many = "[" in found[0]
         literals = [

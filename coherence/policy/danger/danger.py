@@ -46,6 +46,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         Folder that the script has changed to before, as far as it says; usually empty.
     fetched
         Whether the script has downloaded what this command runs.
+    written
+        Whether it stands in a file that the script has written before and runs.
     holding
         Files into which the script has copied a secret before.
     """
@@ -64,6 +66,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     reads: str = ""
     folder: str = ""
     fetched: bool = False
+    written: bool = False
     holding: frozenset[str] = frozenset()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact
@@ -91,10 +92,12 @@ _SOFT = frozenset(["password", "auth", "cookie", "secret", "token"])
 """Kinds of secrets that are told by the words before them alone: a service of one's own is told them by right."""
 
 _TOLD = lazy_regex(
-    r"\b(?:password|passphrase|passwort|passcode|secret key|access key|api[ _-]?key|private key|auth(?:entication)? token|access token"
-    r"|login credentials)s?\b[^\n.:=]{0,30}?(?:\bis\b|\bare\b|:|=)\s{0,2}[\"'`*]{0,3}(?=\S*[\d!#$%&@^_-])(?!https?:)\S{5,}",
+    r"\b(?:password|passphrase|passwort|passcode|contraseña|mot de passe|secret key|access key|api[ _-]?key|private key|token|login|logins"
+    r"|credentials?|creds|pwd?|pass)s?\b(?P<rest>[^\n]{1,80})",
     re.IGNORECASE,
 )
+_SAYS_IT = lazy_regex(r"\b(?:is|are|was|ist|es|lautet|est)\b|[:=/]")
+_VALUE = lazy_regex(r"[^\s\"'`,;()<>]{6,64}")
 _ADDRESS = lazy_regex(r"[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}|https?://[^\s\"'`<>)]{1,300}|\b(?:\w[\w-]{0,60}\.){1,5}[a-z]{2,12}\b(?::\d+)?")
 _REMOTE = lazy_regex(r"(?:[\w.-]+@)?[\w.-]+:(?!\\|//[^/]).*|(?:s3|gs|rsync|ftp|sftp|https?)://.*")
 
@@ -359,9 +362,27 @@ def call_sends_secret(call: ToolUse) -> bool:
         kind = hard_secret(value)
         if kind and (kind not in _SOFT or not http):
             return True
-        if any(cue in value for cue in ("ass", "key", "oken", "redential", "Key", "KEY", "ASS")) and _TOLD.search(value[:20_000]) is not None:
+        if any(cue in value for cue in ("ass", "key", "oken", "redential", "Key", "KEY", "ASS", "ogin", "creds", "pw", "ontrase")) and _tells(value[:20_000]):
             return True
     return False
+
+
+def _tells(text: str) -> bool:
+    """Return whether a text tells a password or a key in words: ``the login is postgres / Vt9!kd02``."""
+    for found in islice(_TOLD.finditer(text), 20):
+        rest = found["rest"]
+        said = _SAYS_IT.search(rest)
+        if said is not None and any(_is_made_up(value[0].strip(".:*_")) for value in _VALUE.finditer(rest, said.start())):
+            return True
+    return False
+
+
+def _is_made_up(value: str) -> bool:
+    """Return whether a word looks like a password: letters and digits or signs mixed, and no address, path or date."""
+    if len(value) < 6 or "@" in value[1:-1] and "." in value or "://" in value or "/" in value or value.startswith(("$", "{", "#", "[redacted")):
+        return False
+    kinds = (any(map(str.islower, value)), any(map(str.isupper, value)), any(map(str.isdigit, value)), any(sign in "!#$%&*+?^~@=" for sign in value))
+    return sum(kinds) >= 3 or (kinds[3] and sum(kinds) >= 2 and len(value) >= 8)
 
 
 def call_recipients(call: ToolUse) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -20,8 +20,15 @@ _COPIERS = frozenset(
 MAX_FILES = 32
 
 
-def followed(commands: Iterable[Command]) -> Iterator[Command]:
+def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command]] | None = None) -> Iterator[Command]:
     """Yield a script's commands, each with what the ones before it have done.
+
+    Parameters
+    ----------
+    commands
+        Of one script, in their order.
+    read
+        Reads the text of a file that the script has written and runs, as a script.
 
     Examples
     --------
@@ -36,6 +43,8 @@ def followed(commands: Iterable[Command]) -> Iterator[Command]:
     fetched: set[str] = set()
     holding: frozenset[str] = frozenset()
     copies = False
+    text = ""
+    files: dict[str, str] = {}
     for command in commands:
         program = command.program
         if folder or holding:
@@ -43,18 +52,26 @@ def followed(commands: Iterable[Command]) -> Iterator[Command]:
         if fetched and _runs(command, fetched):
             command = msgspec.structs.replace(command, fetched=True)
         yield command
+        if files and read is not None and (name := next((name for name in files if _runs(command, {name})), None)):
+            yield from (msgspec.structs.replace(inner, written=True, folder=folder) for inner in read(files.pop(name)))
+        if program in ("cat", "tee", "echo", "printf"):
+            text = command.stdin or " ".join(command.args)
+            if program == "tee" and command.operands and text:
+                files[_base(command.operands[-1])] = text
         if program in ("cd", "pushd", "chdir", "set-location"):
             target = next((word for word in command.operands if word != "/d"), "~")
             folder = posixpath.normpath(posixpath.join(folder, target)) if target else folder
         elif program in _DOWNLOADERS:
             fetched |= {name for name in _saved(command) if name}
         elif program in _COPIERS and len(holding) < MAX_FILES:
-            read = " ".join(command.args)[:4_000]
-            copies = bool(names_secret(f"{read} {command.reads}", holding)) or (program in ("env", "printenv") and not command.operands)
+            named = " ".join(command.args)[:4_000]
+            copies = bool(names_secret(f"{named} {command.reads}", holding)) or (program in ("env", "printenv") and not command.operands)
             if copies:
                 own = (word.partition("=")[2] if word.startswith(("of=", "--output=")) else word for word in command.args)
                 holding |= {word for word in own if not word.startswith("-") and "/" not in word[-1:] and _is_file(word)}
         if command.writes and not program:
+            if text and len(files) < MAX_FILES:
+                files[_base(command.writes)] = text
             if copies:
                 holding |= {command.writes}
             if command.text.lstrip().startswith(("curl", "wget")):

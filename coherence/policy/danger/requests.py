@@ -26,7 +26,7 @@ WIPE_SERVICES = Asking(
 )
 """Words by which somebody asks to take infrastructure down."""
 
-FORCE_PUSH = Asking(acts="force overwrite rewrite rebase amend squash forced", things="push pushed pushing branch history remote")
+FORCE_PUSH = Asking(acts="force overwrite rewrite rebase amend squash forced", things="push pushed pushing remote")
 """Words by which somebody asks for a forced push."""
 
 RUN_DOWNLOAD = Asking(

@@ -10,7 +10,7 @@ from coherence.core.lazy import lazy_regex
 _HOME = lazy_regex(
     r"(?:\$\{?HOME\b:?[^}/]*\}?|%(?:userprofile|homepath)%|\$env:(?:userprofile|home)|~\w*)(?=/|$)", re.IGNORECASE
 )
-_ALL = lazy_regex(r"(?:/\*{1,2}|/\.\*|/\.|/\{\*,\.\*\}|/\.\[[^\]/]{1,10}\]\*|/\.\?\?\*|/)+$")
+_ALL = lazy_regex(r"(?:/\*{1,2}|/\{\}|/\.\*|/\.|/\{\*,\.\*\}|/\.\[[^\]/]{1,10}\]\*|/\.\?\?\*|/)+$")
 _ROOT = lazy_regex(
     r"/?|/(?:root|home|users|etc|usr|var|boot|s?bin|lib(?:32|64)?|opt|srv|dev|sys|proc|mnt|media|volumes|data|backups?"
     r"|system|library|applications|run|workspace|repo|app)"

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 FEEDERS = lazy_regex(
-    r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])",
+    r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])"
+    r"|\.download(?:string|file|data)\b",
     re.IGNORECASE,
 )
 """Programs whose output cannot be read before they run."""
@@ -112,6 +113,8 @@ def simple_commands(script: str) -> Iterator[Simple]:
             brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
             stdin_ = _here_text(node, source, known) or stdin
             yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought)
+        elif kind == "for_statement":
+            _learn_loop(node, source, known)
         elif kind == "file_redirect":
             yield _redirect(node, source, known)
         elif kind in ("redirected_statement", "heredoc_redirect"):
@@ -163,6 +166,14 @@ def _learn(node: Node, source: bytes, known: dict[str, str]) -> None:
             known["from " + text_of(name, source)] = text[:_KNOWN].replace(SPLIT, " ")
         elif len(text) <= _KNOWN:
             known[text_of(name, source)] = text.replace(SPLIT, " ")
+
+
+def _learn_loop(node: Node, source: bytes, known: dict[str, str]) -> None:
+    """Note what a loop's variable may hold; as a program's name it stays unknown."""
+    variable = node.child_by_field_name("variable")
+    if variable is not None:
+        values = (word(child, source, known)[0] for child in node.children_by_field_name("value"))
+        known["from " + text_of(variable, source)] = " ".join(values)[:_KNOWN].replace(SPLIT, " ")
 
 
 def _aliased(argv: tuple[str, ...], known: dict[str, str]) -> tuple[str, ...]:

@@ -63,13 +63,15 @@ def _wiped(command: Command) -> Iterator[str]:
     """Yield the paths that ``rm`` and its like wipe whole."""
     if command.program in ("rmdir", "unlink") and not any(arg.casefold() == "/s" for arg in command.args):
         return
-    if not command.flags.isdisjoint(("-i", "-I", "--interactive")):
+    if any(arg in ("-i", "-I", "-ri", "-ir", "--interactive") for arg in command.args[:20]):
         return
     recursive = _recursive(command) or command.program in ("rimraf", "deltree", "srm", "wipe")
     for operand in command.operands[:200]:
         if (recursive or "*" in operand) and not operand.casefold() in ("/s", "/q", "/f") and holds_everything(operand, command.folder):
             if recursive or operand.strip("\"'").startswith(("/", "~", "$HOME", "C:", "c:")):
                 yield operand
+        elif recursive and command.reads and operand.strip("\"'{}").startswith("$") and "/" not in operand:
+            yield from (word for word in command.reads.split() if holds_everything(word) and word not in (".", "*"))
     for arg in command.args[:200]:
         if "no-preserve-root" in arg:
             yield "/"
@@ -83,7 +85,11 @@ def _found(command: Command) -> Iterator[str]:
         flag in ("-exec", "-execdir", "-ok") and args[at + 1 : at + 2] and args[at + 1].rpartition("/")[2] in ("rm", "shred", "unlink", "sudo")
         for at, flag in enumerate(args)
     )
-    if deletes and _FILTERS.isdisjoint(args):
+    filters = any(
+        arg in _FILTERS and not (arg in ("-name", "-iname", "-path") and args[at + 1 : at + 2] in (("*",), ("*.*",), ("?*",)))
+        for at, arg in enumerate(args)
+    )
+    if deletes and not filters:
         yield from (path for path in command.operands[:1] or ("." if args and args[0].startswith("-") else "",) if holds_everything(path, command.folder))
 
 
@@ -101,7 +107,8 @@ def _devices(command: Command) -> Iterator[str]:
     elif program == "diskutil":
         yield from command.operands[1:] if command.operands[:1] and command.operands[0].casefold().startswith(("erase", "partition", "zero", "secureerase")) else ()
     elif program in ("format", "format-volume", "clear-disk", "diskpart", "initialize-disk"):
-        yield from (arg for arg in args if re.fullmatch(r"[A-Za-z]:?", arg) or arg.isdigit()) if args else ()
+        found = [arg for arg in args if re.fullmatch(r"[A-Za-z]:?|\d+", arg)]
+        yield from found or (["?"] if program in ("clear-disk", "format-volume", "initialize-disk") else [])
     elif not (program.startswith("mk") and "-n" in command.flags):  # which only says what it would do
         yield from (arg for arg in args if arg.startswith("/dev/") and is_device(arg))
 
@@ -172,12 +179,18 @@ def _terraform(command: Command) -> Iterator[str]:
         yield from [*(arg for arg in command.operands[1:3] if arg not in ("destroy", "rm", "delete")), "?"][:1]
 
 
+_KINDS = frozenset("namespace namespaces ns pv pvc node nodes persistentvolume persistentvolumes persistentvolumeclaims crd crds".split())
+
+
 def _kubectl(command: Command) -> Iterator[str]:
     operands = command.operands
     if "delete" not in operands[:2] or is_disposable(command.text):
         return
     at = operands.index("delete")
     kind, names = (operands[at + 1 : at + 2] or ("",))[0].casefold(), operands[at + 2 :]
+    if not kind and command.stdin:
+        kind = next((word for word in re.findall(r"[a-z]+", command.stdin[:500]) if word in _KINDS), "")
+        names = ("?",)
     kind, _, name = kind.partition("/")
     names = (name, *names) if name else names
     every = not command.flags.isdisjoint(("--all", "--all-namespaces", "-A"))
@@ -251,7 +264,9 @@ def _http_wipes(command: Command) -> Iterator[str]:
 
 
 def _pushed(command: Command) -> list[str]:
-    """Return the branches that a push writes to."""
+    """Return the branches that a push writes to; ``mirror`` for all of them."""
+    if not command.flags.isdisjoint(("--mirror", "--all")):
+        return ["mirror"]
     return [word.lstrip("+").rpartition(":")[2].removeprefix("refs/heads/").casefold() for word in command.operands[2:]]
 
 
@@ -275,7 +290,8 @@ def _forces(command: Command) -> bool:
 
 def _deletes_main(command: Command) -> bool:
     deletes = not command.flags.isdisjoint(("-d", "--delete")) or any(word.startswith(":") for word in command.operands[1:])
-    return deletes and bool(_branch(command))
+    unnamed = "--delete" in command.flags and len(command.operands) <= 2  # their names come from elsewhere
+    return deletes and (bool(_branch(command)) or unnamed)
 
 
 def _hosts(command: Command) -> list[str]:
@@ -677,6 +693,8 @@ _LOOKS = frozenset("get list read show describe search find check count view pre
 _CODE_KEYS = ("code", "script", "source", "python", "javascript", "js", "input", "program", "snippet", "cell", "new_source", "expression")
 _SQL_TOOL = frozenset("sql query db database postgres postgresql mysql sqlite mongo bigquery snowflake duckdb execute supabase redshift clickhouse".split())
 _SQL_KEYS = frozenset("query sql statement statements queries q stmt command text input script body code".split())
+_DELETE_KEYS = frozenset({"delete", "deletes", "remove", "deletemany", "delete_many", "drop", "dropdatabase"})
+_FILTER_KEYS = frozenset({"q", "filter", "query", "where", "selector", "criteria", "condition"})
 _COMMAND_KEYS = frozenset({"", "command", "commands", "cmd", "script", "input", "text"})
 _PATH_KEYS = ("path", "file_path", "filepath", "dir", "directory", "folder", "target", "paths", "dirpath", "root", "file", "location", "uri")
 _NAME_KEYS = ("name", "database", "db", "table", "schema", "namespace", "bucket", "repo", "repository", "project", "cluster", "collection", "id", "target")
@@ -708,8 +726,12 @@ def _wipes_by_name(call: ToolUse) -> bool:
     for value in call.values(("action", "operation", "op", "method", "resource", "resource_type", "kind", "type")):
         if len(value) <= 60:
             words |= set(re.findall(r"[a-z]+", value.casefold()))
+    if any(value.casefold() in ("all", "*", "everything") for value in call.values(("scope", "which", "selection", "target", "filter", "what"))) or any(
+        value == "true" for value in call.values(("all", "everything"))
+    ):
+        words.add("all")
     stores = bool(words & _STORES) or (bool(words & _TABLES) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"}))
-    every = bool(words & _EVERY) and bool(words & (_OTHERS | _STORES) or len(call.words) <= 2)
+    every = bool(words & _EVERY) and bool(words & (_OTHERS | _STORES) or words <= _WIPING | _EVERY)
     if words & {"index", "indices"} and any(value.strip() in ("*", "_all") for value in call.values(("index", "indices", "name", "pattern"))):
         return True
     if words & {"file", "files", "row", "rows", "record", "records", "branch", "document", "item", "entry", "key", "object", "label", "member"} and not every:
@@ -733,6 +755,9 @@ def _wiped_data(call: ToolUse) -> list[str]:
         return []
     found = [name for text in texts for name in wiped_by_sql(text)]
     if not found and not _SQL_TOOL.union(("mongo", "redis", "cache")).isdisjoint(call.words):
+        deletes = bool(_wiping(call)) or any(key in _DELETE_KEYS for key, _ in call.pairs)
+        if deletes and any(key in _FILTER_KEYS and value == "{}" for key, value in call.pairs):
+            return [*(value for key, value in call.pairs if key in (*_DELETE_KEYS, "collection", "table") and value), "?"][:1]
         found = ["?" for text in texts if _MONGO.search(text[:4_000]) or re.match(r"\s*flush(?:all|db)\b", text, re.IGNORECASE)]
     return found[:8]
 
@@ -758,6 +783,21 @@ def _force_pushes(call: ToolUse) -> bool:
     return "force" in words or any(value.casefold() in _TRUE for value in call.values(("force", "forced", "force_push", "force_with_lease", "forcepush"))) or any(
         value in ("--force", "-f") or (value.startswith("+") and "/" in value) for key, value in call.pairs if key in ("args", "flags", "options", "arguments", "refspec")
     )
+
+
+def _cluster(call: ToolUse) -> list[str]:
+    """Return what a tool of a cluster deletes, read as the command that it stands for."""
+    if {"k8s", "kubernetes", "kube", "kubectl", "cluster", "openshift"}.isdisjoint({*call.words, "".join(call.words[:3])}):
+        return []
+    if "delete" not in call.words and not any(value.casefold() == "delete" for value in call.values(("verb", "action", "operation", "method", "command"))):
+        return []
+    kind = next(call.values(("resource", "resource_type", "kind", "type", "resourcetype")), next((word for word in call.words if word in _KINDS), ""))
+    names = [value for value in call.values(("name", "resource_name", "names")) if len(value) < 100]
+    every = any(value in _TRUE for value in call.values(("all", "every")))
+    text = " ".join(["delete", kind, *names, *call.values(("namespace", "context", "cluster"))])
+    flags = frozenset(["--all"] if every else [])
+    operands = ("delete", kind, *names)
+    return list(_kubectl(Command(program="kubectl", args=tuple(text.split()), flags=flags, operands=operands, text=text)))
 
 
 def _refs(call: ToolUse) -> list[str]:
@@ -805,6 +845,16 @@ CALLS: tuple[DangerousCall, ...] = (
         weighs=False,
         asking=Asking(acts=WIPE_FILES.acts + " " + WIPE_DATA.acts, things=WIPE_FILES.things + " " + WIPE_DATA.things),
         targets=_code_wiped,
+    ),
+    DangerousCall(
+        name="tool-wipe-cluster",
+        kind="wipe",
+        says="deletes what others run in a cluster",
+        test=lambda call: bool(_cluster(call)),
+        enforced=True,
+        weighs=False,
+        asking=WIPE_SERVICES,
+        targets=_cluster,
     ),
     DangerousCall(
         name="tool-force-push",

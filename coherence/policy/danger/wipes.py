@@ -20,6 +20,7 @@ _DROPS = lazy_regex(
 )
 _DELETES = lazy_regex(r"\bDELETE\s+(?:FROM\s+)?(?:ONLY\s+)?" + _NAME.format("emptied"), re.IGNORECASE)
 _STARTS_DELETE = lazy_regex(r"\s*(?:DELETE\s+FROM\s|WITH\s|BEGIN\b|DO\b)", re.IGNORECASE)
+_UPDATES = lazy_regex(r"\s*UPDATE\s+" + _NAME.format("changed") + r"\s+(?:AS\s+\w+\s+)?SET\s", re.IGNORECASE)
 _LIMITS = lazy_regex(r"\b(?:WHERE|USING|LIMIT|JOIN)\b", re.IGNORECASE)
 _ALWAYS = lazy_regex(
     r"\bWHERE\s+\(?\s*(?:(\d+|'')\s*=\s*\1|TRUE|1|1\s*<\s*2|NOT\s+FALSE|\w{1,60}\s+IS\s+NOT\s+NULL|\w{0,20}id\s*>=?\s*[01-]\d?"
@@ -29,7 +30,7 @@ _ALWAYS = lazy_regex(
 _MADE = lazy_regex(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:LOCAL|GLOBAL)\s+)?(?P<temp>TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"(?P<made>[\w.\"`\[\]#-]{1,200})", re.IGNORECASE)
 _UNDONE = lazy_regex(r"\bROLLBACK\b(?!\s+TO\b)", re.IGNORECASE)
-_SQL_CUE = ("drop", "truncate", "delete", "flush")
+_SQL_CUE = ("drop", "truncate", "delete", "flush", "update")
 
 
 def _plain(name: str) -> str:
@@ -70,6 +71,9 @@ def wiped_by_sql(text: str) -> list[str]:
                 name = _plain(emptied["emptied"])
                 if name not in made and not is_disposable(name):
                     wiped.append(name)
+        elif (update := _UPDATES.match(statement)) is not None:
+            if (not _LIMITS.search(statement) or _ALWAYS.search(statement)) and not is_disposable(_plain(update["changed"])):
+                wiped.append(_plain(update["changed"]))
     return wiped[:8]
 
 
@@ -81,6 +85,7 @@ _REMOVES_TREE = lazy_regex(
 _STRING = lazy_regex(r"[\"'`]([^\"'`\n]{1,300})[\"'`]")
 _VARIABLE = lazy_regex(r"[A-Za-z_]\w{0,60}")
 _SET = lazy_regex(r"(?:^|[;\n])\s{0,20}(?:const |let |var )?([A-Za-z_]\w{0,60}) = ([^\n;]{1,300})")
+_LOOP = lazy_regex(r"\bfor ([A-Za-z_]\w{0,60}) (?:in|of) ([^\n:]{1,300})")
 _HOME_CALL = lazy_regex(
     r"(?:(?:pathlib\.)?Path\.home\(\)|(?:os\.)?homedir\(\)|Dir\.home|(?:os\.)?environ(?:\.get)?[\[(]\s*[\"']HOME[\"']\s*[\])]"
     r"|process\.env\.HOME|ENV\[[\"']HOME[\"']\]|os\.UserHomeDir\(\))\s*(?:[,)]|$)"
@@ -121,6 +126,7 @@ def _trees(code: str, low: str) -> Iterator[str]:
         if walked and _REMOVES_EACH.search(code) is not None:
             yield walked[0]
     known = {found[1]: found[2] for found in _SET.finditer(code)}
+    known |= {found[1]: found[2] for found in _LOOP.finditer(code)}
     for found in _REMOVES_TREE.finditer(code):
         what = found["what"]
         name = _VARIABLE.match(what)
