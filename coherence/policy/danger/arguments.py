@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from shlex import join
 from typing import NamedTuple
 
 import msgspec
@@ -91,6 +92,8 @@ class ReadArguments(NamedTuple):
     scripts: list[str]
     argvs: list[tuple[str, ...]]
     pairs: list[tuple[str, str]]
+    of_program: list[str] = []
+    """Shell texts of a tool that is named after a program."""
 
 
 @lru_cache(maxsize=512)
@@ -136,12 +139,11 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     value = decode(arguments)
     words = words_of(tool)
     shell = is_shell(words)
-    found = ReadArguments(words, [], [], [])
+    found = ReadArguments(words, [], [], [], [])
     if isinstance(value, str):
-        if shell or value.split(" ", 1)[0] in PROGRAMS.intersection(words):
-            found.scripts.append(value)
-        else:
-            found.pairs.append(("", value))
+        (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
+        if not shell and value.split(" ", 1)[0] in PROGRAMS.intersection(words):
+            found.of_program.append(value)
         return found
     if isinstance(value, list | tuple):
         value = {"command" if shell else "": value}
@@ -179,10 +181,9 @@ PROGRAMS = frozenset(
 def _read_program(program: str, found: ReadArguments) -> None:
     """Read the words of a tool that is named after a program: ``git(args=["push", "--force"])``."""
     texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
-    if len(texts) == 1:
-        found.scripts.append(texts[0] if texts[0].split(" ", 1)[0] == program else f"{program} {texts[0]}")
-    elif texts:
-        found.argvs.append(tuple(texts) if texts[0] == program else (program, *texts))
+    text = texts[0] if len(texts) == 1 else join(texts)
+    if text:
+        found.of_program.append(text if text.split(" ", 1)[0] == program else f"{program} {text}")
 
 
 def _read_one(

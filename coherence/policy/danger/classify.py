@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from coherence.core.validation import check_text
 from coherence.policy.danger.arguments import ReadArguments, read_call, runs_code
 from coherence.policy.danger.code import scripts_in
@@ -133,7 +135,7 @@ class _Index:
         enforced: list[Match] = []
         for command in commands:
             for row in self._about(command.program):
-                wanted = first is None and row.weighs and not command.written
+                wanted = first is None and row.weighs and not command.indirect
                 if (wanted or row.enforced) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
                     targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
@@ -187,11 +189,14 @@ def _commands(call: ReadArguments) -> Iterator[Command]:
         *call.scripts,
         *(script for key, code in call.pairs if key in _CODE or (runs and key in _CODE_OF_TOOL) for script in _texts(code)),
     ]
-    unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)))
+    unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)) + sum(map(len, call.of_program)))
     for script in scripts:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
         yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+    for named in call.of_program:
+        for command in followed(unwrap.script(named), unwrap.script):
+            yield msgspec.structs.replace(command, indirect=True)
 
 
 def _texts(code: str) -> Iterator[str]:

@@ -46,8 +46,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         Folder that the script has changed to before, as far as it says; usually empty.
     fetched
         Whether the script has downloaded what this command runs.
-    written
-        Whether it stands in a file that the script has written before and runs.
+    indirect
+        Whether it stands in a file that the script has written before and runs, or in the arguments of a tool that is
+        named after its program: only enforced rows look at it.
     holding
         Files into which the script has copied a secret before.
     """
@@ -66,7 +67,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     reads: str = ""
     folder: str = ""
     fetched: bool = False
-    written: bool = False
+    indirect: bool = False
     holding: frozenset[str] = frozenset()
 
 

@@ -53,7 +53,7 @@ def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command
             command = msgspec.structs.replace(command, fetched=True)
         yield command
         if files and read is not None and (name := next((name for name in files if _runs(command, {name})), None)):
-            yield from (msgspec.structs.replace(inner, written=True, folder=folder) for inner in read(files.pop(name)))
+            yield from (msgspec.structs.replace(inner, indirect=True, folder=folder) for inner in read(files.pop(name)))
         if program in ("cat", "tee", "echo", "printf"):
             text = command.stdin or " ".join(command.args)
             if program == "tee" and command.operands and text:
