@@ -94,7 +94,7 @@ class BrokenConstraint:
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest call."""
         data = state.forbidden.data
-        if not data.called:
+        if not data.called and data.newest is None:
             return None
         return self._quiet if data.newest is None else broken_constraint(data.newest, "warn")
 
@@ -102,7 +102,8 @@ class BrokenConstraint:
 def broken_constraint(broken: BrokenProhibition, severity: DecisionKind) -> Finding:
     """Return the finding of a call that breaks a prohibition; of one that has not run, ``severity`` is ``block``."""
     where = f"event {broken.other}" if broken.other > 0 else "an earlier session"
-    call = f"{shown_tool(broken.tool)}{plain_quote(broken.arguments)}"
+    quoted = plain_quote(broken.arguments)
+    call = f"{shown_tool(broken.tool)}{quoted}" if broken.tool else f'"{quoted}"'
     return found(
         BrokenConstraint.name,
         1.0,
