@@ -50,7 +50,8 @@ _WORDS: dict[str, str] = {
     "pay": "pay paying paid spend spending spent charge charging refund refunding refunded wire bezahle überweise",
     "send": "write writing reply replying notify notifying contacted emailed messaged called contacts emails invite "
     "schreibe kontaktiere sende schicke écris envoie envoyez contacte escribas envíes contactes invited inviting",
-    "publish": "deployed published released pushed merged committed upload uploading uploaded deployment deployments",
+    "commit": "commit committed committing commits",
+    "publish": "deployed published released pushed merged upload uploading uploaded deployment deployments",
     "buy": "buying bought purchase purchasing purchased ordered booked reserve",
     "change": "adjust overwrite replace replacing reformat reschedule changed modified touched edited moved updated "
     "renamed overwritten altered replaced toques cambies modifiques touchez modifiez changez",
@@ -73,13 +74,15 @@ _DOING: dict[str, str] = {
     "remove": "delete remove drop rm rmdir erase purge truncate destroy unlink wipe dropdb lösche entferne borrar supprimer",
     "add": "create add insert make write touch mkdir new",
     "send": "send email mail message notify reply contact sms invite share forward event sende schreibe enviar envoyer call",
-    "publish": "push commit deploy publish release merge upload twine promote",
+    "commit": "commit",
+    "publish": "push deploy publish release merge upload twine promote",
     "install": "install",
     "buy": "buy purchase order book checkout reserve",
     "cancel": "cancel",
     "pay": "pay transfer refund charge spend withdraw wire purchase buy order checkout money",
     "handover": "escalate handoff handover",
     "restart": "restart reboot stop kill shutdown halt",
+    "close": "close resolve",
 }
 DOING: dict[str, set[str]] = {}
 for _act, _doing in _DOING.items():
@@ -101,6 +104,7 @@ PERSONS = tokens(
 IMPLIED: Mapping[str, frozenset[str]] = {
     "install": tokens("package packages dependency dependencies library libraries module modules software tool tools"),
     "send": PERSONS | tokens("email emails mail mails message messages invitation invitations"),
+    "commit": tokens("change changes code work file files branch version repository repo"),
     "publish": tokens("release releases version code branch package site deployment deployments"),
     "pay": PERSONS | tokens("money payment payments refund refunds fund funds amount euro euros dollar dollars single"),
     "buy": PERSONS | tokens("item items order orders product products"),
@@ -125,7 +129,7 @@ LIGHT = word_set(
 )
 """Verbs that leave it to a noun what is done."""
 
-ALONE = word_set("publish install handover cancel send pay buy")
+ALONE = word_set("publish commit install handover cancel send pay buy")
 """Acts that may be forbidden without a word of what they are done to."""
 
 WHOLLY = word_set(
@@ -276,6 +280,7 @@ OFFICES = word_set(
 OUTSIDERS = tokens("customer customers client clients buyer buyers guest guests patient patients tenant tenants parent parents student students subscriber subscribers")
 """Tokens of whom a house works for."""
 
+_LABELLED = lazy_regex(r"\b(?:with|that have|having|of) (?:the |a )?(?:label|tag|status|flag|state|type|category)\b", re.IGNORECASE)
 MAX_MARKED = 64
 LENIENT = 1.1
 """Share of the words allowed up to which nobody counts."""
@@ -384,8 +389,10 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
             objects = tuple(sorted(tokens(" ".join(thing))))
             if objects or act in ALONE:
                 yield Prohibition(_with(act), objects, excerpt(statement, QUOTED), seq=seq)
-        if _CONDITION.search(said):
-            continue
+        if _CONDITION.search(said):  # which says nothing of another clause
+            said = said.rpartition(", but ")[2] if ", but " in said else ""
+            if not said or _CONDITION.search(said):
+                continue
         yield from _of_sentence(said, excerpt(statement, QUOTED), seq)
 
 
@@ -417,7 +424,7 @@ def _of_sentence(said: str, sentence: str, seq: int) -> Iterator[Prohibition]:
         if objects := _objects(found["out"] or found["unseen"], ()):
             yield Prohibition(("have",), objects, sentence, forms=_forms(objects), seq=seq)
     for found in islice(_HANDS_OFF.finditer(said), 2):
-        objects = _objects(found["what"] or found["closed"], ("change",))
+        objects = _objects(_LABELLED.sub(" ", found["what"] or found["closed"]), ("change",))
         if objects:
             yield Prohibition(("change", "remove", "add", "close"), objects, sentence, forms=_forms(objects), seq=seq)
     for found in islice(_NOT_BE.finditer(said), 2):
@@ -512,7 +519,7 @@ def _of_act(rest: str, sentence: str, seq: int, *, anywhere: bool) -> Iterator[P
         anything = not _HOLDS.isdisjoint(after) and word in WHOLLY
         if objects or anything or act in ALONE:
             outside = act == "send" and _OUTSIDE.search(tail) is not None
-            outsiders = act == "send" and not OUTSIDERS.isdisjoint(tokens(tail))
+            outsiders = act == "send" and not OUTSIDERS.isdisjoint(tokens(part))
             yield Prohibition(_with(act), () if outside else objects, sentence, outside=outside, outsiders=outsiders, seq=seq)
 
 
