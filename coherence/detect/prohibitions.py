@@ -55,7 +55,8 @@ _WORDS: dict[str, str] = {
     "buy": "buying bought purchase purchasing purchased ordered booked reserve",
     "change": "adjust overwrite replace replacing reformat reschedule changed modified touched edited moved updated "
     "renamed overwritten altered replaced toques cambies modifiques touchez modifiez changez",
-    "remove": "deleted removed dropped erased purge purging wipe truncate destroy efface effacez supprimez borres elimines borrar",
+    "remove": "deleted removed dropped erased purge purging wipe truncate destroy efface effacez supprimez "
+    "borres elimines borrar",
     "add": "added created",
     "run": "run running execute executing start starting launch launching",
     "restart": "restart restarting restarted reboot rebooting stop stopping kill shut",
@@ -71,9 +72,11 @@ ACTS |= {word: act for act, words in _WORDS.items() for word in words.split()}
 _DOING: dict[str, str] = {
     "change": "edit update modify change set write replace patch sed tee apply rename move mv alter reschedule "
     "configure put overwrite perl ersetze ändere bearbeite reemplazar editar guardar modifier remplacer",
-    "remove": "delete remove drop rm rmdir erase purge truncate destroy unlink wipe dropdb lösche entferne borrar supprimer",
+    "remove": "delete remove drop rm rmdir erase purge truncate destroy unlink wipe dropdb lösche entferne "
+    "borrar supprimer",
     "add": "create add insert make write touch mkdir new",
-    "send": "send email mail message notify reply contact sms invite share forward event sende schreibe enviar envoyer call",
+    "send": "send email mail message notify reply contact sms invite share forward event sende schreibe enviar "
+    "envoyer call",
     "commit": "commit",
     "publish": "push deploy publish release merge upload twine promote",
     "install": "install",
@@ -142,7 +145,10 @@ SYNONYMS = [
     tokens("appointment appointments event events meeting meetings calendar agenda"),
     tokens("test tests spec specs"),
     tokens("mail mails email emails message messages"),
-    tokens("database databases db dropdb postgres postgresql mysql mariadb sqlite mongodb mongo redis Datenbank Datenbanken"),
+    tokens(
+        "database databases db dropdb postgres postgresql mysql mariadb sqlite mongodb mongo redis Datenbank "
+        "Datenbanken"
+    ),
     tokens("salary salaries wage wages pay paid earn earns income"),
     tokens("migration migrations Migrationen migrationen"),
     tokens("payment payments transaction transactions transfer transfers"),
@@ -157,7 +163,9 @@ _EMPTY = tokens(
 )
 """Tokens that say nothing of what is forbidden."""
 
-_HOLDS = word_set("anything any anybody anyone nothing no none everything aucun aucune nada ningún ninguno ninguna nichts")
+_HOLDS = word_set(
+    "anything any anybody anyone nothing no none everything aucun aucune nada ningún ninguno ninguna nichts"
+)
 
 _CONDITION = lazy_regex(
     r"\b(?:unless|except|until|if|when|whenever|before|after|without (?:my|asking|confirm\w*|permission|approval)"
@@ -169,8 +177,10 @@ _CONDITION = lazy_regex(
 _DO_NOT = lazy_regex(
     r"(?:^|[,;:(–—-]\s{0,3}|\b(?:please|and|but|so|also|you|we|just|bitte|happens,?|por favor)\s{1,3}"
     r"|(?-i:\s(?=Do not |Don't |Never |Please )))"
-    r"(?:(?:under no circumstances|in no case|by no means|at no point),?(?: (?:do|should|may|can|must|shall|are))?(?: you| we)?(?: to| ever)?"
-    r"|are (?:not allowed|forbidden|not permitted) to|do not|don't|never|(?:must|should|may|shall|can) ?not|mustn't|shouldn't|can't|refrain from|avoid|no|nunca|ne|n'(?=[aeiouéêh]))"
+    r"(?:(?:under no circumstances|in no case|by no means|at no point),?(?: (?:do|should|may|can|must|shall"
+    r"|are))?(?: you| we)?(?: to| ever)?"
+    r"|are (?:not allowed|forbidden|not permitted) to|do not|don't|never|(?:must|should|may|shall|can) ?not"
+    r"|mustn't|shouldn't|can't|refrain from|avoid|no|nunca|ne|n'(?=[aeiouéêh]))"
     r"(?:\s{1,3}|(?<=n'))(?:ever |please |just |also |even |try to )?(?P<rest>[^\n]{2,160})"
     r"|(?:^|[-:,] )(?:please )?(?P<verb>\w{3,14}) no (?P<none>[^\n]{2,120})"
     r"|\bwithout (?P<doing>\w{4,14}ing [^\n]{2,100})"
@@ -209,32 +219,47 @@ _BUDGET = lazy_regex(
 _NOT_BE = lazy_regex(
     r"(?:^|[,;:]\s)(?P<what>[^\n,;]{2,50}) (?:must|may|should|shall) not be (?P<done>\w{4,14})\b"
     r"|\bno (?P<none>[^\n,;]{2,40}) (?:must|may|should|shall|are to|is to) be (?P<undone>\w{4,14})\b"
-    r"|\b(?P<nothing>nothing|no ?one|nobody) (?:gets|is to be|(?:may|must|should|shall|can|will) (?:be|get)) (?P<any>\w{4,14})\b",
+    r"|\b(?P<nothing>nothing|no ?one|nobody) (?:gets|is to be|(?:may|must|should|shall|can|will) (?:be"
+    r"|get)) (?P<any>\w{4,14})\b",
     re.IGNORECASE,
 )
 _ONLY_MAY = lazy_regex(
-    r"\bonly (?:the )?(?:files?|code|things?|paths?|anything|what is)? ?(?:in|under|below|inside|within) [\"'`]?(?P<where>[\w./-]{2,60})"
+    r"\bonly (?:the )?(?:files?|code|things?|paths?|anything|what is)? ?(?:in|under|below|inside"
+    r"|within) [\"'`]?(?P<where>[\w./-]{2,60})"
     r" (?:may|can|should|must|is to|are to) (?:only )?be \w{4,14}",
     re.IGNORECASE,
 )
-_STANDARD = lazy_regex(r"\b(?:standard library|stdlib|built-?ins?) only\b|\bonly (?:use )?(?:the )?(?:standard library|stdlib)\b", re.IGNORECASE)
+_STANDARD = lazy_regex(
+    r"\b(?:standard library|stdlib|built-?ins?) only\b|\bonly (?:use )?(?:the )?(?:standard library|stdlib)\b",
+    re.IGNORECASE,
+)
 _EXCEPT = lazy_regex(
-    r"\b(?:nobody|no ?one|not? \w{3,12}) (?:may|must|should|shall|is to|can|will) be (?P<done>invited|contacted|emailed|notified|messaged|informed|told|added)"
-    r"\b[^\n]{0,20}? (?:except|but|other than) (?:for )?(?P<but>[A-Z][\w.-]{1,30}(?:(?:, | and |, and )[A-Z][\w.-]{1,30}){0,5})"
-    r"|\b[Oo]nly (?P<only>[A-Z][\w.-]{1,30}(?:(?:, | and |, and )[A-Z][\w.-]{1,30}){0,5}) (?:may|must|should|shall|is to|can) be (?P<did>invited|contacted|emailed|notified|messaged)\b"
+    r"\b(?:nobody|no ?one|not? \w{3,12}) (?:may|must|should|shall|is to|can|will) be (?P<done>invited"
+    r"|contacted|emailed|notified|messaged|informed|told|added)"
+    r"\b[^\n]{0,20}? (?:except|but|other than) (?:for )?(?P<but>[A-Z][\w.-]{1,30}(?:(?:, | and "
+    r"|, and )[A-Z][\w.-]{1,30}){0,5})"
+    r"|\b[Oo]nly (?P<only>[A-Z][\w.-]{1,30}(?:(?:, | and |, and )[A-Z][\w.-]{1,30}){0,5}) (?:may|must|should"
+    r"|shall|is to|can) be (?P<did>invited|contacted|emailed|notified|messaged)\b"
 )
 _KEEP_OUT = lazy_regex(
-    r"\b(?:keep|leave) (?P<out>[^\n,;]{2,40}?) out\b|(?:^|[,;:.]\s)(?:los |las |el |la |die |der |das |les |the )?(?P<unseen>[^\n,;:.]{2,40}?)"
-    r" (?:(?:must|may|should|can) ?not (?:appear|show up|occur|be (?:mentioned|named|shown|listed))|no (?:pueden?|deben?) (?:aparecer|figurar|salir)"
-    r"|(?:dürfen|darf|sollen|soll)(?: \w{2,12}){0,4} nicht (?:vorkommen|erscheinen|auftauchen|stehen)|ne (?:doit|doivent|peut|peuvent) pas (?:apparaître|figurer))\b",
+    r"\b(?:keep|leave) (?P<out>[^\n,;]{2,40}?) out\b|(?:^|[,;:.]\s)(?:los |las |el |la |die |der |das |les "
+    r"|the )?(?P<unseen>[^\n,;:.]{2,40}?)"
+    r" (?:(?:must|may|should|can) ?not (?:appear|show up|occur|be (?:mentioned|named|shown|listed))"
+    r"|no (?:pueden?|deben?) (?:aparecer|figurar|salir)"
+    r"|(?:dürfen|darf|sollen|soll)(?: \w{2,12}){0,4} nicht (?:vorkommen|erscheinen|auftauchen|stehen)"
+    r"|ne (?:doit|doivent|peut|peuvent) pas (?:apparaître|figurer))\b",
     re.IGNORECASE,
 )
 _STAYS_ELSEWHERE = lazy_regex(
-    r"(?:^|[,;:.]\s|\b(?:die|den|das|der) )(?P<stays>[\wäöüß-]{3,40}) (?:lässt du|lass|bleiben|bleibt|bitte)(?: \w{2,10}){0,3} "
+    r"(?:^|[,;:.]\s|\b(?:die|den|das|der) )(?P<stays>[\wäöüß-]{3,40}) (?:lässt du|lass|bleiben|bleibt"
+    r"|bitte)(?: \w{2,10}){0,3} "
     r"(?:unangetastet|unverändert|in Ruhe|wie (?:sie|er|es) (?:ist|sind))",
     re.IGNORECASE,
 )
-_CHINESE = lazy_regex(r"(?:不要|不得|禁止|不能|不可以?|请勿|切勿|别)(?P<act>重启|停止|关闭|删除|修改|更改|改动|发送|联系|安装|提交|推送|部署|购买|支付|取消)(?P<what>[^。，,;；!！?？\s]{0,12})")
+_CHINESE = lazy_regex(
+    r"(?:不要|不得|禁止|不能|不可以?|请勿|切勿|别)(?P<act>重启|停止|关闭|删除|修改|更改|改动|发送|联系|安装|提交|推送|部署|购买|支付"
+    r"|取消)(?P<what>[^。，,;；!！?？\s]{0,12})"
+)
 _CHINESE_ACTS = {
     **dict.fromkeys(("重启", "停止", "关闭"), "restart"),
     "删除": "remove",
@@ -246,9 +271,18 @@ _CHINESE_ACTS = {
     "支付": "pay",
     "取消": "cancel",
 }
-_CHINESE_THINGS = {"数据库": "database", "测试": "test", "客户": "customer", "配置": "config", "订单": "order", "迁移": "migration", "日志": "log"}
+_CHINESE_THINGS = {
+    "数据库": "database",
+    "测试": "test",
+    "客户": "customer",
+    "配置": "config",
+    "订单": "order",
+    "迁移": "migration",
+    "日志": "log",
+}
 _WORD_LIMIT = lazy_regex(
-    r"\b(?:at most|no more than|up to|under|below|fewer than|less than|max(?:imum)?(?: of)?|within|höchstens|maximal|como máximo|au plus)\s(?P<words>\d{1,5}) (?:words|Wörter\w?|palabras|mots)\b",
+    r"\b(?:at most|no more than|up to|under|below|fewer than|less than|max(?:imum)?(?: of)?|within|höchstens"
+    r"|maximal|como máximo|au plus)\s(?P<words>\d{1,5}) (?:words|Wörter\w?|palabras|mots)\b",
     re.IGNORECASE,
 )
 _NO_NOUN = lazy_regex(
@@ -260,7 +294,9 @@ _LIMIT = lazy_regex(
     re.IGNORECASE,
 )
 FORMS: Mapping[str, re.Pattern[str]] = {
-    "formula": lazy_regex(r"(?<![\w=<>!])[A-Za-z]\w{0,3}(?:\([a-z]\))? = [\w(][^\n]{0,40}?[-+*/^\d]|\\frac|\$[^$\n]{1,80}=[^$\n]{1,80}\$"),
+    "formula": lazy_regex(
+        r"(?<![\w=<>!])[A-Za-z]\w{0,3}(?:\([a-z]\))? = [\w(][^\n]{0,40}?[-+*/^\d]|\\frac|\$[^$\n]{1,80}=[^$\n]{1,80}\$"
+    ),
     "emoji": lazy_regex(r"[\U0001F300-\U0001FAFF\u2600-\u27BF]"),
     "link": lazy_regex(r"https?://\S|\bwww\.\w"),
     "url": lazy_regex(r"https?://\S|\bwww\.\w"),
@@ -272,15 +308,21 @@ FORMS: Mapping[str, re.Pattern[str]] = {
 """Noun of a prohibition -> how an answer shows such a thing. A stem of it counts too."""
 
 OFFICES = word_set(
-    "shipping support warehouse ops operations it hr office billing team legal security admin helpdesk desk logistics accounting "
+    "shipping support warehouse ops operations it hr office billing team legal security admin helpdesk desk "
+    "logistics accounting "
     "finance sales dispatch service backoffice staff internal"
 )
 """Mailboxes of one's own house: not those of a customer, a guest or a patient."""
 
-OUTSIDERS = tokens("customer customers client clients buyer buyers guest guests patient patients tenant tenants parent parents student students subscriber subscribers")
+OUTSIDERS = tokens(
+    "customer customers client clients buyer buyers guest guests patient patients tenant tenants parent "
+    "parents student students subscriber subscribers"
+)
 """Tokens of whom a house works for."""
 
-_LABELLED = lazy_regex(r"\b(?:with|that have|having|of) (?:the |a )?(?:label|tag|status|flag|state|type|category)\b", re.IGNORECASE)
+_LABELLED = lazy_regex(
+    r"\b(?:with|that have|having|of) (?:the |a )?(?:label|tag|status|flag|state|type|category)\b", re.IGNORECASE
+)
 MAX_MARKED = 64
 LENIENT = 1.1
 """Share of the words allowed up to which nobody counts."""
@@ -375,7 +417,9 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
             amount = float(budget["limit"].replace(",", ""))
             yield Prohibition(("pay", "buy"), (), excerpt(statement, QUOTED), amount, seq=seq)
         if (may := _ONLY_MAY.search(said)) is not None and ("/" in may["where"] or "." in may["where"]):
-            yield Prohibition(("change", "remove"), (), excerpt(statement, QUOTED), within=may["where"].strip("./"), seq=seq)
+            yield Prohibition(
+                ("change", "remove"), (), excerpt(statement, QUOTED), within=may["where"].strip("./"), seq=seq
+            )
         if _STANDARD.search(said) is not None:
             yield Prohibition(("install",), (), excerpt(statement, QUOTED), seq=seq)
         if (least := _WORD_LIMIT.search(said)) is not None:
@@ -399,7 +443,21 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
 _CUES = (
     *("not", "n't", "n’t", "never", "no ", "keep", "leave", "stay", "remain", "must be", "without", "refrain", "avoid"),
     *("be kept", "nicht", "kein", "nunca", "ne ", "only", "budget", "spend", "cost", "off", "away", "clear of", "read"),
-    *("taboo", "frozen", "no one", "nobody", "nothing", "n'", "at most", "fewer", "less than", "maxim", "höchstens", "palabras", "mots"),
+    *(
+        "taboo",
+        "frozen",
+        "no one",
+        "nobody",
+        "nothing",
+        "n'",
+        "at most",
+        "fewer",
+        "less than",
+        "maxim",
+        "höchstens",
+        "palabras",
+        "mots",
+    ),
     *("不", "禁止", "勿", "别", "standard library", "stdlib", "unangetastet", "unverändert", "lass"),
 )
 """One of these is in any sentence that forbids something."""
@@ -520,7 +578,9 @@ def _of_act(rest: str, sentence: str, seq: int, *, anywhere: bool) -> Iterator[P
         if objects or anything or act in ALONE:
             outside = act == "send" and _OUTSIDE.search(tail) is not None
             outsiders = act == "send" and not OUTSIDERS.isdisjoint(tokens(part))
-            yield Prohibition(_with(act), () if outside else objects, sentence, outside=outside, outsiders=outsiders, seq=seq)
+            yield Prohibition(
+                _with(act), () if outside else objects, sentence, outside=outside, outsiders=outsiders, seq=seq
+            )
 
 
 def _objects(phrase: str, acts: Iterable[str]) -> tuple[str, ...]:
@@ -570,7 +630,9 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
         """Return which prohibition a message breaks by its form: its length, or what it shows."""
         text = observed.text.part(MAX_CHARS, "\n").raw
         for each in reversed(self.data.standing):
-            if (each.words and len(text.split()) > each.words * LENIENT) or any(FORMS[form].search(text) for form in each.forms):
+            if (each.words and len(text.split()) > each.words * LENIENT) or any(
+                FORMS[form].search(text) for form in each.forms
+            ):
                 return BrokenProhibition(observed.seq, "", excerpt(text.strip(), QUOTED // 2), each.sentence, each.seq)
         return None
 
@@ -722,8 +784,8 @@ class _Call:
             if isinstance(value, str) and key in PATHS:
                 yield value
             elif isinstance(value, list) and value and all(isinstance(item, str) for item in value[:MAX_ARGUMENTS]):
-                if key.rstrip("s") in PATHS or all(_PATH.fullmatch(item) for item in value[:MAX_ARGUMENTS]):
-                    yield from value[:MAX_ARGUMENTS]
+                files = value[:MAX_ARGUMENTS]
+                yield from files if key.rstrip("s") in PATHS or all(map(_PATH.fullmatch, files)) else ()
 
     def marked(self, marked: Iterable[str]) -> frozenset[str]:
         """Return the tokens that results have told of the records that the call names."""
@@ -736,7 +798,9 @@ class _Call:
             return False
         if "have" in each.acts and each.objects and all(self._holds(token) for token in each.objects):
             return True
-        return any(not part.acts.isdisjoint(each.acts) and self._breaks(part, each, domains, marked) for part in self.parts)
+        return any(
+            not part.acts.isdisjoint(each.acts) and self._breaks(part, each, domains, marked) for part in self.parts
+        )
 
     def _breaks(self, part: _Part, each: Prohibition, domains: Mapping[str, int], marked: frozenset[str]) -> bool:
         if each.limit is not None:
@@ -801,13 +865,33 @@ def _sum_of(arguments: Any) -> float:
         if isinstance(value, list) and len(value) > 1 and all(isinstance(item, dict) for item in value[:MAX_ARGUMENTS]):
             total = 0.0
             for item in value[:MAX_ARGUMENTS]:
-                number = next((item[key] for key in ("quantity", "qty", "count", "number") if isinstance(item.get(key), int)), 1)
+                number = next(
+                    (item[key] for key in ("quantity", "qty", "count", "number") if isinstance(item.get(key), int)), 1
+                )
                 total += sum(islice(_amounts(item), 1)) * number
             best = max(best, total)
     return best
 
 
-_NEW_TEXT = ("new_string", "new_str", "content", "file_text", "new_text", "contents", "code", "text", "body", "message", "texto", "inhalt", "contenido", "contenu", "texte", "new", "nach")
+_NEW_TEXT = (
+    "new_string",
+    "new_str",
+    "content",
+    "file_text",
+    "new_text",
+    "contents",
+    "code",
+    "text",
+    "body",
+    "message",
+    "texto",
+    "inhalt",
+    "contenido",
+    "contenu",
+    "texte",
+    "new",
+    "nach",
+)
 _OLD_TEXT = ("old_string", "old_str", "old_text", "old")
 
 

@@ -21,7 +21,7 @@ MAX_VALUES = 10_000
 
 
 def forbidding(tool: str, arguments: bytes, entries: Sequence[ForbiddenCall]) -> ForbiddenCall | None:
-    """Return the first entry of a deny list that forbids a call.
+    r"""Return the first entry of a deny list that forbids a call.
 
     Looked at are every text of the arguments, all of them together as JSON, and each shell command as it runs, without
     its quotes.
@@ -29,7 +29,7 @@ def forbidding(tool: str, arguments: bytes, entries: Sequence[ForbiddenCall]) ->
     Examples
     --------
     >>> entry = ForbiddenCall(tool="Bash", matches="git push")
-    >>> forbidding("Bash", b'{"command": "cd x && \\\\"git\\\\" push"}', [entry]) == entry
+    >>> forbidding("Bash", b'{"command": "cd x && \\"git\\" push"}', [entry]) == entry
     True
     """
     named = [entry for entry in entries if entry.names(tool)]
@@ -42,7 +42,8 @@ def forbidding(tool: str, arguments: bytes, entries: Sequence[ForbiddenCall]) ->
 def _texts(tool: str, arguments: bytes) -> Iterator[str]:
     decoded = read_arguments(arguments)
     yield call_text("", decoded)[1:-1]
-    waiting, values = [decoded], []
+    waiting: list[object] = [decoded]
+    values: list[str] = []
     while waiting and len(values) < MAX_VALUES:
         item = waiting.pop()
         if isinstance(item, dict):

@@ -92,7 +92,7 @@ class ReadArguments(NamedTuple):
     scripts: list[str]
     argvs: list[tuple[str, ...]]
     pairs: list[tuple[str, str]]
-    of_program: list[str] = []
+    of_program: list[str]
     """Shell texts of a tool that is named after a program."""
 
 
@@ -173,7 +173,30 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
 
 
 PROGRAMS = frozenset(
-    "git docker podman kubectl oc helm terraform tofu pulumi aws gcloud az gh glab psql mysql redis mongosh rm dd curl heroku".split()
+    [
+        "git",
+        "docker",
+        "podman",
+        "kubectl",
+        "oc",
+        "helm",
+        "terraform",
+        "tofu",
+        "pulumi",
+        "aws",
+        "gcloud",
+        "az",
+        "gh",
+        "glab",
+        "psql",
+        "mysql",
+        "redis",
+        "mongosh",
+        "rm",
+        "dd",
+        "curl",
+        "heroku",
+    ]
 )
 """Programs after which tools are named that take the program's own words."""
 

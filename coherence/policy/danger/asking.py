@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.detect.text_analysis import TextAnalysis, tokens
 from coherence.policy.danger.danger import Asking, Match
+from coherence.policy.danger.paths import is_secret
 from coherence.policy.danger.roots import normal
 
 MAX_ORDERS = 24
@@ -18,16 +20,21 @@ ORDER_CHARS = 400
 REQUEST_CHARS = 20_000
 
 ACTS = (
-    "delete deleting remove removing drop dropping clean clear clearing purge wipe wiping erase erasing destroy destroying "
-    "truncate empty emptying reset resetting recreate rebuild teardown tear decommission nuke format reformat flush prune "
-    "rid uninstall reinitialize repartition overwrite zero shred force rewrite rebase amend squash run execute install pipe "
-    "curl send mail email post upload share forward copy transfer push sync deploy message tell give publish scp rsync put "
+    "delete deleting remove removing drop dropping clean clear clearing purge wipe wiping erase erasing "
+    "destroy destroying "
+    "truncate empty emptying reset resetting recreate rebuild teardown tear decommission nuke format reformat "
+    "flush prune "
+    "rid uninstall reinitialize repartition overwrite zero shred force rewrite rebase amend squash run execute "
+    "install pipe "
+    "curl send mail email post upload share forward copy transfer push sync deploy message tell give publish "
+    "scp rsync put "
     "lösche löschen entferne leere setze sende schicke supprime efface vide envoie borra elimina envía"
 )
 """Words of which one stands in every sentence that asks for something enforced."""
 
 _NEGATED = lazy_regex(
-    r"\b(?:(?:not|don't|don’t|no|without)(?! (?:ask|need|wait|worry|hesitat|bother|confirm|prompt|question|further|delay|matter))|never|avoid"
+    r"\b(?:(?:not|don't|don’t|no|without)(?! (?:ask|need|wait|worry|hesitat|bother|confirm|prompt|question"
+    r"|further|delay|matter))|never|avoid"
     r"|instead of|rather than|nicht|kein\w*|ohne|keep|except|unless)\b",
     re.IGNORECASE,
 )
@@ -39,21 +46,203 @@ _PERSON = lazy_regex(r"\b(?:to|an|for|with) (?!The |My |Our |A )([A-Z][\w-]{1,30
 SHARED = frozenset({"main", "master", "trunk", "mirror"})
 """Branches that others work on, and all of them: they must be named themselves."""
 
-ENVIRONMENTS = frozenset("prod production live staging stage dev development test testing local qa sandbox demo preview uat".split())
+ENVIRONMENTS = frozenset(
+    [
+        "prod",
+        "production",
+        "live",
+        "staging",
+        "stage",
+        "dev",
+        "development",
+        "test",
+        "testing",
+        "local",
+        "qa",
+        "sandbox",
+        "demo",
+        "preview",
+        "uat",
+    ]
+)
 _SAME = {"production": "prod", "live": "prod", "development": "dev", "testing": "test", "stage": "staging"}
 _FILLERS = frozenset(
-    (
-        "the a an our my this that these those whole entire old all local remote new existing current every its their your full "
-        "sql mysql postgres postgresql sqlite mongo mongodb redis and or to from in on of with for then so it is are was be first "
-        "please now again completely before after via using by at into as if down up out just everything whatever any each both "
-        "database databases db schema table tables namespace namespaces cluster branch branches history disk drive script "
-        "installer install official repository repo folder directory directories files file data contents content rows records "
-        "infrastructure stack environment env bucket volume volumes partition key keys token secret password push force "
-        "collection collections index cache queue named called which named server machine system home root image container "
-        "containers we i you need want should can could must have has will would delete deleting drop dropping wipe remove reset "
-        "clean empty truncate recreate rerun reload seed clear cleanup destroy purge erase stale unused legacy obsolete temporary "
-        "yes cluster's setup latest rust"
-    ).split()
+    [
+        "the",
+        "a",
+        "an",
+        "our",
+        "my",
+        "this",
+        "that",
+        "these",
+        "those",
+        "whole",
+        "entire",
+        "old",
+        "all",
+        "local",
+        "remote",
+        "new",
+        "existing",
+        "current",
+        "every",
+        "its",
+        "their",
+        "your",
+        "full",
+        "sql",
+        "mysql",
+        "postgres",
+        "postgresql",
+        "sqlite",
+        "mongo",
+        "mongodb",
+        "redis",
+        "and",
+        "or",
+        "to",
+        "from",
+        "in",
+        "on",
+        "of",
+        "with",
+        "for",
+        "then",
+        "so",
+        "it",
+        "is",
+        "are",
+        "was",
+        "be",
+        "first",
+        "please",
+        "now",
+        "again",
+        "completely",
+        "before",
+        "after",
+        "via",
+        "using",
+        "by",
+        "at",
+        "into",
+        "as",
+        "if",
+        "down",
+        "up",
+        "out",
+        "just",
+        "everything",
+        "whatever",
+        "any",
+        "each",
+        "both",
+        "database",
+        "databases",
+        "db",
+        "schema",
+        "table",
+        "tables",
+        "namespace",
+        "namespaces",
+        "cluster",
+        "branch",
+        "branches",
+        "history",
+        "disk",
+        "drive",
+        "script",
+        "installer",
+        "install",
+        "official",
+        "repository",
+        "repo",
+        "folder",
+        "directory",
+        "directories",
+        "files",
+        "file",
+        "data",
+        "contents",
+        "content",
+        "rows",
+        "records",
+        "infrastructure",
+        "stack",
+        "environment",
+        "env",
+        "bucket",
+        "volume",
+        "volumes",
+        "partition",
+        "key",
+        "keys",
+        "token",
+        "secret",
+        "password",
+        "push",
+        "force",
+        "collection",
+        "collections",
+        "index",
+        "cache",
+        "queue",
+        "named",
+        "called",
+        "which",
+        "named",
+        "server",
+        "machine",
+        "system",
+        "home",
+        "root",
+        "image",
+        "container",
+        "containers",
+        "we",
+        "i",
+        "you",
+        "need",
+        "want",
+        "should",
+        "can",
+        "could",
+        "must",
+        "have",
+        "has",
+        "will",
+        "would",
+        "delete",
+        "deleting",
+        "drop",
+        "dropping",
+        "wipe",
+        "remove",
+        "reset",
+        "clean",
+        "empty",
+        "truncate",
+        "recreate",
+        "rerun",
+        "reload",
+        "seed",
+        "clear",
+        "cleanup",
+        "destroy",
+        "purge",
+        "erase",
+        "stale",
+        "unused",
+        "legacy",
+        "obsolete",
+        "temporary",
+        "yes",
+        "cluster's",
+        "setup",
+        "latest",
+        "rust",
+    ]
 )
 
 
@@ -67,11 +256,12 @@ def orders_in(text: TextAnalysis) -> list[str]:
     acts = _stems(ACTS)
     if acts.isdisjoint(text.tokens):
         return []
-    found = []
-    for statement in text.part(REQUEST_CHARS, "\n").statements:
-        if not acts.isdisjoint(tokens(statement.replace("-", " "))) and _NEGATED.search(statement) is None:
-            found.append(statement[:ORDER_CHARS])
-    return found[:MAX_ORDERS]
+    found = (
+        statement[:ORDER_CHARS]
+        for statement in text.part(REQUEST_CHARS, "\n").statements
+        if not acts.isdisjoint(tokens(statement.replace("-", " "))) and _NEGATED.search(statement) is None
+    )
+    return list(islice(found, MAX_ORDERS))
 
 
 def is_asked(match: Match, orders: Iterable[str]) -> bool:
@@ -82,9 +272,9 @@ def is_asked(match: Match, orders: Iterable[str]) -> bool:
 
     Examples
     --------
-    >>> asking = Asking(acts="drop delete", things="database")
-    >>> match = Match(name="x", kind="data", what="x", part="DROP DATABASE shop", asking=asking, targets=("shop",))
-    >>> [is_asked(match, [text]) for text in ("Drop the shop database.", "Drop the database.", "Drop the blog database.")]
+    >>> drop = Asking(acts="drop delete", things="database")
+    >>> match = Match(name="x", kind="data", what="x", part="DROP DATABASE shop", asking=drop, targets=("shop",))
+    >>> [is_asked(match, [f"Drop the {name}."]) for name in ("shop database", "database", "blog database")]
     [True, True, False]
     """
     asking = match.asking
@@ -158,7 +348,11 @@ def _right_environment(order: str, part: str, targets: Sequence[str]) -> bool:
 def _right_address(order: str, targets: Sequence[str]) -> bool | None:
     """Return whether a sentence names the address that is sent to, ``None`` if it names none."""
     asked = [word.strip(".,:;!?").casefold() for word in _WORD.findall(order)]
-    places = [word.partition("://")[2].partition("/")[0] if "://" in word else word for word in asked if "@" in word or "://" in word or _is_host(word)]
+    places = [
+        word.partition("://")[2].partition("/")[0] if "://" in word else word
+        for word in asked
+        if "@" in word or "://" in word or _is_host(word)
+    ]
     if places:
         return any(_at(place, target) for place in places for target in targets)
     people = [name.casefold() for name in _PERSON.findall(order)]
@@ -168,11 +362,13 @@ def _right_address(order: str, targets: Sequence[str]) -> bool | None:
 
 
 def _is_host(word: str) -> bool:
-    from coherence.policy.danger.paths import is_secret
-
-    return _HOST.fullmatch(word) is not None and not is_secret(word) and not word.endswith((".sh", ".py", ".json", ".yml", ".yaml", ".md", ".txt"))
+    return (
+        _HOST.fullmatch(word) is not None
+        and not is_secret(word)
+        and not word.endswith((".sh", ".py", ".json", ".yml", ".yaml", ".md", ".txt"))
+    )
 
 
 def _at(place: str, target: str) -> bool:
     place, target = place.rpartition(":")[0] or place, target.rpartition(":")[0] or target
-    return place == target or target.endswith("@" + place) or place.endswith("@" + target) or target.endswith("." + place)
+    return place == target or target.endswith(("@" + place, "." + place)) or place.endswith("@" + target)

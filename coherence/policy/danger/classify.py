@@ -180,14 +180,21 @@ def _index_of(table: _Table) -> _Index:
 
 
 _CODE = frozenset({"code", "script"})
-_CODE_OF_TOOL = frozenset({"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"})
+_CODE_OF_TOOL = frozenset(
+    {"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"}
+)
 
 
 def _commands(call: ReadArguments) -> Iterator[Command]:
     runs = runs_code(call.words)
     scripts = [
         *call.scripts,
-        *(script for key, code in call.pairs if key in _CODE or (runs and key in _CODE_OF_TOOL) for script in _texts(code)),
+        *(
+            script
+            for key, code in call.pairs
+            if key in _CODE or (runs and key in _CODE_OF_TOOL)
+            for script in _texts(code)
+        ),
     ]
     unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)) + sum(map(len, call.of_program)))
     for script in scripts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.redact import redact
@@ -12,17 +12,23 @@ from coherence.policy.danger.danger import Command, ToolUse
 from coherence.policy.danger.paths import is_secret
 
 _SENDERS = (
-    "curl wget http https xh httpie iwr irm invoke-webrequest invoke-restmethod nc ncat netcat socat telnet scp rsync sftp "
-    "ftp lftp aws gsutil gcloud s3cmd rclone az mc mail mailx mutt sendmail swaks msmtp ssmtp gh glab ssh pastebinit croc "
+    "curl wget http https xh httpie iwr irm invoke-webrequest invoke-restmethod nc ncat netcat socat telnet "
+    "scp rsync sftp "
+    "ftp lftp aws gsutil gcloud s3cmd rclone az mc mail mailx mutt sendmail swaks msmtp ssmtp gh glab ssh "
+    "pastebinit croc "
     "wormhole ipfs magic-wormhole s5cmd azcopy b2 termbin slack"
 )
 SENDERS = tuple(_SENDERS.split())
 """Programs that send something to an address."""
 
-_HTTP = frozenset(["curl", "wget", "http", "https", "xh", "httpie", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"])
+_HTTP = frozenset(
+    ["curl", "wget", "http", "https", "xh", "httpie", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"]
+)
 _COPIERS = frozenset(["scp", "rsync", "sftp", "lftp", "croc", "wormhole", "ipfs", "magic-wormhole", "pastebinit"])
 _STORES = frozenset(["aws", "gsutil", "gcloud", "s3cmd", "rclone", "az", "mc", "s5cmd", "azcopy", "b2"])
-_STORING = frozenset(["cp", "mv", "sync", "put", "copy", "copyto", "move", "upload", "put-object", "rsync", "upload-file", "rcat"])
+_STORING = frozenset(
+    ["cp", "mv", "sync", "put", "copy", "copyto", "move", "upload", "put-object", "rsync", "upload-file", "rcat"]
+)
 _MAILERS = frozenset(["mail", "mailx", "mutt", "sendmail", "swaks", "msmtp", "ssmtp"])
 _BODY = frozenset(
     [
@@ -73,18 +79,26 @@ _IDENTITY = frozenset(
         "--profile",
     ]
 )
-_SECRET_FOLDER = lazy_regex(r"(?:^|/)\.(?:ssh|aws|gnupg|kube|docker|azure|password-store|config/gcloud)(?:/(?!.*\.pub$)\S{0,80})?/?$")
+_SECRET_FOLDER = lazy_regex(
+    r"(?:^|/)\.(?:ssh|aws|gnupg|kube|docker|azure|password-store|config/gcloud)(?:/(?!.*\.pub$)\S{0,80})?/?$"
+)
 _SYSTEM_SECRET = frozenset(["/etc/shadow", "/etc/gshadow", "/etc/sudoers"])
 _WORDS = lazy_regex(r"[^\s\"'`()<>|;&=,@{}\[\]]+")
 _READS = lazy_regex(
-    r"\$\(\s*<?\s*(?:cat|base64|head|tail|xxd|openssl|gzip|tar|zip|gpg|jq|sed|grep|awk|tr|cut|strings|cp|od|hexdump|type|get-content|sudo|bzip2|xz)?\b"
+    r"\$\(\s*<?\s*(?:cat|base64|head|tail|xxd|openssl|gzip|tar|zip|gpg|jq|sed|grep|awk|tr|cut|strings|cp|od"
+    r"|hexdump|type|get-content|sudo|bzip2|xz)?\b"
 )
-_DUMPS = lazy_regex(r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ")
+_DUMPS = lazy_regex(
+    r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ"
+)
 _SECRET_VARIABLE = lazy_regex(
-    r"\$\{?(?:env:)?\w{0,40}(?:SECRET|PASSW(?:OR)?D|PRIVATE_KEY|ACCESS_KEY|API_?KEY|TOKEN|CREDENTIALS?|PASSPHRASE)\w{0,20}", re.IGNORECASE
+    r"\$\{?(?:env:)?\w{0,40}(?:SECRET|PASSW(?:OR)?D|PRIVATE_KEY|ACCESS_KEY|API_?KEY|TOKEN|CREDENTIALS?"
+    r"|PASSPHRASE)\w{0,20}",
+    re.IGNORECASE,
 )
 _SIGNS_IN = lazy_regex(
-    r"oauth|/token|login|log-in|sign-?in|/auth|session|/sts|saml|vault|register|signup|localhost|127\.0\.0\.1|0\.0\.0\.0|host\.docker\.internal|\[::1\]",
+    r"oauth|/token|login|log-in|sign-?in|/auth|session|/sts|saml|vault|register|signup|localhost|127\.0\.0\.1"
+    r"|0\.0\.0\.0|host\.docker\.internal|\[::1\]",
     re.IGNORECASE,
 )
 _MARKER = lazy_regex(r"\[redacted:([a-z0-9-]+)\]")
@@ -92,13 +106,17 @@ _SOFT = frozenset(["password", "auth", "cookie", "secret", "token"])
 """Kinds of secrets that are told by the words before them alone: a service of one's own is told them by right."""
 
 _TOLD = lazy_regex(
-    r"\b(?:password|passphrase|passwort|passcode|contraseña|mot de passe|secret key|access key|api[ _-]?key|private key|token|login|logins"
+    r"\b(?:password|passphrase|passwort|passcode|contraseña|mot de passe|secret key|access key|api[ _-]?key"
+    r"|private key|token|login|logins"
     r"|credentials?|creds|pwd?|pass)s?\b(?P<rest>[^\n]{1,80})",
     re.IGNORECASE,
 )
 _SAYS_IT = lazy_regex(r"\b(?:is|are|was|ist|es|lautet|est)\b|[:=/]")
 _VALUE = lazy_regex(r"[^\s\"'`,;()<>]{6,64}")
-_ADDRESS = lazy_regex(r"[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}|https?://[^\s\"'`<>)]{1,300}|\b(?:\w[\w-]{0,60}\.){1,5}[a-z]{2,12}\b(?::\d+)?")
+_ADDRESS = lazy_regex(
+    r"[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}|https?://[^\s\"'`<>)]{1,300}"
+    r"|\b(?:\w[\w-]{0,60}\.){1,5}[a-z]{2,12}\b(?::\d+)?"
+)
 _REMOTE = lazy_regex(r"(?:[\w.-]+@)?[\w.-]+:(?!\\|//[^/]).*|(?:s3|gs|rsync|ftp|sftp|https?)://.*")
 
 
@@ -121,7 +139,7 @@ def names_secret(text: str, holding: frozenset[str] = frozenset()) -> str:
 
 def is_secret_file(path: str) -> bool:
     """Return whether a path is a file or a folder with keys or passwords."""
-    if path in _SYSTEM_SECRET or ("/." in path or path.startswith(".")) and _SECRET_FOLDER.search(path) is not None:
+    if path in _SYSTEM_SECRET or (("/." in path or path.startswith(".")) and _SECRET_FOLDER.search(path) is not None):
         return True
     return len(path) > 3 and is_secret(path) and not path.startswith(("http", "$"))
 
@@ -174,7 +192,12 @@ def _payload(command: Command) -> Iterator[str]:
     elif program in _STORES:
         yield from args if not _STORING.isdisjoint(command.operands) else ()
     elif program in ("gh", "glab"):
-        yield from args if command.operands[:2] in (("gist", "create"), ("release", "upload"), ("issue", "create"), ("snippet", "create")) else ()
+        yield from (
+            args
+            if command.operands[:2]
+            in (("gist", "create"), ("release", "upload"), ("issue", "create"), ("snippet", "create"))
+            else ()
+        )
     else:
         yield from (arg for at, arg in enumerate(args) if not (at and args[at - 1] in _IDENTITY))
 
@@ -187,7 +210,11 @@ def sends_secret(command: Command) -> bool:
     """
     program, holding = command.program, command.holding
     if program in _COPIERS and program in ("scp", "rsync", "sftp"):
-        places = [arg for at, arg in enumerate(command.args) if not arg.startswith("-") and not (at and command.args[at - 1] in _IDENTITY)]
+        places = [
+            arg
+            for at, arg in enumerate(command.args)
+            if not arg.startswith("-") and not (at and command.args[at - 1] in _IDENTITY)
+        ]
         if len(places) < 2 or _REMOTE.fullmatch(places[-1]) is None:
             return False
         return any(_REMOTE.fullmatch(place) is None and names_secret(place, holding) for place in places[:-1])
@@ -205,11 +232,19 @@ def sends_secret(command: Command) -> bool:
             kind = hard_secret(text)
             if kind and (kind not in _SOFT or program in _MAILERS):
                 return True
-            if _SECRET_VARIABLE.search(text) is not None and program not in _STORES and "=$" in text.replace('"', "").replace(":", "=").replace(" ", ""):
+            if (
+                _SECRET_VARIABLE.search(text) is not None
+                and program not in _STORES
+                and "=$" in text.replace('"', "").replace(":", "=").replace(" ", "")
+            ):
                 return True
             if _SECRET_VARIABLE.fullmatch(text.strip().rstrip("}")) is not None:
                 return True
-    if brought and (sent or program in ("nc", "ncat", "netcat", "socat", "telnet", "ssh", "pastebinit", "ftp") or program in _MAILERS):
+    if brought and (
+        sent
+        or program in ("nc", "ncat", "netcat", "socat", "telnet", "ssh", "pastebinit", "ftp")
+        or program in _MAILERS
+    ):
         plain = command.reads if command.reads and "$(" not in command.reads else ""
         if plain and any(is_secret_file(word) or word in holding for word in plain.split()):
             return True
@@ -228,8 +263,10 @@ def _takes_file(command: Command, text: str) -> bool:
     args = command.args
     return any(
         flag in ("-T", "--upload-file", "--post-file", "--body-file", "-InFile") and value == text
-        for flag, value in zip(args, args[1:], strict=False)
-    ) or any(arg.startswith(("--post-file=", "--body-file=", "--upload-file=", "-T")) and arg.endswith(text) for arg in args)
+        for flag, value in pairwise(args)
+    ) or any(
+        arg.startswith(("--post-file=", "--body-file=", "--upload-file=", "-T")) and arg.endswith(text) for arg in args
+    )
 
 
 def recipients(texts: Sequence[str]) -> Iterator[str]:
@@ -255,30 +292,53 @@ def command_recipients(command: Command) -> list[str]:
     for text in command.args[:60]:
         remote = "://" not in text and _REMOTE.fullmatch(text) is not None
         place = text.partition(":")[0] if remote else text
-        if "://" in place or (("@" in place[1:] or "." in place or remote) and not names_secret(place, command.holding)):
+        if "://" in place or (
+            ("@" in place[1:] or "." in place or remote) and not names_secret(place, command.holding)
+        ):
             found += [place.casefold()] if remote else recipients([place])
     return found[:8]
 
 
 _SENDS_IN_CODE = lazy_regex(
-    r"\b(?:requests|httpx|session|client|axios|aiohttp|http|urllib3|got|superagent|needle)\s*\.\s*(?:post|put|patch|request|get)\s*\("
-    r"|\burlopen\s*\(|\bfetch\s*\(|\bsend_?mail\w*\s*\(|\bsend_message\s*\(|\bsendall\s*\(|\bsock\w*\.send\s*\(|\bupload_file(?:obj)?\s*\(|\bput_object\s*\("
-    r"|\bstorbinary\s*\(|\bNet::HTTP\b|\bchat_postMessage\s*\(|\bfiles_upload\w*\s*\(|\bcurl_exec\s*\(|\bsftp\.put\s*\(|\bUrlFetchApp\b|\bhttps?\.request\s*\("
+    r"\b(?:requests|httpx|session|client|axios|aiohttp|http|urllib3|got|superagent|needle)\s*\.\s*(?:post|put"
+    r"|patch|request|get)\s*\("
+    r"|\burlopen\s*\(|\bfetch\s*\(|\bsend_?mail\w*\s*\(|\bsend_message\s*\(|\bsendall\s*\("
+    r"|\bsock\w*\.send\s*\(|\bupload_file(?:obj)?\s*\(|\bput_object\s*\("
+    r"|\bstorbinary\s*\(|\bNet::HTTP\b|\bchat_postMessage\s*\(|\bfiles_upload\w*\s*\(|\bcurl_exec\s*\("
+    r"|\bsftp\.put\s*\(|\bUrlFetchApp\b|\bhttps?\.request\s*\("
 )
 _OPENS = lazy_regex(
-    r"\b(?:open|Path|readFile(?:Sync)?|createReadStream|upload_file|file_get_contents|File\.read|read_text|sftp\.put|storbinary|ReadFile|expanduser)\s*\(\s*"
+    r"\b(?:open|Path|readFile(?:Sync)?|createReadStream|upload_file|file_get_contents|File\.read|read_text"
+    r"|sftp\.put|storbinary|ReadFile|expanduser)\s*\(\s*"
     r"(?:os\.path\.expanduser\(\s*)?[rbf]?[\"'`](?P<path>[^\"'`\n]{1,300})[\"'`]"
 )
 _WHOLE_ENVIRON = lazy_regex(
-    r"(?:dict\(\s*os\.environ\s*\)|(?:json|data|params)\s*=\s*(?:dict\(\s*)?os\.environ\b(?!\s*[\[.])|dumps\(\s*(?:dict\(\s*)?os\.environ\b(?!\s*[\[.])"
-    r"|os\.environ\.(?:copy|items)\(|JSON\.stringify\(\s*process\.env\b(?!\s*[.\[])|body:\s*process\.env\b(?!\s*[.\[])|ENV\.to_(?:h|json))"
+    r"(?:dict\(\s*os\.environ\s*\)|(?:json|data|params)\s*=\s*(?:dict\(\s*)?os\.environ\b(?!\s*[\[.])"
+    r"|dumps\(\s*(?:dict\(\s*)?os\.environ\b(?!\s*[\[.])"
+    r"|os\.environ\.(?:copy|items)\(|JSON\.stringify\(\s*process\.env\b(?!\s*[.\[])"
+    r"|body:\s*process\.env\b(?!\s*[.\[])|ENV\.to_(?:h|json))"
 )
 _SENT_VARIABLE = lazy_regex(
-    r"(?:data|json|body|params|content|files)\s*[=:]\s*(?:JSON\.stringify\()?[^\n]{0,120}?(?:os\.environ(?:\.get)?[\[(]\s*[\"']|os\.getenv\(\s*[\"']|process\.env\.)"
+    r"(?:data|json|body|params|content|files)\s*[=:]\s*(?:JSON\.stringify\()?[^\n]{0,120}?(?:os\.environ(?:\.ge"
+    r"t)?[\[(]\s*[\"']|os\.getenv\(\s*[\"']|process\.env\.)"
     r"\w{0,40}(?:SECRET|PASSW(?:OR)?D|PRIVATE_KEY|ACCESS_KEY|API_?KEY|TOKEN)",
     re.IGNORECASE,
 )
-_CODE_CUE = ("open", "path", "environ", "readfile", "readstream", "upload", "env", "file", "getenv", "read", "redacted", "sk-", "akia")
+_CODE_CUE = (
+    "open",
+    "path",
+    "environ",
+    "readfile",
+    "readstream",
+    "upload",
+    "env",
+    "file",
+    "getenv",
+    "read",
+    "redacted",
+    "sk-",
+    "akia",
+)
 
 
 def code_sends_secret(code: str) -> bool:
@@ -341,8 +401,43 @@ _SENDING = frozenset(
 )
 _TALKS = frozenset(["message", "email", "mail", "slack", "webhook", "tweet", "comment", "chat", "discord", "telegram"])
 _ONLY_READS = frozenset(["get", "read", "list", "search", "find", "show", "view", "count", "draft"])
-_PROVES = ("authorization", "auth", "cookie", "x-api-key", "token", "api_key", "apikey", "access_token", "password", "private_key", "username", "key", "secret")
-_FILES = frozenset(["path", "file", "files", "filename", "file_path", "filepath", "attachment", "attachments", "source", "src", "local_path", "upload", "document", "media", "localpath", "file_name", "input", "from"])
+_PROVES = (
+    "authorization",
+    "auth",
+    "cookie",
+    "x-api-key",
+    "token",
+    "api_key",
+    "apikey",
+    "access_token",
+    "password",
+    "private_key",
+    "username",
+    "key",
+    "secret",
+)
+_FILES = frozenset(
+    [
+        "path",
+        "file",
+        "files",
+        "filename",
+        "file_path",
+        "filepath",
+        "attachment",
+        "attachments",
+        "source",
+        "src",
+        "local_path",
+        "upload",
+        "document",
+        "media",
+        "localpath",
+        "file_name",
+        "input",
+        "from",
+    ]
+)
 
 
 def call_sends_secret(call: ToolUse) -> bool:
@@ -362,7 +457,10 @@ def call_sends_secret(call: ToolUse) -> bool:
         kind = hard_secret(value)
         if kind and (kind not in _SOFT or not http):
             return True
-        if any(cue in value for cue in ("ass", "key", "oken", "redential", "Key", "KEY", "ASS", "ogin", "creds", "pw", "ontrase")) and _tells(value[:20_000]):
+        if any(
+            cue in value
+            for cue in ("ass", "key", "oken", "redential", "Key", "KEY", "ASS", "ogin", "creds", "pw", "ontrase")
+        ) and _tells(value[:20_000]):
             return True
     return False
 
@@ -372,20 +470,37 @@ def _tells(text: str) -> bool:
     for found in islice(_TOLD.finditer(text), 20):
         rest = found["rest"]
         said = _SAYS_IT.search(rest)
-        if said is not None and any(_is_made_up(value[0].strip(".:*_")) for value in _VALUE.finditer(rest, said.start())):
+        if said is not None and any(
+            _is_made_up(value[0].strip(".:*_")) for value in _VALUE.finditer(rest, said.start())
+        ):
             return True
     return False
 
 
 def _is_made_up(value: str) -> bool:
     """Return whether a word looks like a password: letters and digits or signs mixed, and no address, path or date."""
-    if len(value) < 6 or "@" in value[1:-1] and "." in value or "://" in value or "/" in value or value.startswith(("$", "{", "#", "[redacted")):
+    if (
+        len(value) < 6
+        or ("@" in value[1:-1] and "." in value)
+        or "://" in value
+        or "/" in value
+        or value.startswith(("$", "{", "#", "[redacted"))
+    ):
         return False
-    kinds = (any(map(str.islower, value)), any(map(str.isupper, value)), any(map(str.isdigit, value)), any(sign in "!#$%&*+?^~@=" for sign in value))
+    kinds = (
+        any(map(str.islower, value)),
+        any(map(str.isupper, value)),
+        any(map(str.isdigit, value)),
+        any(sign in "!#$%&*+?^~@=" for sign in value),
+    )
     return sum(kinds) >= 3 or (kinds[3] and sum(kinds) >= 2 and len(value) >= 8)
 
 
 def call_recipients(call: ToolUse) -> list[str]:
     """Return the addresses that a tool is given."""
-    texts = [value for key, value in call.pairs if len(value) <= 500 and key not in _FILES and key not in ("body", "content", "text", "message", "data")]
+    texts = [
+        value
+        for key, value in call.pairs
+        if len(value) <= 500 and key not in _FILES and key not in ("body", "content", "text", "message", "data")
+    ]
     return list(recipients(texts))[:8]

@@ -14,7 +14,25 @@ from coherence.policy.danger.unwrap import SHELLS
 
 _DOWNLOADERS = frozenset({"curl", "wget", "iwr", "invoke-webrequest", "aria2c", "fetch", "http"})
 _COPIERS = frozenset(
-    {"cp", "mv", "tar", "zip", "7z", "gzip", "base64", "cat", "gpg", "openssl", "xxd", "tee", "head", "tail", "sort", "ln", "rsync"}
+    {
+        "cp",
+        "mv",
+        "tar",
+        "zip",
+        "7z",
+        "gzip",
+        "base64",
+        "cat",
+        "gpg",
+        "openssl",
+        "xxd",
+        "tee",
+        "head",
+        "tail",
+        "sort",
+        "ln",
+        "rsync",
+    }
     | {"install", "env", "printenv", "split", "jq", "sed", "awk", "grep", "dd"}
 )
 MAX_FILES = 32
@@ -65,10 +83,16 @@ def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command
             fetched |= {name for name in _saved(command) if name}
         elif program in _COPIERS and len(holding) < MAX_FILES:
             named = " ".join(command.args)[:4_000]
-            copies = bool(names_secret(f"{named} {command.reads}", holding)) or (program in ("env", "printenv") and not command.operands)
+            copies = bool(names_secret(f"{named} {command.reads}", holding)) or (
+                program in ("env", "printenv") and not command.operands
+            )
             if copies:
-                own = (word.partition("=")[2] if word.startswith(("of=", "--output=")) else word for word in command.args)
-                holding |= {word for word in own if not word.startswith("-") and "/" not in word[-1:] and _is_file(word)}
+                own = (
+                    word.partition("=")[2] if word.startswith(("of=", "--output=")) else word for word in command.args
+                )
+                holding |= {
+                    word for word in own if not word.startswith("-") and "/" not in word[-1:] and _is_file(word)
+                }
         if command.writes and not program:
             if text and len(files) < MAX_FILES:
                 files[_base(command.writes)] = text
@@ -93,7 +117,11 @@ def _saved(command: Command) -> Iterator[str]:
     args = command.args
     named = False
     for at, arg in enumerate(args):
-        if arg in ("-o", "--output", "-O", "--output-document", "-OutFile") and at + 1 < len(args) and not args[at + 1].startswith("-"):
+        if (
+            arg in ("-o", "--output", "-O", "--output-document", "-OutFile")
+            and at + 1 < len(args)
+            and not args[at + 1].startswith("-")
+        ):
             if command.program == "curl" and arg == "-O":
                 continue
             named = True
@@ -112,4 +140,6 @@ def _runs(command: Command, fetched: set[str]) -> bool:
     program = command.program
     if program in SHELLS or program in INTERPRETERS:
         return any(_base(word) in fetched for word in (*command.operands[:1], *command.reads.split()[:1]))
-    return program in {name.casefold() for name in fetched} and command.text.lstrip("\"'").startswith(("./", "/", "~", "sudo", "$"))
+    return program in {name.casefold() for name in fetched} and command.text.lstrip("\"'").startswith(
+        ("./", "/", "~", "sudo", "$")
+    )

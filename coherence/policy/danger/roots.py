@@ -29,11 +29,11 @@ _HERE = frozenset({"*", ".", "./*", ".*", "./", "..", "../*", "../..", "../../*"
 
 
 def normal(path: str) -> str:
-    """Return a path as it is compared: one way to write the home, no ``/*`` at its end.
+    r"""Return a path as it is compared: one way to write the home, no ``/*`` at its end.
 
     Examples
     --------
-    >>> [normal(path) for path in ("/*", "${HOME}/", "/var//lib/mysql/*", "C:\\\\\\\\")]
+    >>> [normal(path) for path in ("/*", "${HOME}/", "/var//lib/mysql/*", "C:\\\\")]
     ['', '~', '/var/lib/mysql', 'C:']
     """
     path = path.strip().strip("\"'")[:1_000].replace("\\", "/")
@@ -83,7 +83,8 @@ def is_system(path: str) -> bool:
 
 
 DISPOSABLE = lazy_regex(
-    r"(?<![a-z])(?:te?mp|temporary|test(?:ing|s|db|cases?)?|scratch|sandbox|dev(?:el|elopment|db)?|demo|preview|ephemeral"
+    r"(?<![a-z])(?:te?mp|temporary|test(?:ing|s|db|cases?)?|scratch|sandbox|dev(?:el|elopment|db)?|demo"
+    r"|preview|ephemeral"
     r"|throwaway|playground|mock|fixtures?|minikube|kind|:memory:|pr-?\d+|ci)(?![a-z])|#\w",
     re.IGNORECASE,
 )

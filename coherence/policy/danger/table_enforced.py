@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.arguments import is_shell, runs_code
@@ -28,27 +29,105 @@ from coherence.policy.danger.table_services import SQL_PROGRAMS
 from coherence.policy.danger.wipes import wiped_by_code, wiped_by_sql
 
 _FILTERS = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -mmin -atime -ctime -newer -size -empty -user -group -perm -nouser "
-    "-nogroup -inum -samefile -maxdepth".split()
+    [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-regex",
+        "-iregex",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-ctime",
+        "-newer",
+        "-size",
+        "-empty",
+        "-user",
+        "-group",
+        "-perm",
+        "-nouser",
+        "-nogroup",
+        "-inum",
+        "-samefile",
+        "-maxdepth",
+    ]
 )
-_BRANCHES = lazy_regex(r"(?:\+|HEAD:|\w+:|:)*(?:refs/heads/)?(main|master|trunk|develop|production|prod|stable|release(?:[/-].*)?)", re.IGNORECASE)
+_BRANCHES = lazy_regex(
+    r"(?:\+|HEAD:|\w+:|:)*(?:refs/heads/)?(main|master|trunk|develop|production|prod|stable|release(?:[/-].*)?)",
+    re.IGNORECASE,
+)
 _ALL_BUCKET = lazy_regex(r"(?:s3|gs|b2)://[^/]+/?")
 _ES_ALL = lazy_regex(r"://[^/\s]+/(?:_all|\*|[\w.*-]+)/?(?:\?.*)?")
 _ES_HOST = lazy_regex(r":9200\b|elastic|opensearch", re.IGNORECASE)
 _REPOSITORY = lazy_regex(r"api\.github\.com/repos/[^/\s]+/[^/\s?]+/?$|(?:^|/)repos/[^/\s]+/[^/\s]+/?$")
 _MONGO = lazy_regex(
-    r"\bdropDatabase\s*\(|\.\s*drop\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*\{?\s*\}?\s*\)|\bdropAllUsers\b", re.IGNORECASE
+    r"\bdropDatabase\s*\(|\.\s*drop\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*\{?\s*\}?\s*\)|\bdropAllUsers\b",
+    re.IGNORECASE,
 )
-_MONGO_NAME = lazy_regex(r"\bdb\s*\.\s*(?:getSiblingDB\(\s*[\"'](\w+)[\"']\s*\)|(\w+)\s*\.\s*(?:drop|deleteMany|remove)\b)")
+_MONGO_NAME = lazy_regex(
+    r"\bdb\s*\.\s*(?:getSiblingDB\(\s*[\"'](\w+)[\"']\s*\)|(\w+)\s*\.\s*(?:drop|deleteMany|remove)\b)"
+)
 _CLOUD_WIPE = frozenset(
-    "delete-db-instance delete-db-cluster delete-table delete-stack delete-cluster delete-bucket delete-file-system delete-vpc "
-    "delete-repository delete-domain delete-global-cluster delete-hosted-zone schedule-key-deletion delete-user-pool "
-    "terminate-instances delete-volume delete-snapshot delete-db-snapshot delete-backup-vault delete-cache-cluster "
-    "delete-replication-group delete-organization close-account delete-secret delete-nodegroup terminate-job-flows".split()
+    [
+        "delete-db-instance",
+        "delete-db-cluster",
+        "delete-table",
+        "delete-stack",
+        "delete-cluster",
+        "delete-bucket",
+        "delete-file-system",
+        "delete-vpc",
+        "delete-repository",
+        "delete-domain",
+        "delete-global-cluster",
+        "delete-hosted-zone",
+        "schedule-key-deletion",
+        "delete-user-pool",
+        "terminate-instances",
+        "delete-volume",
+        "delete-snapshot",
+        "delete-db-snapshot",
+        "delete-backup-vault",
+        "delete-cache-cluster",
+        "delete-replication-group",
+        "delete-organization",
+        "close-account",
+        "delete-secret",
+        "delete-nodegroup",
+        "terminate-job-flows",
+    ]
 )
 _CLOUD_THINGS = frozenset(
-    "projects instances databases clusters buckets group disks volumes server db sql resource-group vm storage account "
-    "database databases:delete apps app droplet kubernetes k8s namespace repos droplets services".split()
+    [
+        "projects",
+        "instances",
+        "databases",
+        "clusters",
+        "buckets",
+        "group",
+        "disks",
+        "volumes",
+        "server",
+        "db",
+        "sql",
+        "resource-group",
+        "vm",
+        "storage",
+        "account",
+        "database",
+        "databases:delete",
+        "apps",
+        "app",
+        "droplet",
+        "kubernetes",
+        "k8s",
+        "namespace",
+        "repos",
+        "droplets",
+        "services",
+    ]
 )
 
 
@@ -67,30 +146,42 @@ def _wiped(command: Command) -> Iterator[str]:
         return
     recursive = _recursive(command) or command.program in ("rimraf", "deltree", "srm", "wipe")
     for operand in command.operands[:200]:
-        if (recursive or "*" in operand) and not operand.casefold() in ("/s", "/q", "/f") and holds_everything(operand, command.folder):
-            if recursive or operand.strip("\"'").startswith(("/", "~", "$HOME", "C:", "c:")):
-                yield operand
+        whole = operand.casefold() not in ("/s", "/q", "/f") and holds_everything(operand, command.folder)
+        anchored = "*" in operand and operand.strip("\"'").startswith(("/", "~", "$HOME", "C:", "c:"))
+        if whole and (recursive or anchored):
+            yield operand
         elif recursive and command.reads and operand.strip("\"'{}").startswith("$") and "/" not in operand:
             yield from (word for word in command.reads.split() if holds_everything(word) and word not in (".", "*"))
     for arg in command.args[:200]:
         if "no-preserve-root" in arg:
             yield "/"
     if recursive and not command.operands and command.stdin:
-        yield from (word for word in command.stdin.replace("$(", " ").replace(")", " ").split() if holds_everything(word) and word not in (".", "*"))
+        yield from (
+            word
+            for word in command.stdin.replace("$(", " ").replace(")", " ").split()
+            if holds_everything(word) and word not in (".", "*")
+        )
 
 
 def _found(command: Command) -> Iterator[str]:
     args = command.args
     deletes = "-delete" in args or any(
-        flag in ("-exec", "-execdir", "-ok") and args[at + 1 : at + 2] and args[at + 1].rpartition("/")[2] in ("rm", "shred", "unlink", "sudo")
+        flag in ("-exec", "-execdir", "-ok")
+        and args[at + 1 : at + 2]
+        and args[at + 1].rpartition("/")[2] in ("rm", "shred", "unlink", "sudo")
         for at, flag in enumerate(args)
     )
     filters = any(
-        arg in _FILTERS and not (arg in ("-name", "-iname", "-path") and args[at + 1 : at + 2] in (("*",), ("*.*",), ("?*",)))
+        arg in _FILTERS
+        and not (arg in ("-name", "-iname", "-path") and args[at + 1 : at + 2] in (("*",), ("*.*",), ("?*",)))
         for at, arg in enumerate(args)
     )
     if deletes and not filters:
-        yield from (path for path in command.operands[:1] or ("." if args and args[0].startswith("-") else "",) if holds_everything(path, command.folder))
+        yield from (
+            path
+            for path in command.operands[:1] or ("." if args and args[0].startswith("-") else "",)
+            if holds_everything(path, command.folder)
+        )
 
 
 def _devices(command: Command) -> Iterator[str]:
@@ -101,11 +192,17 @@ def _devices(command: Command) -> Iterator[str]:
     elif program in ("cp", "tee", "cat", "mv"):
         yield from (arg for arg in command.operands[-1:] if is_device(arg))
     elif program in ("fdisk", "sfdisk", "gdisk", "cfdisk", "parted") and (
-        not command.flags.isdisjoint(("-l", "--list", "-p", "--dump", "-d")) or {"print", "unit"} & set(command.operands[1:2])
+        not command.flags.isdisjoint(("-l", "--list", "-p", "--dump", "-d"))
+        or {"print", "unit"} & set(command.operands[1:2])
     ):
         return
     elif program == "diskutil":
-        yield from command.operands[1:] if command.operands[:1] and command.operands[0].casefold().startswith(("erase", "partition", "zero", "secureerase")) else ()
+        yield from (
+            command.operands[1:]
+            if command.operands[:1]
+            and command.operands[0].casefold().startswith(("erase", "partition", "zero", "secureerase"))
+            else ()
+        )
     elif program in ("format", "format-volume", "clear-disk", "diskpart", "initialize-disk"):
         found = [arg for arg in args if re.fullmatch(r"[A-Za-z]:?|\d+", arg)]
         yield from found or (["?"] if program in ("clear-disk", "format-volume", "initialize-disk") else [])
@@ -133,7 +230,9 @@ def _sql(command: Command) -> Iterator[str]:
     if is_disposable(*where, command.reads):
         return
     for text in (command.stdin, *(arg for arg in command.args if " " in arg)):
-        yield from wiped_by_sql(text.partition("=")[2] if text.startswith("--") else re.sub(r"^-[ceQq](?=\S)", "", text))
+        yield from wiped_by_sql(
+            text.partition("=")[2] if text.startswith("--") else re.sub(r"^-[ceQq](?=\S)", "", text)
+        )
 
 
 def _mongo(command: Command) -> Iterator[str]:
@@ -141,7 +240,11 @@ def _mongo(command: Command) -> Iterator[str]:
         if _MONGO.search(text) is not None and not is_disposable(*command.args):
             found = _MONGO_NAME.search(text)
             name = next((arg for arg in command.operands if " " not in arg and "(" not in arg and "." not in arg), "?")
-            yield (found[1] or found[2]) if found is not None and (found[1] or found[2]) else name.rpartition("/")[2].partition("?")[0]
+            yield (
+                (found[1] or found[2])
+                if found is not None and (found[1] or found[2])
+                else name.rpartition("/")[2].partition("?")[0]
+            )
 
 
 def _redis(command: Command) -> Iterator[str]:
@@ -158,11 +261,15 @@ def _dropdb(command: Command) -> Iterator[str]:
 
 def _frameworks(command: Command) -> Iterator[str]:
     words = command.operands[:4]
-    if command.program.startswith("python") or command.program in ("php", "uv", "npx", "node"):
-        if not any(word.rpartition("/")[2] in ("manage.py", "artisan", "prisma") for word in words[:2]):
-            return
+    runs = command.program.startswith("python") or command.program in ("php", "uv", "npx", "node")
+    if runs and not any(word.rpartition("/")[2] in ("manage.py", "artisan", "prisma") for word in words[:2]):
+        return
     resets = any(
-        re.fullmatch(r"(?:.*:)?(?:drop|reset|purge|wipe|fresh|flush|sqlflush|reset_db|truncate_all|drop:all|undo:all)(?::.*)?", word) for word in words
+        re.fullmatch(
+            r"(?:.*:)?(?:drop|reset|purge|wipe|fresh|flush|sqlflush|reset_db|truncate_all|drop:all|undo:all)(?::.*)?",
+            word,
+        )
+        for word in words
     )
     forced = not command.flags.isdisjoint(("--force-reset", "--accept-data-loss"))
     if (resets or forced) and not is_disposable(command.text) and "cache" not in command.text:
@@ -179,7 +286,22 @@ def _terraform(command: Command) -> Iterator[str]:
         yield from [*(arg for arg in command.operands[1:3] if arg not in ("destroy", "rm", "delete")), "?"][:1]
 
 
-_KINDS = frozenset("namespace namespaces ns pv pvc node nodes persistentvolume persistentvolumes persistentvolumeclaims crd crds".split())
+_KINDS = frozenset(
+    [
+        "namespace",
+        "namespaces",
+        "ns",
+        "pv",
+        "pvc",
+        "node",
+        "nodes",
+        "persistentvolume",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "crd",
+        "crds",
+    ]
+)
 
 
 def _kubectl(command: Command) -> Iterator[str]:
@@ -198,9 +320,28 @@ def _kubectl(command: Command) -> Iterator[str]:
         yield from names or ("?",)
     elif every and kind.partition(",")[0] not in ("pod", "pods", "po", "job", "jobs", "event", "events"):
         yield "?"
-    elif kind in ("pv", "pvc", "persistentvolume", "persistentvolumes", "persistentvolumeclaim", "persistentvolumeclaims", "node", "nodes", "crd", "crds"):
-        yield from names or ("?",)
-    elif LIVE.search(" ".join(command.args).replace("_", " ")) is not None and kind not in ("pod", "pods", "po", "job", "jobs"):
+    elif kind in (
+        "pv",
+        "pvc",
+        "persistentvolume",
+        "persistentvolumes",
+        "persistentvolumeclaim",
+        "persistentvolumeclaims",
+        "node",
+        "nodes",
+        "crd",
+        "crds",
+    ) or (
+        LIVE.search(" ".join(command.args).replace("_", " ")) is not None
+        and kind
+        not in (
+            "pod",
+            "pods",
+            "po",
+            "job",
+            "jobs",
+        )
+    ):
         yield from names or ("?",)
 
 
@@ -213,13 +354,17 @@ def _helm(command: Command) -> Iterator[str]:
 def _containers(command: Command) -> Iterator[str]:
     args = command.args
     text = " ".join(args)
-    if command.lead.startswith("system prune") and "--volumes" in command.flags:
-        yield "?"
-    elif command.lead.startswith("volume prune") and not command.flags.isdisjoint(("-a", "--all")):
+    if (command.lead.startswith("system prune") and "--volumes" in command.flags) or (
+        command.lead.startswith("volume prune") and not command.flags.isdisjoint(("-a", "--all"))
+    ):
         yield "?"
     elif command.lead.startswith(("volume rm", "stack rm")) and not is_disposable(text):
         yield from command.operands[2:]
-    elif "down" in command.operands[:4] and not command.flags.isdisjoint(("-v", "--volumes")) and LIVE.search(text.replace("_", " ")) is not None:
+    elif (
+        "down" in command.operands[:4]
+        and not command.flags.isdisjoint(("-v", "--volumes"))
+        and LIVE.search(text.replace("_", " ")) is not None
+    ):
         yield "?"
 
 
@@ -240,10 +385,21 @@ def _clouds(command: Command) -> Iterator[str]:
         return
     if command.program == "aws":
         if operands[1:2] and operands[1] in _CLOUD_WIPE:
-            yield next((value for flag, value in zip(command.args, command.args[1:], strict=False) if flag.startswith("--") and not value.startswith("-")), "?")
-    elif any(word in ("delete", "destroy", "rm", "remove") or word.endswith((":destroy", ":delete", ":reset")) for word in operands[:4]):
-        if not _CLOUD_THINGS.isdisjoint(operands[:4]) or any(word.partition(":")[0] in ("apps", "pg", "redis") and ":" in word for word in operands[:2]):
-            rest = [word for word in operands if word not in _CLOUD_THINGS and word not in ("delete", "destroy", "rm", "remove") and ":" not in word]
+            named = (value for flag, value in pairwise(command.args) if flag.startswith("--") and value[:1] != "-")
+            yield next(named, "?")
+        return
+    deletes = any(
+        word in ("delete", "destroy", "rm", "remove") or word.endswith((":destroy", ":delete", ":reset"))
+        for word in operands[:4]
+    )
+    store = any(word.startswith(("apps:", "pg:", "redis:")) for word in operands[:2])
+    if deletes:
+        if store or not _CLOUD_THINGS.isdisjoint(operands[:4]):
+            rest = [
+                word
+                for word in operands
+                if word not in _CLOUD_THINGS and word not in ("delete", "destroy", "rm", "remove") and ":" not in word
+            ]
             yield from [*rest[-1:], "?"][:1]
 
 
@@ -279,7 +435,12 @@ def _branch(command: Command) -> list[str]:
 def _leases(command: Command) -> bool:
     """Return whether a forced push looks what is there first, and goes to a branch of one's own that it names."""
     careful = not command.flags.isdisjoint(("--force-with-lease", "--force-if-includes"))
-    return careful and command.flags.isdisjoint(("-f", "--force", "--mirror")) and len(command.operands) > 2 and not _branch(command)
+    return (
+        careful
+        and command.flags.isdisjoint(("-f", "--force", "--mirror"))
+        and len(command.operands) > 2
+        and not _branch(command)
+    )
 
 
 def _forces(command: Command) -> bool:
@@ -289,7 +450,9 @@ def _forces(command: Command) -> bool:
 
 
 def _deletes_main(command: Command) -> bool:
-    deletes = not command.flags.isdisjoint(("-d", "--delete")) or any(word.startswith(":") for word in command.operands[1:])
+    deletes = not command.flags.isdisjoint(("-d", "--delete")) or any(
+        word.startswith(":") for word in command.operands[1:]
+    )
     unnamed = "--delete" in command.flags and len(command.operands) <= 2  # their names come from elsewhere
     return deletes and (bool(_branch(command)) or unnamed)
 
@@ -309,10 +472,12 @@ def _code_sends(command: Command) -> bool:
 
 
 _RUNS_FETCHED = lazy_regex(
-    r"\b(?:exec|eval|Function|run|system|runInThisContext|execSync|loads)\s*\(\s*[^\n]{0,120}?(?:urlopen\s*\(|requests\.get\s*\(|httpx\.get\s*\(|fetch\s*\(|axios\.get|URI\.open|open\(\s*[\"']https?:)"
+    r"\b(?:exec|eval|Function|run|system|runInThisContext|execSync|loads)\s*\(\s*[^\n]{0,120}?(?:urlopen\s*\("
+    r"|requests\.get\s*\(|httpx\.get\s*\(|fetch\s*\(|axios\.get|URI\.open|open\(\s*[\"']https?:)"
 )
 _GETS = lazy_regex(
-    r"([A-Za-z_]\w{0,40}) = (?:await )?[^\n]{0,60}(?:urlopen\s*\(|requests\.get\s*\(|httpx\.get\s*\(|fetch\s*\(|axios\.get)[^\n]{0,300}"
+    r"([A-Za-z_]\w{0,40}) = (?:await )?[^\n]{0,60}(?:urlopen\s*\(|requests\.get\s*\(|httpx\.get\s*\("
+    r"|fetch\s*\(|axios\.get)[^\n]{0,300}"
 )
 _EXECUTES = lazy_regex(r"\b(?:exec|eval|Function)\s*\(\s*([A-Za-z_]\w{0,40})")
 
@@ -339,7 +504,21 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         name="wipe-files",
         kind="wipe",
         says="wipes a system, a home or the project",
-        programs=("rm", "rmdir", "shred", "srm", "wipe", "rd", "del", "erase", "deltree", "rimraf", "ri", "remove-item", "unlink"),
+        programs=(
+            "rm",
+            "rmdir",
+            "shred",
+            "srm",
+            "wipe",
+            "rd",
+            "del",
+            "erase",
+            "deltree",
+            "rimraf",
+            "ri",
+            "remove-item",
+            "unlink",
+        ),
         test=lambda command: any(True for _ in _wiped(command)),
         enforced=True,
         weighs=False,
@@ -351,7 +530,11 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         kind="wipe",
         says="wipes a system, a home or the project, by a program that is named only when it runs",
         unless=(),
-        test=lambda command: not command.program and not command.flags.isdisjoint(("-rf", "-fr", "-Rf")) and any(True for _ in _wiped(command)),
+        test=lambda command: (
+            not command.program
+            and not command.flags.isdisjoint(("-rf", "-fr", "-Rf"))
+            and any(True for _ in _wiped(command))
+        ),
         enforced=True,
         weighs=False,
         asking=WIPE_FILES,
@@ -373,12 +556,42 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         kind="wipe",
         says="overwrites or formats a disk",
         programs=(
-            *("dd", "cp", "tee", "mv", "cat", "shred", "mkfs*", "mke2fs", "mkswap", "fdisk", "sfdisk", "gdisk", "sgdisk", "parted", "wipefs"),
-            *("blkdiscard", "format", "format-volume", "clear-disk", "initialize-disk", "diskutil", "cryptsetup", "badblocks", "hdparm", "nvme"),
+            *(
+                "dd",
+                "cp",
+                "tee",
+                "mv",
+                "cat",
+                "shred",
+                "mkfs*",
+                "mke2fs",
+                "mkswap",
+                "fdisk",
+                "sfdisk",
+                "gdisk",
+                "sgdisk",
+                "parted",
+                "wipefs",
+            ),
+            *(
+                "blkdiscard",
+                "format",
+                "format-volume",
+                "clear-disk",
+                "initialize-disk",
+                "diskutil",
+                "cryptsetup",
+                "badblocks",
+                "hdparm",
+                "nvme",
+            ),
             *("pvcreate", "zpool", "mdadm"),
         ),
         unless=(*DRY, "--no-act", "-I", "luksOpen"),
-        test=lambda command: any(True for _ in _devices(command)) and not {"open", "luksOpen", "status", "import", "list"} & set(command.operands[:1]),
+        test=lambda command: (
+            any(True for _ in _devices(command))
+            and not {"open", "luksOpen", "status", "import", "list"} & set(command.operands[:1])
+        ),
         enforced=True,
         weighs=False,
         asking=WIPE_FILES,
@@ -403,7 +616,9 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         test=lambda command: any(True for _ in _system_modes(command)),
         enforced=True,
         weighs=False,
-        asking=Asking(acts="chmod chown change set open fix reset", things="permissions permission owner ownership mode"),
+        asking=Asking(
+            acts="chmod chown change set open fix reset", things="permissions permission owner ownership mode"
+        ),
         targets=_system_modes,
     ),
     DangerousCommand(
@@ -484,7 +699,21 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         name="wipe-framework",
         kind="wipe",
         says="empties a database",
-        programs=("rails", "rake", "artisan", "django-admin", "manage.py", "python", "python3", "mix", "php", "prisma", "sequelize", "typeorm", "knex"),
+        programs=(
+            "rails",
+            "rake",
+            "artisan",
+            "django-admin",
+            "manage.py",
+            "python",
+            "python3",
+            "mix",
+            "php",
+            "prisma",
+            "sequelize",
+            "typeorm",
+            "knex",
+        ),
         test=lambda command: any(True for _ in _frameworks(command)),
         enforced=True,
         weighs=False,
@@ -551,7 +780,21 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         name="wipe-cloud",
         kind="wipe",
         says="deletes data or machines of a cloud",
-        programs=("aws", "gcloud", "az", "doctl", "heroku", "fly", "flyctl", "supabase", "railway", "firebase", "linode-cli", "hcloud", "vercel"),
+        programs=(
+            "aws",
+            "gcloud",
+            "az",
+            "doctl",
+            "heroku",
+            "fly",
+            "flyctl",
+            "supabase",
+            "railway",
+            "firebase",
+            "linode-cli",
+            "hcloud",
+            "vercel",
+        ),
         test=lambda command: any(True for _ in _clouds(command)),
         enforced=True,
         weighs=False,
@@ -684,20 +927,169 @@ COMMANDS: tuple[DangerousCommand, ...] = (
 )
 """Rows about commands."""
 
-_WIPING = frozenset("delete remove drop wipe purge truncate erase destroy reset nuke clear flush format rm rmdir rmtree empty".split())
-_STORES = frozenset("database databases db schema disk disks drive cluster repository repo namespace bucket project keyspace".split())
-_TABLES = frozenset("table tables collection collections".split())
-_EVERY = frozenset("all everything every entire".split())
-_OTHERS = frozenset("records users customers files data rows emails messages documents backups tables objects resources".split())
-_LOOKS = frozenset("get list read show describe search find check count view preview can is undo restore test".split())
-_CODE_KEYS = ("code", "script", "source", "python", "javascript", "js", "input", "program", "snippet", "cell", "new_source", "expression")
-_SQL_TOOL = frozenset("sql query db database postgres postgresql mysql sqlite mongo bigquery snowflake duckdb execute supabase redshift clickhouse".split())
-_SQL_KEYS = frozenset("query sql statement statements queries q stmt command text input script body code".split())
+_WIPING = frozenset(
+    [
+        "delete",
+        "remove",
+        "drop",
+        "wipe",
+        "purge",
+        "truncate",
+        "erase",
+        "destroy",
+        "reset",
+        "nuke",
+        "clear",
+        "flush",
+        "format",
+        "rm",
+        "rmdir",
+        "rmtree",
+        "empty",
+    ]
+)
+_STORES = frozenset(
+    [
+        "database",
+        "databases",
+        "db",
+        "schema",
+        "disk",
+        "disks",
+        "drive",
+        "cluster",
+        "repository",
+        "repo",
+        "namespace",
+        "bucket",
+        "project",
+        "keyspace",
+    ]
+)
+_TABLES = frozenset(["table", "tables", "collection", "collections"])
+_EVERY = frozenset(["all", "everything", "every", "entire"])
+_OTHERS = frozenset(
+    [
+        "records",
+        "users",
+        "customers",
+        "files",
+        "data",
+        "rows",
+        "emails",
+        "messages",
+        "documents",
+        "backups",
+        "tables",
+        "objects",
+        "resources",
+    ]
+)
+_LOOKS = frozenset(
+    [
+        "get",
+        "list",
+        "read",
+        "show",
+        "describe",
+        "search",
+        "find",
+        "check",
+        "count",
+        "view",
+        "preview",
+        "can",
+        "is",
+        "undo",
+        "restore",
+        "test",
+    ]
+)
+_CODE_KEYS = (
+    "code",
+    "script",
+    "source",
+    "python",
+    "javascript",
+    "js",
+    "input",
+    "program",
+    "snippet",
+    "cell",
+    "new_source",
+    "expression",
+)
+_SQL_TOOL = frozenset(
+    [
+        "sql",
+        "query",
+        "db",
+        "database",
+        "postgres",
+        "postgresql",
+        "mysql",
+        "sqlite",
+        "mongo",
+        "bigquery",
+        "snowflake",
+        "duckdb",
+        "execute",
+        "supabase",
+        "redshift",
+        "clickhouse",
+    ]
+)
+_SQL_KEYS = frozenset(
+    [
+        "query",
+        "sql",
+        "statement",
+        "statements",
+        "queries",
+        "q",
+        "stmt",
+        "command",
+        "text",
+        "input",
+        "script",
+        "body",
+        "code",
+    ]
+)
 _DELETE_KEYS = frozenset({"delete", "deletes", "remove", "deletemany", "delete_many", "drop", "dropdatabase"})
 _FILTER_KEYS = frozenset({"q", "filter", "query", "where", "selector", "criteria", "condition"})
 _COMMAND_KEYS = frozenset({"", "command", "commands", "cmd", "script", "input", "text"})
-_PATH_KEYS = ("path", "file_path", "filepath", "dir", "directory", "folder", "target", "paths", "dirpath", "root", "file", "location", "uri")
-_NAME_KEYS = ("name", "database", "db", "table", "schema", "namespace", "bucket", "repo", "repository", "project", "cluster", "collection", "id", "target")
+_PATH_KEYS = (
+    "path",
+    "file_path",
+    "filepath",
+    "dir",
+    "directory",
+    "folder",
+    "target",
+    "paths",
+    "dirpath",
+    "root",
+    "file",
+    "location",
+    "uri",
+)
+_NAME_KEYS = (
+    "name",
+    "database",
+    "db",
+    "table",
+    "schema",
+    "namespace",
+    "bucket",
+    "repo",
+    "repository",
+    "project",
+    "cluster",
+    "collection",
+    "id",
+    "target",
+)
 _TRUE = ("true", "yes", "1", "force")
 
 
@@ -726,15 +1118,39 @@ def _wipes_by_name(call: ToolUse) -> bool:
     for value in call.values(("action", "operation", "op", "method", "resource", "resource_type", "kind", "type")):
         if len(value) <= 60:
             words |= set(re.findall(r"[a-z]+", value.casefold()))
-    if any(value.casefold() in ("all", "*", "everything") for value in call.values(("scope", "which", "selection", "target", "filter", "what"))) or any(
-        value == "true" for value in call.values(("all", "everything"))
-    ):
+    if any(
+        value.casefold() in ("all", "*", "everything")
+        for value in call.values(("scope", "which", "selection", "target", "filter", "what"))
+    ) or any(value == "true" for value in call.values(("all", "everything"))):
         words.add("all")
-    stores = bool(words & _STORES) or (bool(words & _TABLES) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"}))
+    stores = bool(words & _STORES) or (
+        bool(words & _TABLES) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"})
+    )
     every = bool(words & _EVERY) and bool(words & (_OTHERS | _STORES) or words <= _WIPING | _EVERY)
-    if words & {"index", "indices"} and any(value.strip() in ("*", "_all") for value in call.values(("index", "indices", "name", "pattern"))):
+    if words & {"index", "indices"} and any(
+        value.strip() in ("*", "_all") for value in call.values(("index", "indices", "name", "pattern"))
+    ):
         return True
-    if words & {"file", "files", "row", "rows", "record", "records", "branch", "document", "item", "entry", "key", "object", "label", "member"} and not every:
+    if (
+        words
+        & {
+            "file",
+            "files",
+            "row",
+            "rows",
+            "record",
+            "records",
+            "branch",
+            "document",
+            "item",
+            "entry",
+            "key",
+            "object",
+            "label",
+            "member",
+        }
+        and not every
+    ):
         return False
     return (stores or every) and not is_disposable(*_named(call))
 
@@ -751,24 +1167,53 @@ def _wiped_data(call: ToolUse) -> list[str]:
     sql = not _SQL_TOOL.isdisjoint(call.words)
     shell = is_shell(call.words)
     texts = [value for key, value in call.pairs if (key in _SQL_KEYS or sql) and not (shell and key in _COMMAND_KEYS)]
-    if is_disposable(*(value for key, value in call.pairs if key in ("database", "db", "connection", "environment", "env", "database_url", "dsn", "path", "host"))):
+    if is_disposable(
+        *(
+            value
+            for key, value in call.pairs
+            if key in ("database", "db", "connection", "environment", "env", "database_url", "dsn", "path", "host")
+        )
+    ):
         return []
     found = [name for text in texts for name in wiped_by_sql(text)]
     if not found and not _SQL_TOOL.union(("mongo", "redis", "cache")).isdisjoint(call.words):
         deletes = bool(_wiping(call)) or any(key in _DELETE_KEYS for key, _ in call.pairs)
         if deletes and any(key in _FILTER_KEYS and value == "{}" for key, value in call.pairs):
-            return [*(value for key, value in call.pairs if key in (*_DELETE_KEYS, "collection", "table") and value), "?"][:1]
-        found = ["?" for text in texts if _MONGO.search(text[:4_000]) or re.match(r"\s*flush(?:all|db)\b", text, re.IGNORECASE)]
+            return [
+                *(value for key, value in call.pairs if key in (*_DELETE_KEYS, "collection", "table") and value),
+                "?",
+            ][:1]
+        found = [
+            "?"
+            for text in texts
+            if _MONGO.search(text[:4_000]) or re.match(r"\s*flush(?:all|db)\b", text, re.IGNORECASE)
+        ]
     return found[:8]
 
 
 def _codes(call: ToolUse) -> Iterator[str]:
     code_tool = runs_code(call.words) or "code" in call.words
-    yield from (value for key, value in call.pairs if key in _CODE_KEYS or (code_tool and key in ("", "command", "cmd", "text", "content")))
+    yield from (
+        value
+        for key, value in call.pairs
+        if key in _CODE_KEYS or (code_tool and key in ("", "command", "cmd", "text", "content"))
+    )
 
 
 def _writes_code(call: ToolUse) -> bool:
-    return not {"write", "create", "edit", "save", "str", "replace", "update", "append", "patch", "insert", "view"}.isdisjoint(call.words)
+    return not {
+        "write",
+        "create",
+        "edit",
+        "save",
+        "str",
+        "replace",
+        "update",
+        "append",
+        "patch",
+        "insert",
+        "view",
+    }.isdisjoint(call.words)
 
 
 def _code_wiped(call: ToolUse) -> list[str]:
@@ -777,31 +1222,53 @@ def _code_wiped(call: ToolUse) -> list[str]:
 
 def _force_pushes(call: ToolUse) -> bool:
     words = set(call.words)
-    verbs = {value.casefold() for value in call.values(("action", "command", "operation", "subcommand")) if len(value) < 40}
+    verbs = {
+        value.casefold() for value in call.values(("action", "command", "operation", "subcommand")) if len(value) < 40
+    }
     if "push" not in words and not any(verb == "push" or verb.startswith("git push") for verb in verbs):
         return False
-    return "force" in words or any(value.casefold() in _TRUE for value in call.values(("force", "forced", "force_push", "force_with_lease", "forcepush"))) or any(
-        value in ("--force", "-f") or (value.startswith("+") and "/" in value) for key, value in call.pairs if key in ("args", "flags", "options", "arguments", "refspec")
+    return (
+        "force" in words
+        or any(
+            value.casefold() in _TRUE
+            for value in call.values(("force", "forced", "force_push", "force_with_lease", "forcepush"))
+        )
+        or any(
+            value in ("--force", "-f") or (value.startswith("+") and "/" in value)
+            for key, value in call.pairs
+            if key in ("args", "flags", "options", "arguments", "refspec")
+        )
     )
 
 
 def _cluster(call: ToolUse) -> list[str]:
     """Return what a tool of a cluster deletes, read as the command that it stands for."""
-    if {"k8s", "kubernetes", "kube", "kubectl", "cluster", "openshift"}.isdisjoint({*call.words, "".join(call.words[:3])}):
+    if {"k8s", "kubernetes", "kube", "kubectl", "cluster", "openshift"}.isdisjoint(
+        {*call.words, "".join(call.words[:3])}
+    ):
         return []
-    if "delete" not in call.words and not any(value.casefold() == "delete" for value in call.values(("verb", "action", "operation", "method", "command"))):
+    if "delete" not in call.words and not any(
+        value.casefold() == "delete" for value in call.values(("verb", "action", "operation", "method", "command"))
+    ):
         return []
-    kind = next(call.values(("resource", "resource_type", "kind", "type", "resourcetype")), next((word for word in call.words if word in _KINDS), ""))
+    kind = next(
+        call.values(("resource", "resource_type", "kind", "type", "resourcetype")),
+        next((word for word in call.words if word in _KINDS), ""),
+    )
     names = [value for value in call.values(("name", "resource_name", "names")) if len(value) < 100]
     every = any(value in _TRUE for value in call.values(("all", "every")))
     text = " ".join(["delete", kind, *names, *call.values(("namespace", "context", "cluster"))])
     flags = frozenset(["--all"] if every else [])
     operands = ("delete", kind, *names)
-    return list(_kubectl(Command(program="kubectl", args=tuple(text.split()), flags=flags, operands=operands, text=text)))
+    return list(
+        _kubectl(Command(program="kubectl", args=tuple(text.split()), flags=flags, operands=operands, text=text))
+    )
 
 
 def _refs(call: ToolUse) -> list[str]:
-    found = (_BRANCHES.fullmatch(value) for value in call.values(("branch", "ref", "refspec", "target", "remote_branch")))
+    found = (
+        _BRANCHES.fullmatch(value) for value in call.values(("branch", "ref", "refspec", "target", "remote_branch"))
+    )
     return [match[1].casefold() for match in found if match is not None]
 
 
@@ -813,7 +1280,9 @@ CALLS: tuple[DangerousCall, ...] = (
         test=_wipes_by_name,
         enforced=True,
         weighs=False,
-        asking=Asking(acts=WIPE_SERVICES.acts, things=WIPE_SERVICES.things + " " + WIPE_DATA.things + " " + WIPE_FILES.things),
+        asking=Asking(
+            acts=WIPE_SERVICES.acts, things=WIPE_SERVICES.things + " " + WIPE_DATA.things + " " + WIPE_FILES.things
+        ),
         targets=_named,
     ),
     DangerousCall(

@@ -23,18 +23,22 @@ _STARTS_DELETE = lazy_regex(r"\s*(?:DELETE\s+FROM\s|WITH\s|BEGIN\b|DO\b)", re.IG
 _UPDATES = lazy_regex(r"\s*UPDATE\s+" + _NAME.format("changed") + r"\s+(?:AS\s+\w+\s+)?SET\s", re.IGNORECASE)
 _LIMITS = lazy_regex(r"\b(?:WHERE|USING|LIMIT|JOIN)\b", re.IGNORECASE)
 _ALWAYS = lazy_regex(
-    r"\bWHERE\s+\(?\s*(?:(\d+|'')\s*=\s*\1|TRUE|1|1\s*<\s*2|NOT\s+FALSE|\w{1,60}\s+IS\s+NOT\s+NULL|\w{0,20}id\s*>=?\s*[01-]\d?"
+    r"\bWHERE\s+\(?\s*(?:(\d+|'')\s*=\s*\1|TRUE|1|1\s*<\s*2|NOT\s+FALSE|\w{1,60}\s+IS\s+NOT\s+NULL"
+    r"|\w{0,20}id\s*>=?\s*[01-]\d?"
     r"|\w{1,60}\s+LIKE\s+'%?')\s*\)?\s*$",
     re.IGNORECASE,
 )
-_MADE = lazy_regex(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:LOCAL|GLOBAL)\s+)?(?P<temp>TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
-    r"(?P<made>[\w.\"`\[\]#-]{1,200})", re.IGNORECASE)
+_MADE = lazy_regex(
+    r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:LOCAL|GLOBAL)\s+)?(?P<temp>TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+    r"(?P<made>[\w.\"`\[\]#-]{1,200})",
+    re.IGNORECASE,
+)
 _UNDONE = lazy_regex(r"\bROLLBACK\b(?!\s+TO\b)", re.IGNORECASE)
 _SQL_CUE = ("drop", "truncate", "delete", "flush", "update")
 
 
 def _plain(name: str) -> str:
-    return name.strip("\"`[]").replace('"', "").casefold()
+    return name.strip('"`[]').replace('"', "").casefold()
 
 
 def wiped_by_sql(text: str) -> list[str]:
@@ -66,14 +70,12 @@ def wiped_by_sql(text: str) -> list[str]:
             name = _plain(drop["dropped"] or drop["truncated"] or "?")
             if not (drop["truncated"] is None and name in made) and not is_disposable(name):
                 wiped.append(name)
-        elif _STARTS_DELETE.match(statement) and (emptied := _DELETES.search(statement)) is not None:
-            if not _LIMITS.search(statement, emptied.end()) or _ALWAYS.search(statement):
-                name = _plain(emptied["emptied"])
-                if name not in made and not is_disposable(name):
-                    wiped.append(name)
-        elif (update := _UPDATES.match(statement)) is not None:
-            if (not _LIMITS.search(statement) or _ALWAYS.search(statement)) and not is_disposable(_plain(update["changed"])):
-                wiped.append(_plain(update["changed"]))
+            continue
+        found = _DELETES.search(statement) if _STARTS_DELETE.match(statement) else _UPDATES.match(statement)
+        if found is not None and (not _LIMITS.search(statement, found.end()) or _ALWAYS.search(statement)):
+            name = _plain(found[1])
+            if name not in made and not is_disposable(name):
+                wiped.append(name)
     return wiped[:8]
 
 
@@ -87,28 +89,37 @@ _VARIABLE = lazy_regex(r"[A-Za-z_]\w{0,60}")
 _SET = lazy_regex(r"(?:^|[;\n])\s{0,20}(?:const |let |var )?([A-Za-z_]\w{0,60}) = ([^\n;]{1,300})")
 _LOOP = lazy_regex(r"\bfor ([A-Za-z_]\w{0,60}) (?:in|of) ([^\n:]{1,300})")
 _HOME_CALL = lazy_regex(
-    r"(?:(?:pathlib\.)?Path\.home\(\)|(?:os\.)?homedir\(\)|Dir\.home|(?:os\.)?environ(?:\.get)?[\[(]\s*[\"']HOME[\"']\s*[\])]"
+    r"(?:(?:pathlib\.)?Path\.home\(\)|(?:os\.)?homedir\(\)|Dir\.home"
+    r"|(?:os\.)?environ(?:\.get)?[\[(]\s*[\"']HOME[\"']\s*[\])]"
     r"|process\.env\.HOME|ENV\[[\"']HOME[\"']\]|os\.UserHomeDir\(\))\s*(?:[,)]|$)"
 )
 _DROPS_DATA = lazy_regex(
     r"\bdrop_?database\s*\(|\bdrop_all\s*\(|\.\s*delete_?many\s*\(\s*(?:\{\s*\}\s*)?\)|\.\s*remove\s*\(\s*\{\s*\}\s*\)"
     r"|\.objects\s*\.\s*all\s*\(\s*\)\s*\.\s*(?:_raw_)?delete\s*\(|\.\s*query\s*\.\s*delete\s*\(\s*\)"
-    r"|\bflush_?(?:all|db)\s*\(|\bdrop_?collection\s*\(|\.\s*drop\s*\(\s*\)\s*;?\s*$|\b(?:deleteAll|delete_all|destroy_all|truncateAll)\b"
+    r"|\bflush_?(?:all|db)\s*\(|\bdrop_?collection\s*\(|\.\s*drop\s*\(\s*\)\s*;?\s*$|\b(?:deleteAll|delete_all"
+    r"|destroy_all|truncateAll)\b"
     r"|\bindices\s*\.\s*delete\s*\(\s*(?:index\s*=\s*)?[\"'](?:\*|_all)",
     re.IGNORECASE | re.MULTILINE,
 )
+_CONNECTS = lazy_regex(
+    r"(?:connect|create_engine|Client|Redis|createConnection|createPool|Database)\s*\(([^\n]{0,300})"
+)
 _ORM_CUE = ("drop", "delete", "remove", "flush", "destroy", "truncate")
-_TEXTS = lazy_regex(r"\"\"\"(.{1,4000}?)\"\"\"|'''(.{1,4000}?)'''|\"((?:[^\"\\\n]|\\.){1,2000})\"|'((?:[^'\\\n]|\\.){1,2000})'|`([^`]{1,2000})`", re.DOTALL)
+_TEXTS = lazy_regex(
+    r"\"\"\"(.{1,4000}?)\"\"\"|'''(.{1,4000}?)'''|\"((?:[^\"\\\n]|\\.){1,2000})\"|'((?:[^'\\\n]|\\.){1,2000})'"
+    r"|`([^`]{1,2000})`",
+    re.DOTALL,
+)
 _TREE_CUE = ("rm", "remov", "empty", "delete", "rimraf", "nuke")
 MAX_CODE = 20_000
 
 
 def wiped_by_code(code: str) -> list[str]:
-    """Return what code in another language than shell wipes: whole folders, tables or databases.
+    r"""Return what code in another language than shell wipes: whole folders, tables or databases.
 
     Examples
     --------
-    >>> wiped_by_code("import shutil, os\\np = os.path.expanduser('~')\\nshutil.rmtree(p)")
+    >>> wiped_by_code("import shutil, os\np = os.path.expanduser('~')\nshutil.rmtree(p)")
     ['~']
     >>> wiped_by_code("shutil.rmtree('build')"), wiped_by_code("db.execute('DROP TABLE users')")
     ([], ['users'])
@@ -122,7 +133,11 @@ def _trees(code: str, low: str) -> Iterator[str]:
     if not any(cue in low for cue in _TREE_CUE):
         return
     if "walk" in low or "glob" in low or "dir" in low:
-        walked = [found["root"] for found in _WALKS.finditer(code) if _is_whole(found["root"]) and found["root"] not in (".", "*")]
+        walked = [
+            found["root"]
+            for found in _WALKS.finditer(code)
+            if _is_whole(found["root"]) and found["root"] not in (".", "*")
+        ]
         if walked and _REMOVES_EACH.search(code) is not None:
             yield walked[0]
     known = {found[1]: found[2] for found in _SET.finditer(code)}
@@ -141,7 +156,9 @@ def _trees(code: str, low: str) -> Iterator[str]:
                 yield text[1]
 
 
-_WALKS = lazy_regex(r"\b(?:walk|Path|scandir|glob|rglob|readdirSync|listdir)\s*\(\s*[\"'](?P<root>[^\"'\n]{1,200})[\"']")
+_WALKS = lazy_regex(
+    r"\b(?:walk|Path|scandir|glob|rglob|readdirSync|listdir)\s*\(\s*[\"'](?P<root>[^\"'\n]{1,200})[\"']"
+)
 _REMOVES_EACH = lazy_regex(r"\b(?:os\.remove|os\.unlink|unlinkSync|rmSync|\.unlink|rmtree)\s*\(")
 
 
@@ -152,9 +169,12 @@ def _is_whole(path: str) -> bool:
 def _data(code: str, low: str) -> Iterator[str]:
     if not any(cue in low for cue in _ORM_CUE):
         return
+    connected = _CONNECTS.search(code)
+    if connected is not None and is_disposable(connected[1]):
+        return
     for found in _TEXTS.finditer(code):
         text = next(group for group in found.groups() if group is not None)
-        if " " in text and not is_disposable(code[:400]):
+        if " " in text:
             yield from wiped_by_sql(text)
-    if (found := _DROPS_DATA.search(code)) is not None and not is_disposable(code[:2_000]):
+    if _DROPS_DATA.search(code) is not None:
         yield "?"
