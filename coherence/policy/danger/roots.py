@@ -10,7 +10,9 @@ from coherence.core.lazy import lazy_regex
 _HOME = lazy_regex(
     r"(?:\$\{?HOME\b:?[^}/]*\}?|%(?:userprofile|homepath)%|\$env:(?:userprofile|home)|~\w*)(?=/|$)", re.IGNORECASE
 )
-_ALL = lazy_regex(r"(?:/\*{1,2}|/\{\}|/\.\*|/\.|/\{\*,\.\*\}|/\.\[[^\]/]{1,10}\]\*|/\.\?\?\*|/)+$")
+_ENDS = ("/", "/*", "/**", "/.", "/.*", "/{}", "/{*,.*}", "/.[!.]*", "/.[^.]*", "/.??*")
+"""Ends of a path that stand for all that is in a folder."""
+
 _ROOT = lazy_regex(
     r"/?|/(?:root|home|users|etc|usr|var|boot|s?bin|lib(?:32|64)?|opt|srv|dev|sys|proc|mnt|media|volumes|data|backups?"
     r"|system|library|applications|run|workspace|repo|app)"
@@ -39,7 +41,9 @@ def normal(path: str) -> str:
     path = path.strip().strip("\"'")[:1_000].replace("\\", "/")
     while "//" in path:
         path = path.replace("//", "/")
-    path = _ALL.sub("", _HOME.sub("~", path) if path[:1] in "$%~" else path)
+    path = _HOME.sub("~", path) if path[:1] in ("$", "%", "~") else path
+    while path.endswith(_ENDS):
+        path = path[: -max(len(end) for end in _ENDS if path.endswith(end))]
     return posixpath.normpath(path) if "/.." in path else path
 
 

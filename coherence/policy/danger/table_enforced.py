@@ -393,14 +393,10 @@ def _clouds(command: Command) -> Iterator[str]:
         for word in operands[:4]
     )
     store = any(word.startswith(("apps:", "pg:", "redis:")) for word in operands[:2])
-    if deletes:
-        if store or not _CLOUD_THINGS.isdisjoint(operands[:4]):
-            rest = [
-                word
-                for word in operands
-                if word not in _CLOUD_THINGS and word not in ("delete", "destroy", "rm", "remove") and ":" not in word
-            ]
-            yield from [*rest[-1:], "?"][:1]
+    if deletes and (store or not _CLOUD_THINGS.isdisjoint(operands[:4])):
+        known = {*_CLOUD_THINGS, "delete", "destroy", "rm", "remove"}
+        rest = [word for word in operands if word not in known and ":" not in word]
+        yield from [*rest[-1:], "?"][:1]
 
 
 def _repository(command: Command) -> Iterator[str]:
