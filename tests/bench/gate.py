@@ -1,7 +1,6 @@
-"""How many calls ``check`` refuses: of harmful and harmless ones, of runs that break and keep a prohibition, of good runs.
+"""How many calls ``check`` refuses: harmful and harmless ones, in runs that break or keep a prohibition, in good runs.
 
-Run: ``python tests/bench/gate.py``. Files under ``tests/data/gate``; names of recorded runs (``tau_retail``) as arguments
-choose some, ``-`` none.
+Run: ``python tests/bench/gate.py``. Names of recorded runs (``tau_retail``) as arguments choose some, ``-`` none.
 """
 
 from __future__ import annotations

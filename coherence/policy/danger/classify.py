@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from coherence.core.validation import check_text
-from coherence.policy.danger.arguments import ReadArguments, read_call, runs_code
+from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
 from coherence.policy.danger.code import scripts_in
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
 from coherence.policy.danger.follow import followed
@@ -123,10 +123,13 @@ class _Index:
             if not isinstance(row, DangerousCommand | DangerousCall):
                 raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
         self._calls = [row for row in table if isinstance(row, DangerousCall)]
+        self._asked_if_plain = [row for row in self._calls if row.weighs]
         self._rows = [row for row in table if isinstance(row, DangerousCommand)]
         self._named = frozenset(name for row in self._rows for name in row.programs)
-        self._of: dict[str, list[DangerousCommand]] = {}
-        self._free = [row for row in self._rows if not row.programs]
+        self._of: dict[tuple[str, bool], list[DangerousCommand]] = {}
+        self._free = {
+            odd: [row for row in self._rows if not row.programs and _looks(row, odd)] for odd in (True, False)
+        }
         self._enforces = any(row.enforced for row in self._rows)
         self._beginnings = tuple(name[:-1] for name in self._named if name.endswith("*"))
 
@@ -134,8 +137,15 @@ class _Index:
         first: Match | None = None
         enforced: list[Match] = []
         for command in commands:
-            for row in self._about(command.program):
-                wanted = first is None and row.weighs and not command.indirect
+            odd = (
+                bool(command.writes)
+                or command.fetched
+                or not command.program
+                or (not command.args and command.stdin != "")
+            )
+            weighs = first is None and not command.indirect
+            for row in self._about(command.program, odd=odd):
+                wanted = weighs and first is None and row.weighs
                 if (wanted or row.enforced) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
                     targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
@@ -147,19 +157,22 @@ class _Index:
                 break
         return first, enforced
 
-    def _about(self, program: str) -> list[DangerousCommand]:
+    def _about(self, program: str, *, odd: bool) -> list[DangerousCommand]:
         if program not in self._named:
             begins = program.startswith(self._beginnings)
-            return [row for row in self._rows if row.about(program)] if begins else self._free
-        if program not in self._of:  # found when it is first asked for: an agent uses few of all programs
-            self._of[program] = [row for row in self._rows if row.about(program)]
-        return self._of[program]
+            return [row for row in self._rows if row.about(program)] if begins else self._free[odd]
+        if (program, odd) not in self._of:  # found when it is first asked for: an agent uses few of all programs
+            self._of[program, odd] = [row for row in self._rows if row.about(program) and _looks(row, odd)]
+        return self._of[program, odd]
 
     def of_call(self, tool: str, reading: ReadArguments, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
         call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
         first: Match | None = None
         enforced: list[Match] = []
-        for row in self._calls:
+        plain = is_shell(reading.words) and all(key in _PLAIN for key, _ in reading.pairs)  # its commands are judged
+        words = reading.words
+        reads = words[:1] and words[0] in _READING and _DATABASE.isdisjoint(words)
+        for row in self._asked_if_plain if plain or reads else self._calls:
             wanted = ask_all and first is None and row.weighs
             if (wanted or row.enforced) and row.test(call):
                 targets = tuple(row.targets(call))[:MAX_TARGETS] if row.enforced and row.targets else ()
@@ -168,6 +181,11 @@ class _Index:
                 if row.enforced:
                     enforced.append(found)
         return first, enforced
+
+
+def _looks(row: DangerousCommand, odd: bool) -> bool:
+    """Return whether a row looks at a command; what is about any program and weighs nothing, at odd ones alone."""
+    return odd or bool(row.programs) or row.weighs
 
 
 def _match(row: Danger, what: str, part: str, targets: tuple[str, ...]) -> Match:
@@ -179,6 +197,9 @@ def _index_of(table: _Table) -> _Index:
     return _Index(table.rows)
 
 
+_PLAIN = frozenset({"command", "cmd", "description", "timeout", "cwd", "workdir", "explanation", "reason"})
+_READING = frozenset({"get", "list", "read", "find", "view", "show", "search", "calculate"})
+_DATABASE = frozenset({"sql", "query", "db", "database", "postgres", "mysql", "sqlite", "mongo", "redis"})
 _CODE = frozenset({"code", "script"})
 _CODE_OF_TOOL = frozenset(
     {"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"}

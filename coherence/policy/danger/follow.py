@@ -71,7 +71,8 @@ def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command
             command = msgspec.structs.replace(command, fetched=True)
         yield command
         if files and read is not None and (name := next((name for name in files if _runs(command, {name})), None)):
-            yield from (msgspec.structs.replace(inner, indirect=True, folder=folder) for inner in read(files.pop(name)))
+            inside = _inside(command, files.pop(name), read)
+            yield from (msgspec.structs.replace(inner, indirect=True, folder=folder) for inner in inside)
         if program in ("cat", "tee", "echo", "printf"):
             text = command.stdin or " ".join(command.args)
             if program == "tee" and command.operands and text:
@@ -102,6 +103,14 @@ def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command
                 fetched.add(_base(command.writes))
         if program and program not in _COPIERS:
             copies = False
+
+
+def _inside(command: Command, text: str, read: Callable[[str], Iterable[Command]]) -> Iterable[Command]:
+    """Return the commands of a file that is run: of a script, or one that holds the code of another language."""
+    options = INTERPRETERS.get(command.program)
+    if options:
+        return (Command(program=command.program, args=(min(options), text), text=command.text),)
+    return read(text)
 
 
 def _is_file(word: str) -> bool:
