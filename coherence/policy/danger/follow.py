@@ -9,7 +9,7 @@ import msgspec
 
 from coherence.policy.danger.code import INTERPRETERS
 from coherence.policy.danger.danger import Command
-from coherence.policy.danger.disclosure import names_secret
+from coherence.policy.danger.disclosure import SENDERS, names_secret
 from coherence.policy.danger.unwrap import SHELLS
 
 _DOWNLOADERS = frozenset({"curl", "wget", "iwr", "invoke-webrequest", "aria2c", "fetch", "http"})
@@ -35,7 +35,27 @@ _COPIERS = frozenset(
     }
     | {"install", "env", "printenv", "split", "jq", "sed", "awk", "grep", "dd"}
 )
+_IN_FOLDER = frozenset(
+    [
+        "rm",
+        "find",
+        "fd",
+        "mv",
+        "shred",
+        "rimraf",
+        "ri",
+        "rd",
+        "del",
+        "remove-item",
+        "terraform",
+        "tofu",
+        "terragrunt",
+        "pulumi",
+        "cdk",
+    ]
+)
 MAX_FILES = 32
+MAX_COPIES = 200
 
 
 def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command]] | None = None) -> Iterator[Command]:
@@ -59,14 +79,15 @@ def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command
     """
     folder = ""
     fetched: set[str] = set()
-    holding: frozenset[str] = frozenset()
-    copies = False
+    copied: list[Command] = []  # read when something is sent: few scripts send anything
     text = ""
     files: dict[str, str] = {}
     for command in commands:
         program = command.program
-        if folder or holding:
-            command = msgspec.structs.replace(command, folder=folder, holding=holding)
+        if folder and program in _IN_FOLDER:
+            command = msgspec.structs.replace(command, folder=folder)
+        if copied and (program in SENDERS or program in INTERPRETERS):
+            command = msgspec.structs.replace(command, holding=_held(copied))
         if fetched and _runs(command, fetched):
             command = msgspec.structs.replace(command, fetched=True)
         yield command
@@ -82,27 +103,30 @@ def followed(commands: Iterable[Command], read: Callable[[str], Iterable[Command
             folder = posixpath.normpath(posixpath.join(folder, target)) if target else folder
         elif program in _DOWNLOADERS:
             fetched |= {name for name in _saved(command) if name}
-        elif program in _COPIERS and len(holding) < MAX_FILES:
-            named = " ".join(command.args)[:4_000]
-            copies = bool(names_secret(f"{named} {command.reads}", holding)) or (
-                program in ("env", "printenv") and not command.operands
-            )
-            if copies:
-                own = (
-                    word.partition("=")[2] if word.startswith(("of=", "--output=")) else word for word in command.args
-                )
-                holding |= {
-                    word for word in own if not word.startswith("-") and "/" not in word[-1:] and _is_file(word)
-                }
+        elif (program in _COPIERS or command.writes) and len(copied) < MAX_COPIES:
+            copied.append(command)
         if command.writes and not program:
             if text and len(files) < MAX_FILES:
                 files[_base(command.writes)] = text
-            if copies:
-                holding |= {command.writes}
             if command.text.lstrip().startswith(("curl", "wget")):
                 fetched.add(_base(command.writes))
-        if program and program not in _COPIERS:
-            copies = False
+
+
+def _held(commands: Iterable[Command]) -> frozenset[str]:
+    """Return the files into which commands have copied a secret."""
+    holding: frozenset[str] = frozenset()
+    copies = False
+    for command in commands:
+        if command.writes:
+            holding |= {command.writes} if copies else frozenset()
+            continue
+        read = f"{' '.join(command.args)[:4_000]} {command.reads}"
+        dumps = command.program in ("env", "printenv") and not command.operands
+        copies = dumps or bool(names_secret(read, holding))
+        if copies and len(holding) < MAX_FILES:
+            own = (word.partition("=")[2] if word.startswith(("of=", "--output=")) else word for word in command.args)
+            holding |= {word for word in own if word[:1] != "-" and word[-1:] != "/" and _is_file(word)}
+    return holding
 
 
 def _inside(command: Command, text: str, read: Callable[[str], Iterable[Command]]) -> Iterable[Command]:
