@@ -509,7 +509,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     block: Literal["destructive", "all"] = "destructive"
     """Which calls ``check`` refuses while something blocks; a budget that is used up refuses every call."""
     forbid: tuple[ForbiddenCall, ...] = ()
-    """Calls that ``check`` refuses, and that are warned of where they are made all the same."""
+    """Deny list: calls that ``check`` refuses, and that are warned of where they are made all the same."""
     refusals: int = 10
     """Refused calls after which a block ends, because the agent is not helped by it; budgets do not end so."""
     guidance: GuidanceConfig = GuidanceConfig()

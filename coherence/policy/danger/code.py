@@ -7,6 +7,7 @@ from bisect import bisect
 from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.validation import ends
 from coherence.policy.danger.danger import Command
 from coherence.policy.danger.paths import is_guarded
 from coherence.policy.danger.sql import destroys_data
@@ -46,6 +47,9 @@ _QUERIES = lazy_regex(
 _CLUSTER = lazy_regex(r"-[A-Za-z0-9]{1,6}")
 _BACKTICKS = lazy_regex(r"`([^`\n]*)`")
 
+MAX_CODE = 100_000
+"""Characters of a piece of code that are read, half from each end."""
+
 MAX_SCRIPTS = 1_000
 """Shell texts that are read out of one piece of code."""
 
@@ -79,6 +83,7 @@ def destroys(code: str) -> bool:
     >>> destroys("import shutil; shutil.rmtree('x')"), destroys("xs.remove(3); del xs[0]")
     (True, False)
     """
+    code = ends(code, MAX_CODE, "\n")
     return (
         _DELETES.search(code) is not None
         or _overwrites(code)
@@ -94,6 +99,7 @@ def scripts_in(code: str) -> Iterator[str | tuple[str, ...]]:
     >>> list(scripts_in("os.system('rm x'); subprocess.run(['git', 'clean', '-f'])"))
     ['rm x', ('git', 'clean', '-f')]
     """
+    code = ends(code, MAX_CODE, "\n")
     quoted: list[tuple[int, int]] | None = None
     for count, found in enumerate(_RUNS.finditer(code)):
         if count == MAX_SCRIPTS:
