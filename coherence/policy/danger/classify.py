@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text
 from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
 from coherence.policy.danger.code import scripts_in
@@ -222,9 +225,23 @@ def _commands(call: ReadArguments) -> Iterator[Command]:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
         yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
-    for named in call.of_program:
+    magics = [text for _, code in call.pairs if runs and ("!" in code or "%%" in code) for text in _magics(code)]
+    for named in (*call.of_program, *magics):
         for command in followed(unwrap.script(named), unwrap.script):
             yield msgspec.structs.replace(command, indirect=True)
+
+
+MAX_MAGICS = 100
+_CELL = lazy_regex(r"\s*%%(?:bash|sh|script bash)\b[^\n]*\n")
+_LINE = lazy_regex(r"^[ \t]{0,8}!(?P<text>[^\n=]{1,2000})", re.MULTILINE)
+
+
+def _magics(code: str) -> Iterator[str]:
+    """Yield the shell texts of a notebook's cell: ``!rm x``, ``%%bash``."""
+    if (cell := _CELL.match(code)) is not None:
+        yield code[cell.end() :][:20_000]
+    else:
+        yield from (found["text"] for found in islice(_LINE.finditer(code), MAX_MAGICS))
 
 
 def _texts(code: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ _SENDERS = (
     "scp rsync sftp "
     "ftp lftp aws gsutil gcloud s3cmd rclone az mc mail mailx mutt sendmail swaks msmtp ssmtp gh glab ssh "
     "pastebinit croc "
-    "wormhole ipfs magic-wormhole s5cmd azcopy b2 termbin slack"
+    "wormhole ipfs magic-wormhole s5cmd azcopy b2 dig nslookup host ping"
 )
 SENDERS = tuple(_SENDERS.split())
 """Programs that send something to an address."""
@@ -29,6 +29,7 @@ _STORES = frozenset(["aws", "gsutil", "gcloud", "s3cmd", "rclone", "az", "mc", "
 _STORING = frozenset(
     ["cp", "mv", "sync", "put", "copy", "copyto", "move", "upload", "put-object", "rsync", "upload-file", "rcat"]
 )
+_RESOLVERS = frozenset(["dig", "nslookup", "host", "ping"])
 _MAILERS = frozenset(["mail", "mailx", "mutt", "sendmail", "swaks", "msmtp", "ssmtp"])
 _BODY = frozenset(
     [
@@ -90,6 +91,9 @@ _READS = lazy_regex(
 )
 _DUMPS = lazy_regex(
     r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ"
+    r"|\$\([^)\n]{0,40}?(?:--export-secret|get secrets?\b|kv get\b|get-secret-value|secrets versions access"
+    r"|auth token\b"
+    r"|find-(?:generic|internet)-password|configure get)"
 )
 _SECRET_VARIABLE = lazy_regex(
     r"\$\{?(?:env:)?\w{0,40}(?:SECRET|PASSW(?:OR)?D|PRIVATE_KEY|ACCESS_KEY|API_?KEY|TOKEN|CREDENTIALS?"
@@ -187,6 +191,8 @@ def _payload(command: Command) -> Iterator[str]:
         yield from (arg for arg in args if "$(" in arg and "://" in arg)
     elif program == "ssh":
         yield ""
+    elif program in _RESOLVERS:
+        yield from (arg for arg in args if "$(" in arg)
     elif program in _MAILERS:
         yield from args
     elif program in _STORES:
@@ -249,6 +255,12 @@ def sends_secret(command: Command) -> bool:
         if plain and any(is_secret_file(word) or word in holding for word in plain.split()):
             return True
         if _reads_secret(brought, holding):
+            return True
+        if (
+            "$" in command.stdin
+            and _SIGNS_IN.search(where) is None
+            and _SECRET_VARIABLE.search(command.stdin[:2_000]) is not None
+        ):
             return True
         if command.stdin and "$(" not in command.stdin:
             kind = hard_secret(command.stdin)

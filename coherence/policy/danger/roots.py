@@ -26,6 +26,8 @@ _ROOT = lazy_regex(
     r"|[a-z]:[/\\]?(?:windows[/\\]?(?:system32)?|users(?:[/\\][^/\\*]+)?|program ?files(?: \(x86\))?)?\**",
     re.IGNORECASE,
 )
+_DEFAULT = lazy_regex(r"\$\{\w{1,60}:?-([^}]{0,200})\}")
+_BELOW_ROOT = lazy_regex(r"/\$\{?\w{1,60}\}?/?")
 _SYSTEM = lazy_regex(r"/?|/(?:etc|usr|var|boot|s?bin|lib(?:32|64)?|root|home|sys|proc)|/usr/(?:bin|sbin|lib|lib64)")
 _HERE = frozenset({"*", ".", "./*", ".*", "./", "..", "../*", "../..", "../../*", "$PWD", "${PWD}", "$PWD/*", "$(pwd)"})
 
@@ -67,6 +69,10 @@ def holds_everything(path: str, folder: str = "") -> bool:
     plain = path.strip().strip("\"'")
     if not plain or len(plain) > 1_000:
         return False
+    if (default := _DEFAULT.match(plain)) is not None:
+        plain = default[1] + plain[default.end() :]
+    if _BELOW_ROOT.fullmatch(plain) is not None:  # a name that may be empty, or each one in turn
+        return True
     if plain in _HERE or plain.rstrip("/") in _HERE:
         if not folder:
             return True

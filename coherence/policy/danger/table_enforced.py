@@ -24,7 +24,8 @@ from coherence.policy.danger.disclosure import (
 )
 from coherence.policy.danger.paths import is_device
 from coherence.policy.danger.requests import DISCLOSE, FORCE_PUSH, RUN_DOWNLOAD, WIPE_DATA, WIPE_FILES, WIPE_SERVICES
-from coherence.policy.danger.roots import LIVE, holds_everything, is_disposable, is_system
+from coherence.policy.danger.roots import LIVE, holds_everything, is_disposable, is_system, normal
+from coherence.policy.danger.shell import FEEDERS
 from coherence.policy.danger.table_services import SQL_PROGRAMS
 from coherence.policy.danger.wipes import wiped_by_code, wiped_by_sql
 
@@ -182,6 +183,12 @@ def _found(command: Command) -> Iterator[str]:
             for path in command.operands[:1] or ("." if args and args[0].startswith("-") else "",)
             if holds_everything(path, command.folder)
         )
+
+
+def _mirrored(command: Command) -> Iterator[str]:
+    """Yield the system's folders and homes over which ``rsync`` puts something else."""
+    if any(flag.startswith("--del") for flag in command.flags) and len(command.operands) > 1:
+        yield from (path for path in command.operands[-1:] if is_system(path) or normal(path) == "~")
 
 
 def _devices(command: Command) -> Iterator[str]:
@@ -475,6 +482,7 @@ _GETS = lazy_regex(
     r"([A-Za-z_]\w{0,40}) = (?:await )?[^\n]{0,60}(?:urlopen\s*\(|requests\.get\s*\(|httpx\.get\s*\("
     r"|fetch\s*\(|axios\.get)[^\n]{0,300}"
 )
+_THEN_RUN = lazy_regex(r"\.then\(\s*(?:eval\b|\w{1,20}\s*=>\s*(?:eval|new Function|Function)\s*\()")
 _EXECUTES = lazy_regex(r"\b(?:exec|eval|Function)\s*\(\s*([A-Za-z_]\w{0,40})")
 
 
@@ -491,8 +499,16 @@ def runs_fetched(code: str) -> bool:
         return False
     if (found := _RUNS_FETCHED.search(code)) is not None and not found[0].startswith(("loads", "run(")):
         return True
+    if ".then(" in code and "fetch" in code and _THEN_RUN.search(code) is not None:
+        return True
     fetched = {found[1] for found in _GETS.finditer(code)}
     return bool(fetched) and any(found[1] in fetched for found in _EXECUTES.finditer(code))
+
+
+def _runs_fetched_code(command: Command) -> bool:
+    code = code_of(command)
+    substituted = code.startswith(("$(", "`")) and FEEDERS.search(code[:500]) is not None
+    return substituted or runs_fetched(code)
 
 
 COMMANDS: tuple[DangerousCommand, ...] = (
@@ -546,6 +562,18 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         weighs=False,
         asking=WIPE_FILES,
         targets=_found,
+    ),
+    DangerousCommand(
+        name="wipe-by-mirror",
+        kind="wipe",
+        says="deletes everything in a system's folder or a home that the other side lacks",
+        programs=("rsync",),
+        unless=(*DRY, "-n"),
+        test=lambda command: any(True for _ in _mirrored(command)),
+        enforced=True,
+        weighs=False,
+        asking=WIPE_FILES,
+        targets=_mirrored,
     ),
     DangerousCommand(
         name="wipe-disk",
@@ -890,7 +918,7 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         says="runs what was downloaded, and nobody has read it",
         programs=tuple(INTERPRETERS),
         unless=(),
-        test=lambda command: runs_fetched(code_of(command)),
+        test=_runs_fetched_code,
         enforced=True,
         weighs=False,
         asking=RUN_DOWNLOAD,

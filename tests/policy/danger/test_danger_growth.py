@@ -9,12 +9,12 @@ import pytest
 
 from coherence.core.config import ForbiddenCall
 from coherence.detect import prohibitions
-from coherence.policy.danger import asking, disclosure, roots, table_enforced, wipes
+from coherence.policy.danger import asking, classify, disclosure, roots, table_enforced, wipes
 from coherence.policy.danger.classify import judge
 
 NAMED = [
     (f"{module.__name__.rpartition('.')[2]}.{name}", pattern)
-    for module in (asking, disclosure, roots, table_enforced, wipes)
+    for module in (asking, classify, disclosure, roots, table_enforced, wipes)
     for name, pattern in vars(module).items()
     if hasattr(pattern, "finditer") and name.isupper()
 ]
@@ -27,8 +27,8 @@ NAMED += [
 ]
 NAMED += [(f"prohibitions.FORMS[{name}]", pattern) for name, pattern in prohibitions.FORMS.items()]
 
-WHOLE = ("_REMOTE", "_HOST", "_ROOT", "_SYSTEM", "_BRANCHES", "_ALL_BUCKET", "_PART", "_CLUSTER")
-START = ("_DROPS", "_STARTS_DELETE", "_UPDATES", "_VARIABLE", "_HOME_CALL")
+WHOLE = ("_REMOTE", "_HOST", "_ROOT", "_SYSTEM", "_BRANCHES", "_ALL_BUCKET", "_PART", "_CLUSTER", "_BELOW_ROOT")
+START = ("_DROPS", "_STARTS_DELETE", "_UPDATES", "_VARIABLE", "_HOME_CALL", "_DEFAULT", "_CELL")
 """Patterns that are asked about a whole text, or its beginning, alone."""
 
 PIECES = (
