@@ -54,7 +54,8 @@ _WORDS: dict[str, str] = {
     "publish": "deployed published released pushed merged upload uploading uploaded deployment deployments",
     "buy": "buying bought purchase purchasing purchased ordered booked reserve",
     "change": "adjust overwrite replace replacing reformat reschedule changed modified touched edited moved updated "
-    "renamed overwritten altered replaced toques cambies modifiques touchez modifiez changez",
+    "renamed overwritten altered replaced toques cambies modifiques touchez modifiez changez modifie ändern "
+    "ändere anfassen",
     "remove": "deleted removed dropped erased purge purging wipe truncate destroy efface effacez supprimez "
     "borres elimines borrar",
     "add": "added created",
@@ -136,6 +137,7 @@ ALONE = word_set("publish commit install handover cancel send pay buy")
 """Acts that may be forbidden without a word of what they are done to."""
 
 WHOLLY = word_set(
+    "lösche löschen ändere ändern entferne entfernen modifie "
     "efface effacez supprime supprimez borres elimines "
     "change changing modify modifying touch touching edit editing alter delete deleting remove removing add create"
 )
@@ -146,7 +148,7 @@ SYNONYMS = [
     tokens("test tests spec specs"),
     tokens("mail mails email emails message messages"),
     tokens(
-        "database databases db dropdb postgres postgresql mysql mariadb sqlite mongodb mongo redis Datenbank "
+        "database databases db dropdb psql postgres postgresql mysql mariadb sqlite mongodb mongo redis Datenbank "
         "Datenbanken"
     ),
     tokens("salary salaries wage wages pay paid earn earns income"),
@@ -158,6 +160,7 @@ SYNONYMS = [
 _EMPTY = tokens(
     "file files thing things anything something everything nothing anyone anybody below inside within under above "
     "exist existing yet now still myself yourself directly whatever happens additional new more extra other others "
+    "every each both pas jamais rien les des la le los las el una un Datei Dateien fichier fichiers archivo archivos "
     "original originals aucun aucune ningún ninguno ninguna "
     "folder directory exactly all any own public part anywhere way anymore please bitte current one here"
 )
@@ -179,10 +182,12 @@ _DO_NOT = lazy_regex(
     r"|(?-i:\s(?=Do not |Don't |Never |Please )))"
     r"(?:(?:under no circumstances|in no case|by no means|at no point),?(?: (?:do|should|may|can|must|shall"
     r"|are))?(?: you| we)?(?: to| ever)?"
+    r"|(?:it is|it's) (?:strictly )?(?:forbidden|prohibited|not allowed|not permitted) to|(?:should|must|may"
+    r"|shall|can) never"
     r"|are (?:not allowed|forbidden|not permitted) to|do not|don't|never|(?:must|should|may|shall|can) ?not"
     r"|mustn't|shouldn't|can't|refrain from|avoid|no|nunca|ne|n'(?=[aeiouéêh]))"
     r"(?:\s{1,3}|(?<=n'))(?:ever |please |just |also |even |try to )?(?P<rest>[^\n]{2,160})"
-    r"|(?:^|[-:,] )(?:please )?(?P<verb>\w{3,14}) no (?P<none>[^\n]{2,120})"
+    r"|(?:^|[-:,] )(?:please )?(?P<verb>\w{3,14}) (?:no|keine?n?) (?P<none>[^\n]{2,120})"
     r"|\bwithout (?P<doing>\w{4,14}ing [^\n]{2,100})"
     r"|\b(?P<after>ändere|lösche|entferne|sende|storniere|installiere)\b (?P<was>[^\n]{2,80}) nicht\b",
     re.IGNORECASE,
@@ -201,7 +206,7 @@ _STAYS = lazy_regex(
     re.IGNORECASE,
 )
 _HANDS_OFF = lazy_regex(
-    r"\b(?:hands off|stay away from|keep away from|steer clear of) (?P<what>[^\n,;.]{2,50})"
+    r"\b(?:hands off|stay away from|stay out of|keep out of|keep away from|steer clear of) (?P<what>[^\n,;.]{2,50})"
     r"|(?:^|[,;:]\s)(?P<closed>[^\n,;]{2,50}) (?:is|are) (?:off[- ]limits|read[- ]only|taboo|frozen)\b",
     re.IGNORECASE,
 )
@@ -286,7 +291,22 @@ _WORD_LIMIT = lazy_regex(
     re.IGNORECASE,
 )
 _NO_NOUN = lazy_regex(
-    r"(?:^|[,;:]\s|\b(?:with|and|but|please) )no (?P<noun>[\w-]{3,20}(?: [\w-]{3,20}){0,2})\s{0,2}[.!]?$", re.IGNORECASE
+    r"(?:^|[,;:]\s|\b(?:with|and|but|please) )no (?P<noun>[\w-]{3,20}(?: [\w-]{3,20}){0,2})"
+    r"(?: in (?:your|the|my) (?:answer|reply|response|code|text|summary|output|report|function|message))?"
+    r"(?:,? (?:please|thanks|thank you|bitte))?\s{0,2}[.!]?$",
+    re.IGNORECASE,
+)
+_IS_FORBIDDEN = lazy_regex(
+    r"(?:^|[,;:]\s)(?P<what>[^\n,;]{2,50}) (?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed"
+    r"|not permitted|banned)\b"
+    r"|\bkeine? (?P<kept>[\w ]{2,40}) (?P<do>ändern|anfassen|löschen|entfernen)\b"
+    r"|(?:^|[,;:]\s)(?P<same>[^\n,;]{2,50}) (?:must|may|should|shall) not change\b",
+    re.IGNORECASE,
+)
+_NO_FORM = lazy_regex(
+    r"\b(?:no|without(?: any)?|avoid|ohne|sans|sin) (?P<form>formulas?|emojis?|links?|urls?|prices?"
+    r"|bullet points?|bullets|tables)\b",
+    re.IGNORECASE,
 )
 _LIMIT = lazy_regex(
     r"\b(?:more than|over|above|exceed\w{0,3}|at most|no more than|up to|maximum of)\s{1,3}[$€£]?\s?"
@@ -306,6 +326,13 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     "table": lazy_regex(r"(?:^|\n)\|[^\n]{1,200}\|"),
 }
 """Noun of a prohibition -> how an answer shows such a thing. A stem of it counts too."""
+
+_SORTS = tokens(
+    "function functions method methods statement statements keyword keywords module modules class classes call calls"
+)
+"""Tokens that only say of what sort something in code is."""
+
+_PHRASES = {"base de datos": "database", "bases de datos": "databases", "base de données": "database"}
 
 OFFICES = word_set(
     "shipping support warehouse ops operations it hr office billing team legal security admin helpdesk desk "
@@ -407,6 +434,8 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
         return
     for statement in analysis.part(MAX_CHARS, "\n").statements:
         said = statement.replace("’", "'")
+        for phrase, word in _PHRASES.items() if "base" in said else ():
+            said = said.replace(phrase, word)
         if statement.endswith("?") or not _may_forbid(said):
             continue
         if (only := _ONLY_IN.search(said)) is not None and ("/" in only["where"] or "." in only["where"]):
@@ -441,6 +470,7 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
 
 
 _CUES = (
+    *("forbid", "prohibit", "allowed", "permitted", "banned", "ohne ", "sans ", "sin "),
     *("not", "n't", "n’t", "never", "no ", "keep", "leave", "stay", "remain", "must be", "without", "refrain", "avoid"),
     *("be kept", "nicht", "kein", "nunca", "ne ", "only", "budget", "spend", "cost", "off", "away", "clear of", "read"),
     *(
@@ -481,6 +511,19 @@ def _of_sentence(said: str, sentence: str, seq: int) -> Iterator[Prohibition]:
     for found in islice(_KEEP_OUT.finditer(said), 2):
         if objects := _objects(found["out"] or found["unseen"], ()):
             yield Prohibition(("have",), objects, sentence, forms=_forms(objects), seq=seq)
+    for found in islice(_IS_FORBIDDEN.finditer(said), 2):
+        if found["what"]:
+            noun = _named_by(tokens(found["what"]))
+            objects = _objects(found["what"], (noun,)) if noun else ()
+            acts = (noun,) if noun else ()
+        else:
+            acts = _with(ACTS.get((found["do"] or "change").casefold(), "change"))
+            objects = _objects(found["kept"] or found["same"], ())
+        if acts and (objects or acts[0] in ALONE):
+            yield Prohibition(acts, objects, sentence, seq=seq)
+    for found in islice(_NO_FORM.finditer(said), 2):
+        if forms := _forms(tokens(found["form"])):
+            yield Prohibition((), (), sentence, forms=forms, seq=seq)
     for found in islice(_HANDS_OFF.finditer(said), 2):
         objects = _objects(_LABELLED.sub(" ", found["what"] or found["closed"]), ("change",))
         if objects:
@@ -578,8 +621,15 @@ def _of_act(rest: str, sentence: str, seq: int, *, anywhere: bool) -> Iterator[P
         if objects or anything or act in ALONE:
             outside = act == "send" and _OUTSIDE.search(tail) is not None
             outsiders = act == "send" and not OUTSIDERS.isdisjoint(tokens(part))
+            forms = _forms(objects) if act == "have" else ()
             yield Prohibition(
-                _with(act), () if outside else objects, sentence, outside=outside, outsiders=outsiders, seq=seq
+                _with(act),
+                () if outside else objects,
+                sentence,
+                outside=outside,
+                outsiders=outsiders,
+                forms=forms,
+                seq=seq,
             )
 
 
@@ -751,7 +801,7 @@ class _Call:
                 words = words[1:] if words[0] != "cd" else []
             if not words:
                 continue
-            first = words[0].strip("'\"`(").rpartition("/")[2]
+            first = words[0].strip("'\"`(").rpartition("/")[2].removesuffix(".sh")
             told = {first, *words[1:3]} if first in CLIS else {first}
             acts = {act for word in told for act in DOING.get(word, ())}
             if first in ("sed", "perl") and not any(word.startswith(("-i", "-pi", "--in-place")) for word in words):
@@ -796,8 +846,10 @@ class _Call:
         """Tell whether the call does what is forbidden."""
         if each.words:
             return False
-        if "have" in each.acts and each.objects and all(self._holds(token) for token in each.objects):
-            return True
+        if "have" in each.acts and each.objects:
+            named = [token for token in each.objects if token not in _SORTS] or each.objects
+            if all(self._holds(token) for token in named):
+                return True
         return any(
             not part.acts.isdisjoint(each.acts) and self._breaks(part, each, domains, marked) for part in self.parts
         )
