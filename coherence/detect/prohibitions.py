@@ -304,8 +304,8 @@ _IS_FORBIDDEN = lazy_regex(
     re.IGNORECASE,
 )
 _NO_FORM = lazy_regex(
-    r"\b(?:no|without(?: any)?|avoid|ohne|sans|sin) (?P<form>formulas?|emojis?|links?|urls?|prices?"
-    r"|bullet points?|bullets|tables)\b",
+    r"(?:(?:^|[,;:(]\s|\b(?:and|but|with|please|use|include|add|contain) )no"
+    r"|\b(?:without(?: any)?|avoid|ohne|sans|sin)) (?P<form>formulas|emojis?|links|urls|prices|bullet points|bullets|tables)\b",
     re.IGNORECASE,
 )
 _LIMIT = lazy_regex(
@@ -512,15 +512,16 @@ def _of_sentence(said: str, sentence: str, seq: int) -> Iterator[Prohibition]:
         if objects := _objects(found["out"] or found["unseen"], ()):
             yield Prohibition(("have",), objects, sentence, forms=_forms(objects), seq=seq)
     for found in islice(_IS_FORBIDDEN.finditer(said), 2):
+        kinds: tuple[str, ...]
         if found["what"]:
             noun = _named_by(tokens(found["what"]))
             objects = _objects(found["what"], (noun,)) if noun else ()
-            acts = (noun,) if noun else ()
+            kinds = (noun,) if noun else ()
         else:
-            acts = _with(ACTS.get((found["do"] or "change").casefold(), "change"))
+            kinds = _with(ACTS.get((found["do"] or "change").casefold(), "change"))
             objects = _objects(found["kept"] or found["same"], ())
-        if acts and (objects or acts[0] in ALONE):
-            yield Prohibition(acts, objects, sentence, seq=seq)
+        if kinds and (objects or kinds[0] in ALONE):
+            yield Prohibition(kinds, objects, sentence, seq=seq)
     for found in islice(_NO_FORM.finditer(said), 2):
         if forms := _forms(tokens(found["form"])):
             yield Prohibition((), (), sentence, forms=forms, seq=seq)

@@ -22,7 +22,7 @@ NAMED += [
     (f"prohibitions.{name}", getattr(prohibitions, name))
     for name in (
         *("_DO_NOT", "_NOT_BE", "_ONLY_MAY", "_STANDARD", "_EXCEPT", "_KEEP_OUT", "_STAYS_ELSEWHERE", "_CHINESE"),
-        *("_WORD_LIMIT", "_LABELLED", "_ID"),
+        *("_WORD_LIMIT", "_LABELLED", "_ID", "_IS_FORBIDDEN", "_NO_FORM", "_HANDS_OFF", "_NO_NOUN"),
     )
 ]
 NAMED += [(f"prohibitions.FORMS[{name}]", pattern) for name, pattern in prohibitions.FORMS.items()]
