@@ -305,7 +305,8 @@ _IS_FORBIDDEN = lazy_regex(
 )
 _NO_FORM = lazy_regex(
     r"(?:(?:^|[,;:(]\s|\b(?:and|but|with|please|use|include|add|contain) )no"
-    r"|\b(?:without(?: any)?|avoid|ohne|sans|sin)) (?P<form>formulas|emojis?|links|urls|prices|bullet points|bullets|tables)\b",
+    r"|\b(?:without(?: any)?|avoid|ohne|sans|sin))"
+    r" (?P<form>formulas|emojis?|links|urls|prices|bullet points|bullets|tables)\b",
     re.IGNORECASE,
 )
 _LIMIT = lazy_regex(
