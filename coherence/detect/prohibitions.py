@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,12 +49,15 @@ _WORDS: dict[str, str] = {
     "handover": "transfer transferring transferred escalate escalating escalated forward hand handed handing",
     "pay": "pay paying paid spend spending spent charge charging refund refunding refunded wire bezahle überweise",
     "send": "write writing reply replying notify notifying contacted emailed messaged called contacts emails invite "
-    "schreibe kontaktiere sende schicke écris envoie envoyez contacte escribas envíes contactes",
-    "publish": "deployed published released pushed merged committed upload uploading uploaded deployment deployments",
+    "schreibe kontaktiere sende schicke écris envoie envoyez contacte escribas envíes contactes invited inviting",
+    "commit": "commit committed committing commits",
+    "publish": "deployed published released pushed merged upload uploading uploaded deployment deployments",
     "buy": "buying bought purchase purchasing purchased ordered booked reserve",
     "change": "adjust overwrite replace replacing reformat reschedule changed modified touched edited moved updated "
-    "renamed overwritten altered replaced",
-    "remove": "deleted removed dropped erased purge purging wipe truncate destroy",
+    "renamed overwritten altered replaced toques cambies modifiques touchez modifiez changez modifie ändern "
+    "ändere anfassen",
+    "remove": "deleted removed dropped erased purge purging wipe truncate destroy efface effacez supprimez "
+    "borres elimines borrar",
     "add": "added created",
     "run": "run running execute executing start starting launch launching",
     "restart": "restart restarting restarted reboot rebooting stop stopping kill shut",
@@ -69,17 +72,21 @@ ACTS |= {word: act for act, words in _WORDS.items() for word in words.split()}
 
 _DOING: dict[str, str] = {
     "change": "edit update modify change set write replace patch sed tee apply rename move mv alter reschedule "
-    "configure put overwrite perl",
-    "remove": "delete remove drop rm rmdir erase purge truncate destroy unlink wipe",
+    "configure put overwrite perl ersetze ändere bearbeite reemplazar editar guardar modifier remplacer",
+    "remove": "delete remove drop rm rmdir erase purge truncate destroy unlink wipe dropdb lösche entferne "
+    "borrar supprimer",
     "add": "create add insert make write touch mkdir new",
-    "send": "send email mail message notify reply contact sms invite share forward",
-    "publish": "push commit deploy publish release merge upload twine promote",
+    "send": "send email mail message notify reply contact sms invite share forward event sende schreibe enviar "
+    "envoyer call",
+    "commit": "commit",
+    "publish": "push deploy publish release merge upload twine promote",
     "install": "install",
     "buy": "buy purchase order book checkout reserve",
     "cancel": "cancel",
     "pay": "pay transfer refund charge spend withdraw wire purchase buy order checkout money",
     "handover": "escalate handoff handover",
     "restart": "restart reboot stop kill shutdown halt",
+    "close": "close resolve",
 }
 DOING: dict[str, set[str]] = {}
 for _act, _doing in _DOING.items():
@@ -92,6 +99,7 @@ READING = word_set("get list search find read check show view fetch lookup query
 
 PERSONS = tokens(
     "customer client user them anyone anybody someone somebody nobody people person persons recipient recipients "
+    "buyer buyers guest guests patient patients tenant tenants parent parents student students subscriber subscribers "
     "outside external company him team colleague colleagues everybody everyone else agent agents human representative "
     "operator"
 )
@@ -100,6 +108,7 @@ PERSONS = tokens(
 IMPLIED: Mapping[str, frozenset[str]] = {
     "install": tokens("package packages dependency dependencies library libraries module modules software tool tools"),
     "send": PERSONS | tokens("email emails mail mails message messages invitation invitations"),
+    "commit": tokens("change changes code work file files branch version repository repo"),
     "publish": tokens("release releases version code branch package site deployment deployments"),
     "pay": PERSONS | tokens("money payment payments refund refunds fund funds amount euro euros dollar dollars single"),
     "buy": PERSONS | tokens("item items order orders product products"),
@@ -124,10 +133,12 @@ LIGHT = word_set(
 )
 """Verbs that leave it to a noun what is done."""
 
-ALONE = word_set("publish install handover cancel send pay buy")
+ALONE = word_set("publish commit install handover cancel send pay buy")
 """Acts that may be forbidden without a word of what they are done to."""
 
 WHOLLY = word_set(
+    "lösche löschen ändere ändern entferne entfernen modifie "
+    "efface effacez supprime supprimez borres elimines "
     "change changing modify modifying touch touching edit editing alter delete deleting remove removing add create"
 )
 """Verbs of other acts that forbid them for anything at all; to "move" something is one way to change it."""
@@ -136,7 +147,12 @@ SYNONYMS = [
     tokens("appointment appointments event events meeting meetings calendar agenda"),
     tokens("test tests spec specs"),
     tokens("mail mails email emails message messages"),
-    tokens("database databases db"),
+    tokens(
+        "database databases db dropdb psql postgres postgresql mysql mariadb sqlite mongodb mongo redis Datenbank "
+        "Datenbanken"
+    ),
+    tokens("salary salaries wage wages pay paid earn earns income"),
+    tokens("migration migrations Migrationen migrationen"),
     tokens("payment payments transaction transactions transfer transfers"),
 ]
 """Tokens that name the same kind of thing."""
@@ -144,11 +160,15 @@ SYNONYMS = [
 _EMPTY = tokens(
     "file files thing things anything something everything nothing anyone anybody below inside within under above "
     "exist existing yet now still myself yourself directly whatever happens additional new more extra other others "
+    "every each both pas jamais rien les des la le los las el una un Datei Dateien fichier fichiers archivo archivos "
+    "original originals aucun aucune ningún ninguno ninguna "
     "folder directory exactly all any own public part anywhere way anymore please bitte current one here"
 )
 """Tokens that say nothing of what is forbidden."""
 
-_HOLDS = word_set("anything any anybody anyone nothing no none everything")
+_HOLDS = word_set(
+    "anything any anybody anyone nothing no none everything aucun aucune nada ningún ninguno ninguna nichts"
+)
 
 _CONDITION = lazy_regex(
     r"\b(?:unless|except|until|if|when|whenever|before|after|without (?:my|asking|confirm\w*|permission|approval)"
@@ -160,9 +180,14 @@ _CONDITION = lazy_regex(
 _DO_NOT = lazy_regex(
     r"(?:^|[,;:(–—-]\s{0,3}|\b(?:please|and|but|so|also|you|we|just|bitte|happens,?|por favor)\s{1,3}"
     r"|(?-i:\s(?=Do not |Don't |Never |Please )))"
-    r"(?:do not|don't|never|(?:must|should|may|shall|can) ?not|mustn't|shouldn't|can't|refrain from|avoid|no|nunca|ne)"
-    r"\s{1,3}(?:ever |please |just |also |even |try to )?(?P<rest>[^\n]{2,160})"
-    r"|(?:^|[-:,] )(?:please )?(?P<verb>\w{3,14}) no (?P<none>[^\n]{2,120})"
+    r"(?:(?:under no circumstances|in no case|by no means|at no point),?(?: (?:do|should|may|can|must|shall"
+    r"|are))?(?: you| we)?(?: to| ever)?"
+    r"|(?:it is|it's) (?:strictly )?(?:forbidden|prohibited|not allowed|not permitted) to|(?:should|must|may"
+    r"|shall|can) never"
+    r"|are (?:not allowed|forbidden|not permitted) to|do not|don't|never|(?:must|should|may|shall|can) ?not"
+    r"|mustn't|shouldn't|can't|refrain from|avoid|no|nunca|ne|n'(?=[aeiouéêh]))"
+    r"(?:\s{1,3}|(?<=n'))(?:ever |please |just |also |even |try to )?(?P<rest>[^\n]{2,160})"
+    r"|(?:^|[-:,] )(?:please )?(?P<verb>\w{3,14}) (?:no|keine?n?) (?P<none>[^\n]{2,120})"
     r"|\bwithout (?P<doing>\w{4,14}ing [^\n]{2,100})"
     r"|\b(?P<after>ändere|lösche|entferne|sende|storniere|installiere)\b (?P<was>[^\n]{2,80}) nicht\b",
     re.IGNORECASE,
@@ -181,7 +206,7 @@ _STAYS = lazy_regex(
     re.IGNORECASE,
 )
 _HANDS_OFF = lazy_regex(
-    r"\b(?:hands off|stay away from|keep away from|steer clear of) (?P<what>[^\n,;.]{2,50})"
+    r"\b(?:hands off|stay away from|stay out of|keep out of|keep away from|steer clear of) (?P<what>[^\n,;.]{2,50})"
     r"|(?:^|[,;:]\s)(?P<closed>[^\n,;]{2,50}) (?:is|are) (?:off[- ]limits|read[- ]only|taboo|frozen)\b",
     re.IGNORECASE,
 )
@@ -198,17 +223,140 @@ _BUDGET = lazy_regex(
 )
 _NOT_BE = lazy_regex(
     r"(?:^|[,;:]\s)(?P<what>[^\n,;]{2,50}) (?:must|may|should|shall) not be (?P<done>\w{4,14})\b"
-    r"|\bno (?P<none>[^\n,;]{2,40}) (?:must|may|should|shall|are to|is to) be (?P<undone>\w{4,14})\b",
+    r"|\bno (?P<none>[^\n,;]{2,40}) (?:must|may|should|shall|are to|is to) be (?P<undone>\w{4,14})\b"
+    r"|\b(?P<nothing>nothing|no ?one|nobody) (?:gets|is to be|(?:may|must|should|shall|can|will) (?:be"
+    r"|get)) (?P<any>\w{4,14})\b",
+    re.IGNORECASE,
+)
+_ONLY_MAY = lazy_regex(
+    r"\bonly (?:the )?(?:files?|code|things?|paths?|anything|what is)? ?(?:in|under|below|inside"
+    r"|within) [\"'`]?(?P<where>[\w./-]{2,60})"
+    r" (?:may|can|should|must|is to|are to) (?:only )?be \w{4,14}",
+    re.IGNORECASE,
+)
+_STANDARD = lazy_regex(
+    r"\b(?:standard library|stdlib|built-?ins?) only\b|\bonly (?:use )?(?:the )?(?:standard library|stdlib)\b",
+    re.IGNORECASE,
+)
+_EXCEPT = lazy_regex(
+    r"\b(?:nobody|no ?one|not? \w{3,12}) (?:may|must|should|shall|is to|can|will) be (?P<done>invited"
+    r"|contacted|emailed|notified|messaged|informed|told|added)"
+    r"\b[^\n]{0,20}? (?:except|but|other than) (?:for )?(?P<but>[A-Z][\w.-]{1,30}(?:(?:, | and "
+    r"|, and )[A-Z][\w.-]{1,30}){0,5})"
+    r"|\b[Oo]nly (?P<only>[A-Z][\w.-]{1,30}(?:(?:, | and |, and )[A-Z][\w.-]{1,30}){0,5}) (?:may|must|should"
+    r"|shall|is to|can) be (?P<did>invited|contacted|emailed|notified|messaged)\b"
+)
+_KEEP_OUT = lazy_regex(
+    r"\b(?:keep|leave) (?P<out>[^\n,;]{2,40}?) out\b|(?:^|[,;:.]\s)(?:los |las |el |la |die |der |das |les "
+    r"|the )?(?P<unseen>[^\n,;:.]{2,40}?)"
+    r" (?:(?:must|may|should|can) ?not (?:appear|show up|occur|be (?:mentioned|named|shown|listed))"
+    r"|no (?:pueden?|deben?) (?:aparecer|figurar|salir)"
+    r"|(?:dürfen|darf|sollen|soll)(?: \w{2,12}){0,4} nicht (?:vorkommen|erscheinen|auftauchen|stehen)"
+    r"|ne (?:doit|doivent|peut|peuvent) pas (?:apparaître|figurer))\b",
+    re.IGNORECASE,
+)
+_STAYS_ELSEWHERE = lazy_regex(
+    r"(?:^|[,;:.]\s|\b(?:die|den|das|der) )(?P<stays>[\wäöüß-]{3,40}) (?:lässt du|lass|bleiben|bleibt"
+    r"|bitte)(?: \w{2,10}){0,3} "
+    r"(?:unangetastet|unverändert|in Ruhe|wie (?:sie|er|es) (?:ist|sind))",
+    re.IGNORECASE,
+)
+_CHINESE = lazy_regex(
+    r"(?:不要|不得|禁止|不能|不可以?|请勿|切勿|别)(?P<act>重启|停止|关闭|删除|修改|更改|改动|发送|联系|安装|提交|推送|部署|购买|支付"
+    r"|取消)(?P<what>[^。，,;；!！?？\s]{0,12})"
+)
+_CHINESE_ACTS = {
+    **dict.fromkeys(("重启", "停止", "关闭"), "restart"),
+    "删除": "remove",
+    **dict.fromkeys(("修改", "更改", "改动"), "change"),
+    **dict.fromkeys(("发送", "联系"), "send"),
+    "安装": "install",
+    **dict.fromkeys(("提交", "推送", "部署"), "publish"),
+    "购买": "buy",
+    "支付": "pay",
+    "取消": "cancel",
+}
+_CHINESE_THINGS = {
+    "数据库": "database",
+    "测试": "test",
+    "客户": "customer",
+    "配置": "config",
+    "订单": "order",
+    "迁移": "migration",
+    "日志": "log",
+}
+_WORD_LIMIT = lazy_regex(
+    r"\b(?:at most|no more than|up to|under|below|fewer than|less than|max(?:imum)?(?: of)?|within|höchstens"
+    r"|maximal|como máximo|au plus)\s(?P<words>\d{1,5}) (?:words|Wörter\w?|palabras|mots)\b",
     re.IGNORECASE,
 )
 _NO_NOUN = lazy_regex(
-    r"(?:^|[,;:]\s|\b(?:with|and|but|please) )no (?P<noun>[\w-]{3,20}(?: [\w-]{3,20}){0,2})\s{0,2}[.!]?$", re.IGNORECASE
+    r"(?:^|[,;:]\s|\b(?:with|and|but|please) )no (?P<noun>[\w-]{3,20}(?: [\w-]{3,20}){0,2})"
+    r"(?: in (?:your|the|my) (?:answer|reply|response|code|text|summary|output|report|function|message))?"
+    r"(?:,? (?:please|thanks|thank you|bitte))?\s{0,2}[.!]?$",
+    re.IGNORECASE,
+)
+_IS_FORBIDDEN = lazy_regex(
+    r"(?:^|[,;:]\s)(?P<what>[^\n,;]{2,50}) (?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed"
+    r"|not permitted|banned)\b"
+    r"|\bkeine? (?P<kept>[\w ]{2,40}) (?P<do>ändern|anfassen|löschen|entfernen)\b"
+    r"|(?:^|[,;:]\s)(?P<same>[^\n,;]{2,50}) (?:must|may|should|shall) not change\b",
+    re.IGNORECASE,
+)
+_NO_FORM = lazy_regex(
+    r"(?:(?:^|[,;:(]\s|\b(?:and|but|with|please|use|include|add|contain) )no"
+    r"|\b(?:without(?: any)?|avoid|ohne|sans|sin))"
+    r" (?P<form>formulas|emojis?|links|urls|prices|bullet points|bullets|tables)\b",
+    re.IGNORECASE,
 )
 _LIMIT = lazy_regex(
     r"\b(?:more than|over|above|exceed\w{0,3}|at most|no more than|up to|maximum of)\s{1,3}[$€£]?\s?"
     r"(?P<limit>\d{1,9}(?:,\d{3}){0,3}(?:\.\d{1,2})?)\b",
     re.IGNORECASE,
 )
+FORMS: Mapping[str, re.Pattern[str]] = {
+    "formula": lazy_regex(
+        r"(?<![\w=<>!])[A-Za-z]\w{0,3}(?:\([a-z]\))? = [\w(][^\n]{0,40}?[-+*/^\d]|\\frac|\$[^$\n]{1,80}=[^$\n]{1,80}\$"
+    ),
+    "emoji": lazy_regex(r"[\U0001F300-\U0001FAFF\u2600-\u27BF]"),
+    "link": lazy_regex(r"https?://\S|\bwww\.\w"),
+    "url": lazy_regex(r"https?://\S|\bwww\.\w"),
+    "dose": lazy_regex(r"\b\d{1,5}(?:[.,]\d{1,3})?\s?(?:mg|µg|mcg|ml|milligrams?|tablets?)\b", re.IGNORECASE),
+    "price": lazy_regex(r"[$€£]\s?\d|\b\d{1,7}(?:[.,]\d{1,2})?\s?(?:€|EUR\b|USD\b|dollars?\b|euros?\b)"),
+    "bullet": lazy_regex(r"(?:^|\n)\s{0,8}[-*•] \S"),
+    "table": lazy_regex(r"(?:^|\n)\|[^\n]{1,200}\|"),
+}
+"""Noun of a prohibition -> how an answer shows such a thing. A stem of it counts too."""
+
+_SORTS = tokens(
+    "function functions method methods statement statements keyword keywords module modules class classes call calls"
+)
+"""Tokens that only say of what sort something in code is."""
+
+_PHRASES = {"base de datos": "database", "bases de datos": "databases", "base de données": "database"}
+
+OFFICES = word_set(
+    "shipping support warehouse ops operations it hr office billing team legal security admin helpdesk desk "
+    "logistics accounting "
+    "finance sales dispatch service backoffice staff internal"
+)
+"""Mailboxes of one's own house: not those of a customer, a guest or a patient."""
+
+OUTSIDERS = tokens(
+    "customer customers client clients buyer buyers guest guests patient patients tenant tenants parent "
+    "parents student students subscriber subscribers"
+)
+"""Tokens of whom a house works for."""
+
+_LABELLED = lazy_regex(
+    r"\b(?:with|that have|having|of) (?:the |a )?(?:label|tag|status|flag|state|type|category)\b", re.IGNORECASE
+)
+MAX_MARKED = 64
+LENIENT = 1.1
+"""Share of the words allowed up to which nobody counts."""
+
+_ID = lazy_regex(r"(?<![\w.])#?([A-Za-z]{0,8}[-_]?\d{2,12})(?![\w.])")
+
 _ABLE = lazy_regex(r"\b(?:can|could|may|possible|able)\b", re.IGNORECASE)
 _OUTSIDE = lazy_regex(r"\b(?:outside|external)\b", re.IGNORECASE)
 _WORD = lazy_regex(r"[\w'-]+")
@@ -244,6 +392,14 @@ class Prohibition(msgspec.Struct, frozen=True):
     within: str = ""
     """Folder or file outside of which it must not be done."""
     seq: int = 0
+    but: tuple[str, ...] = ()
+    """Names of those for whom it does not hold."""
+    outsiders: bool = False
+    """True if it is about whom a house works for: then its own offices are none of them."""
+    words: int = 0
+    """Words that an answer may have at most; 0 = any number."""
+    forms: tuple[str, ...] = ()
+    """What an answer must not show: keys of :data:`FORMS`."""
     lasting: bool = False
     """True if it comes from the system text, and holds for every goal."""
 
@@ -268,6 +424,8 @@ class ProhibitionFacts(msgspec.Struct):
     newest: BrokenProhibition | None = None
     called: int = 0
     """The newest call."""
+    marked: list[str] = []
+    """Ids of records in results that hold what is forbidden, each with its tokens: ``415 legal``; the newest."""
 
 
 def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition]:
@@ -277,6 +435,8 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
         return
     for statement in analysis.part(MAX_CHARS, "\n").statements:
         said = statement.replace("’", "'")
+        for phrase, word in _PHRASES.items() if "base" in said else ():
+            said = said.replace(phrase, word)
         if statement.endswith("?") or not _may_forbid(said):
             continue
         if (only := _ONLY_IN.search(said)) is not None and ("/" in only["where"] or "." in only["where"]):
@@ -286,15 +446,50 @@ def prohibitions(text: str | TextAnalysis, seq: int = 0) -> Iterator[Prohibition
         if (budget := _BUDGET.search(said)) is not None:
             amount = float(budget["limit"].replace(",", ""))
             yield Prohibition(("pay", "buy"), (), excerpt(statement, QUOTED), amount, seq=seq)
-        if _CONDITION.search(said):
-            continue
+        if (may := _ONLY_MAY.search(said)) is not None and ("/" in may["where"] or "." in may["where"]):
+            yield Prohibition(
+                ("change", "remove"), (), excerpt(statement, QUOTED), within=may["where"].strip("./"), seq=seq
+            )
+        if _STANDARD.search(said) is not None:
+            yield Prohibition(("install",), (), excerpt(statement, QUOTED), seq=seq)
+        if (least := _WORD_LIMIT.search(said)) is not None:
+            yield Prohibition(("have",), (), excerpt(statement, QUOTED), words=int(least["words"]), seq=seq)
+        if (but := _EXCEPT.search(said)) is not None:
+            names = tuple(name.casefold() for name in re.split(r", and |, | and ", but["but"] or but["only"]))
+            yield Prohibition(("send",), (), excerpt(statement, QUOTED), but=names, seq=seq)
+        for found in islice(_CHINESE.finditer(said), 2):
+            thing = tuple(name for word, name in _CHINESE_THINGS.items() if word in found["what"])
+            act = _CHINESE_ACTS[found["act"]]
+            objects = tuple(sorted(tokens(" ".join(thing))))
+            if objects or act in ALONE:
+                yield Prohibition(_with(act), objects, excerpt(statement, QUOTED), seq=seq)
+        if _CONDITION.search(said):  # which says nothing of another clause
+            said = said.rpartition(", but ")[2] if ", but " in said else ""
+            if not said or _CONDITION.search(said):
+                continue
         yield from _of_sentence(said, excerpt(statement, QUOTED), seq)
 
 
 _CUES = (
+    *("forbid", "prohibit", "allowed", "permitted", "banned", "ohne ", "sans ", "sin "),
     *("not", "n't", "n’t", "never", "no ", "keep", "leave", "stay", "remain", "must be", "without", "refrain", "avoid"),
     *("be kept", "nicht", "kein", "nunca", "ne ", "only", "budget", "spend", "cost", "off", "away", "clear of", "read"),
-    *("taboo", "frozen"),
+    *(
+        "taboo",
+        "frozen",
+        "no one",
+        "nobody",
+        "nothing",
+        "n'",
+        "at most",
+        "fewer",
+        "less than",
+        "maxim",
+        "höchstens",
+        "palabras",
+        "mots",
+    ),
+    *("不", "禁止", "勿", "别", "standard library", "stdlib", "unangetastet", "unverändert", "lass"),
 )
 """One of these is in any sentence that forbids something."""
 
@@ -311,11 +506,36 @@ def _of_sentence(said: str, sentence: str, seq: int) -> Iterator[Prohibition]:
         objects = _objects(kept, acts)
         if objects:
             yield Prohibition(acts, objects, sentence, seq=seq)
-    for found in islice(_HANDS_OFF.finditer(said), 2):
-        objects = _objects(found["what"] or found["closed"], ("change",))
-        if objects:
+    for found in islice(_STAYS_ELSEWHERE.finditer(said), 2):
+        if objects := _objects(found["stays"], ("change",)):
             yield Prohibition(("change", "remove", "add"), objects, sentence, seq=seq)
+    for found in islice(_KEEP_OUT.finditer(said), 2):
+        if objects := _objects(found["out"] or found["unseen"], ()):
+            yield Prohibition(("have",), objects, sentence, forms=_forms(objects), seq=seq)
+    for found in islice(_IS_FORBIDDEN.finditer(said), 2):
+        kinds: tuple[str, ...]
+        if found["what"]:
+            noun = _named_by(tokens(found["what"]))
+            objects = _objects(found["what"], (noun,)) if noun else ()
+            kinds = (noun,) if noun else ()
+        else:
+            kinds = _with(ACTS.get((found["do"] or "change").casefold(), "change"))
+            objects = _objects(found["kept"] or found["same"], ())
+        if kinds and (objects or kinds[0] in ALONE):
+            yield Prohibition(kinds, objects, sentence, seq=seq)
+    for found in islice(_NO_FORM.finditer(said), 2):
+        if forms := _forms(tokens(found["form"])):
+            yield Prohibition((), (), sentence, forms=forms, seq=seq)
+    for found in islice(_HANDS_OFF.finditer(said), 2):
+        objects = _objects(_LABELLED.sub(" ", found["what"] or found["closed"]), ("change",))
+        if objects:
+            yield Prohibition(("change", "remove", "add", "close"), objects, sentence, forms=_forms(objects), seq=seq)
     for found in islice(_NOT_BE.finditer(said), 2):
+        if found["nothing"]:
+            act = ACTS.get(found["any"].casefold())
+            if act in ALONE:
+                yield Prohibition(_with(act), (), sentence, seq=seq)
+            continue
         act = ACTS.get((found["done"] or found["undone"]).casefold())
         objects = _objects(found["what"] or found["none"], ()) if act else ()
         if act and objects:
@@ -330,12 +550,28 @@ def _of_sentence(said: str, sentence: str, seq: int) -> Iterator[Prohibition]:
                 rest = f"{told['verb']} any {told['none']}"
             elif told.get("after"):
                 rest = f"{told['after']} {told['was']}"
-            yield from _of_act(rest, sentence, seq, anywhere=pattern is _WANT_NOT)
+            made = list(_of_act(rest, sentence, seq, anywhere=pattern is _WANT_NOT))
+            yield from made
+            if not made and pattern is _WANT_NOT:
+                yield from _unwanted(rest, sentence, seq)
     for found in islice(_NO_NOUN.finditer(said), 2):
         act = _named_by(tokens(found["noun"]))
         objects = () if act else _objects(found["noun"], ())
         if act or objects:
-            yield Prohibition((act or "have",), objects, sentence, seq=seq)
+            yield Prohibition((act or "have",), objects, sentence, forms=_forms(objects), seq=seq)
+
+
+def _unwanted(rest: str, sentence: str, seq: int) -> Iterator[Prohibition]:
+    """Read "I don't want any logging in it": what must not be there."""
+    noun = re.split(r" (?:in|on|inside|for|from|at|there|here)\b|[,.;!]", rest, maxsplit=1)[0]
+    objects = _objects(noun, ()) if len(noun.split()) <= 3 else ()
+    if objects:
+        yield Prohibition(("have",), objects, sentence, forms=_forms(objects), seq=seq)
+
+
+def _forms(objects: Iterable[str]) -> tuple[str, ...]:
+    """Return what an answer must not show by its form."""
+    return tuple(form for form in FORMS if any(_alike(form, token) for token in objects))
 
 
 def _named_by(found: frozenset[str]) -> str | None:
@@ -345,7 +581,7 @@ def _named_by(found: frozenset[str]) -> str | None:
 
 def _with(act: str) -> tuple[str, ...]:
     """Return an act with those that come to it: who must not add something must not write it into a text, either."""
-    return {"change": ("change", "remove"), "add": ("add", "have")}.get(act, (act,))
+    return {"change": ("change", "remove"), "add": ("add", "have"), "buy": ("buy", "pay")}.get(act, (act,))
 
 
 def _of_act(rest: str, sentence: str, seq: int, *, anywhere: bool) -> Iterator[Prohibition]:
@@ -386,7 +622,17 @@ def _of_act(rest: str, sentence: str, seq: int, *, anywhere: bool) -> Iterator[P
         anything = not _HOLDS.isdisjoint(after) and word in WHOLLY
         if objects or anything or act in ALONE:
             outside = act == "send" and _OUTSIDE.search(tail) is not None
-            yield Prohibition(_with(act), () if outside else objects, sentence, outside=outside, seq=seq)
+            outsiders = act == "send" and not OUTSIDERS.isdisjoint(tokens(part))
+            forms = _forms(objects) if act == "have" else ()
+            yield Prohibition(
+                _with(act),
+                () if outside else objects,
+                sentence,
+                outside=outside,
+                outsiders=outsiders,
+                forms=forms,
+                seq=seq,
+            )
 
 
 def _objects(phrase: str, acts: Iterable[str]) -> tuple[str, ...]:
@@ -416,14 +662,14 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
         """Take in what is asked; another goal forbids anew."""
         if observed.new_goal:
             self.data.standing = [each for each in self.data.standing if each.lasting]
-            self.data.newest = None
+            self.data.newest, self.data.marked = None, []
         self._hear(observed)
 
     def on_message(self, observed: Observed) -> None:
         """Take in what the user or the host says."""
         event: Message = observed.event
         if event.role == "assistant":
-            self.data.newest = None
+            self.data.newest = self._broken_by_answer(observed) if self.data.standing else None
         elif event.role in ("user", "system"):
             self._hear(observed)
 
@@ -431,6 +677,16 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
         """Take in what the user corrects."""
         if not observed.event.removed:
             self._hear(observed)
+
+    def _broken_by_answer(self, observed: Observed) -> BrokenProhibition | None:
+        """Return which prohibition a message breaks by its form: its length, or what it shows."""
+        text = observed.text.part(MAX_CHARS, "\n").raw
+        for each in reversed(self.data.standing):
+            if (each.words and len(text.split()) > each.words * LENIENT) or any(
+                FORMS[form].search(text) for form in each.forms
+            ):
+                return BrokenProhibition(observed.seq, "", excerpt(text.strip(), QUOTED // 2), each.sentence, each.seq)
+        return None
 
     def _hear(self, observed: Observed) -> None:
         data = self.data
@@ -445,9 +701,23 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
         self._know(observed.text)
 
     def on_tool_result(self, observed: Observed) -> None:
-        """Learn whose addresses are known."""
-        if any(each.outside for each in self.data.standing):
+        """Learn whose addresses are known, and which records hold what is forbidden."""
+        standing = self.data.standing
+        if not standing:
+            return
+        if any(each.outside for each in standing):
             self._know(observed.text)
+        named = [token for each in standing if len(each.objects) > 1 for token in each.objects]
+        if not named:
+            return
+        text = observed.text.part(MAX_CHARS, "\n").raw
+        low = text.casefold()
+        if any(token in low for token in named):
+            for line in islice(re.split(r"\n|\}, ?\{", text), 400):
+                own = tokens(line[:500])
+                held = sorted({token for token in named if token in own})
+                if held and (first := _ID.search(line)) is not None:
+                    self.data.marked = [*self.data.marked, " ".join((first[1].casefold(), *held))][-MAX_MARKED:]
 
     def _know(self, text: TextAnalysis) -> None:
         raw = text.part(MAX_CHARS, "\n").raw
@@ -461,16 +731,20 @@ class ProhibitionDetector(EventDetector[ProhibitionFacts]):
 
     def on_tool_call(self, observed: Observed) -> None:
         """Judge a call."""
+        self.data.called, self.data.newest = observed.seq, self.broken_by(observed)
+
+    def broken_by(self, observed: Observed) -> BrokenProhibition | None:
+        """Return which prohibition a call breaks, made or not; nothing is changed."""
         data, event = self.data, observed.event
-        data.called, data.newest = observed.seq, None
         if not data.standing:
-            return
+            return None
         call = _Call(event, observed)
+        marked = call.marked(data.marked) if data.marked else frozenset()
         for each in reversed(data.standing):
-            if call.breaks(each, data.domains):
+            if call.breaks(each, data.domains, marked):
                 shown = excerpt(observed.text.raw[len(event.tool_name) :].strip(), QUOTED // 2)
-                data.newest = BrokenProhibition(observed.seq, event.tool_name[:100], shown, each.sentence, each.seq)
-                return
+                return BrokenProhibition(observed.seq, event.tool_name[:100], shown, each.sentence, each.seq)
+        return None
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
@@ -488,6 +762,14 @@ def _asked(text: TextAnalysis) -> set[str]:
     return found
 
 
+class _Part(NamedTuple):
+    """One step of a command, or a whole call: what it may do, and to what."""
+
+    acts: set[str]
+    targets: set[str]
+    paths: set[str]
+
+
 class _Call:
     """A call as prohibitions see it."""
 
@@ -496,23 +778,20 @@ class _Call:
         self.words = tuple(words)
         self.arguments = observed.arguments
         self.text = ends(observed.text.raw, MAX_COMMAND, "\n")
-        self.acts: set[str] = set()
         self.steps: list[str] = []
-        self.targets: set[str] = set()
+        self.parts: list[_Part] = []
         shell = not SHELLS.isdisjoint(words)
         if shell:
             self._read_command()
         elif words[:1] and words[0] not in READING:
-            for word in words:
-                self.acts |= DOING.get(word, set())
+            acts = {act for word in words for act in DOING.get(word, ())}
             if "transfer" in words and {"human", "agent", "agents", "representative"} & set(words):
-                self.acts = {"handover"}
-            self.targets = set(tokens(event.tool_name[:100])) | self._targets()
+                acts = {"handover"}
             if (statement := _IN_SQL.search(self.text)) is not None:
-                self.acts |= DOING.get(statement[1].lower(), set())
+                acts |= DOING.get(statement[1].lower(), set())
+            targets = set(tokens(event.tool_name[:100])) | self._targets()
+            self.parts.append(_Part(acts, targets, set(_PATH.findall(self.text)) if acts else set()))
         self.written = frozenset() if shell else _written(self.arguments)
-        named = " ".join(self.steps) if shell else self.text
-        self.paths = set(_PATH.findall(named)) if self.acts else set()
 
     def _read_command(self) -> None:
         command = command_of(self.words, self.arguments) or ""
@@ -524,7 +803,7 @@ class _Call:
                 words = words[1:] if words[0] != "cd" else []
             if not words:
                 continue
-            first = words[0].strip("'\"`(").rpartition("/")[2]
+            first = words[0].strip("'\"`(").rpartition("/")[2].removesuffix(".sh")
             told = {first, *words[1:3]} if first in CLIS else {first}
             acts = {act for word in told for act in DOING.get(word, ())}
             if first in ("sed", "perl") and not any(word.startswith(("-i", "-pi", "--in-place")) for word in words):
@@ -535,14 +814,13 @@ class _Call:
                 acts |= {"change", "add"}
             if (statement := _IN_SQL.search(step)) is not None:
                 acts |= DOING.get(statement[1].lower(), set())
-            self.acts |= {*acts, "run"}
-            self.targets |= tokens(step)
+            self.parts.append(_Part({*acts, "run"}, set(tokens(step)), set(_PATH.findall(step))))
 
     def _targets(self) -> set[str]:
         """Return the tokens of what is done to: of the files that a call names, else of all its short arguments."""
         if not isinstance(self.arguments, dict):
             return set(tokens(self.text))
-        named = [value for key, value in self.arguments.items() if key in PATHS and isinstance(value, str)]
+        named = list(self._files())
         if named:
             return set(tokens(" ".join(named)[:MAX_COMMAND]))
         texts = [
@@ -550,28 +828,64 @@ class _Call:
         ]
         return set(tokens(" ".join(texts)))
 
-    def breaks(self, each: Prohibition, domains: Mapping[str, int]) -> bool:
+    def _files(self) -> Iterator[str]:
+        """Yield the files that a call names, lists of them too."""
+        if not isinstance(self.arguments, dict):
+            return
+        for key, value in islice(self.arguments.items(), MAX_ARGUMENTS):
+            if isinstance(value, str) and key in PATHS:
+                yield value
+            elif isinstance(value, list) and value and all(isinstance(item, str) for item in value[:MAX_ARGUMENTS]):
+                files = value[:MAX_ARGUMENTS]
+                yield from files if key.rstrip("s") in PATHS or all(map(_PATH.fullmatch, files)) else ()
+
+    def marked(self, marked: Iterable[str]) -> frozenset[str]:
+        """Return the tokens that results have told of the records that the call names."""
+        own = {word.casefold().lstrip("#") for word in _WORD.findall(self.text)}
+        return frozenset(token for each in marked for name, *held in (each.split(),) if name in own for token in held)
+
+    def breaks(self, each: Prohibition, domains: Mapping[str, int], marked: frozenset[str] = frozenset()) -> bool:
         """Tell whether the call does what is forbidden."""
-        if "have" in each.acts and each.objects and all(token in self.written for token in each.objects):
-            return True
-        if self.acts.isdisjoint(each.acts):
+        if each.words:
             return False
+        if "have" in each.acts and each.objects:
+            named = [token for token in each.objects if token not in _SORTS] or each.objects
+            if all(self._holds(token) for token in named):
+                return True
+        return any(
+            not part.acts.isdisjoint(each.acts) and self._breaks(part, each, domains, marked) for part in self.parts
+        )
+
+    def _breaks(self, part: _Part, each: Prohibition, domains: Mapping[str, int], marked: frozenset[str]) -> bool:
         if each.limit is not None:
-            return any(amount > each.limit for amount in _amounts(self.arguments))
+            amounts = list(_amounts(self.arguments))
+            return any(amount > each.limit for amount in amounts) or _sum_of(self.arguments) > each.limit
         if each.outside:
             own = max(domains, key=lambda domain: domains[domain]) if domains else ""
             found = {domain.casefold() for domain in _MAIL.findall(self.text)}
             return bool(own) and bool(found - {own})
+        if each.but:
+            return any(not any(name in address.casefold() for name in each.but) for address in _addresses(self.text))
+        if each.outsiders and (addresses := list(_addresses(self.text))):
+            return not all(address.partition("@")[0].casefold() in OFFICES for address in addresses)
         if each.within:
-            return bool(self.paths) and not any(each.within in path for path in self.paths)
+            named = list(self._files())
+            if len(named) > 1:
+                return any(each.within not in path for path in named)
+            return bool(part.paths) and not any(each.within in path for path in part.paths)
         if "signatur" in each.objects:
             return self._changes_signature()
-        return all(map(self._names, each.objects))
+        return all(token in marked or self._names(token, part) for token in each.objects)
 
-    def _names(self, token: str) -> bool:
+    def _holds(self, token: str) -> bool:
+        if token in self.written:
+            return True
+        return any(not self.written.isdisjoint(group) for group in SYNONYMS if token in group)
+
+    def _names(self, token: str, part: _Part) -> bool:
         same = next((group for group in SYNONYMS if token in group), {token})
-        parts = tokens(" ".join(part for path in self.paths for part in re.split(r"[/._-]", path)))
-        return any(_alike(each, one) for each in self.targets | parts for one in same)
+        parts = tokens(" ".join(piece for path in part.paths for piece in re.split(r"[/._-]", path)))
+        return any(_alike(each, one) for each in part.targets | parts for one in same)
 
     def _changes_signature(self) -> bool:
         fields = self.arguments if isinstance(self.arguments, dict) else {}
@@ -593,8 +907,46 @@ def _written(arguments: Any) -> frozenset[str]:
     return tokens(ends(new, MAX_CHARS, "\n")) - tokens(ends(old, MAX_CHARS, "\n")) if new else frozenset()
 
 
-_NEW_TEXT = ("new_string", "new_str", "content", "file_text", "new_text", "contents", "code", "text", "body", "message")
-_OLD_TEXT = ("old_string", "old_str", "old_text")
+def _addresses(text: str) -> Iterator[str]:
+    return (found[0] for found in islice(_MAIL.finditer(text), MAX_ARGUMENTS))
+
+
+def _sum_of(arguments: Any) -> float:
+    """Return the sum of the amounts of a list of things, each times its number."""
+    fields = arguments if isinstance(arguments, dict) else {}
+    best = 0.0
+    for value in islice(fields.values(), MAX_ARGUMENTS):
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(item, dict) for item in value[:MAX_ARGUMENTS]):
+            total = 0.0
+            for item in value[:MAX_ARGUMENTS]:
+                number = next(
+                    (item[key] for key in ("quantity", "qty", "count", "number") if isinstance(item.get(key), int)), 1
+                )
+                total += sum(islice(_amounts(item), 1)) * number
+            best = max(best, total)
+    return best
+
+
+_NEW_TEXT = (
+    "new_string",
+    "new_str",
+    "content",
+    "file_text",
+    "new_text",
+    "contents",
+    "code",
+    "text",
+    "body",
+    "message",
+    "texto",
+    "inhalt",
+    "contenido",
+    "contenu",
+    "texte",
+    "new",
+    "nach",
+)
+_OLD_TEXT = ("old_string", "old_str", "old_text", "old")
 
 
 def _alike(one: str, other: str) -> bool:

@@ -501,8 +501,10 @@ class Monitor:
     def check(self, tool: str, arguments: Any = None) -> Decision:
         """Return whether a call may run, before it does. Kind ``block`` = it should not; nothing is stopped by itself.
 
-        A budget that is used up refuses the next call. A call that follows text inside a tool's result rather than the
-        user is refused by itself: no other is, and no number of refusals lets it through. The question is recorded.
+        A budget that is used up refuses the next call. A call is refused by itself, no other is, and no number of
+        refusals lets it through: where it follows text inside a tool's result rather than the user, does what nobody
+        wants unless asked for (wipes, force-pushes, runs a download, sends credentials), is on the deny list, or breaks
+        what somebody has forbidden in words. :meth:`unblock` lets it through. The question is recorded.
         """
         try:
             call = events.ToolCall(

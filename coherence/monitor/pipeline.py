@@ -151,7 +151,8 @@ class AgentPipeline:
         self.plugin_rules = PluginRules(plugins.rules, plugins.detectors, config.timeout_s)
         self.rules = builtin_rules(config)
         state.detectors.add(self.semantics, before=state.name)  # it looks at the request before the event
-        ours: list[Detector] = [self.appraiser, DangerDetector(self.dangers), self.runs, self.regulator]
+        self.danger_detector = DangerDetector(self.dangers, config.forbid)
+        ours: list[Detector] = [self.appraiser, self.danger_detector, self.runs, self.regulator]
         followers = [*ours, *self.plugin_rules.detectors]
         for detector in followers:
             state.detectors.add(detector)
@@ -346,7 +347,7 @@ class AgentPipeline:
             for failure in failures
         ]
         table = self.dangers if self.dangers is not None else DEFAULT
-        itself = of_itself(seq, event, self.state, regulated, self.config, self.limits)
+        itself = of_itself(seq, event, self.state, regulated, self.config, self.limits, self.danger_detector)
         decision = answer(seq, event, findings, regulated, self.state.facts.steps, self.config, table, itself)
         return TickResult(appraisal, decision, kept=bool(failures) or self.dangers is not None)
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import Raw
 
 from coherence.core.config import MonitorConfig
 from coherence.core.decisions import Decision, DecisionKind, Finding
-from coherence.core.events import Ticked
+from coherence.core.events import Ticked, ToolCall
+from coherence.detect.detector import Observed
 from coherence.detect.fingerprints import trace_call
 from coherence.policy.budgets import is_budget, refuses_call
 from coherence.policy.danger.classify import classify
 from coherence.policy.danger.danger import Danger
 from coherence.policy.danger.table import DEFAULT
+from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.hijack_findings import Limits, allowed, asked_call
-from coherence.policy.regulator import RegulatorState, make_decision, regulate
+from coherence.policy.regulator import OF_ONE_CALL, RegulatorState, make_decision, regulate
+from coherence.policy.rules.claims import broken_constraint
 from coherence.state.reducer import AgentState
 
 
@@ -57,7 +61,8 @@ def answer(
     blocking = [finding for finding in findings if finding.acts == "block"]
     spent = any(refuses_call(finding.rule, event.tool_name or "") for finding in blocking)
     danger = classify(event.tool_name or "", bytes(event.arguments) if event.arguments else b"null", table)
-    asked = list(findings)
+    itself = {finding.rule for finding in own}
+    asked = [finding for finding in findings if finding.rule not in itself]
     refused = spent or (config.block == "all" and bool(blocking))
     if danger is not None:
         raw = Finding(
@@ -85,17 +90,32 @@ def answer(
 
 
 def of_itself(
-    seq: int, event: Ticked, state: AgentState, standing: RegulatorState, config: MonitorConfig, limits: Limits
+    seq: int,
+    event: Ticked,
+    state: AgentState,
+    standing: RegulatorState,
+    config: MonitorConfig,
+    limits: Limits,
+    dangers: DangerDetector | None = None,
 ) -> list[Finding]:
     """Return what is found of a call itself, regulated; one that somebody has let through is warned of at most.
 
-    It refuses this call and no other: no finding of a call before it holds on, and this one will not.
+    That is: it follows foreign text, does what nobody wants unless asked for, is on the deny list, or breaks what
+    somebody has forbidden in words. It refuses this call and no other: no finding of a call before it holds on, and
+    this one will not.
     """
-    found = asked_call(seq, event.tool_name or "", bytes(event.arguments or b"null"), state, limits)
-    if found is None:
+    tool, arguments = event.tool_name or "", bytes(event.arguments or b"null")
+    hijacked = asked_call(seq, tool, arguments, state, limits)
+    found = [] if hijacked is None else [hijacked]
+    if dangers is not None:
+        found += dangers.asked_call(seq, tool, arguments)
+    if state.forbidden.data.standing:
+        broken = state.forbidden.broken_by(Observed.of(ToolCall(tool, Raw(arguments), ""), seq))
+        found += [] if broken is None else [broken_constraint(broken, "block")]
+    if not found:
         return []
-    lifted = [found.rule] if standing.allowed and key_of(event) in standing.allowed else []
-    made = regulate([found], RegulatorState(lifted=lifted), state.facts.steps, config.rules)
+    lifted = list(OF_ONE_CALL) if standing.allowed and key_of(event) in standing.allowed else []
+    made = regulate(found, RegulatorState(lifted=lifted), state.facts.steps, config.rules)
     return [allowed(finding) if finding.lifted else finding for finding in made]
 
 

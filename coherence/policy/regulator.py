@@ -53,7 +53,10 @@ TELLING = 0.1
 STEADY = RuleConfig(release=0.0, dwell=0)
 """Pressure and budgets follow their numbers at once: the mode and the limits do, too."""
 
-STEADY_RULES = ("pressure", "received_pressure", HIJACK)
+OF_ONE_CALL = (HIJACK, "harmful_call", "forbidden_call", "broken_constraint")
+"""Rules that refuse a call for what it is itself."""
+
+STEADY_RULES = ("pressure", "received_pressure", HIJACK, "harmful_call", "forbidden_call")
 """Rules without hysteresis, beside the budgets: one call says nothing of whether the next was asked for."""
 
 DEFAULT = RuleConfig()
@@ -336,8 +339,9 @@ class RegulatorState(msgspec.Struct):
         if decision.kind != "block":
             return
         blocking = [finding.rule for finding in decision.findings if finding.acts == "block"]
-        others = [rule for rule in blocking if rule != HIJACK]
-        refusal = RefusedCall(decision.seq, key if HIJACK in blocking else b"", blocked=bool(others))
+        others = [rule for rule in blocking if rule not in OF_ONE_CALL]
+        itself = len(others) < len(blocking)
+        refusal = RefusedCall(decision.seq, key if itself else b"", blocked=bool(others))
         self.refused_calls = [*self.refused_calls, refusal][-MAX_REFUSED:]
         if not others:
             return

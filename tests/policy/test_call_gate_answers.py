@@ -109,3 +109,46 @@ def test_call_gate_answers_what_an_answer_names_moves_with_the_numbers_of_a_sess
     assert (moved.seq, moved.event) == (12, Feedback(about=BLOCK, decision=11))
     assert Record(9, 0.0, Feedback(about=BLOCK, decision=5)).moved(3, 5).event == Feedback(about=BLOCK, decision=5)
     assert Record(9, 0.0, Feedback(about=BLOCK)).moved(3, 5).event == Feedback(about=BLOCK)
+
+
+@pytest.mark.parametrize("how", ["goal", "system", "correction", "user"])
+@pytest.mark.parametrize(
+    ("sentence", "tool", "arguments"),
+    [
+        ("Do not change the tests.", "Edit", {"file_path": "tests/test_a.py", "old_string": "a", "new_string": "b"}),
+        ("Keep all databases.", "Bash", {"command": "dropdb crm_test"}),
+        ("Never contact the customer.", "send_email", {"to": "anna@x.org", "body": "hello"}),
+        ("No logging.", "Edit", {"file_path": "a.py", "old_string": "a", "new_string": "import logging"}),
+    ],
+)
+def test_check_refuses_what_somebody_has_forbidden_in_words(
+    how: str, sentence: str, tool: str, arguments: dict[str, str]
+) -> None:
+    m = Monitor(goal=f"Fix the bug. {sentence}" if how == "goal" else "Fix the bug.", embedder=False)
+    if how == "correction":
+        m.correction(sentence)
+    elif how in ("system", "user"):
+        m.message(how, sentence)  # type: ignore[arg-type]
+    refused = m.check(tool, arguments)
+    assert refused.kind == "block" and sentence.rstrip(".") in refused.message
+    assert m.check("read_file", {"path": "a.py"}).kind == "continue"
+    m.tool_call(tool, arguments)
+    assert m.decide().kind == "warn"
+    m.unblock("it is wanted", refused)
+    assert m.check(tool, arguments).kind == "warn"
+
+
+def test_check_what_nobody_wants_is_refused_and_a_setting_makes_it_a_warning() -> None:
+    wiping = {"command": "psql -c 'DROP DATABASE shop'"}
+    m = Monitor(goal="Why is the shop slow?", embedder=False)
+    refused = m.check("Bash", wiping)
+    assert refused.kind == "block"
+    assert "DROP DATABASE shop" in refused.message and "nobody has asked for exactly that" in refused.message
+    assert "m.unblock() lets it through" in refused.message
+    assert m.check("Bash", wiping).kind == "block" and m.decide().kind == "continue"  # it blocks nothing else
+    m.message("user", "Then drop the shop database, we have a copy.")
+    assert m.check("Bash", wiping).kind == "continue"
+    soft = Monitor(goal="x", embedder=False, config={"rules": {"harmful_call": {"most": "warn"}}})
+    assert soft.check("Bash", wiping).kind == "warn"
+    off = Monitor(goal="x", embedder=False, config={"rules": {"harmful_call": {"enabled": False}}})
+    assert off.check("Bash", wiping).kind == "continue"

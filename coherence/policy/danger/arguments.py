@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from shlex import join
 from typing import NamedTuple
 
 import msgspec
@@ -14,10 +15,15 @@ from coherence.core.lazy import lazy_regex
 MAX_VALUES = 10_000
 """Arguments that are looked at, at every depth together."""
 
+MAX_NESTED = 20_000
+"""Characters of a text that is read as JSON."""
+
 _WORD = lazy_regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SHELL_TOOL = frozenset(["bash", "sh", "zsh", "shell", "terminal", "powershell", "pwsh", "cmd", "console", "ssh"])
 _RUN = frozenset(["run", "exec", "execute"])
 _RUN_WHAT = frozenset(["command", "commands", "cmd", "script", "in", "process"])
+_PROCESS = frozenset(["subprocess", "process", "spawn", "popen", "exec", "argv"])
+_WORD_KEYS = frozenset(["args", "arguments", "argv", "command", "cmd", "subcommand", "action", "flags", "options"])
 _SHELL_KEYS = frozenset(
     [
         "command",
@@ -71,6 +77,7 @@ _CODE_TOOL = frozenset(
         "sql",
     ]
 )
+_RUNS_CODE = _CODE_TOOL - {"sql"}
 _LOOKS_LIKE_CODE = lazy_regex(
     r"^\s*(?:import |from \w+ import|def |class |print\(|del |async |await |const |let |var |function "
     r"|[\w.]+ = |[\w.]+\()",
@@ -85,6 +92,8 @@ class ReadArguments(NamedTuple):
     scripts: list[str]
     argvs: list[tuple[str, ...]]
     pairs: list[tuple[str, str]]
+    of_program: list[str]
+    """Shell texts of a tool that is named after a program."""
 
 
 @lru_cache(maxsize=512)
@@ -110,6 +119,11 @@ def is_shell(words: tuple[str, ...]) -> bool:
     )
 
 
+def runs_code(words: tuple[str, ...]) -> bool:
+    """Return whether a tool's name says that it runs code in another language than shell."""
+    return not _RUNS_CODE.isdisjoint(words)
+
+
 def decode(arguments: bytes | object) -> object:
     """Return the value of JSON bytes, their text if they are no JSON, and any other value as it is."""
     if not isinstance(arguments, bytes | bytearray | memoryview):
@@ -125,9 +139,11 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     value = decode(arguments)
     words = words_of(tool)
     shell = is_shell(words)
-    found = ReadArguments(words, [], [], [])
+    found = ReadArguments(words, [], [], [], [])
     if isinstance(value, str):
         (found.scripts if shell else found.pairs).append(value if shell else ("", value))  # type: ignore[arg-type]
+        if not shell and value.split(" ", 1)[0] in PROGRAMS.intersection(words):
+            found.of_program.append(value)
         return found
     if isinstance(value, list | tuple):
         value = {"command" if shell else "": value}
@@ -148,9 +164,49 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
         elif isinstance(item, list | tuple):
             seen += len(item)
             stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
+    program = next((word for word in words if word in PROGRAMS), "") if not PROGRAMS.isdisjoint(words) else ""
+    if program and not found.argvs and not shell:
+        _read_program(program, found)
     if shell and not found.scripts and not found.argvs:
         found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
     return found
+
+
+PROGRAMS = frozenset(
+    [
+        "git",
+        "docker",
+        "podman",
+        "kubectl",
+        "oc",
+        "helm",
+        "terraform",
+        "tofu",
+        "pulumi",
+        "aws",
+        "gcloud",
+        "az",
+        "gh",
+        "glab",
+        "psql",
+        "mysql",
+        "redis",
+        "mongosh",
+        "rm",
+        "dd",
+        "curl",
+        "heroku",
+    ]
+)
+"""Programs after which tools are named that take the program's own words."""
+
+
+def _read_program(program: str, found: ReadArguments) -> None:
+    """Read the words of a tool that is named after a program: ``git(args=["push", "--force"])``."""
+    texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
+    text = texts[0] if len(texts) == 1 else join(texts)
+    if text:
+        found.of_program.append(text if text.split(" ", 1)[0] == program else f"{program} {text}")
 
 
 def _read_one(
@@ -158,20 +214,48 @@ def _read_one(
 ) -> None:
     if isinstance(value, str):
         found.pairs.append((key, value))
+        if value[:1] in ("{", "[") and value[-1:] in ("}", "]") and len(value) <= MAX_NESTED:
+            _read_nested(found, value)
         if key in _SHELL_KEYS or (key in _SCRIPT_KEYS and _is_shell_text(found, value, shell, language)):
             args = beside.get("args", beside.get("arguments"))
             if isinstance(args, list | tuple) and args and not any(blank in value for blank in " \n;&|"):
                 found.argvs.append((value, *(str(arg) for arg in args if isinstance(arg, str | int))))
             else:
                 found.scripts.append(value)
+    elif value is True or value == {}:
+        found.pairs.append((key, "true" if value else "{}"))
     elif isinstance(value, list | tuple):
         texts = tuple(item for item in value[:MAX_VALUES] if isinstance(item, str))
         found.pairs.extend((key, text) for text in texts)
+        if key == "args" and texts and not _PROCESS.isdisjoint(found.words) and beside.keys().isdisjoint(_SHELL_KEYS):
+            found.argvs.append(texts)
         if key in _SHELL_KEYS and texts:
             if key.endswith("s") or len(texts) == 1:
                 found.scripts.extend(texts)
             else:
                 found.argvs.append(texts)
+
+
+def _read_nested(found: ReadArguments, text: str) -> None:
+    """Read arguments that stand as JSON inside a text."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return
+    stack: list[object] = [value]
+    while stack and len(found.pairs) < MAX_VALUES:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            for key, inner in item.items():
+                name = str(key).lower()
+                if isinstance(inner, str):
+                    found.pairs.append((name, inner))
+                    if name in _SHELL_KEYS:
+                        found.scripts.append(inner)
+                elif isinstance(inner, Mapping | list):
+                    stack.append(inner)
+        elif isinstance(item, list):
+            stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list))
 
 
 def _is_shell_text(found: ReadArguments, text: str, shell: bool, language: str) -> bool:

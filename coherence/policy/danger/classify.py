@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
+import msgspec
+
+from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_text
-from coherence.policy.danger.arguments import ReadArguments, read_call
+from coherence.policy.danger.arguments import ReadArguments, is_shell, read_call, runs_code
 from coherence.policy.danger.code import scripts_in
 from coherence.policy.danger.danger import Command, Danger, DangerousCall, DangerousCommand, Match, ToolUse, short
+from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unwrap import Unwrapper
@@ -51,11 +58,49 @@ def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEF
     >>> classify("Bash", {"command": "deploy --prod"}, (*DEFAULT, mine)).kind
     'deploy'
     """
+    found = judge(tool, arguments, table)
+    return found.first or next(iter(found.enforced), None)
+
+
+class Judgement(NamedTuple):
+    """What a table says of one call."""
+
+    first: Match | None = None
+    """The first row that fires, of those that weigh."""
+    enforced: tuple[Match, ...] = ()
+    """The enforced rows that fire, eight at most."""
+
+
+MAX_ENFORCED = 8
+MAX_TARGETS = 8
+
+
+def judge(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAULT) -> Judgement:
+    """Return everything that a table says of a tool call; the parameters are those of :func:`classify`.
+
+    Examples
+    --------
+    >>> found = judge("Bash", {"command": "git push --force; rm -rf build"})
+    >>> found.first.name, [match.name for match in found.enforced]
+    ('git-push-force', ['force-push'])
+    """
     check_text("tool", tool)
     index = _index_of(_Table(table)) if isinstance(table, tuple) else _Index(table)
     reading = read_call(tool, arguments)
-    found = index.of_commands(_commands(reading))
-    return found if found is not None else index.of_call(tool, reading)
+    first, enforced = index.of_commands(_commands(reading))
+    called, more = index.of_call(tool, reading, ask_all=first is None)
+    return Judgement(first or called, (*enforced, *more)[:MAX_ENFORCED])
+
+
+def commands_of(tool: str, arguments: bytes | object) -> Iterator[Command]:
+    r"""Yield every shell command of a tool call, those that others run included.
+
+    Examples
+    --------
+    >>> [command.args for command in commands_of("Bash", {"command": "sudo sh -c 'rm -r \"x y\"'"})][-1]
+    ('-r', 'x y')
+    """
+    yield from _commands(read_call(tool, arguments))
 
 
 class _Table:
@@ -81,34 +126,73 @@ class _Index:
             if not isinstance(row, DangerousCommand | DangerousCall):
                 raise TypeError(f"table must hold DangerousCommand and DangerousCall, not {type(row).__name__}")
         self._calls = [row for row in table if isinstance(row, DangerousCall)]
+        self._asked_if_plain = [row for row in self._calls if row.weighs]
         self._rows = [row for row in table if isinstance(row, DangerousCommand)]
         self._named = frozenset(name for row in self._rows for name in row.programs)
-        self._of: dict[str, list[DangerousCommand]] = {}
-        self._free = [row for row in self._rows if not row.programs]
+        self._of: dict[tuple[str, bool], list[DangerousCommand]] = {}
+        self._free = {
+            odd: [row for row in self._rows if not row.programs and _looks(row, odd)] for odd in (True, False)
+        }
+        self._enforces = any(row.enforced for row in self._rows)
         self._beginnings = tuple(name[:-1] for name in self._named if name.endswith("*"))
 
-    def of_commands(self, commands: Iterator[Command]) -> Match | None:
+    def of_commands(self, commands: Iterator[Command]) -> tuple[Match | None, list[Match]]:
+        first: Match | None = None
+        enforced: list[Match] = []
         for command in commands:
-            for row in self._about(command.program):
-                if row.fires(command):
+            odd = (
+                bool(command.writes)
+                or command.fetched
+                or not command.program
+                or (not command.args and command.stdin != "")
+            )
+            weighs = first is None and not command.indirect
+            for row in self._about(command.program, odd=odd):
+                wanted = weighs and first is None and row.weighs
+                if (wanted or row.enforced) and row.fires(command):
                     what = f"{short(command.text, 80)} {row.says}"
-                    return Match(name=row.name, kind=row.kind, what=what, part=short(command.text))
-        return None
+                    targets = tuple(row.targets(command))[:MAX_TARGETS] if row.enforced and row.targets else ()
+                    found = _match(row, what, short(command.text), targets)
+                    first = found if wanted else first
+                    if row.enforced:
+                        enforced.append(found)
+            if len(enforced) >= MAX_ENFORCED or (first is not None and not self._enforces):
+                break
+        return first, enforced
 
-    def _about(self, program: str) -> list[DangerousCommand]:
+    def _about(self, program: str, *, odd: bool) -> list[DangerousCommand]:
         if program not in self._named:
             begins = program.startswith(self._beginnings)
-            return [row for row in self._rows if row.about(program)] if begins else self._free
-        if program not in self._of:  # found when it is first asked for: an agent uses few of all programs
-            self._of[program] = [row for row in self._rows if row.about(program)]
-        return self._of[program]
+            return [row for row in self._rows if row.about(program)] if begins else self._free[odd]
+        if (program, odd) not in self._of:  # found when it is first asked for: an agent uses few of all programs
+            self._of[program, odd] = [row for row in self._rows if row.about(program) and _looks(row, odd)]
+        return self._of[program, odd]
 
-    def of_call(self, tool: str, reading: ReadArguments) -> Match | None:
+    def of_call(self, tool: str, reading: ReadArguments, *, ask_all: bool) -> tuple[Match | None, list[Match]]:
         call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
-        for row in self._calls:
-            if row.test(call):
-                return Match(name=row.name, kind=row.kind, what=f"{short(tool, 80)} {row.says}", part=short(tool))
-        return None
+        first: Match | None = None
+        enforced: list[Match] = []
+        plain = is_shell(reading.words) and all(key in _PLAIN for key, _ in reading.pairs)  # its commands are judged
+        words = reading.words
+        reads = words[:1] and words[0] in _READING and _DATABASE.isdisjoint(words)
+        for row in self._asked_if_plain if plain or reads else self._calls:
+            wanted = ask_all and first is None and row.weighs
+            if (wanted or row.enforced) and row.test(call):
+                targets = tuple(row.targets(call))[:MAX_TARGETS] if row.enforced and row.targets else ()
+                found = _match(row, f"{short(tool, 80)} {row.says}", short(tool), targets)
+                first = found if wanted else first
+                if row.enforced:
+                    enforced.append(found)
+        return first, enforced
+
+
+def _looks(row: DangerousCommand, odd: bool) -> bool:
+    """Return whether a row looks at a command; what is about any program and weighs nothing, at odd ones alone."""
+    return odd or bool(row.programs) or row.weighs
+
+
+def _match(row: Danger, what: str, part: str, targets: tuple[str, ...]) -> Match:
+    return Match(name=row.name, kind=row.kind, what=what, part=part, asking=row.asking, targets=targets)
 
 
 @lru_cache(maxsize=8)
@@ -116,16 +200,48 @@ def _index_of(table: _Table) -> _Index:
     return _Index(table.rows)
 
 
+_PLAIN = frozenset({"command", "cmd", "description", "timeout", "cwd", "workdir", "explanation", "reason"})
+_READING = frozenset({"get", "list", "read", "find", "view", "show", "search", "calculate"})
+_DATABASE = frozenset({"sql", "query", "db", "database", "postgres", "mysql", "sqlite", "mongo", "redis"})
+_CODE = frozenset({"code", "script"})
+_CODE_OF_TOOL = frozenset(
+    {"", "input", "source", "python", "javascript", "command", "cmd", "text", "content", "cell", "snippet", "program"}
+)
+
+
 def _commands(call: ReadArguments) -> Iterator[Command]:
+    runs = runs_code(call.words)
     scripts = [
         *call.scripts,
-        *(script for key, code in call.pairs if key in ("code", "script") for script in _texts(code)),
+        *(
+            script
+            for key, code in call.pairs
+            if key in _CODE or (runs and key in _CODE_OF_TOOL)
+            for script in _texts(code)
+        ),
     ]
-    unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)))
+    unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)) + sum(map(len, call.of_program)))
     for script in scripts:
-        yield from unwrap.script(script)
+        yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:
         yield from unwrap.words(Simple(argv=argv, text=short(" ".join(argv))))
+    magics = [text for _, code in call.pairs if runs and ("!" in code or "%%" in code) for text in _magics(code)]
+    for named in (*call.of_program, *magics):
+        for command in followed(unwrap.script(named), unwrap.script):
+            yield msgspec.structs.replace(command, indirect=True)
+
+
+MAX_MAGICS = 100
+_CELL = lazy_regex(r"\s*%%(?:bash|sh|script bash)\b[^\n]*\n")
+_LINE = lazy_regex(r"^[ \t]{0,8}!(?P<text>[^\n=]{1,2000})", re.MULTILINE)
+
+
+def _magics(code: str) -> Iterator[str]:
+    """Yield the shell texts of a notebook's cell: ``!rm x``, ``%%bash``."""
+    if (cell := _CELL.match(code)) is not None:
+        yield code[cell.end() :][:20_000]
+    else:
+        yield from (found["text"] for found in islice(_LINE.finditer(code), MAX_MAGICS))
 
 
 def _texts(code: str) -> Iterator[str]:

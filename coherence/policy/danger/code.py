@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.validation import ends
 from coherence.policy.danger.danger import Command
 from coherence.policy.danger.paths import is_guarded
 from coherence.policy.danger.sql import destroys_data
@@ -42,7 +44,11 @@ _LITERAL = lazy_regex(r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`([^`\n]*
 _QUERIES = lazy_regex(
     r"\b(?:execute|executescript|executemany|query|raw|text)\s*\(\s*[frb]{0,2}[\"'`]{1,3}(?P<sql>[^\"`]{0,2000})"
 )
+_CLUSTER = lazy_regex(r"-[A-Za-z0-9]{1,6}")
 _BACKTICKS = lazy_regex(r"`([^`\n]*)`")
+
+MAX_CODE = 100_000
+"""Characters of a piece of code that are read, half from each end."""
 
 MAX_SCRIPTS = 1_000
 """Shell texts that are read out of one piece of code."""
@@ -57,7 +63,7 @@ def code_of(command: Command) -> str:
     if not codes:
         return command.operands[0] if command.operands else ""
     for at, arg in enumerate(args):
-        clustered = arg.startswith("-") and not arg.startswith("--") and "-" + arg[-1] in codes
+        clustered = _CLUSTER.fullmatch(arg) is not None and "-" + arg[-1] in codes
         if (arg in codes or clustered) and at + 1 < len(args):
             return args[at + 1]
     if command.program == "deno" and command.lead.startswith("eval "):
@@ -77,6 +83,7 @@ def destroys(code: str) -> bool:
     >>> destroys("import shutil; shutil.rmtree('x')"), destroys("xs.remove(3); del xs[0]")
     (True, False)
     """
+    code = ends(code, MAX_CODE, "\n")
     return (
         _DELETES.search(code) is not None
         or _overwrites(code)
@@ -92,9 +99,16 @@ def scripts_in(code: str) -> Iterator[str | tuple[str, ...]]:
     >>> list(scripts_in("os.system('rm x'); subprocess.run(['git', 'clean', '-f'])"))
     ['rm x', ('git', 'clean', '-f')]
     """
+    code = ends(code, MAX_CODE, "\n")
+    quoted: list[tuple[int, int]] | None = None
     for count, found in enumerate(_RUNS.finditer(code)):
         if count == MAX_SCRIPTS:
             return
+        if quoted is None:
+            quoted = [literal.span() for literal in _LITERAL.finditer(code)]
+        at = bisect(quoted, (found.start(), len(code)))
+        if at and quoted[at - 1][0] < found.start() < quoted[at - 1][1]:
+            continue  # a text, not a call
         rest = found["rest"]
         many = "[" in found[0]
         literals = [

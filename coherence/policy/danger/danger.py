@@ -40,6 +40,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         Text whose meaning is known only at run time, or that is no readable shell; usually empty.
     text
         The command as written, at most 200 characters.
+    reads
+        What a redirection or a variable of the script brings in: a file's name, or the substitution as written.
+    folder
+        Folder that the script has changed to before, as far as it says; usually empty.
+    fetched
+        Whether the script has downloaded what this command runs.
+    indirect
+        Whether it stands in a file that the script has written before and runs, or in the arguments of a tool that is
+        named after its program: only enforced rows look at it.
+    holding
+        Files into which the script has copied a secret before.
     """
 
     program: str = ""
@@ -53,6 +64,11 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     fed_by: str = ""
     unread: str = ""
     text: str = ""
+    reads: str = ""
+    folder: str = ""
+    fetched: bool = False
+    indirect: bool = False
+    holding: frozenset[str] = frozenset()
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +91,27 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
         return (value for name, value in self.pairs if name in wanted)
 
 
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """Words by which a request asks for exactly what a row finds.
+
+    Attributes
+    ----------
+    acts
+        One of these must stand in the sentence.
+    things
+        One of these too, unless the sentence names what the call is done to.
+    addresses
+        Whether what the call is done to is an address: then only addresses in the sentence are held against it.
+    enough
+        Whether an act and the name of what the call is done to are enough, without one of the things.
+    """
+
+    acts: str
+    things: str
+    addresses: bool = False
+    enough: bool = True
+
+
 class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A row about shell commands: it fires where everything it asks for is true.
 
@@ -94,6 +131,16 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
         None of these may be given; help and dry runs unless told otherwise.
     test
         What else must be true.
+    enforced
+        Whether ``check`` refuses such a command whatever else is found, unless somebody asks for exactly that.
+    asking
+        Words by which somebody does.
+    targets
+        Names of what it is done to: databases, paths, branches, addresses. A request for another one asks for
+        something else.
+    weighs
+        Whether it counts as destroying something where nobody asked for that, in the sign ``destructive_unasked``; rows
+        that stand beside wider ones do not.
 
     Examples
     --------
@@ -109,6 +156,10 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     unless: tuple[str, ...] = DRY
     test: Callable[[Command], bool] | None = None
+    enforced: bool = False
+    asking: Asking | None = None
+    targets: Callable[[Command], Iterable[str]] | None = None
+    weighs: bool = True
 
     def about(self, program: str) -> bool:
         """Return whether the row looks at this program."""
@@ -126,12 +177,19 @@ class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DangerousCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A row about calls of tools that are no shell: it fires where ``test`` is true."""
+    """A row about calls of tools that are no shell: it fires where ``test`` is true.
+
+    ``enforced``, ``asking``, ``targets`` and ``weighs`` are those of :class:`DangerousCommand`.
+    """
 
     name: str
     kind: str
     says: str
     test: Callable[[ToolUse], bool]
+    enforced: bool = False
+    asking: Asking | None = None
+    targets: Callable[[ToolUse], Iterable[str]] | None = None
+    weighs: bool = True
 
 
 Danger = DangerousCommand | DangerousCall
@@ -155,12 +213,16 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         One plain phrase: ``rm -rf y deletes files``.
     part
         The command, or the tool's name, that is the reason; at most 200 characters.
+    asking, targets
+        Of an enforced row: words by which somebody asks for exactly that, and what the call is done to.
     """
 
     name: str
     kind: str
     what: str
     part: str
+    asking: Asking | None = None
+    targets: tuple[str, ...] = ()
 
 
 def flags_of(args: Iterable[str]) -> frozenset[str]:

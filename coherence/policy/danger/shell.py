@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 FEEDERS = lazy_regex(
-    r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])",
+    r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])"
+    r"|\.download(?:string|file|data)\b",
     re.IGNORECASE,
 )
 """Programs whose output cannot be read before they run."""
@@ -41,6 +42,7 @@ _MAX_COSTLY = 2_000
 # The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
 # letters of words; so are these bytes, and all places in the text stay where they are.
 _PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
+_VARIABLE = lazy_regex(r"\$\{?(\w{1,80})")
 _GLOB = lazy_regex(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
 _BRACES = lazy_regex(r"\{([^{}]+,[^{}]*)\}")
 
@@ -56,6 +58,7 @@ class Simple(NamedTuple):
     fed_by: str = ""
     unread: str = ""
     text: str = ""
+    reads: str = ""
 
 
 @cache
@@ -92,6 +95,7 @@ def simple_commands(script: str) -> Iterator[Simple]:
     known = {"IFS": " "}
     dynamic = False
     stack: list[tuple[Node, str, str]] = [(root, "", "")]
+    reads: dict[int, str] = {}
     while stack:
         node, stdin, fed_by = stack.pop()
         kind = node.type
@@ -106,11 +110,17 @@ def simple_commands(script: str) -> Iterator[Simple]:
             unread = script if unknown and not dynamic else ""  # once a script: many would take quadratic time
             dynamic = dynamic or unknown
             text = short(text_of(node, source, _SHOWN))
-            yield Simple(argv, unknown, "", False, _here_text(node, source, known) or stdin, fed_by, unread, text)
+            brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
+            stdin_ = _here_text(node, source, known) or stdin
+            yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought)
+        elif kind == "for_statement":
+            _learn_loop(node, source, known)
         elif kind == "file_redirect":
             yield _redirect(node, source, known)
         elif kind in ("redirected_statement", "heredoc_redirect"):
             stdin = _here_text(node, source, known) or stdin
+            if kind == "redirected_statement" and (body := node.child_by_field_name("body")) is not None:
+                reads[body.id] = _read_by(node, source, known)
         elif kind == "command_substitution" and source.startswith(b"`", node.start_byte):
             inside = text_of(node, source)[1:-1]
             if "\\`" in inside:
@@ -153,8 +163,17 @@ def _learn(node: Node, source: bytes, known: dict[str, str]) -> None:
         text, dynamic = word(value, source, known)
         if dynamic:
             known.pop(text_of(name, source), None)
+            known["from " + text_of(name, source)] = text[:_KNOWN].replace(SPLIT, " ")
         elif len(text) <= _KNOWN:
             known[text_of(name, source)] = text.replace(SPLIT, " ")
+
+
+def _learn_loop(node: Node, source: bytes, known: dict[str, str]) -> None:
+    """Note what a loop's variable may hold; as a program's name it stays unknown."""
+    variable = node.child_by_field_name("variable")
+    if variable is not None:
+        values = (word(child, source, known)[0] for child in node.children_by_field_name("value"))
+        known["from " + text_of(variable, source)] = " ".join(values)[:_KNOWN].replace(SPLIT, " ")
 
 
 def _aliased(argv: tuple[str, ...], known: dict[str, str]) -> tuple[str, ...]:
@@ -198,6 +217,22 @@ def _redirect(node: Node, source: bytes, known: dict[str, str]) -> Simple:
     start = source.rfind(b"\n", max(0, node.start_byte - 100), node.start_byte) + 1 or max(0, node.start_byte - 100)
     shown = source[start : node.end_byte].decode("utf-8", "replace")
     return Simple(writes=target.replace(SPLIT, " "), appends=operator.startswith((">>", "&>>")), text=short(shown))
+
+
+def _brought(argv: tuple[str, ...], known: dict[str, str]) -> str:
+    """Return the substitutions that variables in a command's words hold; no variable has a blank in its name."""
+    found = (known.get("from " + name, "") for arg in argv for name in _VARIABLE.findall(arg[:_SHOWN])[:8])
+    return " ".join(found)[:_SHOWN]
+
+
+def _read_by(node: Node, source: bytes, known: dict[str, str]) -> str:
+    """Return the file that a statement's redirection reads."""
+    for child in node.named_children:
+        if child.type == "file_redirect" and child.named_children:
+            operator = source[child.start_byte : child.start_byte + 3].lstrip(b"0123456789")
+            if operator.startswith(b"<") and not operator.startswith((b"<(", b"<&", b"<>")):
+                return word(child.named_children[-1], source, known)[0].replace(SPLIT, " ") + " "
+    return ""
 
 
 def _here_text(node: Node, source: bytes, known: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ _CLOUD_VERB = lazy_regex(
     r"|schedule-key-deletion|batch-delete|force-delete)(?:-.*)?"
 )
 _CLOUD_END = lazy_regex(r"(?:.*:)?(?:delete|destroy|purge|rm|remove|reset|terminate)|delete-.*")
-_SQL_PROGRAMS = (
+SQL_PROGRAMS = (
     "psql",
     "mysql",
     "mariadb",
@@ -264,7 +264,7 @@ SERVICES: tuple[DangerousCommand, ...] = (
             "system gc",
         ),
     ),
-    DangerousCommand(name="sql", kind="data", says="destroys data", programs=_SQL_PROGRAMS, test=_sql),
+    DangerousCommand(name="sql", kind="data", says="destroys data", programs=SQL_PROGRAMS, test=_sql),
     DangerousCommand(name="mongo", kind="data", says="destroys data", programs=("mongo", "mongosh"), test=_mongo),
     DangerousCommand(
         name="redis", kind="data", says="destroys data", programs=("redis-cli", "valkey-cli"), test=_redis

@@ -7,6 +7,8 @@ import re
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import INTERPRETERS, code_of, destroys
 from coherence.policy.danger.danger import DRY, Command, DangerousCommand
+from coherence.policy.danger.disclosure import recipients
+from coherence.policy.danger.requests import RUN_DOWNLOAD
 from coherence.policy.danger.shell import FEEDERS
 from coherence.policy.danger.unwrap import POWERSHELLS, SHELLS
 
@@ -235,7 +237,14 @@ SYSTEM: tuple[DangerousCommand, ...] = (
         test=lambda command: destroys(code_of(command)),
     ),
     DangerousCommand(
-        name="run-download", kind="remote code", says="runs text that nobody has read", unless=(), test=_runs_download
+        name="run-download",
+        kind="remote code",
+        says="runs text that nobody has read",
+        unless=(),
+        test=_runs_download,
+        enforced=True,
+        asking=RUN_DOWNLOAD,
+        targets=lambda command: list(recipients([command.text, command.stdin]))[:4],
     ),
     DangerousCommand(
         name="encoded",

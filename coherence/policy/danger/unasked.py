@@ -7,19 +7,25 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from coherence.core.decisions import Finding
+from coherence.core.config import ForbiddenCall
+from coherence.core.decisions import DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.directives import delegates
 from coherence.detect.fingerprints import name_words
 from coherence.detect.hijack import only_reads
 from coherence.detect.text_analysis import tokens
-from coherence.policy.danger.classify import classify
-from coherence.policy.danger.danger import Danger, short
+from coherence.policy.danger.asking import MAX_ORDERS, is_asked, orders_in
+from coherence.policy.danger.classify import judge
+from coherence.policy.danger.danger import Danger, Match, short
 from coherence.policy.danger.table import DEFAULT
+from coherence.policy.deny_list import deny_finding, forbidding
 
 RULE = "destructive_unasked"
 """Name of the findings."""
+
+ENFORCED_RULE = "harmful_call"
+"""Name of the findings of calls that nobody wants unless asked for."""
 
 _ASKING_WORDS = (
     "delete remove drop clean clear purge wipe erase reset revert undo cancel terminate kill stop destroy force "
@@ -112,6 +118,15 @@ class DestructiveCalls(msgspec.Struct):
     seq: int = 0
     """Number of the call; 0 = of an earlier session."""
     what: str = ""
+    orders: list[str] = []
+    """Sentences by which somebody may have asked for something enforced since the newest goal, the newest."""
+    harmful: int = 0
+    """Number of the newest call, if it is one that nobody wants and nobody has asked for; 0 = it is none."""
+    harmful_what: str = ""
+    forbidden: int = 0
+    """Number of the newest call, if the deny list forbids it; 0 = it does not."""
+    forbidden_tool: str = ""
+    forbidden_by: ForbiddenCall | None = None
 
 
 class DangerDetector(EventDetector[DestructiveCalls]):
@@ -134,9 +149,10 @@ class DangerDetector(EventDetector[DestructiveCalls]):
 
     name, data_type = "danger", DestructiveCalls
 
-    def __init__(self, table: Sequence[Danger] | None = None) -> None:
+    def __init__(self, table: Sequence[Danger] | None = None, forbid: Sequence[ForbiddenCall] = ()) -> None:
         super().__init__()
         self.table = DEFAULT if table is None else table
+        self.forbid = forbid
 
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked for."""
@@ -144,12 +160,14 @@ class DangerDetector(EventDetector[DestructiveCalls]):
             data = self.data
             data.asked = data.asked_to_pay = data.delegated = False
             data.requests, data.value = 0, 0.0
+            data.orders, data.harmful, data.forbidden = [], 0, 0
         self._ask(observed)
 
     def on_message(self, observed: Observed) -> None:
         """Take in a further request, or fade with a message of the agent."""
         if observed.event.role == "assistant":
             self.data.value *= FADES
+            self.data.harmful = self.data.forbidden = 0
         elif observed.event.role == "user":
             self._ask(observed)
 
@@ -160,10 +178,15 @@ class DangerDetector(EventDetector[DestructiveCalls]):
     def on_tool_call(self, observed: Observed) -> None:
         """Look whether the call destroys something."""
         event, data = observed.event, self.data
+        data.harmful = data.forbidden = 0
+        if self.forbid and (entry := forbidding(event.tool_name, bytes(event.arguments), self.forbid)) is not None:
+            data.forbidden, data.forbidden_tool, data.forbidden_by = observed.seq, event.tool_name[:100], entry
         try:
-            match = classify(event.tool_name, observed.arguments, self.table)
+            match, enforced = judge(event.tool_name, observed.arguments, self.table)
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
+        if (unwanted := self.unwanted(enforced)) is not None:
+            data.harmful, data.harmful_what = observed.seq, unwanted.what
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text) if "rm" in text else None
         gone = [name for name in removed[1].split() if name[0] != "-"] if removed else []
@@ -190,6 +213,17 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         if value and value >= data.value:
             data.value, data.seq, data.what = value, observed.seq, what
 
+    def unwanted(self, enforced: Sequence[Match]) -> Match | None:
+        """Return the first enforced row's match for which nobody has asked."""
+        return next((match for match in enforced if not is_asked(match, self.data.orders)), None)
+
+    def asked_call(self, seq: int, tool: str, arguments: bytes) -> list[Finding]:
+        """Return what is found of a call that has not run: what nobody wants, and what is forbidden, asks to block."""
+        entry = forbidding(tool, arguments, self.forbid) if self.forbid else None
+        found = [] if entry is None else [deny_finding(seq, tool, entry, "block")]
+        match = self.unwanted(judge(tool, arguments, self.table).enforced)
+        return found if match is None else [*found, _harmful(seq, match.what, "block")]
+
     def _by_name(self, tool: str, words: set[str]) -> tuple[float, str]:
         """Return what a call counts by its tool's name, and what it does."""
         shown = short(tool, 80)
@@ -205,13 +239,18 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         data.asked = data.asked or not ASKING.isdisjoint(found.tokens)
         data.asked_to_pay = data.asked_to_pay or not ASKING_TO_PAY.isdisjoint(observed.text.part(ASKED_CHARS).tokens)
         data.delegated = data.delegated or delegates(found.raw)
+        data.orders = [*data.orders, *orders_in(observed.text)][-MAX_ORDERS:]
 
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
-        """Return what was destroyed without being asked for."""
+        """Return what was destroyed without being asked for, and that the newest call is one that nobody wants."""
         data = self.data
+        found = [_harmful(data.harmful, data.harmful_what, "warn")] if data.harmful else []
+        if data.forbidden and data.forbidden_by is not None:
+            found.append(deny_finding(data.forbidden, data.forbidden_tool, data.forbidden_by, "warn"))
         if data.value < 0.05:
-            return ()
+            return found
         return (
+            *found,
             Finding(
                 rule=RULE,
                 severity="guide",
@@ -226,7 +265,20 @@ class DangerDetector(EventDetector[DestructiveCalls]):
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
-        self.data.seq = 0
+        self.data.seq = self.data.harmful = self.data.forbidden = 0
+
+
+def _harmful(seq: int, what: str, severity: DecisionKind) -> Finding:
+    return Finding(
+        rule=ENFORCED_RULE,
+        severity=severity,
+        active=True,
+        score=1.0,
+        threshold=1.0,
+        evidence=(seq,) if seq > 0 else (),
+        why=f"{what}, and nobody has asked for exactly that",
+        action="ask the user before it runs" if severity == "block" else "ask the user what to do about it",
+    )
 
 
 def _made(folders: Iterable[str]) -> list[str]:

@@ -211,7 +211,9 @@ class Unwrapper:
             elif inner:
                 unknown = inner[0].startswith(("$", "`"))
                 text = short(" ".join(inner[:100]))
-                part = Simple(inner, unknown, stdin=command.stdin, fed_by=command.fed_by, text=text)
+                part = Simple(
+                    inner, unknown, stdin=command.stdin, fed_by=command.fed_by, text=text, reads=command.reads
+                )
                 yield from self.words(part, depth + 1)
 
 
@@ -233,6 +235,7 @@ def _command(simple: Simple) -> Command:
         fed_by=simple.fed_by,
         unread=simple.unread,
         text=simple.text,
+        reads=simple.reads,
     )
 
 

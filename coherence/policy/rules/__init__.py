@@ -15,6 +15,8 @@ OTHER_FINDINGS = frozenset(
         "tree_budget",
         "destructive_call",
         "destructive_unasked",
+        "harmful_call",
+        "forbidden_call",
         "scope_drift_warn",
         "procedural_warning",
         "known_error",

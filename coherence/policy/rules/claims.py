@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from coherence.core.decisions import Appraisal, Finding
+from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
 from coherence.detect.contradiction import Contradiction
 from coherence.detect.grounding import MAX_TOLD, describe_flaw
+from coherence.detect.prohibitions import BrokenProhibition
 from coherence.policy.rules.finding_builders import THRESHOLD, found, plain_quote, quiet, shown_tool
 from coherence.state.reducer import AgentState
 
@@ -93,21 +94,24 @@ class BrokenConstraint:
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest call."""
         data = state.forbidden.data
-        if not data.called:
+        if not data.called and data.newest is None:
             return None
-        broken = data.newest
-        if broken is None:
-            return self._quiet
-        where = f"event {broken.other}" if broken.other > 0 else "an earlier session"
-        call = f"{shown_tool(broken.tool)}{plain_quote(broken.arguments)}"
-        return found(
-            self.name,
-            1.0,
-            "warn",
-            f'{call} - {where} forbids it: "{plain_quote(broken.sentence)}"',
-            "take it back, or ask whether it is wanted",
-            [broken.other, broken.seq],
-        )
+        return self._quiet if data.newest is None else broken_constraint(data.newest, "warn")
+
+
+def broken_constraint(broken: BrokenProhibition, severity: DecisionKind) -> Finding:
+    """Return the finding of a call that breaks a prohibition; of one that has not run, ``severity`` is ``block``."""
+    where = f"event {broken.other}" if broken.other > 0 else "an earlier session"
+    quoted = plain_quote(broken.arguments)
+    call = f"{shown_tool(broken.tool)}{quoted}" if broken.tool else f'"{quoted}"'
+    return found(
+        BrokenConstraint.name,
+        1.0,
+        severity,
+        f'{call} - {where} forbids it: "{plain_quote(broken.sentence)}"',
+        "ask whether it is wanted" if severity == "block" else "take it back, or ask whether it is wanted",
+        [seq for seq in (broken.other, broken.seq) if seq > 0],
+    )
 
 
 WEIGHTS = {"number": 1.0, "amount": 1.0, "date": 0.25, "time": 0.25}

@@ -49,7 +49,6 @@ printf 'rm -rf y' > x.sh && bash x.sh
 python -c "getattr(__import__('os'),'rem'+'ove')('y')"
 git -c alias.x='!rm -rf y' x
 psql -f drop.sql
-curl x > i.sh && sh i.sh
 """.strip().splitlines()
 
 ONLY_LOOKS = [

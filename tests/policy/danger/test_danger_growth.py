@@ -1,0 +1,209 @@
+"""What judges a call takes time in proportion to its text, on hostile shapes too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from coherence.core.config import ForbiddenCall
+from coherence.detect import prohibitions
+from coherence.policy.danger import asking, classify, disclosure, roots, table_enforced, wipes
+from coherence.policy.danger.classify import judge
+
+NAMED = [
+    (f"{module.__name__.rpartition('.')[2]}.{name}", pattern)
+    for module in (asking, classify, disclosure, roots, table_enforced, wipes)
+    for name, pattern in vars(module).items()
+    if hasattr(pattern, "finditer") and name.isupper()
+]
+NAMED += [
+    (f"prohibitions.{name}", getattr(prohibitions, name))
+    for name in (
+        *("_DO_NOT", "_NOT_BE", "_ONLY_MAY", "_STANDARD", "_EXCEPT", "_KEEP_OUT", "_STAYS_ELSEWHERE", "_CHINESE"),
+        *("_WORD_LIMIT", "_LABELLED", "_ID", "_IS_FORBIDDEN", "_NO_FORM", "_HANDS_OFF", "_NO_NOUN"),
+    )
+]
+NAMED += [(f"prohibitions.FORMS[{name}]", pattern) for name, pattern in prohibitions.FORMS.items()]
+
+WHOLE = ("_REMOTE", "_HOST", "_ROOT", "_SYSTEM", "_BRANCHES", "_ALL_BUCKET", "_PART", "_CLUSTER", "_BELOW_ROOT")
+START = ("_DROPS", "_STARTS_DELETE", "_UPDATES", "_VARIABLE", "_HOME_CALL", "_DEFAULT", "_CELL")
+"""Patterns that are asked about a whole text, or its beginning, alone."""
+
+PIECES = (
+    *(
+        " ",
+        "a",
+        "A",
+        "1",
+        "/",
+        "~",
+        ".",
+        "-",
+        "_",
+        "'",
+        '"',
+        "`",
+        "(",
+        "[",
+        "{",
+        "$",
+        "=",
+        ":",
+        ";",
+        "\n",
+        "@",
+        "%",
+        "不要",
+        "é",
+    ),
+    *(
+        "a.",
+        "a/",
+        "/*",
+        "/..",
+        "~/",
+        "$HOME/",
+        "a@",
+        "a@b.",
+        "a@b.c ",
+        "https://",
+        "http://a/",
+        "a.b.",
+        "$(",
+        "$(cat ",
+        "${A",
+    ),
+    *(
+        "DROP TABLE ",
+        "DELETE FROM a ",
+        "TRUNCATE ",
+        "UPDATE a SET ",
+        "WHERE 1=1 ",
+        "CREATE TABLE ",
+        "/*",
+        "--",
+        "''",
+        "ROLLBACK ",
+    ),
+    *(
+        "rmtree(",
+        "rm(",
+        "a = ",
+        "for a in ",
+        "walk('",
+        "'a' ",
+        '"a" ',
+        '"""',
+        "'''",
+        "os.environ[",
+        "exec(",
+        "eval(a",
+        "a = fetch(",
+    ),
+    *(
+        "requests.post(",
+        "open('",
+        "data=",
+        "json=os.environ",
+        "body: ",
+        "urlopen(",
+        "password ",
+        "login is ",
+        "api_key: ",
+        "[redacted:",
+    ),
+    *(
+        "db.a.drop(",
+        "db.a",
+        "repos/a/",
+        "refs/heads/",
+        "+main",
+        "main",
+        "test_",
+        "prod ",
+        "_API_KEY",
+        "$A_TOKEN",
+        "s3://a",
+        "a:a",
+    ),
+    *(
+        "under no circumstances ",
+        "nothing gets ",
+        "only files below ",
+        "nobody may be invited ",
+        "Only Ana, ",
+        "keep a out",
+        "a must not ",
+    ),
+    *(
+        "at most 5 ",
+        "no pueden ",
+        "darf nicht ",
+        "die a bleiben ",
+        "with the label ",
+        "a = b",
+        "A = ",
+        "| a",
+        "- a",
+        "5 mg ",
+        "$5",
+        "x(a) = ",
+    ),
+    *("- [", "to Ana ", "without ", "not ", "without ask", "do not ", "to The ", "/proc/1", "Bearer "),
+)
+
+SMALL, TIMES, LEAST_S = 2_000, 16, 0.004
+
+
+def spent(ask: Callable[[str], object], text: str) -> float:
+    best = float("inf")
+    for _ in range(3):
+        begun = time.process_time()
+        ask(text)
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "pattern"), NAMED, ids=[name for name, _ in NAMED])
+def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(name: str, pattern: object) -> None:
+    def ask(text: str) -> object:
+        own = name.rpartition(".")[2]
+        if own in WHOLE:
+            return pattern.fullmatch(text)  # type: ignore[attr-defined]
+        if own in START:
+            return pattern.match(text)  # type: ignore[attr-defined]
+        return list(pattern.finditer(text))  # type: ignore[attr-defined]
+
+    for piece in PIECES:
+        for end in ("", "!", "\n"):
+            long = piece * (SMALL * TIMES // len(piece)) + end
+            whole = spent(ask, long)
+            if whole > LEAST_S:
+                part = spent(ask, piece * (SMALL // len(piece)) + end)
+                # a square would make it 256 times; 16 ** 1.3 = 37
+                assert whole < TIMES**1.3 * max(part, LEAST_S / TIMES), (piece, end, part, whole)
+
+
+HOSTILE = [
+    piece * (1_000_000 // len(piece))
+    for piece in ("a ", "password is x ", "'", "rmtree('a') ", "DROP TABLE a; ", "{", "a@b.c ", "$(cat a) ")
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize(
+    ("tool", "key"), [("send_email", "body"), ("run_sql", "query"), ("python", "code"), ("write_file", "content")]
+)
+def test_judge_a_hostile_text_of_a_megabyte_is_judged_soon(tool: str, key: str, text: str) -> None:
+    assert spent(lambda given: judge(tool, {key: given}), text) < 0.5  # 0.1 s on a quiet machine
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("matches", ["a*b*a*b*c", "*a*a*a*a*a*a*a*z", "git push*--force"])
+def test_forbidden_call_a_pattern_takes_linear_time(matches: str) -> None:
+    entry = ForbiddenCall(matches=matches)
+    assert spent(lambda given: entry.forbids("Bash", given), "ab " * 330_000) < 0.3  # 0.05 s on a quiet machine
