@@ -95,7 +95,7 @@ def judge(findings: Sequence[Finding], pipeline: AgentPipeline, saved: Saved, lo
     return Decision(
         kind=kind,
         drift_score=None if scope is None else scope.score,
-        drift_tokens=None if drift is None else drift.violations or drift.words,
+        drift_tokens=None if drift is None else drift.violations or drift.additions or drift.words,
         task_tokens=None if drift is None else unshared_words(bag(facts.request), bag(""), TASK_WORDS),
         reason=_reason(first, facts, saved, loops) if first is not None and kind == "circuit_break" else None,
         suggestion=_suggestion(first) if first is not None else None,

@@ -205,7 +205,7 @@ def violations(task: str, answer: str) -> tuple[str, ...]:
     text = ends(answer, MAX_CHARS, "\n")
     clauses = [clause for clause in _CLAUSE_END.split(_QUOTED.sub(" ", text)) if "?" not in clause]
     told = [[token.casefold().replace("’", "'") for token in _TOKEN.findall(clause)] for clause in clauses]
-    real = [(tokens, [_stem(token) for token in tokens]) for tokens in told if not any(map(_is_negation, tokens))]
+    real = [(tokens, [_stem(token) for token in tokens]) for tokens in told if not any(map(is_negation, tokens))]
     done = (item for item in items if _calls(item, text) or any(_does(item, *clause) for clause in real))
     return tuple(dict.fromkeys(item.text for item in done))
 
@@ -226,7 +226,7 @@ def _parts(sentence: str) -> Iterator[Constraint]:
     wording = False
     for number, piece in enumerate(pieces):
         tokens = [token.casefold().strip("'’") for token in _TOKEN.findall(piece)]
-        if number and tokens and _is_negation(tokens[0]):
+        if number and tokens and is_negation(tokens[0]):
             return
         if tokens and tokens[0] in NAMED:
             if number and not re.search(r"\b(?:or|nor|oder|ou|ni|o)\b", sentence):
@@ -255,7 +255,8 @@ def _stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 4 else word
 
 
-def _is_negation(token: str) -> bool:
+def is_negation(token: str) -> bool:
+    """Tell whether a word says that a thing was not done, or only wished or possible."""
     return token in NEGATIONS or token in UNREAL or token.endswith("n't")
 
 
