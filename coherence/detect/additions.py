@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.core.words import word_set
-from coherence.detect.constraints import ACTORS, ACTS, BOUNDS, DONE, NAMED, SKIPPED, is_negation
+from coherence.detect.constraints import ACTORS, ACTS, BOUNDS, DONE, NAMED, SKIPPED, forbidden, is_negation
 from coherence.detect.languages import differ
 from coherence.detect.ngrams import bag, shares
 from coherence.detect.text_analysis import statements
@@ -156,6 +156,7 @@ BEGINNINGS = word_set(
 )
 """First four letters of words that name a feature."""
 
+_DENSE_NOT = lazy_regex("没有|未|不要|并没|无需|ません|なし")
 _PLAIN = lazy_regex(r"\w+")
 _HEADING = lazy_regex(
     r"\W{0,6}(?:\w+ ){0,4}(?:additional|additions|additionally|extras?|bonus|improvements|enhancements|also"
@@ -280,6 +281,39 @@ def additions(task: str, answer: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def forbidden_features(task: str, answer: str) -> tuple[str, ...]:
+    """Return the features that a task forbids to add and an answer says or shows to be new, in the task's words.
+
+    Examples
+    --------
+    >>> forbidden_features("Make it async. Do not add logging.", "It is async, with extra logs.")
+    ('logging',)
+    >>> forbidden_features("Make it async. Do not add logging.", "It is async. No logs were added.")
+    ()
+    """
+    items = {
+        name: item.text
+        for item in forbidden(task)
+        if item.act in ("add", "have", "use")
+        for name, pattern in _FEATURES.items()
+        if pattern.search(item.text)
+    }
+    if not items:
+        return ()
+    code, prose = _code_of(ends(answer, MAX_CHARS, "\n"))
+    known = _in_code(task)
+    shown = {match.lastgroup or "" for match in _CODE_FEATURES.finditer(code)} - known if code else set()
+    said = {
+        name
+        for line in [*statements(prose), *(match[1] for match in _COMMENT.finditer(code))]
+        if "?" not in line
+        for clause in _CLAUSE_END.split(line)
+        for name, match in _named(clause, items)
+        if _comes_in(clause, _tokens(clause), match)
+    }
+    return tuple(dict.fromkeys(text for name, text in items.items() if name in shown | said))
+
+
 @lru_cache(maxsize=8)
 def kind_of(task: str) -> Kind:
     """Return what a task asks for, told by its prose.
@@ -380,7 +414,7 @@ def _unreal(tokens: Sequence[str]) -> bool:
 def _comes_in(clause: str, tokens: Sequence[str], match: re.Match[str]) -> bool:
     """Tell whether a clause says that what is matched there is new: behind such a word, or before "were added"."""
     before, after = _tokens(clause[: match.start()]), _tokens(clause[match.end() :])
-    if not KEPT.isdisjoint(tokens) or _unreal(before):
+    if not KEPT.isdisjoint(tokens) or _unreal(before) or (not clause.isascii() and _DENSE_NOT.search(clause)):
         return False
     if not ADDING.isdisjoint(before) or "with" in before[-8:] or not DONE["add"].isdisjoint(after):
         return True

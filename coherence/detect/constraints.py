@@ -18,8 +18,9 @@ ACTS: dict[str, tuple[str, str]] = {
         "add adding include including introduce introducing insert inserting implement implementing create creating "
         "write writing füge fügt füg ergänze ergänzt baue bau ajoute ajoutez ajouter inclus añadas añada añadir "
         "agregues agregue agregar incluyas incluir",
-        "added included introduced inserted implemented created wrote written adds includes hinzugefügt eingefügt "
-        "ergänzt eingebaut ajouté ajoutée inclus añadido añadí agregado agregué incluido",
+        "added included introduced inserted implemented created wrote written adds includes installed wired "
+        "hooked enabled integrated attached emitted emits placed hinzugefügt eingefügt ergänzt "
+        "eingebaut ajouté ajoutée inclus añadido añadí agregado agregué incluido",
     ),
     "change": (
         "change changing modify modifying touch touching edit editing alter altering update updating rewrite rewriting "
@@ -120,14 +121,23 @@ _QUOTED = lazy_regex(
 )
 _CUE = lazy_regex(
     r"(?P<verb>(?:^|[.;:!?,(\n–—-]\s{0,3}|\b(?:please|and|but|so|also|you|we|sure|bitte|und|por favor)\s{1,3})"
-    r"(?:(?:do not|don['’]?t|never|(?:must|should|may) not|mustn['’]t|shouldn['’]t|not to|no|nunca|ne)\s{1,3}|n['’])"
+    r"(?:(?:do not|don['’]?t|never|(?:must|should|may) not|mustn['’]t|shouldn['’]t|not to|stop|quit|no|nunca"
+    r"|ne)\s{1,3}|n['’])"
     r"(?=(?P<named>\w+)))"
     r"|(?P<noun>\b(?:without|avoid|refrain from|i don['’]?t want|ohne|vermeide|sans|évitez?|sin|evita|"
     r"(?:füge?|ergänze) (?:bitte )?keine?n?)\s"
-    r"|(?:^|[.;:!?,(\n]\s{0,3}|\b(?:please|and|but|with|bitte)\s{1,3})(?:no|keine?n?)\s)"
+    r"|(?:^|[.;:!?,(\n]\s{0,3}|\b(?:please|and|but|with|bitte|said|want)\s{1,3})(?:no|keine?n?)\s)"
     r"|(?P<after>\b(?:ändere|lösche|entferne|verwende|benutze)\b(?= [^.!?;\n]{1,60} nicht\b))",
     re.IGNORECASE,
 )
+_STAYS = lazy_regex(
+    r"\b(?:keep|leave) (?P<kept>[^\n.,;:!?]{2,60}?) (?:exactly |completely |entirely )?"
+    r"(?:unchanged|untouched|alone|intact|unmodified|as (?:is|it is|they are))\b"
+    r"|\bhands off (?P<off>[^\n.,;:!?]{2,40})"
+    r"|(?:不要|别|请勿)(?:添加|增加|加入|加|使用|用)(?P<dense>[^\s。，、；！？,;!?]{1,12})",
+    re.IGNORECASE,
+)
+"""What must stay as it is; and what must not be added, in Chinese."""
 _TELLING = lazy_regex(
     r"\b(?:is|are|was|were|does|had|fail\w*|crash\w*|br[eo]ak\w*|broken|works?|happens?|when|if|because|"
     r"why|runs?|ist|sind|wird|wenn|est|sont|es|son)\b",
@@ -183,6 +193,14 @@ def forbidden(task: str) -> tuple[Constraint, ...]:
         if cue["verb"] and cue["named"].casefold() not in NAMED and not cue["verb"].casefold().rstrip().endswith("no"):
             continue
         found |= dict.fromkeys(_parts(sentence))
+    for stays in islice(_STAYS.finditer(text), MAX_CONSTRAINTS):
+        if stays["dense"]:
+            found[Constraint("add", (stays["dense"],))] = None
+            continue
+        tokens = [token.casefold() for token in _TOKEN.findall(stays["kept"] or stays["off"])]
+        what = tuple(token for token in tokens if token not in SKIPPED)[-3:]
+        if what and BOUNDS.isdisjoint(what):
+            found[Constraint("change", what)] = None
     return tuple(found)[:MAX_CONSTRAINTS]
 
 

@@ -12,7 +12,7 @@ import msgspec
 from coherence.core.decisions import EVIDENCE, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_number, check_text
-from coherence.detect.additions import additions, is_question, kind_of
+from coherence.detect.additions import additions, forbidden_features, is_question, kind_of
 from coherence.detect.constraints import forbidden, violations
 from coherence.detect.languages import differ, language
 from coherence.detect.ngrams import Bag, bag, shares, unshared_words
@@ -135,6 +135,8 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     """Do what :func:`scope_drift` does, without its words, without additions and without a look at the arguments."""
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
+    if forbidden(task):
+        done = tuple(dict.fromkeys((*done, *forbidden_features(task, answer))))
     spoken = language(task)
     translated = differ(task, answer)
     if cosine is not None and not multilingual and _is_foreign(task) and _is_foreign(answer):

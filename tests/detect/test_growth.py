@@ -10,6 +10,7 @@ import pytest
 from coherence.detect import (
     additions,
     breakdown,
+    constraints,
     contradiction,
     directives,
     extractors,
@@ -154,6 +155,9 @@ USED: dict[str, Callable[[str], object]] = {
     "additions in code": lambda text: additions._CODE_FEATURES.findall(text),
     "additions features": lambda text: [each.findall(text) for each in additions._FEATURES.values()],
     "additions names": lambda text: [each.findall(text) for each in additions._NAMES.values()],
+    "additions dense not": lambda text: additions._DENSE_NOT.findall(text),
+    "constraints stays": lambda text: constraints._STAYS.findall(text),
+    "constraints cue": lambda text: constraints._CUE.findall(text),
     "languages word": lambda text: languages._WORD.findall(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
