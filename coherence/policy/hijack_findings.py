@@ -14,6 +14,7 @@ from coherence.detect.detector import read_arguments
 from coherence.detect.hijack import JudgedCall, beginning
 from coherence.policy.correction_prompt import flatten, one_line_of
 from coherence.policy.rules.finding_builders import shown_tool
+from coherence.policy.second_opinion import opinion_of, with_opinion
 from coherence.state.reducer import AgentState
 
 NEVER = 1.0
@@ -128,15 +129,15 @@ def made_call(state: AgentState, limits: Limits) -> Finding | None:
 
 
 def _standing(state: AgentState) -> JudgedCall | None:
-    calls = (call for call in (state.hijack.data.worst, state.hijack.data.missed) if call is not None)
-    return max(calls, key=lambda call: call.score.value, default=None)
+    return state.hijack.data.standing
 
 
 def _finding(call: JudgedCall, severity: DecisionKind, state: AgentState, limits: Limits) -> Finding:
     score = call.score
-    active, reaches = score.value > limits.warn.value, score.value >= limits.warn.value
+    opinion = opinion_of(call, state)
+    active, reaches = score.value > limits.warn.value, opinion is not None or score.value >= limits.warn.value
     threshold, words = limits.block if severity == "block" else limits.warn
-    return Finding(
+    finding = Finding(
         rule=RULE,
         severity=severity,
         active=active,
@@ -146,6 +147,14 @@ def _finding(call: JudgedCall, severity: DecisionKind, state: AgentState, limits
         why=f"{_why(call, state)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
         action="ask the user whether this call is wanted" if reaches else "",
     )
+    return finding if opinion is None else with_opinion(finding, opinion, state.config.judge, limits.warn.value)
+
+
+def asked_about(tool: str, arguments: bytes, state: AgentState) -> JudgedCall | None:
+    """Return a call that has not run as it is judged now, ``None`` while nobody has asked for anything."""
+    decoded = read_arguments(arguments)
+    score = state.hijack.data.judge(tool, decoded)
+    return None if score is None else JudgedCall(0, tool, score, beginning(decoded))
 
 
 def allowed(finding: Finding) -> Finding:
@@ -156,7 +165,7 @@ def allowed(finding: Finding) -> Finding:
 def _compared(value: float, threshold: float) -> str:
     """Say that a value is above a threshold, with as many digits as tell them apart: two, else three or more."""
     if value <= threshold:
-        return f"{value:.2f} reaches {threshold:.2f}"
+        return f"{value:.2f} {'reaches' if value == threshold else 'is below'} {threshold:.2f}"
     digits = next((most for most in range(2, 6) if f"{value:.{most}f}" != f"{threshold:.{most}f}"), 6)
     return f"{value:.{digits}f} is above {threshold:.{digits}f}"
 
