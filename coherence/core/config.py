@@ -386,8 +386,10 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     low: float = 0.15
-    """Value of ``goal_hijack`` from which an acting call is in the grey zone, in [0, 1]; it ends at the threshold for
-    refusing a call, where no further opinion is needed."""
+    """Value of ``goal_hijack`` from which an acting call is in the grey zone, in [0, 1]."""
+    high: float = 0.33
+    """Value at which the zone ends, or at the threshold of a warning where that is higher, or of a refusal where that
+    is lower: above it no further opinion is needed."""
     confirm: float = 0.7
     """Probability from which the call is warned of."""
     dismiss: float = 0.2
@@ -403,8 +405,10 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Characters of evidence shown to it at most."""
 
     def __post_init__(self) -> None:
-        for field in ("low", "confirm", "dismiss"):
+        for field in ("low", "high", "confirm", "dismiss"):
             check_number(f"judge {field}", getattr(self, field), least=0.0, most=1.0)
+        if self.low > self.high:
+            raise ValueError(f"judge low must not be above high, not {self.low} and {self.high}")
         if self.dismiss >= self.confirm:
             raise ValueError(f"judge dismiss must be below confirm, not {self.dismiss} and {self.confirm}")
         check_number("judge timeout_s", self.timeout_s, least=0.001, most=600.0)

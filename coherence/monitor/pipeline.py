@@ -30,7 +30,7 @@ from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.guidance import guide, outcomes, pattern_of
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.hijack_findings import asked_about, limits_of, made_call
+from coherence.policy.hijack_findings import asked_about, grey_zone_end, limits_of, made_call
 from coherence.policy.plugin_rules import PluginRules
 from coherence.policy.regulator import RegulatorMemory, make_decision, pressure_finding, received_finding, regulate
 from coherence.policy.rules import builtin_rules
@@ -191,7 +191,7 @@ class AgentPipeline:
             judged = self.state.hijack.data.standing
         else:
             judged = asked_about(call.tool_name, bytes(call.arguments), self.state)
-        return None if judged is None else question_of(judged, self.state, self.limits.block.value)
+        return None if judged is None else question_of(judged, self.state, grey_zone_end(self.config, self.limits))
 
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""

@@ -150,6 +150,12 @@ def _finding(call: JudgedCall, severity: DecisionKind, state: AgentState, limits
     return finding if opinion is None else with_opinion(finding, opinion, state.config.judge, limits.warn.value)
 
 
+def grey_zone_end(config: MonitorConfig, limits: Limits) -> float:
+    """Return the value above which a call is an alarm whatever a judge says."""
+    warn = limits.warn.value
+    return min(max(config.judge.high, warn if warn < NEVER else 0.0), limits.block.value)
+
+
 def asked_about(tool: str, arguments: bytes, state: AgentState) -> JudgedCall | None:
     """Return a call that has not run as it is judged now, ``None`` while nobody has asked for anything."""
     decoded = read_arguments(arguments)

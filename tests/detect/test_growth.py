@@ -26,6 +26,7 @@ from coherence.detect import (
 )
 from coherence.policy.danger import unasked
 from coherence.policy.rules import claims, quality
+from coherence.providers import chat_judge
 from coherence.state import progress
 
 USED: dict[str, Callable[[str], object]] = {
@@ -155,6 +156,8 @@ USED: dict[str, Callable[[str], object]] = {
     "additions in code": lambda text: additions._CODE_FEATURES.findall(text),
     "additions features": lambda text: [each.findall(text) for each in additions._FEATURES.values()],
     "additions names": lambda text: [each.findall(text) for each in additions._NAMES.values()],
+    "judge number": lambda text: chat_judge._NUMBER.findall(text),
+    "judge thought": lambda text: chat_judge._THOUGHT.sub("", text),
     "additions dense not": lambda text: additions._DENSE_NOT.findall(text),
     "constraints stays": lambda text: constraints._STAYS.findall(text),
     "constraints cue": lambda text: constraints._CUE.findall(text),
