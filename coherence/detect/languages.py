@@ -70,11 +70,16 @@ _BLOCKS = (
 """Script -> the most spoken language that is written in it: enough to tell two texts apart."""
 
 
+OTHER = "xx"
+"""Of words with letters that English has not, and none of its function words: Polish, Turkish, Swedish and others."""
+
+
 @lru_cache(maxsize=8)  # a task is compared with many answers
 def language(text: str) -> str:
     """Return the two letters of a text's language, empty where too little tells it: code, names, a word or two.
 
-    Of scripts other than Latin the script is what is told: Ukrainian passes for Russian.
+    Of scripts other than Latin the script is what is told: Ukrainian passes for Russian. ``xx`` = another language
+    than English, written in Latin letters.
 
     Examples
     --------
@@ -86,13 +91,23 @@ def language(text: str) -> str:
     text = text[:MAX_CHARS]
     if not text.isascii() and (script := _script(text)):
         return script
+    votes, words, marked = _votes(text)
+    first, second = sorted(votes, key=votes.__getitem__, reverse=True)[:2]
+    enough = votes[first] >= LEAST_WORDS or (words <= FEW_WORDS and not votes[second])
+    if enough and votes[first] > votes[second]:
+        return first
+    return OTHER if not votes["en"] and marked > 1 and 5 * marked >= words else ""
+
+
+@lru_cache(maxsize=8)
+def _votes(text: str) -> tuple[dict[str, int], int, int]:
+    """Return the function words of each language in a text, its words, and those with letters that English has not."""
     counts = Counter(_WORD.findall(text.casefold()))
     votes = {
         name: sum(count for word, count in counts.items() if word in words) for name, words in FUNCTION_WORDS.items()
     }
-    first, second = sorted(votes, key=votes.__getitem__, reverse=True)[:2]
-    enough = votes[first] >= LEAST_WORDS or (counts.total() <= FEW_WORDS and not votes[second])
-    return first if enough and votes[first] > votes[second] else ""
+    marked = 0 if text.isascii() else sum(count for word, count in counts.items() if not word.isascii())
+    return votes, counts.total(), marked
 
 
 def differ(one: str, other: str) -> bool:
@@ -106,6 +121,10 @@ def differ(one: str, other: str) -> bool:
     first, second = language(one), language(other)
     if first and second:
         return first != second
+    for known, text in ((first, other), (second, one)):
+        votes = _votes(text[:MAX_CHARS])[0]
+        if known in votes and not votes[known] and max(votes.values()) >= LEAST_WORDS:
+            return True  # of two that are alike, and not of this one
     return bool(_script(one[:MAX_CHARS]) or _script(other[:MAX_CHARS])) and any(map(str.isalpha, one + other))
 
 

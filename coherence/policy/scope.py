@@ -35,6 +35,10 @@ ENOUGH_WORDS = 40.0
 FULL = 80.0
 """Mass at which half of what an answer does not share counts: one short sentence."""
 
+SHORT_TASK, BENEFIT = 150.0, 1.5
+"""Mass below which a task is short, and what an empty one takes off the log odds where there is a cosine: "Deploy the
+app" says little of the words of right answers. Of instructions alone one in eight flags on right answers goes."""
+
 CAUTIOUS = 0.4
 """Score above which that of an unjudged answer is squeezed, so that it stays below the threshold."""
 
@@ -83,7 +87,8 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     The score is logistic in three things: the root of the larger share of n-grams that one text has from the other,
     the share of the answer that the task lacks (less for short answers), and the cosine. A forbidden thing that the
     answer says it did lifts the score to the threshold or above, and so does something added that nobody asked for. An
-    echo of the task has no drift: whether the task is done is another question.
+    echo of the task has no drift: whether the task is done is another question. A short task gives the benefit of the
+    doubt.
 
     An answer in another language than the task is not judged by its words: by the cosine of a multilingual embedder
     alone, else not at all. Where both are in one other language than English, words and cosine must agree. Without a
@@ -146,6 +151,8 @@ def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = 
     judged = asked.mass >= ENOUGH_WITH_COSINE and given.mass >= enough and not refuses
     found = features(asked, given)
     score = drift_score(*found, cosine)
+    if cosine is not None and 0.0 < score < 1.0:
+        score = 1 / (1 + (1 / score - 1) * math.exp(BENEFIT * max(0.0, 1.0 - asked.mass / SHORT_TASK)))
     if translated:
         judged = judged and multilingual and cosine is not None
         score = drift_score(0.0, 0.0, cosine) if judged else score
