@@ -367,7 +367,7 @@ def _is_asked(task: str, words: Iterable[str]) -> bool:
 def _announced(task: str, text: str, kind: Kind) -> Iterator[str]:
     """Yield what an answer says it has done beyond the task."""
     same = not differ(task, text)
-    new = [name for name, pattern in _FEATURES.items() if not pattern.search(task)]
+    new = _unasked(task)
     listed = False
     for line in statements(text):
         strong, weak = _STRONG.search(line), _WEAK.search(line)
@@ -386,6 +386,12 @@ def _announced(task: str, text: str, kind: Kind) -> Iterator[str]:
             yield from come
             if same and not come:
                 yield from _objects(task, tokens, bool(strong), kind)
+
+
+@lru_cache(maxsize=8)
+def _unasked(task: str) -> tuple[str, ...]:
+    """Return the features that a task does not name."""
+    return tuple(name for name, pattern in _FEATURES.items() if not pattern.search(task))
 
 
 def _named(clause: str, names: Iterable[str]) -> list[tuple[str, re.Match[str]]]:
@@ -488,7 +494,7 @@ def _things(tokens: Sequence[str], at: int) -> Iterator[tuple[str, ...]]:
 def _features(task: str, text: str) -> Iterator[str]:
     """Yield the features that come with an answer to a task that asks for a change as it stands."""
     code, prose = _code_of(text)
-    new = [name for name, pattern in _FEATURES.items() if not pattern.search(task)]
+    new = _unasked(task)
     comments = [match[1] for match in _COMMENT.finditer(code)]
     for line in [*statements(prose), *comments]:
         if "?" in line:

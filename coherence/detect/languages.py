@@ -8,7 +8,7 @@ from functools import lru_cache
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 
-MAX_CHARS = 2_000
+MAX_CHARS = 600
 """Characters of a text that are looked at, from its beginning."""
 
 LEAST_WORDS = 2
