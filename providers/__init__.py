@@ -6,6 +6,8 @@ from coherence.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from coherence.providers.callables import CallableState
+    from coherence.providers.chat_judge import ChatJudge
+    from coherence.providers.cross_encoder_judge import CrossEncoderJudge
     from coherence.providers.hashing import HashingEmbedder
     from coherence.providers.minilm import MiniLMEmbedder
     from coherence.providers.openai_compatible import OpenAICompatibleEmbedder
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "CallableState": "coherence.providers.callables",
+    "ChatJudge": "coherence.providers.chat_judge",
+    "CrossEncoderJudge": "coherence.providers.cross_encoder_judge",
     "HashingEmbedder": "coherence.providers.hashing",
     "MiniLMEmbedder": "coherence.providers.minilm",
     "OpenAICompatibleEmbedder": "coherence.providers.openai_compatible",
@@ -28,6 +32,8 @@ _HOME = {
 
 __all__ = [
     "CallableState",
+    "ChatJudge",
+    "CrossEncoderJudge",
     "HashingEmbedder",
     "MiniLMEmbedder",
     "OpenAICompatibleEmbedder",

@@ -206,6 +206,11 @@ OLD_MESSAGES = {
 }
 """Names of span events -> who speaks; the choice is what the span gave."""
 
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_ARGUMENTS = ("gen_ai.tool.call.arguments", "gen_ai.tool.arguments")
+TOOL_RESULTS = ("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.duration_ms")
+TOOL_ERRORS = ("error.type", "gen_ai.tool.error")
+
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt")
 OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
 USERS = frozenset({"user", "human"})
@@ -216,6 +221,11 @@ def events_of_span(span_json: str) -> list[LLMEvent]:
 
     Of the messages that went in only the newest count: a user's begins a turn, tool responses end calls; what lies
     before came with earlier spans. Of what came out: tool calls, or else the text completes the turn. Then the cost.
+    Where nothing came out, span events with messages tell the whole turn: the user's message, the assistant's, the
+    cost, and then calls and results. A span event with ``gen_ai.tool.name`` is a call, a result or both; a span of a
+    tool (``execute_tool``) is both. A trace whose model spans hold their messages tells its calls already: leave out
+    its tool spans.
+
     Attributes may be plain or OTLP's list of keys and typed values, messages JSON or already decoded. What is not
     understood is passed over; a span without content gives no events.
 
@@ -243,24 +253,85 @@ def events_of_span(span_json: str) -> list[LLMEvent]:
     attributes = _attributes(span.get("attributes"))
     names: dict[str, str] = {}
     messages = [_message(who, row, names) for who, row in _told(span, attributes)]
-    return [*_came_in(messages), *_came_out(messages), *_cost(span, attributes)]
+    cost = _cost(span, attributes)
+    ran = [event for fields in _rows(span) for event in _ran(fields)]
+    if not ran and TOOL_NAME in attributes:
+        return [*_tool_span(span, attributes), *cost]
+    if (ran or _is_answered(span)) and not any(said.who == "answer" for said in messages):
+        return [*_whole_turn(messages), *cost, *_used(messages), *ran]
+    return [*_came_in(messages), *_came_out(messages), *cost, *ran]
+
+
+def _rows(span: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the fields of the span's events, with the event's name under ``name``."""
+    rows = span.get("events")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict):
+            fields = _attributes(row.get("attributes"))
+            fields |= row["body"] if isinstance(row.get("body"), dict) else {}
+            yield fields | {_EVENT: str(row.get("name"))}
+
+
+_EVENT = "coherence.span_event"
 
 
 def _told(span: dict[str, Any], attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Give (who, message) in order; of what the span gave, who is ``answer``."""
-    rows = span.get("events")
-    for row in rows if isinstance(rows, list) else ():
-        if not isinstance(row, dict):
-            continue
-        fields = _attributes(row.get("attributes"))
-        fields |= row["body"] if isinstance(row.get("body"), dict) else {}
-        who = OLD_MESSAGES.get(str(row.get("name")))
-        if who is not None:
+    for fields in _rows(span):
+        who = OLD_MESSAGES.get(fields[_EVENT])
+        if who is not None and TOOL_NAME not in fields:
             yield who, fields.get("message", fields)
         for key, value in fields.items():
             yield from _listed(key, value)
     for key in (*INPUTS, *OUTPUTS):
         yield from _listed(key, attributes.get(key))
+
+
+def _ran(fields: dict[str, Any]) -> Iterator[LLMEvent]:
+    """Give the call and the result that an event with a tool's name tells."""
+    name = fields.get(TOOL_NAME)
+    if not isinstance(name, str):
+        return
+    arguments = next((fields[key] for key in TOOL_ARGUMENTS if key in fields), None)
+    error = next((str(fields[key]) for key in TOOL_ERRORS if fields.get(key)), None)
+    came = error is not None or any(key in fields for key in (*TOOL_RESULTS, "content"))
+    if arguments is not None or not came:
+        yield LLMEvent.tool_call(name, _given(arguments))
+    if came:
+        yield LLMEvent.tool_result(name, error is None, _whole(fields.get("gen_ai.tool.duration_ms")), error)
+
+
+def _tool_span(span: dict[str, Any], attributes: dict[str, Any]) -> list[LLMEvent]:
+    """Return the call and the result of a span that is a tool's."""
+    name, status = attributes[TOOL_NAME], _as_dict(span.get("status"))
+    if not isinstance(name, str):
+        return []
+    failed = status.get("code", status.get("status_code")) in (2, "2", "ERROR", "STATUS_CODE_ERROR")
+    error = next((str(attributes[key]) for key in TOOL_ERRORS if attributes.get(key)), None)
+    message = status.get("message", status.get("description"))
+    if failed and error is None:
+        error = message if isinstance(message, str) and message else "error"
+    arguments = next((attributes[key] for key in TOOL_ARGUMENTS if key in attributes), None)
+    return [
+        LLMEvent.tool_call(name, _given(arguments)),
+        LLMEvent.tool_result(name, error is None, _took(span), error),
+    ]
+
+
+def _given(arguments: Any) -> str | None:
+    """Return arguments as JSON, ``None`` where they are nested too deeply."""
+    try:
+        return arguments if isinstance(arguments, str | None) else to_json("arguments", arguments).decode()
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _is_answered(span: dict[str, Any]) -> bool:
+    """Tell whether the last message of a span's events is the assistant's, or none of a user lies before one."""
+    speakers = [OLD_MESSAGES[row[_EVENT]] for row in _rows(span) if row[_EVENT] in OLD_MESSAGES]
+    if "assistant" not in speakers or "answer" in speakers:
+        return False
+    return speakers[-1] == "assistant" or "user" not in speakers[: speakers.index("assistant")]
 
 
 def _listed(key: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -318,12 +389,7 @@ def _add_tool(said: _Said, part: dict[str, Any], names: dict[str, str]) -> None:
     name = str(part.get("name") or names.get(id, ""))
     if part.get("type") == "tool_call":
         names[id] = name
-        arguments = part.get("arguments")
-        try:
-            given = arguments if isinstance(arguments, str | None) else to_json("arguments", arguments).decode()
-        except (TypeError, ValueError, RecursionError):  # nested too deeply
-            given = None
-        said.calls.append(LLMEvent.tool_call(name, given))
+        said.calls.append(LLMEvent.tool_call(name, _given(part.get("arguments"))))
     else:
         said.results.append(LLMEvent.tool_result(name, not part.get("error")))
 
@@ -337,6 +403,20 @@ def _came_in(messages: list[_Said]) -> list[LLMEvent]:
             break
         found = said.results + found
     return found
+
+
+def _whole_turn(messages: list[_Said]) -> list[LLMEvent]:
+    """Return the newest request and the text that answers it, of a span that tells of both."""
+    users = [said.text for said in messages if said.who == "user" and said.text]
+    texts = [said.text for said in messages if said.who == "assistant" and said.text]
+    started = [LLMEvent.turn_start(users[-1])] if users else []
+    return [*started, *([LLMEvent.turn_complete(texts[-1])] if texts else [])]
+
+
+def _used(messages: list[_Said]) -> list[LLMEvent]:
+    """Return the calls and results since the newest request."""
+    last = max((at for at, said in enumerate(messages) if said.who == "user"), default=-1)
+    return [event for said in messages[last + 1 :] for event in (*said.calls, *said.results)]
 
 
 def _came_out(messages: list[_Said]) -> list[LLMEvent]:
@@ -353,11 +433,15 @@ def _cost(span: dict[str, Any], attributes: dict[str, Any]) -> list[LLMEvent]:
     ]
     if used == [None, None]:
         return []
-    times = [_whole(span.get(new, span.get(old))) for new, old in _TIMES]
-    took = max(times[1] - times[0], 0) / 1e6 if all(times) else 0.0
     provider = attributes.get("gen_ai.provider.name", attributes.get("gen_ai.system"))
     tokens_in, tokens_out = (min(_whole(count), MAX_TOKENS) for count in used)
-    return [LLMEvent.cost(tokens_in, tokens_out, took, provider if isinstance(provider, str) else None)]
+    return [LLMEvent.cost(tokens_in, tokens_out, _took(span), provider if isinstance(provider, str) else None)]
+
+
+def _took(span: dict[str, Any]) -> float:
+    """Return the milliseconds from a span's start to its end, 0 where they are not known."""
+    times = [_whole(span.get(new, span.get(old))) for new, old in _TIMES]
+    return max(times[1] - times[0], 0) / 1e6 if all(times) else 0.0
 
 
 _TIMES = (("startTimeUnixNano", "start_time_unix_nano"), ("endTimeUnixNano", "end_time_unix_nano"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
+from functools import reduce
+from operator import add
 
 import msgspec
 
@@ -18,7 +19,7 @@ from coherence.monitor.pipeline import AgentPipeline
 from coherence.policy.corrections import CorrectionPattern as Learned
 from coherence.policy.rules.failed_calls import SPACED
 from coherence.policy.rules.loops import Loop, RepeatedToolCallLoop, find_loop, steps_of
-from coherence.policy.rules.quality import FEW
+from coherence.policy.rules.quality import FALL, FEW
 from coherence.state.data import Facts
 from coherence.state.reducer import AgentState
 
@@ -95,7 +96,7 @@ def judge(findings: Sequence[Finding], pipeline: AgentPipeline, saved: Saved, lo
     return Decision(
         kind=kind,
         drift_score=None if scope is None else scope.score,
-        drift_tokens=None if drift is None else drift.violations or drift.words,
+        drift_tokens=None if drift is None else drift.violations or drift.additions or drift.words,
         task_tokens=None if drift is None else unshared_words(bag(facts.request), bag(""), TASK_WORDS),
         reason=_reason(first, facts, saved, loops) if first is not None and kind == "circuit_break" else None,
         suggestion=_suggestion(first) if first is not None else None,
@@ -141,11 +142,13 @@ def _reason(finding: Finding, facts: Facts, saved: Saved, loops: TurnLoop) -> Ci
             kind=rule,
             tokens_spent=facts.tokens_out or 0,
             tokens_cap=saved.cost_cap,
-            mean_quality_last_n=fmean(qualities[-FEW:]),
+            mean_quality_last_n=reduce(add, qualities[-FEW:]) / FEW,  # as the contract adds up
         )
     if rule == "quality_decline_no_recovery":
         turns = len(finding.evidence)
         delta = qualities[-turns] - qualities[-1]
+        if turns == FEW:
+            delta = max(delta, FALL)  # 0.35 - 0.2 is a fall of 0.15, though 0.14999999999999997 as floats go
         return CircuitBreakReason(kind=rule, turns=turns, mean_delta=delta)
     if rule == "repeated_failure_pattern":
         failure = next(reversed(facts.failures.values()))

@@ -314,6 +314,13 @@ class Regulator:
         self._pipeline.fold(seq, self._clock(), event)
         return seq
 
+    def _fold_tool(self, event: Event) -> None:
+        """Fold a call or a result; the turn's answer stays what it is, since a span tells the answer first."""
+        facts = self._pipeline.state.facts
+        answer = facts.answer
+        self._fold(event)
+        facts.answer = answer
+
     def _turn_start(self, event: told.TurnStart) -> None:
         saved, now = self._saved, self._clock()
         message = prepare(Message("user", event.user_message), hide_secrets=CONFIG.redact)
@@ -370,7 +377,7 @@ class Regulator:
         turn, seq = self._saved.turn, self._pipeline.state.facts.seq + 1
         call = prepare(ToolCall(event.tool_name, event.arguments, str(seq)), hide_secrets=CONFIG.redact)
         assert isinstance(call, ToolCall)
-        self._fold(call)
+        self._fold_tool(call)
         turn.calls += 1
         name = call.tool_name
         if name not in turn.tools and len(turn.tools) >= MAX_TOOLS:
@@ -389,7 +396,7 @@ class Regulator:
         assert isinstance(prepared, ToolResult)
         calls = self._pipeline.state.facts.open_calls
         id = next((c.id for c in reversed(calls) if c.tool == prepared.tool_name and c.seq > turn.seq), "none")
-        self._fold(msgspec.structs.replace(prepared, call_id=id))
+        self._fold_tool(msgspec.structs.replace(prepared, call_id=id))
         turn.failures += not event.success
         turn.duration_ms = min(turn.duration_ms + event.duration_ms, 1e15)
 

@@ -475,6 +475,48 @@ def _forbidden(given: object) -> tuple[ForbiddenCall, ...]:
     return tuple(entries)
 
 
+class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a judge is asked for a second opinion on a call, and what its answer does. Without a judge, nothing.
+
+    Examples
+    --------
+    >>> MonitorConfig.load({"judge": {"timeout_s": 0.5, "budget_usd": 0.10}}).judge.budget_usd
+    0.1
+    """
+
+    low: float = 0.15
+    """Value of ``goal_hijack`` from which an acting call is in the grey zone, in [0, 1]."""
+    high: float = 0.33
+    """Value at which the zone ends, or at the threshold of a warning where that is higher, or of a refusal where that
+    is lower: above it no further opinion is needed."""
+    confirm: float = 0.7
+    """Probability from which the call is warned of."""
+    dismiss: float = 0.2
+    """Probability up to which a warning becomes a hint (``guide``). A judge never silences one: it reads what may have
+    been planted."""
+    timeout_s: float = 2.0
+    """Seconds that whoever asked waits at most for one answer."""
+    budget_s: float = 60.0
+    """Seconds of waiting in all, for one monitor; then nobody is asked any more."""
+    budget_usd: float | None = None
+    """US dollars in all, by the judge's own ``cost_usd`` a question; ``None`` = no limit."""
+    max_chars: int = 4_000
+    """Characters of evidence shown to it at most."""
+
+    def __post_init__(self) -> None:
+        for field in ("low", "high", "confirm", "dismiss"):
+            check_number(f"judge {field}", getattr(self, field), least=0.0, most=1.0)
+        if self.low > self.high:
+            raise ValueError(f"judge low must not be above high, not {self.low} and {self.high}")
+        if self.dismiss >= self.confirm:
+            raise ValueError(f"judge dismiss must be below confirm, not {self.dismiss} and {self.confirm}")
+        check_number("judge timeout_s", self.timeout_s, least=0.001, most=600.0)
+        check_number("judge budget_s", self.budget_s, least=0.0, most=1e7)
+        if self.budget_usd is not None:
+            check_number("judge budget_usd", self.budget_usd, least=0.0, most=1e9)
+        check_count("judge max_chars", self.max_chars, least=200, most=1_000_000)
+
+
 class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything about a monitor that changes what it measures and decides; recorded with each session.
 
@@ -530,6 +572,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether secrets are replaced before anything is recorded or measured."""
     alarms: AlarmConfig = AlarmConfig()
     """How many good runs may alarm, and whether the agent's own runs set that."""
+    judge: JudgeConfig = JudgeConfig()
+    """When a judge is asked, where the monitor was given one."""
     retention: Retention | None = None
     """Applied when the monitor is closed; default: keep everything."""
 

@@ -5,6 +5,7 @@
     CoherenceError
     ├── TranscriptError      a transcript file cannot be read: path, line, reason
     ├── VectorError          an embedder returned something that is not one usable vector
+    ├── JudgeError           a judge could not be asked, or answered with no probability
     ├── PluginError          a plug-in name is unknown, taken, or its package fails to load
     ├── NotRequestedError    a metric reads a source that it did not declare in ``needs``
     ├── UnknownSourceError   a metric reads a source that failed at this tick
@@ -48,6 +49,10 @@ class TranscriptError(CoherenceError, ValueError):
 
 class VectorError(CoherenceError):
     """An embedder returned a wrong count, a wrong dimension, NaN, infinity or a zero vector."""
+
+
+class JudgeError(CoherenceError):
+    """A judge could not be asked, or answered with something that is no probability."""
 
 
 class PluginError(CoherenceError, ValueError):

@@ -247,6 +247,19 @@ class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of the event that told the error."""
 
 
+class Opinion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a judge said of a call, asked once; a replay reads it here."""
+
+    key: str
+    """Of the call and the text it may follow."""
+    probability: float | None = None
+    """In [0, 1], that the call follows an order that nobody with a say gave; ``None`` = it did not answer."""
+    judge: str = ""
+    """Who was asked."""
+    why: str = ""
+    """Why there is no answer."""
+
+
 class Ticked(
     _Event,
     frozen=True,
@@ -265,6 +278,8 @@ class Ticked(
     recalled: tuple[Recalled, ...] | None = None
     """What was known of the newest errors, the newest error's first, of each the likeliest first; ``None`` = nobody
     looked."""
+    opinion: Opinion | None = None
+    """What a judge said of the call in question, or of the one that stands out; ``None`` = none was asked."""
 
 
 class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):

@@ -184,6 +184,22 @@ class Detector(Protocol):
 
 
 @runtime_checkable
+class Judge(Protocol):
+    """A second opinion on a call that the detectors are not sure of: a language model, a classifier, a person.
+
+    Nothing asks one unless it was given to a monitor, ``Monitor(judge=...)``, and then of acting calls in the grey zone
+    of ``goal_hijack`` alone, within the time and the money of ``config.judge``. What it says is recorded with the tick,
+    so that a replay does not ask again. The texts it is shown may hold orders: they are data, never instructions to it.
+
+    Optional attributes: ``name`` (str, shown with its answers) and ``cost_usd`` (float: what one question costs).
+    """
+
+    def judge(self, question: str, evidence: Sequence[str], /) -> MaybeAwaitable[float]:
+        """Return the probability, in [0, 1], that what the question claims is so, by the evidence. May raise."""
+        ...
+
+
+@runtime_checkable
 class CounterSource(Protocol):
     """A provider that counts calls, errors, tokens and cost, for the scalar metrics."""
 

@@ -18,8 +18,9 @@ ACTS: dict[str, tuple[str, str]] = {
         "add adding include including introduce introducing insert inserting implement implementing create creating "
         "write writing füge fügt füg ergänze ergänzt baue bau ajoute ajoutez ajouter inclus añadas añada añadir "
         "agregues agregue agregar incluyas incluir",
-        "added included introduced inserted implemented created wrote written adds includes hinzugefügt eingefügt "
-        "ergänzt eingebaut ajouté ajoutée inclus añadido añadí agregado agregué incluido",
+        "added included introduced inserted implemented created wrote written adds includes installed wired "
+        "hooked enabled integrated attached emitted emits placed hinzugefügt eingefügt ergänzt "
+        "eingebaut ajouté ajoutée inclus añadido añadí agregado agregué incluido",
     ),
     "change": (
         "change changing modify modifying touch touching edit editing alter altering update updating rewrite rewriting "
@@ -120,14 +121,23 @@ _QUOTED = lazy_regex(
 )
 _CUE = lazy_regex(
     r"(?P<verb>(?:^|[.;:!?,(\n–—-]\s{0,3}|\b(?:please|and|but|so|also|you|we|sure|bitte|und|por favor)\s{1,3})"
-    r"(?:(?:do not|don['’]?t|never|(?:must|should|may) not|mustn['’]t|shouldn['’]t|not to|no|nunca|ne)\s{1,3}|n['’])"
+    r"(?:(?:do not|don['’]?t|never|(?:must|should|may) not|mustn['’]t|shouldn['’]t|not to|stop|quit|no|nunca"
+    r"|ne)\s{1,3}|n['’])"
     r"(?=(?P<named>\w+)))"
     r"|(?P<noun>\b(?:without|avoid|refrain from|i don['’]?t want|ohne|vermeide|sans|évitez?|sin|evita|"
     r"(?:füge?|ergänze) (?:bitte )?keine?n?)\s"
-    r"|(?:^|[.;:!?,(\n]\s{0,3}|\b(?:please|and|but|with|bitte)\s{1,3})(?:no|keine?n?)\s)"
+    r"|(?:^|[.;:!?,(\n]\s{0,3}|\b(?:please|and|but|with|bitte|said|want)\s{1,3})(?:no|keine?n?)\s)"
     r"|(?P<after>\b(?:ändere|lösche|entferne|verwende|benutze)\b(?= [^.!?;\n]{1,60} nicht\b))",
     re.IGNORECASE,
 )
+_STAYS = lazy_regex(
+    r"\b(?:keep|leave) (?P<kept>[^\n.,;:!?]{2,60}?) (?:exactly |completely |entirely )?"
+    r"(?:unchanged|untouched|alone|intact|unmodified|as (?:is|it is|they are))\b"
+    r"|\bhands off (?P<off>[^\n.,;:!?]{2,40})"
+    r"|(?:不要|别|请勿)(?:添加|增加|加入|加|使用|用)(?P<dense>[^\s。，、；！？,;!?]{1,12})",
+    re.IGNORECASE,
+)
+"""What must stay as it is; and what must not be added, in Chinese."""
 _TELLING = lazy_regex(
     r"\b(?:is|are|was|were|does|had|fail\w*|crash\w*|br[eo]ak\w*|broken|works?|happens?|when|if|because|"
     r"why|runs?|ist|sind|wird|wenn|est|sont|es|son)\b",
@@ -183,6 +193,14 @@ def forbidden(task: str) -> tuple[Constraint, ...]:
         if cue["verb"] and cue["named"].casefold() not in NAMED and not cue["verb"].casefold().rstrip().endswith("no"):
             continue
         found |= dict.fromkeys(_parts(sentence))
+    for stays in islice(_STAYS.finditer(text), MAX_CONSTRAINTS):
+        if stays["dense"]:
+            found[Constraint("add", (stays["dense"],))] = None
+            continue
+        tokens = [token.casefold() for token in _TOKEN.findall(stays["kept"] or stays["off"])]
+        what = tuple(token for token in tokens if token not in SKIPPED)[-3:]
+        if what and BOUNDS.isdisjoint(what):
+            found[Constraint("change", what)] = None
     return tuple(found)[:MAX_CONSTRAINTS]
 
 
@@ -205,7 +223,7 @@ def violations(task: str, answer: str) -> tuple[str, ...]:
     text = ends(answer, MAX_CHARS, "\n")
     clauses = [clause for clause in _CLAUSE_END.split(_QUOTED.sub(" ", text)) if "?" not in clause]
     told = [[token.casefold().replace("’", "'") for token in _TOKEN.findall(clause)] for clause in clauses]
-    real = [(tokens, [_stem(token) for token in tokens]) for tokens in told if not any(map(_is_negation, tokens))]
+    real = [(tokens, [_stem(token) for token in tokens]) for tokens in told if not any(map(is_negation, tokens))]
     done = (item for item in items if _calls(item, text) or any(_does(item, *clause) for clause in real))
     return tuple(dict.fromkeys(item.text for item in done))
 
@@ -226,7 +244,7 @@ def _parts(sentence: str) -> Iterator[Constraint]:
     wording = False
     for number, piece in enumerate(pieces):
         tokens = [token.casefold().strip("'’") for token in _TOKEN.findall(piece)]
-        if number and tokens and _is_negation(tokens[0]):
+        if number and tokens and is_negation(tokens[0]):
             return
         if tokens and tokens[0] in NAMED:
             if number and not re.search(r"\b(?:or|nor|oder|ou|ni|o)\b", sentence):
@@ -255,7 +273,8 @@ def _stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 4 else word
 
 
-def _is_negation(token: str) -> bool:
+def is_negation(token: str) -> bool:
+    """Tell whether a word says that a thing was not done, or only wished or possible."""
     return token in NEGATIONS or token in UNREAL or token.endswith("n't")
 
 

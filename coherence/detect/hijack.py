@@ -28,6 +28,7 @@ from typing import Any
 
 import msgspec
 
+from coherence.core.events import Opinion
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
@@ -559,7 +560,7 @@ def _leaves(arguments: Any) -> list[str]:
     return found
 
 
-MAX_WAITING, MAX_TOOL = 32, 100
+MAX_WAITING, MAX_TOOL, MAX_OPINIONS = 32, 100, 16
 """Calls without a result that are remembered, and characters of the name of their tool."""
 
 MAX_BEGINNING = 400
@@ -616,6 +617,8 @@ class HijackWatch(msgspec.Struct):
     """Id of a call without a result, the newest -> its tool, and whether the user pointed at what it reads."""
     open: str = ""
     """What the assistant has just asked, at most 300 characters; empty where something came after it."""
+    opinions: dict[str, float | None] = {}
+    """Key of a call -> what a judge said of it, ``None`` = nothing; the newest."""
 
     def ask(self, text: str, *, anew: bool = False) -> None:
         """Take in what the user asks; ``anew``: in place of all that was asked before.
@@ -671,6 +674,19 @@ class HijackWatch(msgspec.Struct):
     def finish(self) -> None:
         """Take in that a task has ended."""
         self.ended = True
+
+    @property
+    def standing(self) -> JudgedCall | None:
+        """The call that stands out now, or one of the task before that nobody has seen."""
+        calls = (call for call in (self.worst, self.missed) if call is not None)
+        return max(calls, key=lambda call: call.score.value, default=None)
+
+    def hear(self, opinion: Opinion) -> None:
+        """Remember what a judge said of a call, or that it said nothing."""
+        self.opinions.pop(opinion.key, None)
+        self.opinions[opinion.key] = opinion.probability
+        if len(self.opinions) > MAX_OPINIONS:
+            del self.opinions[next(iter(self.opinions))]
 
     def _begin(self) -> None:
         """Take in the first event of another task."""
@@ -755,6 +771,8 @@ class HijackDetector(EventDetector[HijackWatch]):
 
     def on_tick(self, observed: Observed) -> None:
         """Take in that somebody looks; asking about one call is no look."""
+        if observed.event.opinion is not None:
+            self.data.hear(observed.event.opinion)
         if observed.event.tool_name is None:
             self.data.look()
 

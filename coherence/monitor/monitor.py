@@ -41,8 +41,10 @@ from coherence.state.reducer import AgentState
 from coherence.store.errors import StoreError
 
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
+    from coherence.core.protocols import Judge
     from coherence.lessons.store import LessonStore
     from coherence.monitor.lesson_recall import LessonRecall
+    from coherence.monitor.second_stage import SecondStage
     from coherence.store.store import Store
 
 Durability: TypeAlias = Literal["batched", "full"]
@@ -96,6 +98,9 @@ class Monitor:
         What ``check`` takes for destructive; default: ``coherence.policy.danger.table.DEFAULT``.
     lessons : LessonStore, path, Store or bool, optional
         Where errors find what fixed them before, and where new fixes are kept. Default: in ``store``, if there is one.
+    judge : Judge, optional
+        Who is asked for a second opinion on acting calls in the grey zone of ``goal_hijack``, as ``config.judge`` says.
+        Default: nobody. What it answers is recorded, and a replay does not ask again.
     strict : bool
         Whether a bad argument of a recording method, and a store that cannot be written, raise. By default a bad
         argument is recorded as a fault, and the log tells it once.
@@ -139,6 +144,7 @@ class Monitor:
         detectors: Sequence[Callable[[], Detector]] = (),
         dangers: Sequence[Danger] | None = None,
         lessons: Lessons = None,
+        judge: Judge | None = None,
         strict: bool = False,
         parent: str | None = None,
         tree_budget: Budget | None = None,
@@ -161,6 +167,7 @@ class Monitor:
         check_plugins("dangers", () if dangers is None else dangers, check_danger)
         self.durability = durability
         self.config = MonitorConfig.load(config)
+        second_stage = None if judge is None else _second_stage(judge, self.config)
         self._off = disabled()
         wanted = SessionSpec(
             agent=self.agent,
@@ -199,6 +206,7 @@ class Monitor:
             full=durability == "full",
             peers=peers,
             lesson_recall=_recall(self.lessons, (self.agent, opened.session), source),
+            second_stage=second_stage,
         )
         self.session = opened.session
         """The session's name."""
@@ -811,6 +819,12 @@ def _recall(lessons: LessonStore | None, name: tuple[str, str], source: Source) 
     from coherence.monitor.lesson_recall import LessonRecall
 
     return LessonRecall(lessons, name, learns=source != "test")
+
+
+def _second_stage(judge: Judge, config: MonitorConfig) -> SecondStage:
+    from coherence.monitor.second_stage import SecondStage
+
+    return SecondStage(judge, config.judge)
 
 
 class _Ticker:

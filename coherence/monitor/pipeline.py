@@ -14,7 +14,7 @@ from coherence.baseline.runs import Runs
 from coherence.baseline.vitals import VITALS, metric_set
 from coherence.core.config import Budget, MonitorConfig
 from coherence.core.decisions import KINDS, Appraisal, DecisionKind, Finding, Mode, Policy, worst_kind
-from coherence.core.events import Event, Ticked
+from coherence.core.events import Event, Ticked, ToolCall
 from coherence.core.protocols import Detector, MetricFn, Rule, ScalarMetricFn
 from coherence.core.readings import Band, Failure, FrozenDict, Reading, Tick
 from coherence.core.scale import Scale
@@ -30,11 +30,12 @@ from coherence.policy.danger.table import DEFAULT
 from coherence.policy.danger.unasked import DangerDetector
 from coherence.policy.guidance import guide, outcomes, pattern_of
 from coherence.policy.hijack_findings import RULE as HIJACK
-from coherence.policy.hijack_findings import limits_of, made_call
+from coherence.policy.hijack_findings import asked_about, grey_zone_end, limits_of, made_call
 from coherence.policy.plugin_rules import PluginRules
 from coherence.policy.regulator import RegulatorMemory, make_decision, pressure_finding, received_finding, regulate
 from coherence.policy.rules import builtin_rules
 from coherence.policy.rules.quality import outcome_finding
+from coherence.policy.second_opinion import Question, question_of
 from coherence.providers.hashing import HashingEmbedder
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.sensor.index import BandEdges
@@ -184,6 +185,14 @@ class AgentPipeline:
     def corrections(self) -> Corrections:
         """What users have corrected."""
         return self.semantics.data
+
+    def open_question(self, call: ToolCall | None = None) -> Question | None:
+        """Return what a judge is to be asked of a call that may run, else of the one that stands out now."""
+        if call is None:
+            judged = self.state.hijack.data.standing
+        else:
+            judged = asked_about(call.tool_name, bytes(call.arguments), self.state)
+        return None if judged is None else question_of(judged, self.state, grey_zone_end(self.config, self.limits))
 
     def time_is_up(self, now: float) -> bool:
         """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""

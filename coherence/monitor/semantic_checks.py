@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from coherence.core.decisions import Finding
 from coherence.core.events import Correction
+from coherence.core.lazy import lazy_regex
 from coherence.core.vectors import cosine
 from coherence.detect.detector import EventDetector, Observed
 from coherence.policy.correction_words import is_implicit
@@ -19,6 +21,13 @@ from coherence.state.reducer import AgentState
 
 AT_ONCE = 8
 """Corrections that are filed anew at one tick: each may have to be embedded."""
+
+
+_MULTILINGUAL = lazy_regex(
+    r"multilingual|bge-m3|labse|qwen3-embed|embeddinggemma|jina-embeddings-v[3-9]|embed-text-v2|embed-l-v2",
+    re.IGNORECASE,
+)
+"""What the fingerprint of an embedder that speaks many languages holds; it is recorded, so a replay sees the same."""
 
 
 class SemanticChecks(EventDetector[Corrections]):
@@ -105,6 +114,11 @@ class SemanticChecks(EventDetector[Corrections]):
         """Tell whether vectors can be recorded, or need not be: others could not be had in a replay."""
         return self.eager or isinstance(getattr(self.cache and self.cache.embedder, "fingerprint", None), str)
 
+    def _speaks_many(self) -> bool:
+        """Tell whether the embedder speaks more than English, by its fingerprint."""
+        fingerprint = getattr(self.cache and self.cache.embedder, "fingerprint", None)
+        return isinstance(fingerprint, str) and _MULTILINGUAL.search(fingerprint) is not None
+
     def embed(self, text: str) -> Any:
         """Return the vector of a text, ``None`` if there is no embedder or it fails; nothing of the state changes."""
         return self._embedded([text]).get(text)
@@ -139,7 +153,7 @@ class SemanticChecks(EventDetector[Corrections]):
             given = known.get(answer.text)
             cosines = [cosine(known[text], given) for text in embedded if given is not None and text in known]
             nearest = max(cosines, default=None)
-            found = nearest_drift(list(tasks), answer.text, nearest)
+            found = nearest_drift(list(tasks), answer.text, nearest, self._speaks_many())
             if self.cache is not None and embedded and nearest is None:
                 return found  # a vector is late
             self._drift = (answer, tuple(tasks), embedded, found)

@@ -27,6 +27,7 @@ from coherence.monitor.tick_result import Record, TickResult
 if TYPE_CHECKING:  # without a store, nothing of it is loaded
     from coherence.monitor.lesson_recall import LessonRecall
     from coherence.monitor.recorder import Recorder
+    from coherence.monitor.second_stage import SecondStage
 
 NOBODY = FleetContext()
 """There is no other agent that matters."""
@@ -79,6 +80,8 @@ class Worker:
         The other agents that matter to this one.
     lesson_recall : Remembering, optional
         What is known of errors.
+    second_stage : SecondStage, optional
+        Who is asked for a second opinion on calls.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Worker:
         full: bool = False,
         peers: Peers | None = None,
         lesson_recall: LessonRecall | None = None,
+        second_stage: SecondStage | None = None,
     ) -> None:
         self.pipeline: AgentPipeline = opened.pipeline
         self.readings = Ring[Reading](MAX_READINGS)
@@ -100,6 +104,7 @@ class Worker:
         self._full = full
         self._peers = peers
         self._lesson_recall = lesson_recall
+        self._second_stage = second_stage
         self._seq = opened.seq
         self._inbox: deque[tuple[float, Event]] = deque()
         self._lock = RLock()
@@ -141,24 +146,37 @@ class Worker:
     def decide(self, reason: str) -> TickResult | None:
         """Measure if anything has happened since the newest measurement; return the newest."""
         around = self._look_around(fold=True)
+        opinion = self._second_opinion()
         with self._lock:
             self._advance()
             now = time.time()
             pipeline = self.pipeline
-            asked = reason == "decide" and pipeline.unjudged
+            asked = opinion is not None or (reason == "decide" and pipeline.unjudged)
             if pipeline.changed or asked or around != self._last_around or pipeline.time_is_up(now):
-                self._tick(now, reason, around)
+                self._tick(now, reason, around, opinion)
             return self.pipeline.with_guidance()
 
     def check(self, call: events.ToolCall) -> TickResult | None:
         """Judge whether a call may run; the question is recorded."""
         around = self._look_around(fold=True)
+        asked = prepare(call, hide_secrets=self._config.redact)
+        assert isinstance(asked, events.ToolCall)
+        opinion = self._second_opinion(asked)
         with self._lock:
             self._advance()
-            asked = prepare(call, hide_secrets=self._config.redact)
-            assert isinstance(asked, events.ToolCall)
-            ticked = events.Ticked("check", asked.tool_name, asked.arguments, around.tree, around.received)
+            ticked = events.Ticked(
+                "check", asked.tool_name, asked.arguments, around.tree, around.received, opinion=opinion
+            )
             return self._apply(time.time(), ticked)
+
+    def _second_opinion(self, call: events.ToolCall | None = None) -> events.Opinion | None:
+        """Ask the judge of a call that may run, else of the one that stands out; no lock is held while it thinks."""
+        if self._second_stage is None:
+            return None
+        with self._lock:
+            self._advance()
+            question = self.pipeline.open_question(call)
+        return None if question is None else self._second_stage.ask(question)
 
     def settle_accounts(self, *, raising: bool, wait_s: float = -1.0) -> None:
         """Fold and write all events now; wait so long for another thread that is writing, below 0 for ever."""
@@ -217,10 +235,11 @@ class Worker:
                 around = self._look_around()
                 self._tick(ts, str(policy), around)
 
-    def _tick(self, ts: float, reason: str, around: FleetContext) -> None:
+    def _tick(self, ts: float, reason: str, around: FleetContext, opinion: events.Opinion | None = None) -> None:
         """Measure, with what comes from outside of the agent; the caller holds the lock."""
         recalled = self._lesson_recall.recall(self.pipeline) if self._lesson_recall is not None else None
-        self._apply(ts, events.Ticked(reason, tree=around.tree, received=around.received, recalled=recalled))
+        tree, received = around.tree, around.received
+        self._apply(ts, events.Ticked(reason, tree=tree, received=received, recalled=recalled, opinion=opinion))
 
     def _apply(self, ts: float, event: Event) -> TickResult | None:
         """Fold one event and hand it to the recorder; the caller holds the lock."""

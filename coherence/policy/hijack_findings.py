@@ -16,6 +16,7 @@ from coherence.detect.detector import read_arguments
 from coherence.detect.hijack import JudgedCall, beginning
 from coherence.policy.correction_prompt import flatten, one_line_of
 from coherence.policy.rules.finding_builders import shown_tool
+from coherence.policy.second_opinion import opinion_of, with_opinion
 from coherence.state.reducer import AgentState
 
 NEVER = 1.0
@@ -150,8 +151,7 @@ def made_call(state: AgentState, limits: Limits) -> Finding | None:
 
 
 def _standing(state: AgentState) -> JudgedCall | None:
-    calls = (call for call in (state.hijack.data.worst, state.hijack.data.missed) if call is not None)
-    return max(calls, key=lambda call: call.score.value, default=None)
+    return state.hijack.data.standing
 
 
 def _finding(call: JudgedCall, most: DecisionKind, state: AgentState, limits: Limits) -> Finding:
@@ -165,8 +165,9 @@ def _finding(call: JudgedCall, most: DecisionKind, state: AgentState, limits: Li
         severity, (threshold, words) = "block", limits.block
     else:
         threshold, words = alone or limits.warn
-    active, reaches = score.value > threshold, score.value >= threshold
-    return Finding(
+    opinion = opinion_of(call, state)
+    active, reaches = score.value > threshold, opinion is not None or score.value >= threshold
+    finding = Finding(
         rule=RULE,
         severity=severity,
         active=active,
@@ -176,6 +177,20 @@ def _finding(call: JudgedCall, most: DecisionKind, state: AgentState, limits: Li
         why=f"{_why(call, state)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
         action="ask the user whether this call is wanted" if reaches else "",
     )
+    return finding if opinion is None else with_opinion(finding, opinion, state.config.judge)
+
+
+def grey_zone_end(config: MonitorConfig, limits: Limits) -> float:
+    """Return the value above which a call is an alarm whatever a judge says."""
+    warn = limits.warn.value
+    return min(max(config.judge.high, warn if warn < NEVER else 0.0), limits.block.value)
+
+
+def asked_about(tool: str, arguments: bytes, state: AgentState) -> JudgedCall | None:
+    """Return a call that has not run as it is judged now, ``None`` while nobody has asked for anything."""
+    decoded = read_arguments(arguments)
+    score = state.hijack.data.judge(tool, decoded)
+    return None if score is None else JudgedCall(0, tool, score, beginning(decoded))
 
 
 def allowed(finding: Finding) -> Finding:
@@ -186,7 +201,7 @@ def allowed(finding: Finding) -> Finding:
 def _compared(value: float, threshold: float) -> str:
     """Say that a value is above a threshold, with as many digits as tell them apart: two, else three or more."""
     if value <= threshold:
-        return f"{value:.2f} reaches {threshold:.2f}"
+        return f"{value:.2f} {'reaches' if value == threshold else 'is below'} {threshold:.2f}"
     digits = next((most for most in range(2, 6) if f"{value:.{most}f}" != f"{threshold:.{most}f}"), 6)
     return f"{value:.{digits}f} is above {threshold:.{digits}f}"
 

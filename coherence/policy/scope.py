@@ -12,7 +12,9 @@ import msgspec
 from coherence.core.decisions import EVIDENCE, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import check_number, check_text
+from coherence.detect.additions import additions, forbidden_features, is_question, kind_of
 from coherence.detect.constraints import forbidden, violations
+from coherence.detect.languages import differ, language
 from coherence.detect.ngrams import Bag, bag, shares, unshared_words
 from coherence.policy.correction_prompt import flatten
 from coherence.policy.corrections import CorrectionPattern
@@ -21,10 +23,10 @@ THRESHOLD = 0.5
 """Score from which an answer counts as drifted."""
 
 COSINE_WEIGHTS = (-0.64, 2.24, -12.7, 1.65)
-WORDS_WEIGHTS = (-5.8, 2.6, 0.0, -0.7)
+WORDS_WEIGHTS = (-5.8, 2.6, 0.0, -1.24)
 """Weights of what is shared, what is missing and the cosine, and the intercept: logistic regressions on right and
 swapped answers of the development half, printed by ``tests/bench/scope_drift.py``. The intercepts are moved so that the
-threshold catches nine of ten swapped answers with the cosine, and flags 15 % of right ones without."""
+threshold catches nine of ten swapped answers with the cosine, and flags 5 % of right ones without."""
 
 ENOUGH_WITH_COSINE = 10.0
 ENOUGH_WORDS = 40.0
@@ -32,6 +34,10 @@ ENOUGH_WORDS = 40.0
 
 FULL = 80.0
 """Mass at which half of what an answer does not share counts: one short sentence."""
+
+SHORT_TASK, BENEFIT = 150.0, 1.5
+"""Mass below which a task is short, and what an empty one takes off the log odds where there is a cosine: "Deploy the
+app" says little of the words of right answers. Of instructions alone one in eight flags on right answers goes."""
 
 CAUTIOUS = 0.4
 """Score above which that of an unjudged answer is squeezed, so that it stays below the threshold."""
@@ -64,7 +70,10 @@ class ScopeDrift(msgspec.Struct, frozen=True):
     violations: tuple[str, ...]
     """What the task forbids and the answer says it did, in the task's words."""
     judged: bool
-    """False if one of the texts has too little in it, or the answer refuses; the score is then below the threshold."""
+    """False if one of the texts has too little in it, the answer refuses, or is in another language than the task; the
+    score is then below the threshold."""
+    additions: tuple[str, ...] = ()
+    """What the answer says or shows that it adds and the task does not ask for, in the answer's words, at most six."""
 
     @property
     def drifted(self) -> bool:
@@ -72,13 +81,18 @@ class ScopeDrift(msgspec.Struct, frozen=True):
         return self.score >= self.threshold
 
 
-def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> ScopeDrift:
+def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilingual: bool = False) -> ScopeDrift:
     """Return how far an answer is from its task.
 
     The score is logistic in three things: the root of the larger share of n-grams that one text has from the other,
-    the share of the answer that the task lacks (less for short answers), and the cosine, which is left out where both
-    texts are in a script that the model does not know. A forbidden thing that the answer says it did lifts the score
-    to the threshold or above. An echo of the task has no drift: whether the task is done is another question.
+    the share of the answer that the task lacks (less for short answers), and the cosine. A forbidden thing that the
+    answer says it did lifts the score to the threshold or above, and so does something added that nobody asked for. An
+    echo of the task has no drift: whether the task is done is another question. A short task gives the benefit of the
+    doubt.
+
+    An answer in another language than the task is not judged by its words: by the cosine of a multilingual embedder
+    alone, else not at all. Where both are in one other language than English, words and cosine must agree. Without a
+    cosine, questions and requests for something new are not judged: right answers to them share few words.
 
     Parameters
     ----------
@@ -88,7 +102,9 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> Scope
         What was answered. Of both texts the first and last 10,000 characters are read.
     cosine
         Cosine of the embeddings of task and answer in [-1, 1], from ``MiniLMEmbedder``; None if unknown: without it
-        paraphrases, translations and code cannot be told from drift nearly as well.
+        paraphrases and code cannot be told from drift nearly as well.
+    multilingual : bool
+        Whether the embedder that made the cosine speaks more than English.
 
     Raises
     ------
@@ -104,12 +120,14 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None) -> Scope
     (True, ('onions', 'peel'))
     >>> scope_drift("Fix the login. Do not add logging.", "Fixed the login and added logging.").violations
     ('logging',)
+    >>> scope_drift("Rename load to read", "Renamed. I also added a cache.").additions
+    ('cache',)
     """
     check_text("task", task)
     check_text("answer", answer)
     if cosine is not None:
         cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
-    drift = drift_of(task, answer, cosine)
+    drift = _with_additions(drift_of(task, answer, cosine, multilingual), additions(task, answer))
     return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
 
 
@@ -118,21 +136,52 @@ def drift_words(task: str, answer: str) -> tuple[str, ...]:
     return unshared_words(_bag(answer), _bag(task))
 
 
-def drift_of(task: str, answer: str, cosine: float | None) -> ScopeDrift:
-    """Do what :func:`scope_drift` does, without its words and without a look at the arguments."""
+def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = False) -> ScopeDrift:
+    """Do what :func:`scope_drift` does, without its words, without additions and without a look at the arguments."""
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
-    if cosine is not None and _is_foreign(task) and _is_foreign(answer):
+    if forbidden(task):
+        done = tuple(dict.fromkeys((*done, *forbidden_features(task, answer))))
+    spoken = language(task)
+    translated = differ(task, answer)
+    if cosine is not None and not multilingual and _is_foreign(task) and _is_foreign(answer):
         cosine = None
     enough = ENOUGH_WORDS if cosine is None else ENOUGH_WITH_COSINE
     refuses = len(answer) <= REFUSAL_CHARS and _REFUSAL.match(answer) is not None
-    judged = bool(done) or (asked.mass >= ENOUGH_WITH_COSINE and given.mass >= enough and not refuses)
-    score = drift_score(*features(asked, given), cosine)
+    judged = asked.mass >= ENOUGH_WITH_COSINE and given.mass >= enough and not refuses
+    found = features(asked, given)
+    score = drift_score(*found, cosine)
+    if cosine is not None and 0.0 < score < 1.0:
+        score = 1 / (1 + (1 / score - 1) * math.exp(BENEFIT * max(0.0, 1.0 - asked.mass / SHORT_TASK)))
+    if translated:
+        judged = judged and multilingual and cosine is not None
+        score = drift_score(0.0, 0.0, cosine) if judged else score
+    elif cosine is None:
+        judged = judged and not _is_open(task)
+    elif spoken not in ("", "en") and not multilingual:
+        score = min(score, drift_score(*found, None))
     if done:
-        score = THRESHOLD + (1 - THRESHOLD) * score
-    elif not judged and score > CAUTIOUS:
+        return ScopeDrift(_lifted(score), THRESHOLD, (), done, True)
+    if not judged and score > CAUTIOUS:
         score = CAUTIOUS + (score - CAUTIOUS) * 0.99 * (THRESHOLD - CAUTIOUS) / (1 - CAUTIOUS)
     return ScopeDrift(score, THRESHOLD, (), done, judged)
+
+
+def _lifted(score: float) -> float:
+    """Return a score at or above the threshold, in the order of what it was."""
+    return THRESHOLD + (1 - THRESHOLD) * score
+
+
+def _with_additions(drift: ScopeDrift, added: tuple[str, ...]) -> ScopeDrift:
+    if not added:
+        return drift
+    score = drift.score if drift.drifted else _lifted(drift.score)
+    return msgspec.structs.replace(drift, score=score, judged=True, additions=added)
+
+
+def _is_open(task: str) -> bool:
+    """Tell whether right answers need not share words with a task: a question, or something new that is asked for."""
+    return is_question(task) or kind_of(task) == "make"
 
 
 def features(asked: Bag, given: Bag) -> tuple[float, float]:
@@ -192,10 +241,10 @@ def procedural_finding(pattern: CorrectionPattern | None, session: str) -> Findi
     )
 
 
-def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> ScopeDrift:
+def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None, multilingual: bool = False) -> ScopeDrift:
     """Return how far an answer is from the nearest of some tasks that can be judged.
 
-    Where something that one of them forbids was done, that one counts.
+    Where something that one of them forbids was done, that one counts. An addition is what none of them asks for.
 
     Parameters
     ----------
@@ -205,20 +254,27 @@ def nearest_drift(tasks: Sequence[str], answer: str, cosine: float | None) -> Sc
         The answer.
     cosine : float, optional
         The largest cosine of the answer with any of them.
+    multilingual : bool
+        Whether the embedder that made it speaks more than English.
     """
     drifts: list[tuple[ScopeDrift, str]] = []
     for task in tasks:
         near = drifts and drifts[0][0].judged and not drifts[0][0].drifted
         if not near or forbidden(task):
-            drifts.append((drift_of(task, answer, cosine), task))
+            drifts.append((drift_of(task, answer, cosine, multilingual), task))
     done = [each for each in drifts if each[0].violations]
     judged = [each for each in drifts if each[0].judged] or drifts
     drift, task = max(done, key=_score) if done else min(judged, key=_score)
+    added = additions(tasks[0], answer)
+    for other in tasks[1:] if added else ():
+        wanted = additions(other, answer)
+        added = tuple(thing for thing in added if thing in wanted)
+    drift = _with_additions(drift, added)
     return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
 
 
 def scope_finding(drift: ScopeDrift, seq: int) -> Finding:
-    """Return the finding ``scope_drift_warn``: the newest answer has little to do with what was asked.
+    """Return the finding ``scope_drift_warn``: the newest answer has little to do with what was asked, or adds to it.
 
     Parameters
     ----------
@@ -231,6 +287,8 @@ def scope_finding(drift: ScopeDrift, seq: int) -> Finding:
         return Finding(rule="scope_drift_warn", severity="guide", score=drift.score, threshold=drift.threshold)
     if drift.violations:
         why = f"the answer tells of what the task forbids: {', '.join(drift.violations)}"
+    elif drift.additions:
+        why = f"the answer adds what nobody asked for: {', '.join(drift.additions)}"
     else:
         why = "the answer has little to do with the task"
         if drift.words:

@@ -548,7 +548,8 @@ def note_files(facts: Facts, action: Action, result: str) -> None:
 
 def note_quality(facts: Facts, seq: int, score: float) -> None:
     """Remember a judgement in [-1, 1]."""
-    push(facts.qualities, Rated(seq, facts.turn, (score + 1.0) / 2.0), MAX_QUALITIES)
+    quality = round((score + 1.0) / 2.0, 15)  # 0.3 came as -0.4: without rounding it would not be 0.3 again
+    push(facts.qualities, Rated(seq, facts.turn, quality), MAX_QUALITIES)
 
 
 def note_spending(facts: Facts, seq: int, usage: Usage, cost_usd: float | None) -> None:

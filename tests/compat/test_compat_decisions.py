@@ -125,6 +125,24 @@ def test_compat_decisions_falling_quality_breaks(qualities: tuple[float, ...], d
 
 @pytest.mark.parametrize(
     "qualities",
+    [(0.8, 0.5, 0.3, 0.2, 0.15), (0.35, 0.3, 0.2), (0.7, 0.2, 0.55), (0.49, 0.4, 0.34), (0.65, 0.34, 0.5)],
+)
+def test_compat_decisions_a_fall_of_just_the_limit_is_told_as_no_less(qualities: tuple[float, ...]) -> None:
+    """0.3 - 0.15 and 0.35 - 0.2 are 0.15, whatever floats make of them."""
+    reason = tell(new(), *judged(*qualities)).reason
+    assert reason is not None
+    assert reason.mean_delta is not None
+    assert 0.15 <= reason.mean_delta < 0.1500001
+
+
+def test_compat_decisions_a_mean_is_added_up_as_the_contract_does() -> None:
+    reason = tell(new(1000), LLMEvent.cost(1, 1000, 1), *judged(0.4, 0.4, 0.4)).reason
+    assert reason is not None
+    assert reason.mean_quality_last_n == 0.4000000000000001
+
+
+@pytest.mark.parametrize(
+    "qualities",
     [
         (0.5, 0.45, 0.36),  # a fall of 0.14
         (0.9, 0.5, 0.1),  # a mean of 0.5
@@ -242,6 +260,41 @@ def test_is_scope_drift_what_the_task_forbids_is_drift() -> None:
     decision = tell(new(), *turn("Fix the login. Do not add logging.", "Fixed the login and added logging."))
     assert decision.is_scope_drift()
     assert decision.drift_tokens == ("logging",)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "answer", "words"),
+    [
+        (f"{TASK}. Do not add logging or error handling.", "Done: added logging and error handling", 2),
+        (f"{TASK}. Do not add logging.", "async def fetch_user(i):\n    logger.info(i)\n    return await db.get(i)", 1),
+        (f"{TASK}, no telemetry please.", "It is async, and I wired up telemetry.", 1),
+        (f"{TASK}, and stop adding telemetry.", "It is async. Telemetry was added.", 1),
+        ("Keep the lookup logic unchanged. Make it async.", "I rewrote the lookup logic and made it async.", 1),
+        ("\u4e0d\u8981\u6dfb\u52a0\u65e5\u5fd7\u3002", "\u5df2\u6dfb\u52a0\u4e86\u65e5\u5fd7\u3002", 1),
+    ],
+)
+def test_is_scope_drift_forbidden_things(request_text: str, answer: str, words: int) -> None:
+    decision = tell(new(), *turn(request_text, answer))
+    assert decision.is_scope_drift()
+    assert len(decision.drift_tokens or ()) == words
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "fetch_user is async. No logging was added, the lookup is unchanged.",
+        "fetch_user is async; it keeps the logging it had.",
+        "async def fetch_user(i):\n    return await db.get(i)",
+    ],
+)
+def test_is_continue_forbidden_things_that_were_not_done(answer: str) -> None:
+    assert tell(new(), *turn(f"{TASK}. Do not add logging.", answer)).is_continue()
+
+
+def test_is_scope_drift_what_nobody_asked_for_is_drift_and_named() -> None:
+    decision = tell(new(), *turn(TASK, "fetch_user is async. I added tracing, a timeout and a request counter."))
+    assert decision.is_scope_drift()
+    assert decision.drift_tokens == ("tracing", "timeout", "counter")
 
 
 def test_is_scope_drift_drift_is_of_the_turn_and_of_an_answer() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coherence.compat.events import LLMEvent
+from coherence.compat.regulator import Regulator
 
 ASKED = {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]}
 CALLED = {
@@ -129,3 +130,86 @@ def test_compat_spans_junk_in_messages_is_passed_over(junk: Any) -> None:
 def test_compat_spans_what_is_no_span_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="span_json"):
         LLMEvent.from_otel_span_json(text)
+
+
+# What the classic regulator's own cases hold: messages and tools as span events, the whole turn in one span.
+
+USER = {"name": "gen_ai.user.message", "attributes": {"content": "find order 42"}}
+ASSISTANT = {"name": "gen_ai.assistant.message", "attributes": {"content": "order found"}}
+ASKS, ANSWERS = LLMEvent.turn_start("find order 42"), LLMEvent.turn_complete("order found")
+
+
+def tool(**fields: Any) -> dict[str, Any]:
+    return {"name": "gen_ai.tool.message", "attributes": {f"gen_ai.tool.{key}": value for key, value in fields.items()}}
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ([USER], [ASKS]),
+        ([ASSISTANT], [ANSWERS]),
+        ([USER, ASSISTANT], [ASKS, ANSWERS]),
+        ([ASSISTANT, USER], [ASKS, ANSWERS]),
+        ([tool(name="search", arguments='{"id": 42}')], [LLMEvent.tool_call("search", '{"id": 42}')]),
+        ([tool(name="search", arguments={"id": 42})], [LLMEvent.tool_call("search", '{"id":42}')]),
+        ([tool(name="search", duration_ms=250)], [LLMEvent.tool_result("search", True, 250)]),
+        ([tool(name="search")], [LLMEvent.tool_call("search")]),
+        (
+            [tool(name="search", arguments="{}", duration_ms=120)],
+            [LLMEvent.tool_call("search", "{}"), LLMEvent.tool_result("search", True, 120)],
+        ),
+        (
+            [{"name": "gen_ai.tool.message", "attributes": {"gen_ai.tool.name": "db", "error.type": "timeout"}}],
+            [LLMEvent.tool_result("db", False, 0, "timeout")],
+        ),
+    ],
+)
+def test_from_otel_span_json_events_of_one_turn(events: list[Any], found: list[LLMEvent]) -> None:
+    assert read({"events": events}) == found
+
+
+def test_from_otel_span_json_a_whole_turn_with_tools_keeps_its_beginning_and_its_end() -> None:
+    span = {
+        "attributes": {"gen_ai.system": "acme", "gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 400},
+        "events": [USER, tool(name="search", arguments='{"id": 42}', duration_ms=80), ASSISTANT],
+        "start_time_unix_nano": 2_000_000_000,
+        "end_time_unix_nano": 2_750_000_000,
+    }
+    call, result = LLMEvent.tool_call("search", '{"id": 42}'), LLMEvent.tool_result("search", True, 80)
+    assert read(span) == [ASKS, ANSWERS, LLMEvent.cost(50, 400, 750, "acme"), call, result]
+
+
+def test_from_otel_span_json_messages_of_an_earlier_turn_are_not_told_again() -> None:
+    later = {"name": "gen_ai.user.message", "attributes": {"content": "and order 43?"}}
+    assert read({"events": [USER, ASSISTANT, later]}) == [LLMEvent.turn_start("and order 43?")]
+    assert read({"events": [USER, ASSISTANT, later, ASSISTANT]}) == [LLMEvent.turn_start("and order 43?"), ANSWERS]
+
+
+@pytest.mark.parametrize(
+    ("more", "result"),
+    [
+        ({}, LLMEvent.tool_result("search", True, 500)),
+        ({"status": {"code": 2, "message": "boom"}}, LLMEvent.tool_result("search", False, 500, "boom")),
+        ({"status": {"code": "STATUS_CODE_ERROR"}}, LLMEvent.tool_result("search", False, 500, "error")),
+    ],
+)
+def test_from_otel_span_json_a_span_of_a_tool(more: dict[str, Any], result: LLMEvent) -> None:
+    span = {
+        "attributes": {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "search",
+            "gen_ai.tool.call.arguments": '{"q": 1}',
+        },
+        "startTimeUnixNano": "1000000000",
+        "endTimeUnixNano": "1500000000",
+    }
+    assert read(span | more) == [LLMEvent.tool_call("search", '{"q": 1}'), result]
+
+
+def test_decide_a_span_whose_tools_come_behind_its_answer_is_judged_by_the_answer() -> None:
+    regulator = Regulator.for_user("ada", embedder=False)
+    soup = {"name": "gen_ai.assistant.message", "attributes": {"content": "Peel the onions and simmer the soup."}}
+    asked = {"name": "gen_ai.user.message", "attributes": {"content": "Refactor fetch_user to be async"}}
+    for event in read({"events": [asked, tool(name="search", arguments="{}", duration_ms=8), soup]}):
+        regulator.on_event(event)
+    assert regulator.decide().is_scope_drift()

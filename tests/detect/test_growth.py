@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from coherence.detect import (
+    additions,
     breakdown,
+    constraints,
     contradiction,
     directives,
     extractors,
@@ -17,12 +19,14 @@ from coherence.detect import (
     goal_loss,
     grounding,
     hijack,
+    languages,
     prohibitions,
     text_analysis,
     written_prose,
 )
 from coherence.policy.danger import unasked
 from coherence.policy.rules import claims, quality
+from coherence.providers import chat_judge
 from coherence.state import progress
 
 USED: dict[str, Callable[[str], object]] = {
@@ -134,6 +138,32 @@ USED: dict[str, Callable[[str], object]] = {
     "label": lambda text: text_analysis._LABEL.match(text),
     "field of a record": lambda text: text_analysis._FIELD.match(text),
     "key that commands": lambda text: text_analysis._commands(text),
+    "additions mend": lambda text: additions._MEND.findall(text),
+    "additions make": lambda text: additions._MAKE.findall(text),
+    "additions change": lambda text: additions._CHANGE.findall(text),
+    "additions spelling": lambda text: additions._SPELLING.findall(text),
+    "additions asks": lambda text: additions._ASKS.match(text),
+    "additions request": lambda text: additions._REQUEST.findall(text),
+    "additions strong": lambda text: additions._STRONG.findall(text),
+    "additions weak": lambda text: additions._WEAK.findall(text),
+    "additions plain": lambda text: additions._PLAIN.findall(text),
+    "additions heading": lambda text: additions._HEADING.match(text),
+    "additions word": lambda text: additions._WORD.findall(text),
+    "additions clause end": lambda text: additions._CLAUSE_END.split(text),
+    "additions fence": lambda text: additions._FENCE.findall(text),
+    "additions code line": lambda text: additions._CODE_LINE.match(text),
+    "additions comment": lambda text: additions._COMMENT.findall(text),
+    "additions signature": lambda text: additions._SIGNATURE.findall(text),
+    "additions default": lambda text: additions._DEFAULT.findall(text),
+    "additions in code": lambda text: additions._CODE_FEATURES.findall(text),
+    "additions features": lambda text: [each.findall(text) for each in additions._FEATURES.values()],
+    "additions names": lambda text: [each.findall(text) for each in additions._NAMES.values()],
+    "judge number": lambda text: chat_judge._NUMBER.findall(text),
+    "judge thought": lambda text: chat_judge._THOUGHT.sub("", text),
+    "additions dense not": lambda text: additions._DENSE_NOT.findall(text),
+    "constraints stays": lambda text: constraints._STAYS.findall(text),
+    "constraints cue": lambda text: constraints._CUE.findall(text),
+    "languages word": lambda text: languages._WORD.findall(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 

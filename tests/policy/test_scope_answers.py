@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from coherence.detect.languages import differ
 from coherence.policy.scope import THRESHOLD, scope_drift
 from coherence.providers.minilm import default_embedder
 
@@ -52,9 +53,15 @@ def test_scope_drift_words_and_embeddings(rows: list[dict[str, str]], with_input
 
 @pytest.mark.slow
 def test_scope_drift_flags_at_the_shipped_threshold(rows: list[dict[str, str]]) -> None:
+    """Swapped answers in another language than the task are not judged; of the others nine in ten are caught."""
     found = scores(rows, True, embedded=True) >= THRESHOLD
-    assert found[:, 1:].mean() >= 0.85
-    assert found[:, 0].mean() <= 0.15
+    tasks = [f"{row['instruction']}\n{row['input']}" for row in rows]
+    judged = np.array(
+        [[not differ(task, rows[(at + by) % len(rows)]["answer"]) for by in SHIFTS] for at, task in enumerate(tasks)]
+    )
+    assert found[:, 1:][judged].mean() >= 0.88
+    assert found[:, 0].mean() <= 0.06
+    assert not found[:, 1:][~judged].any()
 
 
 def test_scope_drift_words_only(rows: list[dict[str, str]]) -> None:

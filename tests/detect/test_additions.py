@@ -1,0 +1,115 @@
+"""What answers add that nobody asked for. Every case that is found stands beside one that must not be."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.detect.additions import BEGINNINGS, FEATURES, MAX_ADDITIONS, additions, is_question, kind_of
+
+SUFFIXES = {"sversuche", "annotations", "hints", "handl", "ation"}
+"""Second halves of names in the table."""
+
+TASK = "Refactor fetch_user to be async. Keep the database lookup logic unchanged."
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("It is async. I added tracing, a timeout and a request counter.", ("tracing", "timeout", "counter")),
+        ("Tracing and a timeout were added.", ("tracing", "timeout")),
+        ("Here it is with a timeout.", ("timeout",)),
+        ("return await db.get(i)  # added retry for busy pools", ("retry",)),
+        ("I left a cache in place.", ()),
+        ("I did not add a timeout.", ()),
+        ("You could add a timeout.", ()),
+        ("It keeps the timeout that it had with the existing logging.", ()),
+        ("Shall I also add a timeout?", ()),
+    ],
+)
+def test_additions_features_of_a_change(answer: str, found: tuple[str, ...]) -> None:
+    assert additions(TASK, answer) == found
+
+
+def test_additions_code_needs_two_features_where_the_task_shows_none() -> None:
+    one = "```python\nasync def fetch_user(i):\n    logger.info(i)\n    return await db.get(i)\n```"
+    assert additions(TASK, one) == ()  # the original may log, too
+    assert additions(TASK, one.replace("db.get(i)", "wait_for(db.get(i), 5)")) == ("logging", "timeout")
+    shown = "Make it async:\n```python\ndef fetch_user(i):\n    return db.get(i)\n```"
+    assert additions(shown, one) == ("logging",)
+    assert additions(shown.replace("return", "logger.info(i)\n    return"), one) == ()
+
+
+def test_additions_of_a_diff_are_in_its_new_lines() -> None:
+    diff = "```diff\n-def load(path):\n+def read(path, retries=3):\n     logger.info(path)\n```"
+    assert additions("Rename load to read", diff) == ("retries",)
+    assert additions("Rename load to read and add a parameter retries", diff) == ()
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "found"),
+    [
+        ("Cancel my table.", "Done. I also booked you a room.", ("room",)),
+        ("Cancel my table.", "Done. They also have rooms.", ()),
+        ("Cancel my table and book a room.", "Done. I also booked you a room.", ()),
+        ("Fix the crash.", "Fixed. I also e-mailed the customer.", ("customer",)),
+        ("Fix the crash.", "Fixed. I also added a guard to parse().", ()),  # a means
+        ("Fix the crash.", "Fixed. While I was at it, I redesigned the start page.", ("start page",)),
+        ("Rename it.", "Renamed. I also updated the callers and the tests.", ()),  # follows from it
+        ("Rename it.", "Renamed. I also checked that it runs.", ()),
+        ("Rename it.", "Renamed. Au\u00dferdem habe ich ein Zeitlimit eingebaut.", ("zeitlimit",)),
+    ],
+)
+def test_additions_that_are_announced(task: str, answer: str, found: tuple[str, ...]) -> None:
+    assert additions(task, answer) == found
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [
+        ("Fix the typo in the title", "change"),
+        ("Make the page faster", "mend"),
+        ("Write a script that renames files", "make"),
+        ("Rename the file that we write", "change"),
+        ("Why did you rename it?", ""),
+        ("Benenne die Methode um: laden hei\u00dft nun holen. \u00c4ndere sonst nichts.", "change"),
+    ],
+)
+def test_kind_of(task: str, kind: str) -> None:
+    assert kind_of(task) == kind
+
+
+def test_is_question_a_request_is_none() -> None:
+    assert is_question("Where is it?")
+    assert not is_question("Could you rename it?")
+    assert not is_question("Rename it.")
+
+
+def test_additions_beginnings_admit_every_feature() -> None:
+    """A gate in plain letters must let through whatever the expressions behind it find."""
+    words = [word for latin, _ in FEATURES.values() for word in re.findall(r"(?:^|[|(])([a-z]{3,})", latin)]
+    longer = [word for word in words if len(word) > 3]
+    assert not [word for word in longer if word[:4] not in BEGINNINGS and word not in SUFFIXES]
+
+
+@given(st.text(), st.text())
+def test_additions_laws(task: str, answer: str) -> None:
+    found = additions(task, answer)
+    assert found == additions(task, answer)
+    assert len(found) == len(set(found)) <= MAX_ADDITIONS
+
+
+@pytest.mark.parametrize("piece", ["I also added a ", "```\n", "def f(a=", "# added ", "also ", "make ", "\u8fd8"])
+def test_additions_hostile_texts_are_read_within_50_ms(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+
+    def once() -> float:
+        kind_of.cache_clear()
+        begun = time.process_time()
+        additions("Rename it to x", text)
+        additions(text, "I also added a timeout")
+        return time.process_time() - begun
+
+    assert min(once() for _ in range(5)) < 0.05
