@@ -110,7 +110,7 @@ class BrokenConstraint:
         )
 
 
-WEIGHTS = {"number": 1.0, "amount": 1.0, "date": 0.25, "time": 0.25}
+WEIGHTS = {"record": 1.0, "term": 1.0, "number": 1.0, "amount": 1.0, "date": 0.25, "time": 0.25}
 """Kind -> how much a value counts in what is written; 3 for all others. Days and hours are often what is planned."""
 
 MADE_UP = lazy_regex(

@@ -1,0 +1,89 @@
+"""Numbers that are spelt out, in English, German, French, Spanish and Italian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.readings import Claim
+from coherence.detect.values import UNITS, number_form
+
+_UNITS = """zero null zéro cero|one ein eine eins un une uno una|two zwei deux dos due|three drei trois tres tre
+|four vier quatre cuatro quattro|five fünf cinq cinco cinque|six sechs seis sei|seven sieben sept siete sette
+|eight acht huit ocho otto|nine neun neuf nueve nove|ten zehn dix diez dieci|eleven elf onze once undici
+|twelve dozen zwölf dutzend douze douzaine doce docena dodici dozzina|thirteen dreizehn treize trece tredici
+|fourteen vierzehn quatorze catorce quattordici|fifteen fünfzehn quinze quince quindici
+|sixteen sechzehn seize dieciséis sedici|seventeen siebzehn diecisiete diciassette
+|eighteen achtzehn dieciocho diciotto|nineteen neunzehn diecinueve diciannove
+|twenty zwanzig vingt veinte venti"""
+_TENS = """thirty dreißig trente treinta trenta|forty vierzig quarante cuarenta quaranta
+|fifty fünfzig cinquante cincuenta cinquanta|sixty sechzig soixante sesenta sessanta|seventy siebzig setenta settanta
+|eighty achtzig ochenta ottanta|ninety neunzig noventa novanta"""
+WORDS = {
+    **{word: at for at, words in enumerate(_UNITS.split("|")) for word in words.split()},
+    **{word: 10 * at for at, words in enumerate(_TENS.split("|"), 3) for word in words.split()},
+    "hundred": 100,
+    "hundert": 100,
+    "cent": 100,
+    "cien": 100,
+    "cento": 100,
+}
+"""Word -> number. Higher ones are put together: twenty-five, dix-huit."""
+
+MEASURES = {
+    **{name: unit for name, unit in UNITS.items() if len(name) > 3},
+    **dict.fromkeys(["stunde", "stunden", "heure", "heures", "hora", "horas", "ora", "ore"], UNITS["hour"]),
+    **dict.fromkeys(["minuten", "minutos", "minuti"], UNITS["minute"]),
+    **dict.fromkeys(["tag", "tage", "tagen", "jours", "días", "giorni"], UNITS["day"]),
+    **dict.fromkeys(["wochen", "semaines", "semanas", "settimane"], UNITS["week"]),
+}
+"""Unit behind a spelt number -> its base unit, and how many of those it is."""
+
+MAX_SPELT = 40
+"""Spelt numbers of one text that are looked at."""
+
+_WORD = "|".join(sorted(WORDS, key=len, reverse=True))
+_SPELT = lazy_regex(
+    rf"\b(?P<first>{_WORD})(?:[- ](?:and |et |y |e )?(?P<second>{_WORD}))?(?P<half> and a half|einhalb| et demie?| y media"
+    r"| e mezz[ao])?\b(?:[- ](?P<unit>[^\W\d_]{2,12}))?",
+    2,
+)
+
+
+def spelt(text: str) -> Iterator[tuple[float, int, int, str]]:
+    """Yield the numbers that are spelt out in a folded text, where they begin and end, and the word behind.
+
+    Examples
+    --------
+    >>> [(value, unit) for value, _, _, unit in spelt("Two and a half hours, twenty-five boxes, dix-huit heures")]
+    [(2.5, 'hours'), (25.0, 'boxes'), (18.0, 'heures')]
+    """
+    for found in islice(_SPELT.finditer(text), MAX_SPELT):
+        value = float(WORDS[found["first"].lower()])
+        second = WORDS[found["second"].lower()] if found["second"] else 0
+        end = found.end("unit") if found["unit"] else found.end()
+        if second:
+            value = value * second if second == 100 or second == 12 else value + second
+        yield value + (0.5 if found["half"] else 0.0), found.start(), end, (found["unit"] or "").lower()
+
+
+LEAST_SPELT = 2.0
+"""Spelt measures from which one is judged: one hour, one day are said of anything."""
+
+
+def measures(text: str) -> Iterator[Claim]:
+    """Yield measures whose number is spelt out: two and a half hours.
+
+    Examples
+    --------
+    >>> [(claim.text, claim.value, claim.unit) for claim in measures("It took two and a half hours.")]
+    [('two and a half hours', 9000.0, 's')]
+    """
+    for value, start, end, name in spelt(text):
+        unit = MEASURES.get(name)
+        if unit is not None and unit[0] and value >= LEAST_SPELT:
+            base, factor = unit
+            grain = factor * (0.5 if value % 1.0 else 1.0)
+            form = number_form(value * factor, base)
+            yield Claim("amount", text[start:end], start, (form, number_form(value)), (), value * factor, grain, base)

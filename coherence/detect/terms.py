@@ -1,0 +1,91 @@
+"""Names in code, options and people that an answer states although no result has them.
+
+Judged where all results of a task were short and are still known: a longer one may have had them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
+from coherence.detect.records import Kept
+from coherence.detect.sources import Given, known_words
+from coherence.detect.values import words
+
+MAX_TERMS = 60
+"""Names of one answer that are looked at."""
+
+LIKE_NAME = 0.6
+"""Share of the letters of two people's names from which one may be meant for the other."""
+
+LEAST_NAME = 4
+
+_OPTION = lazy_regex(r"(?<![\w-])--[a-zA-Z][\w-]{1,40}")
+_CODE = lazy_regex(r"\b[A-Za-z_]\w{0,40}(?:::\w{1,40}){1,4}|\b[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,6}\b(?!\()")
+_TICKED = lazy_regex(r"`@?([A-Za-z_][\w.-]{2,60})(?:=[^`\n]{0,40})?`")
+_MARKED = lazy_regex(r"(?<![\w`@])@[a-z_]\w{2,40}(?![\w.@-])")
+_FORMAT = lazy_regex(r"\b[YMDH]{2,4}(?:[-/.:][YMDHms]{2,4}){1,3}\b")
+_NAME = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]{3,20}\b")
+_KNOWN_NAME = lazy_regex(r"\b[A-Z][a-z]{3,20}\b")
+_PLACEHOLDERS = word_set("name file path dir true false none null example json yaml utf main master")
+
+
+def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, str]]:
+    """Yield names that no source has, and what a result has instead, if anything.
+
+    Examples
+    --------
+    >>> from coherence.detect.records import keep_result
+    >>> from coherence.detect.sources import take_source
+    >>> given, kept, text = Given(), Kept(), "usage: fetch [--no-verify] NAME"
+    >>> claims = take_source(given, 1, text, [])
+    >>> keep_result(kept, 1, text)
+    >>> list(unknown_terms(given, kept, "Use `--no-verify`, not `--skip-sums`."))
+    [('--skip-sums', '')]
+    """
+    if not kept.whole or not kept.results:
+        return
+    told = " ".join(result.text for result in kept.results)
+    for sign, pattern, needed in (
+        ("--", _OPTION, "--"),
+        ("::", _CODE, "::"),
+        ("_", _CODE, "_"),
+        ("`", _TICKED, ""),
+        ("@", _MARKED, "@"),
+        ("/", _FORMAT, "/"),
+        ("-", _FORMAT, "-"),
+    ):
+        if sign not in answer or needed not in told:
+            continue
+        for found in islice(pattern.finditer(answer), MAX_TERMS):
+            name = found[found.lastindex or 0]
+            parts = [word for word in words(name) if word not in _PLACEHOLDERS]
+            if parts and known_words(given, parts) < 1.0:
+                yield name, ""
+    yield from _misspelt(given, told, answer)
+
+
+def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Yield names of people that no source has, each with a like one that a result has and the answer has not."""
+    unknown = [
+        found[0]
+        for found in islice(_NAME.finditer(answer), MAX_TERMS)
+        if not known_words(given, [found[0].lower()])
+    ]
+    if not unknown:
+        return
+    from difflib import SequenceMatcher  # needed only where a name is unknown
+
+    known = {found[0] for found in islice(_KNOWN_NAME.finditer(told), MAX_TERMS)} - set(_KNOWN_NAME.findall(answer))
+    for name in unknown:
+        for other in known:
+            if (
+                name[0] == other[0]
+                and abs(len(name) - len(other)) <= 1
+                and not name.startswith(other[: len(other) - 2])
+                and SequenceMatcher(None, name, other).ratio() >= LIKE_NAME
+            ):
+                yield name, other
+                break
