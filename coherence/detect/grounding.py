@@ -621,7 +621,7 @@ def _flaw(
             _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
         ):
             return None
-        if is_restated(given, text, claim):
+        if is_restated(given, text, claim, plain):
             return None
         found = other_version(given, claim)
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")

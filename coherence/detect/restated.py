@@ -36,6 +36,7 @@ AROUND = 90
 
 DAY = 86_400.0
 
+_CHAIN = lazy_regex(r"\+?\d[\d ()/-]{4,22}\d")
 _HASH = lazy_regex(r"id:[0-9a-f]{6,64}")
 _BARE = lazy_regex(r"(?<![\w.,/:-])\d{1,3}(?![\w/:-]|[.,]\d)")
 _TIMES = lazy_regex(
@@ -59,8 +60,8 @@ _DOTTED = lazy_regex(r"(\d{1,2}\.\d{1,2})\.")
 _BINARY = lazy_regex(r"(\d{1,6}) ?([KMGT])i?B", re.IGNORECASE)
 
 
-def is_restated(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a value is a given one in another notation, or one step from given ones.
+def is_restated(given: Given, text: str, claim: Claim, plain: Sequence[Claim] = ()) -> bool:
+    """Tell whether a value is a given one in another notation, or one step from given ones or ``plain`` ones.
 
     Examples
     --------
@@ -80,7 +81,8 @@ def is_restated(given: Given, text: str, claim: Claim) -> bool:
             return _is_day(given, claim)
         case "number" | "amount":
             return (
-                _is_notation(given, claim) or _is_span(given, claim) or (bool(claim.value) and _follows(given, text, claim))
+                _is_chain(given, text, claim)
+                or _is_notation(given, claim) or _is_span(given, claim) or (bool(claim.value) and _follows(given, text, claim, plain))
             )
     return False
 
@@ -111,7 +113,7 @@ def _is_shifted(given: Given, text: str, claim: Claim) -> bool:
     return any(hour % 1.0 == 0.0 and 0.0 < min(abs(hour), 24.0 - abs(hour)) <= MOST_SHIFT for hour in hours)
 
 
-ZONES = ("utc", "gmt", "cet", "cest", "est", "edt", "pst", "pdt", "timezone", "tz")
+ZONES = ("utc", "gmt", "cet", "cest", "est", "edt", "pst", "pdt", "timezone", "tz", "00z", "30z")
 """Words of a source that gives times in a zone."""
 
 MOST_SHIFT = 14.0
@@ -136,6 +138,34 @@ def _is_notation(given: Given, claim: Claim) -> bool:
         return any(each.unit == "clock" and 0.0 <= each.value - claim.value < 3600.0 for each in given.numbers)
     size = _BINARY.fullmatch(claim.text)
     return size is not None and known_words(given, [f"{size[1]}{size[2].lower()}i"]) == 1.0
+
+
+def _is_chain(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a number is part of a longer one that a source groups in another way: of a telephone, an ISBN."""
+    begin = max(0, claim.start - 24)
+    for found in _CHAIN.finditer(text, begin, claim.start + len(claim.text) + 24):
+        if found.start() <= claim.start < found.end():
+            digits = "".join(filter(str.isdigit, found[0]))
+            return LEAST_CHAIN <= len(digits) <= MOST_CHAIN and _is_grouped(given, digits)
+    return False
+
+
+def _is_grouped(given: Given, digits: str) -> bool:
+    """Tell whether a source has groups of digits in a row that are these, put together."""
+    reached = {(0, "")}
+    for at in range(len(digits)):
+        for _, before in [each for each in reached if each[0] == at]:
+            for end in range(at + 1, min(len(digits), at + MOST_GROUP) + 1):
+                group = digits[at:end]
+                if known_words(given, [before, group] if before else [group]) == 1.0:
+                    if end == len(digits) and before:
+                        return True
+                    reached.add((end, group))
+    return False
+
+
+LEAST_CHAIN, MOST_CHAIN, MOST_GROUP = 6, 18, 8
+"""Digits of a number that is written in groups, and of a group."""
 
 
 def _is_span(given: Given, claim: Claim) -> bool:
@@ -176,7 +206,7 @@ def _days(given: Given) -> Iterator[date]:
             continue  # a month, or no day
 
 
-def _follows(given: Given, text: str, claim: Claim) -> bool:
+def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> bool:
     value = abs(claim.value or 0.0)
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
     numbers = [number for number in given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
@@ -188,7 +218,7 @@ def _follows(given: Given, text: str, claim: Claim) -> bool:
         return True
     if any(abs(sum(each) - value) <= half for each in columns):
         return True
-    if _SERVES.search(text) is not None and any(abs(each - value) <= half for each in _scaled(numbers, claim)):
+    if _SERVES.search(text) is not None and any(abs(each - value) <= half for each in _scaled(numbers, text, claim)):
         return True
     square = _SQUARE.match(text, end) is not None
     results = [*_products(numbers, rate=rate, square=square), *_of_few(numbers, claim), *_rests(numbers, claim)]
@@ -198,6 +228,8 @@ def _follows(given: Given, text: str, claim: Claim) -> bool:
         factors.discard(value)
         alike = [number for number in numbers if _is_of(number, claim)]
         plain = [abs(number.value) for number in alike]
+        plain += [abs(each.value) for each in stated[:FEW_IN_ALL] if each.value and each.unit == claim.unit]
+        factors.update(number.value for number in numbers if 1.0 < number.value <= MOST_TIMES and not number.unit)
         plain += [abs(one.value + two.value) for one, two in _pairs(alike) if two.place - one.place == 1]
         results += [each for number in plain for by in factors for each in (number * by, number / by)]
     return any(abs(each - value) <= half for each in results)
@@ -275,14 +307,15 @@ def _of_few(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
             yield product * 1e-3 if one.unit == two.unit == "g" else product
 
 
-def _scaled(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
+def _scaled(numbers: Sequence[SeenNumber], text: str, claim: Claim) -> Iterator[float]:
     """Yield given numbers for another number of people."""
     plain = [abs(number.value) for number in numbers if not number.unit and not number.value % 1.0]
-    small = list(dict.fromkeys(number for number in plain if 1.0 < number <= MOST_PEOPLE))[:FEW]
+    plain += [each for each, *_ in spelt(text)]
+    small = list(dict.fromkeys(number for number in plain if 1.0 < number <= MOST_PEOPLE))[-FEW:]
     for many, few in combinations(small, 2):
         for number in numbers:
             if _is_of(number, claim):
                 yield from (abs(number.value) * many / few, abs(number.value) * few / many)
 
 
-MOST_PEOPLE = 24.0
+MOST_PEOPLE, MOST_TIMES = 24.0, 12.0

@@ -10,8 +10,10 @@ from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.detect.number_words import MEASURES, WORDS
 from coherence.detect.records import Kept
 from coherence.detect.sources import Given, known_words
+from coherence.detect.text_analysis import tokens
 from coherence.detect.values import words
 
 MAX_TERMS = 60
@@ -29,6 +31,9 @@ _MARKED = lazy_regex(r"(?<![\w`@])@[a-z_]\w{2,40}(?![\w.@-])")
 _FORMAT = lazy_regex(r"\b[YMDH]{2,4}(?:[-/.:][YMDHms]{2,4}){1,3}\b")
 _NAME = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]{3,20}\b")
 _KNOWN_NAME = lazy_regex(r"\b[A-Z][a-z]{3,20}\b")
+_SPELT = "|".join(sorted(WORDS, key=len, reverse=True))
+_COUNT = lazy_regex(rf"(?<![\w.,/:$€£-])(?<!of )(?<!more )(?<!first )(?<!least )(\d{{1,3}}|{_SPELT}) ([a-zA-Z]{{3,20}}s)\b", 2)
+_FIELD = lazy_regex(r"\b([a-zA-Z]{3,20}s)[\"']?\s?[:=]\s?(\d{1,3})\b(?![.,:/-]\d)")
 _PLACEHOLDERS = word_set("name file path dir true false none null example json yaml utf main master")
 
 
@@ -65,6 +70,7 @@ def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, 
             if parts and known_words(given, parts) < 1.0:
                 yield name, ""
     yield from _misspelt(given, told, answer)
+    yield from _miscounted(given, told, answer)
 
 
 def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
@@ -89,3 +95,29 @@ def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]
             ):
                 yield name, other
                 break
+
+
+def _miscounted(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Yield small numbers of things of which the results have another number, and that number."""
+    numbers = {number.value for number in given.numbers}
+    known: dict[str, set[str]] = {}
+    claims = [
+        (found[0], found[1].lower(), noun)
+        for found in islice(_COUNT.finditer(answer), MAX_TERMS)
+        if (noun := next(iter(tokens(found[2])), "")) and found[2].lower() not in MEASURES
+    ]
+    if not claims:
+        return
+    for found in islice(_COUNT.finditer(told), MAX_TERMS):
+        known.setdefault(next(iter(tokens(found[2])), ""), set()).add(found[1].lower())
+    for found in islice(_FIELD.finditer(told), MAX_TERMS):
+        known.setdefault(next(iter(tokens(found[1])), ""), set()).add(found[2])
+    for text, said, noun in claims:
+        told_numbers = {_value(each) for each in known.get(noun, ())}
+        value = _value(said)
+        if len(told_numbers) == 1 and value not in told_numbers and value not in numbers and value > 1.0:
+            yield text, f"{next(iter(known[noun]))} {noun}"
+
+
+def _value(said: str) -> float:
+    return float(said) if said.isdigit() else float(WORDS[said])
