@@ -7,6 +7,7 @@ the newest results that speak of the same thing; a later one that agrees makes t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -24,6 +25,7 @@ from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
+from coherence.detect.glossed_over import MAX_OUTCOMES, SHORT_ANSWER, Outcome, Passed, marks_of, passed_over
 from coherence.detect.text_analysis import TextAnalysis, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
@@ -55,6 +57,9 @@ MAX_AMOUNTS = 8
 
 FEW_WORDS = 3
 """Words of a failed call's result up to which they are an answer."""
+
+MAX_TOLD = 600
+"""Characters of a result whose tokens are remembered."""
 
 QUOTED = 140
 """Characters of a claim or a result that are quoted."""
@@ -202,6 +207,11 @@ _BUILD_CALL = lazy_regex(
     r"\w{0,12}(?:build|compile|check)\w{0,9}|tsc|javac|mvn (?:package|compile|install)|cmake --build|webpack"
     r"|make(?! test))\b"
 )
+_LINT_CALL = lazy_regex(
+    r"\b(?:ruff|flake8|pylint|eslint|mypy|pyright|stylelint|rubocop|golangci-lint|clippy|shellcheck|black --check"
+    r"|prettier --check|tsc --noEmit|(?:npm|yarn|pnpm|make) (?:run )?lint)\b"
+)
+_LINT_RED = lazy_regex(r"\b[1-9]\d{0,5} (?:errors?|problems?|remaining|issues?|warnings?|offenses?)\b|: error: |would reformat")
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]"
@@ -219,10 +229,22 @@ _PASSING = word_set(
 )
 _COMPILES = word_set("cleanly compiles compiled builds succeeds succeeded green")
 
+_LINT_WORDS = word_set(
+    "ruff flake8 pylint eslint mypy pyright lint linter linting linters types typing findings warnings checker clippy"
+)
+_LINTED = word_set("clean cleanly passes pass passed happy green fixed resolved gone satisfied succeeds succeeded")
+_SOME = word_set("of except but remaining remain remains some most left")
+_CHECKED = (
+    ("tests", _TEST_WORDS, _PASSING),
+    ("build", _BUILD_WORDS, _COMPILES),
+    ("lint", _LINT_WORDS, _LINTED),
+)
+"""Kind of check, words of which one is what is checked, words of which one says that it is well."""
+
 _STATES: dict[str, tuple[str, str]] = {
     "running": (
-        "active running up online alive operational reachable started",
-        "inactive dead down offline stopped exited unreachable crashed",
+        "active running up online alive operational reachable started circule fährt läuft funciona",
+        "inactive dead down offline stopped exited unreachable crashed supprimé annulé ausgefallen cancelado",
     ),
     "open": ("open unresolved reopened offen ouvert abierto", "closed resolved solved geschlossen fermé cerrado"),
     "free": (
@@ -234,7 +256,10 @@ _STATES: dict[str, tuple[str, str]] = {
     "delivered": ("delivered arrived", "undelivered in_transit"),
     "published": ("published", "draft unpublished"),
     "enabled": ("enabled", "disabled"),
-    "valid": ("valid", "invalid expired"),
+    "valid": (
+        "valid gültig valide válido valida",
+        "invalid expired ungültig abgelaufen expiré périmé caducado vencido scaduto",
+    ),
     "approved": ("approved accepted granted", "rejected denied declined refused disapproved"),
     "locked": ("locked", "unlocked"),
     "connected": ("connected", "disconnected"),
@@ -285,6 +310,7 @@ _LOOKING = word_set("get list search find read check show view fetch lookup quer
 _AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
+_CHANGED = lazy_regex(r"^(?: ?[MADRU]{1,2}|\?\?) {1,2}\S.{0,100}", re.M)
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 _ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
 _MARKS = lazy_regex(r"<returncode>[^<\n]{0,9}</returncode>|</?output>")
@@ -330,6 +356,8 @@ class StateTold(msgspec.Struct):
     record: list[str] = []
     """Tokens that name the record alone, where the result has several."""
     number: float | None = None
+    lined: bool = False
+    """True if it is told by one line of several, each about another thing."""
 
 
 class Contradiction(msgspec.Struct, frozen=True):
@@ -381,6 +409,14 @@ class ClaimFacts(msgspec.Struct):
     """Numbers of that message beside the one that a result has for the same thing; right where others lead to them."""
     alone: StateTold | None = None
     """The newest result, where it is one number."""
+    outcomes: list[Outcome] = []
+    """How the newest calls of the task came out."""
+    passed: Passed | None = None
+    """What the newest message passes over, should it be an answer."""
+
+    def waits(self, seq: int) -> bool:
+        """Tell whether a message passes over something, should it be an answer."""
+        return self.passed is not None and self.said == seq
 
 
 def _words(text: str) -> list[str]:
@@ -487,8 +523,12 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         sure = failure_of(event.result, flagged=event.error, reads=call.reads and not call.shell)
         made = Attempt(seq, call.tool, call.acts, call.objects, line=_telling(text))
         failed = made.failed = sure >= FAILED and any(map(str.isalpha, made.line))
+        fails = failed or (event.error and call.shell and any(map(str.isalpha, made.line)))
+        told = marks_of(tokens(text[:MAX_TOLD]).difference(call.objects))
+        outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, excerpt(made.line, QUOTED), told)
+        data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
-            red = _RED.search(text)
+            red = (_LINT_RED if call.checks == "lint" else _RED).search(text)
             made.failed = red is not None or (failed and _GREEN.search(text) is None)
             if red is not None:
                 made.line = _line_at(text, red.start())
@@ -519,8 +559,10 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         event: Message = observed.event
         if event.role == "assistant" and not observed.text.is_blank:
             self.data.said = observed.seq
-            self.data.newest, self.data.amounts = None, []
+            self.data.newest, self.data.passed, self.data.amounts = None, None, []
             self._judge(observed.seq, observed.text)
+            if self.data.newest is None and self.data.outcomes and len(event.content) <= SHORT_ANSWER:
+                self.data.passed = passed_over(self.data.outcomes, observed.text.statements, event.content)
             self.data.alone = None
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:
@@ -561,6 +603,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         for state in data.states:
             state.seq = 0
         data.waiting, data.newest, data.said, data.came = [], None, 0, 0
+        data.outcomes, data.passed = [], None
 
 
 class _Held(NamedTuple):
@@ -612,9 +655,11 @@ class _Held(NamedTuple):
         known = frozenset(words)
         if _negations(words):
             return None
-        for name, subjects, passing in (("tests", _TEST_WORDS, _PASSING), ("build", _BUILD_WORDS, _COMPILES)):
+        for name, subjects, passing in _CHECKED:
             run = self.runs.get(name)
             if run is None or passing.isdisjoint(known) or subjects.isdisjoint(known):
+                continue
+            if name == "lint" and not known.isdisjoint(_SOME):
                 continue
             if name == "tests" and _ALL.isdisjoint(known) and not known & {"tests", "suite", "suites", "specs"}:
                 continue
@@ -740,7 +785,9 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
         acts = []
     checks = ""
     if shell or "test" in words or "tests" in words:
-        checks = "tests" if _TEST_CALL.search(raw) or (not shell) else "build" if _BUILD_CALL.search(raw) else ""
+        lint = _LINT_CALL.search(raw) is not None
+        tested = _TEST_CALL.search(raw) or not shell
+        checks = "tests" if tested else "lint" if lint else "build" if _BUILD_CALL.search(raw) else ""
     objects = observed.text.part(GATE_CHARS).tokens - tokens(event.tool_name[:100])
     found = sorted(sorted(objects), key=weight, reverse=True)[:MAX_OBJECTS]
     reads = made.access == "read" or (shell and not acts and not told.isdisjoint(_READS))
@@ -804,7 +851,7 @@ def _same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
     if state.record and not any(each in said for each in state.record):
         return False
     shared = {each for each in state.about if each in said}
-    if any(weight(each) >= DISTINCT for each in shared):
+    if state.lined or any(weight(each) >= DISTINCT for each in shared):
         return True
     return len(shared) >= least and not (any(map(_is_name, said)) and any(map(_is_name, state.about)))
 
@@ -838,6 +885,13 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
             return
         yield from _of_json(seq, asked, value)
         return
+    if call.shell or "git" in name_words(call.tool):
+        changed = _CHANGED.search(body) if len(body) <= MAX_SUMMARY else None
+        if changed is not None and {"status", "git"} & {*asked, *name_words(call.tool)}:
+            yield StateTold(seq, [*asked, *tokens("working tree changes committed edits")], "changed", True, changed[0])
+    if len(body) <= SHORT and "\n" in body and not call.shell:
+        yield from _of_lines(seq, asked, body)
+        return
     if len(body) <= SHORT:
         about = [*asked, *sorted(tokens(body))]
         words = _words(body)
@@ -856,6 +910,21 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
         return  # what programs and files hold is not said of the world
     for line in islice(_FIELD_LINE.finditer(body), 40):
         yield from _of_field(seq, asked, [], line[1], line[2].strip())
+
+
+def _of_lines(seq: int, asked: list[str], body: str) -> Iterator[StateTold]:
+    """Yield the states that short lines tell of what each of them begins with."""
+    lines = [line.strip() for line in body.split("\n") if line.strip()][:20]
+    parts = [tokens(line) for line in lines]
+    number = Counter(token for part in parts for token in part)
+    for line, part in zip(lines, parts, strict=True):
+        words = _words(line)
+        own = [token for token in part if number[token] == 1 and token not in _POLES]
+        found = [pole for word in words if (pole := _POLES.get(word)) is not None]
+        if len(words) <= 12 and len({*found}) == 1 and own:
+            topic, value = found[0]
+            denied = bool(_negations(words))
+            yield StateTold(seq, [*asked, *own], topic, value != denied, excerpt(line, QUOTED), own, lined=True)
 
 
 def _day_words(day: re.Match[str]) -> list[str]:
