@@ -25,7 +25,7 @@ from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
-from coherence.detect.glossed_over import MAX_OUTCOMES, SHORT_ANSWER, Outcome, Passed, marks_of, passed_over
+from coherence.detect.glossed_over import MAX_OUTCOMES, SHORT_ANSWER, Outcome, Passed, does_nothing, marks_of, passed_over, quotes_failure
 from coherence.detect.text_analysis import TextAnalysis, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
@@ -57,6 +57,12 @@ MAX_AMOUNTS = 8
 
 FEW_WORDS = 3
 """Words of a failed call's result up to which they are an answer."""
+
+SHORT_SAID = 120
+"""Characters of a message up to which it speaks of the only result there is."""
+
+MAX_ASKED = 80
+"""Tokens of a goal that are remembered."""
 
 MAX_TOLD = 600
 """Characters of a result whose tokens are remembered."""
@@ -223,6 +229,7 @@ _GREEN = lazy_regex(
 )
 _PARTLY = lazy_regex(r"\b(\d{1,6}) (?:of|out of|/) (?:the )?(\d{1,6})\b")
 _TEST_WORDS = word_set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
+_EVERYTHING = word_set("everything alles tout todo")
 _BUILD_WORDS = word_set("build builds compiles compile compiled project code crate package app")
 _PASSING = word_set(
     "pass passes passed passing green cleanly succeed succeeds succeeded grün bestanden passent réussis pasan"
@@ -240,6 +247,10 @@ _CHECKED = (
     ("lint", _LINT_WORDS, _LINTED),
 )
 """Kind of check, words of which one is what is checked, words of which one says that it is well."""
+
+_FAIL_WORDS = word_set("fail fails failing red broken")
+_FAILING = frozenset(token for word in _FAIL_WORDS for token in tokens(word))
+_EARLIER = word_set("before earlier previously was were had been first initially until fixed now no longer")
 
 _STATES: dict[str, tuple[str, str]] = {
     "running": (
@@ -310,6 +321,8 @@ _LOOKING = word_set("get list search find read check show view fetch lookup quer
 _AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
+_ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
+_LABELS = lazy_regex(r"\b[A-Za-z]{1,20}:(?=\s)")
 _CHANGED = lazy_regex(r"^(?: ?[MADRU]{1,2}|\?\?) {1,2}\S.{0,100}", re.M)
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 _ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
@@ -411,6 +424,8 @@ class ClaimFacts(msgspec.Struct):
     """The newest result, where it is one number."""
     outcomes: list[Outcome] = []
     """How the newest calls of the task came out."""
+    asked: list[str] = []
+    """Tokens of the goal."""
     passed: Passed | None = None
     """What the newest message passes over, should it be an answer."""
 
@@ -498,6 +513,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         """Forget what another task's calls returned."""
         if observed.new_goal:
             self.data = ClaimFacts()
+        self.data.asked = sorted(observed.text.part(GATE_CHARS).tokens)[:MAX_ASKED]
 
     def on_tool_call(self, observed: Observed) -> None:
         """Remember what a call is to do."""
@@ -523,9 +539,11 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         sure = failure_of(event.result, flagged=event.error, reads=call.reads and not call.shell)
         made = Attempt(seq, call.tool, call.acts, call.objects, line=_telling(text))
         failed = made.failed = sure >= FAILED and any(map(str.isalpha, made.line))
-        fails = failed or (event.error and call.shell and any(map(str.isalpha, made.line)))
-        told = marks_of(tokens(text[:MAX_TOLD]).difference(call.objects))
-        outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, excerpt(made.line, QUOTED), told)
+        empty = not call.shell and not call.acts and finds_nothing(text)
+        fails = failed or (event.error and sure >= FAILED) or empty or (bool(call.acts) and does_nothing(text))
+        told = marks_of(tokens(text[:MAX_TOLD]).difference(call.objects, data.asked))
+        line = excerpt(made.line or "nothing", QUOTED)
+        outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, empty)
         data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
             red = (_LINT_RED if call.checks == "lint" else _RED).search(text)
@@ -547,7 +565,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         elif not failed:
             for path in call.paths:
                 data.unread.pop(basename(path), None)
-        if not failed or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
+        if not failed or (not event.error and not call.acts) or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
             told = list(islice(_states(seq, call, text), 60))
             data.states = [*data.states, *told][-MAX_STATES:]
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
@@ -561,20 +579,27 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             self.data.said = observed.seq
             self.data.newest, self.data.passed, self.data.amounts = None, None, []
             self._judge(observed.seq, observed.text)
-            if self.data.newest is None and self.data.outcomes and len(event.content) <= SHORT_ANSWER:
+            self.data.passed = self._fails(observed.text)
+            if self.data.newest is None and self.data.passed is None and self.data.outcomes and len(event.content) <= SHORT_ANSWER:
                 self.data.passed = passed_over(self.data.outcomes, observed.text.statements, event.content)
             self.data.alone = None
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:
         data, said = self.data, _with_singulars(observed.part(GATE_CHARS).tokens)
-        states = [state for state in data.states if _may_speak_of(state, said)]
+        sole = (
+            len(data.outcomes) == 1
+            and (len(observed.raw) <= SHORT_SAID or _ANSWERS.match(observed.raw) is not None)
+            and len({state.topic for state in data.states}) == len(data.states)
+        )
+        states = [state for state in data.states if sole or _may_speak_of(state, said)]
         runs = {name: run for name, run in data.checks.items() if run.failed}
         if not (
             states or runs or data.alone or data.unread or any(each.failed or each.partly for each in data.attempts)
         ):
             return
         text = observed.part(MAX_CHARS, "\n")
-        owns_up, unfound = _TRIED.search(_FLAWLESS.sub("", text.raw)) is not None, _UNREAD.search(text.raw) is not None
+        owns_up = _TRIED.search(_FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
+        unfound = _UNREAD.search(text.raw) is not None
         fresh = data.attempts[-1] if data.attempts and data.attempts[-1].seq == data.came else None
         about = _Held(
             [] if owns_up else data.attempts,
@@ -582,6 +607,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             {} if owns_up else runs,
             {} if unfound else data.unread,
             fresh if fresh is not None and fresh.failed and not owns_up else None,
+            sole,
         )
         counted = [state for state in states if state.number is not None]
         for statement in text.statements:
@@ -594,6 +620,19 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
                 data.newest = Contradiction(seq, kind, excerpt(statement, QUOTED), other.seq, told)
             if (counted or data.alone) and len(data.amounts) < MAX_AMOUNTS:
                 data.amounts += _amounts(seq, statement, counted, data.alone)
+
+    def _fails(self, text: TextAnalysis) -> Passed | None:
+        """Return the statement that tests fail though the newest run of them passed."""
+        run = self.data.checks.get("tests")
+        if run is None or run.failed or not _FAILING.intersection(text.part(GATE_CHARS).tokens):
+            return None
+        for statement in text.statements:
+            words = _words(statement)
+            if _TEST_WORDS.isdisjoint(words) or not _is_plain(words) or _negations(words) or not _EARLIER.isdisjoint(words):
+                continue
+            if any(word in _FAIL_WORDS and not {"0", "zero"} & {*words[max(0, at - 2) : at]} for at, word in enumerate(words)):
+                return Passed(excerpt(statement, QUOTED), run.seq, excerpt(run.line, QUOTED), "worked")
+        return None
 
     def renumber(self) -> None:
         """Let the next event be number 1."""
@@ -615,6 +654,8 @@ class _Held(NamedTuple):
     unread: dict[str, Attempt]
     fresh: Attempt | None = None
     """The newest call of all, where it failed."""
+    sole: bool = False
+    """Whether a message answers after one call, of which each state is told once."""
 
     def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
         """Return what a statement is about, and the result that says otherwise."""
@@ -657,11 +698,11 @@ class _Held(NamedTuple):
             return None
         for name, subjects, passing in _CHECKED:
             run = self.runs.get(name)
-            if run is None or passing.isdisjoint(known) or subjects.isdisjoint(known):
+            if run is None or passing.isdisjoint(known) or (subjects | _EVERYTHING).isdisjoint(known):
                 continue
             if name == "lint" and not known.isdisjoint(_SOME):
                 continue
-            if name == "tests" and _ALL.isdisjoint(known) and not known & {"tests", "suite", "suites", "specs"}:
+            if name == "tests" and _ALL.isdisjoint(known) and not known & {"tests", "suite", "suites", "specs", *_EVERYTHING}:
                 continue
             return run
         return None
@@ -701,7 +742,8 @@ class _Held(NamedTuple):
                 value = next((value for topic, value in claims if topic == state.topic), None)
             else:
                 value = None if state.number else _has(state.topic, words, clause)
-            if value is None or not _same_thing(state, said):
+            alone = self.sole and state.topic in _STATES and not state.record
+            if value is None or not (alone or _same_thing(state, said)):
                 continue
             if state.topic == "free" and _CLOCK.search(statement) is not None:
                 continue
@@ -816,7 +858,7 @@ def _claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 _POLE_WORDS = frozenset(word.partition(" ")[0] for word in _POLES)
-_IS = _BE | {"still", "remains", "has", "have", "there"}
+_IS = _BE | {"it's", "they're", "that's", "still", "remains", "has", "have", "there"}
 
 
 def _has(topic: str, words: Sequence[str], clause: frozenset[str]) -> bool | None:
@@ -894,7 +936,7 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
         return
     if len(body) <= SHORT:
         about = [*asked, *sorted(tokens(body))]
-        words = _words(body)
+        words = _words(_LABELS.sub(" ", body))
         if _NOTHING_CHANGED in body:
             about += tokens("changes committed edits")
             yield StateTold(seq, about, "changed", False, excerpt(body, QUOTED))
@@ -918,7 +960,7 @@ def _of_lines(seq: int, asked: list[str], body: str) -> Iterator[StateTold]:
     parts = [tokens(line) for line in lines]
     number = Counter(token for part in parts for token in part)
     for line, part in zip(lines, parts, strict=True):
-        words = _words(line)
+        words = _words(_LABELS.sub(" ", line))
         own = [token for token in part if number[token] == 1 and token not in _POLES]
         found = [pole for word in words if (pole := _POLES.get(word)) is not None]
         if len(words) <= 12 and len({*found}) == 1 and own:

@@ -25,6 +25,9 @@ SHORT_ANSWER = 1_500
 
 LEAST_WORD = 4
 
+LEAST_CLAIM = 3
+"""Words of a statement."""
+
 
 class Outcome(msgspec.Struct):
     """How a call came out."""
@@ -39,7 +42,9 @@ class Outcome(msgspec.Struct):
     line: str = ""
     """The telling line of its result."""
     told: list[str] = []
-    """Tokens of that line that its arguments have not."""
+    """Tokens of that result that neither its arguments nor the goal have."""
+    empty: bool = False
+    """True where it failed only in that it found nothing."""
 
 
 class Passed(msgspec.Struct, frozen=True):
@@ -53,7 +58,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 _OWNS_UP = lazy_regex(
-    r"\b(?:fail\w*|errors?|unable|can(?:no|')t|could(?:n't| not)|did(?:n't| not)|not|n[eo]ither|never|without|nothing"
+    r"\b(?:fail\w*|errors?|unable|can(?:no|')t|could(?:n't| not)|did(?:n't| not)|no|none|not|n[eo]ither|never|empty|without|nothing"
     r"|\w+n't|unfortunately|sorry|but|however|only|except|although|though|still|yet|missing|remain\w*|pending|retr\w+"
     r"|instead|lacks?|broken|denied|refused|rejected|invalid|expired|locked|timed? ?out|unavailable|skipped|partial\w*"
     r"|would|will|shall|let me|i'll|going to|next|if|please|nicht|kein\w*|leider|aber|nur|fehl\w*|konnte\w*|ohne"
@@ -65,8 +70,8 @@ _OWNS_UP = lazy_regex(
 
 _FLAWLESS = lazy_regex(
     r"\b(?:without|no|zero|0|not a|nothing|keine?|sans|aucune?|sin|senza)"
-    r" (?:any |further |more |remaining |single |left )?(?:to (?:complain|fix|do)\w*"
-    r"|(?:problem|error|issue|failure|warning|fault|fehler|erreur|error|problema|high|critical)\w{0,3})\b",
+    r" (?:any |a |further |more |remaining |single |left )?(?:to (?:complain|fix|do)\w*"
+    r"|(?:problem|error|issue|failure|warning|fault|hitch|trouble|incident|fehler|erreur|error|problema|high|critical)\w{0,3})\b",
     2,
 )
 _CLAIMS = lazy_regex(
@@ -75,17 +80,36 @@ _CLAIMS = lazy_regex(
     2,
 )
 _FAILURE = lazy_regex(
-    r"\b(?:failed|fails|couldn't|could not|can't|cannot|unable to|didn't (?:work|go|succeed)|did not (?:work|go|succeed)"
+    r"\b(?:failed|fails|bounced|turned (?:\w+ ){0,3}down|couldn't|could not|can't|cannot|unable to|declined|was denied|didn't (?:work|go|succeed)|did not (?:work|go|succeed)"
     r"|doesn't work|refused|was rejected|(?:n?either|none)\b[^.]{0,30}\b(?:works?|worked|succeeded)|broke off|with an error"
     r"|an error|fehlgeschlagen|konnte\w* (?:ich |wir )?nicht|échoué|n'a pas pu|falló|no (?:se )?pud\w+|non è riuscit\w+)\b",
     2,
 )
+_REFUSED = lazy_regex(
+    r"[\"']?\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error|aborted)\b"
+    r"|[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send|update)\b"
+    r"|\b(?:already )?up[- ]to[- ]date\b|\bno changes (?:made|detected)\b|\b0 (?:rows|files|items|records)\b",
+    2,
+)
+"""What a result says that did nothing, or not what was asked."""
+_ABSENT = lazy_regex(
+    r"\b(?:there (?:is|are) no|has no|have no|found no|no such|es gibt keine?n?|il n'y a (?:pas|aucune?)|no hay)"
+    r" (?:\w{1,20} ){0,2}?(?P<noun>\w{3,30})",
+    2,
+)
+_UNDONE = lazy_regex(
+    r"\b(?:could not|couldn't|was unable to|were unable to|failed to|did not|didn't) (?P<act>\w{4,20})"
+    r"|\b(?P<acting>\w{4,20}ing) (?:\w+ ){0,2}failed\b",
+    2,
+)
+_MADE_UP_FOR = lazy_regex(r"\b(?:then|second|third|finally|now|eventually|worked|succeeded|went through|later|dann|ensuite)\b", 2)
 _FIRST = lazy_regex(
     r"\b(?:i|we)(?:'ve| have|'m| am)?(?: just| already| also| now)? (?P<done>sent|emailed|mailed|messaged|texted|called|notified"
     r"|deleted|removed|paid|transferred|refunded|booked|reserved|ordered|cancelled|canceled|uploaded|published|deployed"
     r"|merged|installed|approved|submitted|posted|tested|ran|measured|verified|rebuilt|restarted)\b",
     2,
 )
+_TESTS_PASS = lazy_regex(r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed|(?:is|are) green)\b", 2)
 _DOES = {
     "sent emailed mailed messaged texted called notified": "send email mail message sms notify call reply post text slack",
     "deleted removed": "delete remove rm drop purge clear erase trash",
@@ -124,20 +148,52 @@ def passed_over(outcomes: Sequence[Outcome], statements: Sequence[str], text: st
         found = _unacknowledged(failed, outcomes, statements, said)
         if found is not None:
             return found
-    if not failed and not any(each.failed for each in outcomes):
-        acted = [each for each in outcomes if each.acts and not each.shell]
-        for statement in statements if acted else ():
-            found_failure = _FAILURE.search(statement.replace("’", "'"))
-            if found_failure is not None and not statement.endswith("?"):
-                about = acted[-1]
-                alone = len({each.tool for each in outcomes}) == 1
-                if (alone or any(_shares(each, tokens(statement)) for each in acted)) and not _FAILURE.search(about.line):
-                    return Passed(statement, about.seq, about.line, "worked")
+    if not failed:
+        found = _denied(outcomes, statements, plain)
+        if found is not None:
+            return found
     return _never_done(outcomes, statements)
+
+
+def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:
+    """Return the statement that tells of a failure, or of nothing found, although every call came out well in the end."""
+    acted = [each for each in outcomes if each.acts and not each.shell and not each.failed]
+    ran = [each for each in outcomes if each.acts and each.shell and not each.failed]
+    over = any(each.failed for each in outcomes)
+    if over and _MADE_UP_FOR.search(text) is not None:
+        return None
+    alone = len({each.tool for each in outcomes}) == 1
+    for statement in statements:
+        if statement.endswith("?"):
+            continue
+        plain, own = statement.replace("’", "'"), tokens(statement)
+        about = next((each for each in reversed(acted) if alone or _concerns(each, own)), None)
+        if about is not None and _FAILURE.search(plain) is not None and _FAILURE.search(about.line) is None:
+            return Passed(statement, about.seq, about.line, "worked")
+        if ran and not acted and _UNDONE.search(plain) is not None:
+            about = next((each for each in reversed(ran) if _undoes(each, plain) and _concerns(each, own)), None)
+            if about is not None:
+                return Passed(statement, about.seq, about.line, "worked")
+        absent = _ABSENT.search(plain) if not over else None
+        noun = next(iter(tokens(absent["noun"])), "") if absent is not None else ""
+        if noun and all(each.line for each in outcomes):
+            about = next((each for each in reversed(outcomes) if noun in tokens(each.tool)), None)
+            if about is not None and _ABSENT.search(about.line) is None and noun not in about.told:
+                return Passed(statement, about.seq, about.line, "worked")
+    return None
+
+
+def _undoes(outcome: Outcome, statement: str) -> bool:
+    """Tell whether a statement denies that what a command did could be done."""
+    found = _UNDONE.search(statement)
+    act = (found["act"] or found["acting"]).lower() if found is not None else ""
+    return any(act.startswith(act[:4]) for act in (*outcome.acts, *outcome.asked) if len(act) > 3)
 
 
 def _open_failures(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the failed calls that no later one of the same tool makes up for."""
+    if any(each.empty for each in outcomes) and not all(each.failed for each in outcomes):
+        outcomes = [each for each in outcomes if not each.empty]
     return [
         each
         for at, each in enumerate(outcomes)
@@ -157,9 +213,9 @@ def _unacknowledged(
     newest = failed[-1]
     if any(each in said for outcome in failed for each in outcome.told if len(each) >= LEAST_WORD or each[0].isdigit()):
         return None
-    whole = outcomes[-1].failed
+    whole, all_failed = outcomes[-1].failed, all(each.failed for each in outcomes)
     for statement in statements:
-        if _CLAIMS.search(statement) is None:
+        if len(statement.split()) < LEAST_CLAIM or (not all_failed and _CLAIMS.search(statement) is None):
             continue
         own = tokens(statement)
         named = next((each for each in failed if _shares(each, own, outcomes)), None)
@@ -175,6 +231,14 @@ def _shares(outcome: Outcome, said: frozenset[str], others: Sequence[Outcome] = 
     return any(each in said and (len(each) >= LEAST_WORD or each[:1].isdigit()) for each in own)
 
 
+def _concerns(outcome: Outcome, said: frozenset[str]) -> bool:
+    """Tell whether a statement has a token of a call or of its result."""
+    return any(
+        each in said and (len(each) >= LEAST_WORD or (each.isdigit() and len(each) > 1))
+        for each in (*outcome.asked, *outcome.told)
+    )
+
+
 def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:
     """Return the statement that tells of an act for which no call was made."""
     if any(each.shell for each in outcomes):
@@ -182,6 +246,8 @@ def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passe
     called = {word for each in outcomes for word in (*_WORD.findall(each.tool.replace("_", " ").lower()), *each.asked)}
     told = {word for each in outcomes for word in each.told}
     for statement in statements:
+        if _TESTS_PASS.search(statement) is not None and _CALLED["tested"].isdisjoint(called) and "test" not in told:
+            return Passed(statement, outcomes[-1].seq, outcomes[-1].line, "not done")
         found = _FIRST.search(statement.replace("’", "'"))
         if found is None or statement.endswith("?"):
             continue
@@ -190,6 +256,25 @@ def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passe
             newest = next((each for each in reversed(outcomes) if not _PLANNED.isdisjoint(each.told)), outcomes[-1])
             return Passed(statement, newest.seq, newest.line, "not done")
     return None
+
+
+def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
+    """Tell whether a message has a telling word or number of what a failed call returned."""
+    return any(
+        each in said
+        for outcome in outcomes
+        if outcome.failed
+        for each in outcome.told
+        if (len(each) > LEAST_WORD and each not in _COMMON) or (each.isdigit() and len(each) > 2)
+    )
+
+
+_COMMON = word_set("status result message messag file path error tabl order")
+
+
+def does_nothing(text: str) -> bool:
+    """Tell whether a result says that what was asked was refused, undone or not needed."""
+    return len(text) <= SHORT_ANSWER and _REFUSED.search(text) is not None
 
 
 def marks_of(found: frozenset[str]) -> list[str]:

@@ -256,6 +256,8 @@ _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
+_ADMITS = lazy_regex(r"\b(?:fail\w*|no|not|\w+n't|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b", re.I)
+"""What says of a value that it did not work."""
 _NUMBERED = lazy_regex(
     r"\b(?:room|gate|door|floor|platform|track|hall|seat|terminal|zone|dock|raum|zimmer|saal|gleis|tor|halle|salle|quai"
     r"|porte|sala|puerta|piso|andén)\s#?\Z",
@@ -620,6 +622,8 @@ def _flaw(
         if claim.kind in ("number", "amount") and (
             _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
         ):
+            return None
+        if any(claim.text in tried for tried in given.tried) and _ADMITS.search(text) is not None:
             return None
         if is_restated(given, text, claim, plain):
             return None

@@ -58,6 +58,9 @@ UNKNOWN_FADES = 0.7
 """What is left of an id that nothing has given at each later message or call."""
 
 
+MAX_TRIED, MAX_TRIED_CHARS = 6, 400
+"""Calls that failed whose arguments are remembered, and characters of those."""
+
 MAX_MISPLACED = 2
 """Parts of one text that are named because another record of a result has what they say."""
 
@@ -258,6 +261,8 @@ def note_result(
     pending = account.pending
     at = next((at for at in range(len(pending) - 1, -1, -1) if call_id is None or pending[at].id == call_id), None)
     call = pending.pop(at) if at is not None else None
+    if call is not None and error:
+        account.given.tried = [*account.given.tried[1 - MAX_TRIED :], call.text[:MAX_TRIED_CHARS]]
     if call is not None and not error:
         claims = take_source(account.given, seq, call.text, extractors, found=found.get(call.text))
         open_values(account.given, seq, claims)

@@ -329,7 +329,7 @@ def _kind(mark: str, record: _Record) -> str:
 def _wrong_count(group: _Group, words: Sequence[str]) -> tuple[str, str] | None:
     """Return how many records are so where a part of an answer says that all, or another number, are."""
     be = next((at for at, word in enumerate(words[:12]) if word in _BE), 0)
-    if not be or not _DENIES.isdisjoint(words):
+    if not be or not _DENIES.isdisjoint(words[max(0, be - 3) : be + 4]):
         return None
     head, told, size = words[max(0, be - 8) : be], words[be + 1 : be + 4], len(group.records)
     numbers = [int(word) if word.isdigit() else WORDS[word] for word in head if word.isdigit() or word in WORDS]
@@ -412,7 +412,7 @@ def _wrong_column(cells: Sequence[_Cell], said: frozenset[str], asked: Container
     taken = [cell for cell in of_rows if cell.values and cell.values <= said]
     wanted = [cell for cell in named if not cell.values <= said]
     strange = [cell for cell in taken if not cell.head & said and not any(map(asked.__contains__, map(digest, cell.values)))]
-    if len(wanted) != 1 or len(strange) != 1 or len(taken) != 1 or wanted[0].row != strange[0].row:
+    if len(wanted) != 1 or len(strange) != 1 or len([cell for cell in taken if not cell.head & said]) != 1 or wanted[0].row != strange[0].row:
         return None
     if any(cell.head & wanted[0].head and cell.values <= said for cell in cells if not cell.row):
         return None

@@ -34,6 +34,10 @@ _KNOWN_NAME = lazy_regex(r"\b[A-Z][a-z]{3,20}\b")
 _SPELT = "|".join(sorted(WORDS, key=len, reverse=True))
 _COUNT = lazy_regex(rf"(?<![\w.,/:$€£-])(?<!of )(?<!more )(?<!first )(?<!least )(\d{{1,3}}|{_SPELT}) ([a-zA-Z]{{3,20}}s)\b", 2)
 _FIELD = lazy_regex(r"\b([a-zA-Z]{3,20}s)[\"']?\s?[:=]\s?(\d{1,3})\b(?![.,:/-]\d)")
+_SCALES = lazy_regex(r"\b(?:for|per|each|every|ratio|average|times|total|altogether)\b", 2)
+_NONE = lazy_regex(r"\b(?:no|nothing|none|zero|0|keine?|aucune?|ninguna?)\s(?!other|more|further|new|additional)([a-zA-Z]{3,20})\b", 2)
+_SOME = lazy_regex(r"\b([a-zA-Z]{3,20})[\"']?\s?[:=]\s?[\"']?([1-9]\d{0,5})\b(?![.:/-]\d)")
+_IS_SO = lazy_regex(r"\b(?:is|are|was|were|and)\s(?:\w{1,20}\s){0,2}?([a-z]{5,20})\b")
 _PLACEHOLDERS = word_set("name file path dir true false none null example json yaml utf main master")
 
 
@@ -71,6 +75,7 @@ def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, 
                 yield name, ""
     yield from _misspelt(given, told, answer)
     yield from _miscounted(given, told, answer)
+    yield from _denied(told, answer)
 
 
 def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
@@ -101,6 +106,8 @@ def _miscounted(given: Given, told: str, answer: str) -> Iterator[tuple[str, str
     """Yield small numbers of things of which the results have another number, and that number."""
     numbers = {number.value for number in given.numbers}
     known: dict[str, set[str]] = {}
+    if _SCALES.search(answer) is not None:
+        return
     claims = [
         (found[0], found[1].lower(), noun)
         for found in islice(_COUNT.finditer(answer), MAX_TERMS)
@@ -121,3 +128,17 @@ def _miscounted(given: Given, told: str, answer: str) -> Iterator[tuple[str, str
 
 def _value(said: str) -> float:
     return float(said) if said.isdigit() else float(WORDS[said])
+
+
+def _denied(told: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Yield what an answer says there is none of though a result counts some, and what a result says the opposite of."""
+    counted = {found[1].lower(): found[0] for found in islice(_SOME.finditer(told), MAX_TERMS)} if ":" in told else {}
+    for found in islice(_NONE.finditer(answer), MAX_TERMS) if counted else ():
+        if found[1].lower() in counted:
+            yield found[0], counted[found[1].lower()]
+    low, said = told.lower(), answer.lower()
+    for found in islice(_IS_SO.finditer(answer), MAX_TERMS):
+        word = found[1]
+        opposite = next((f"{sign}{word}" for sign in ("un", "non-", "dis") if f"{sign}{word}" in low), "")
+        if opposite and opposite not in said and f" {word}" not in low and not low.startswith(word):
+            yield word, opposite
