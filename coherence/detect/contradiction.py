@@ -264,7 +264,10 @@ _STATES: dict[str, tuple[str, str]] = {
     ),
     "changed": ("changed modified differs uncommitted dirty in_place", "unchanged clean unmodified identical"),
     "paid": ("paid settled bezahlt payé pagado", "unpaid overdue outstanding unbezahlt impayé"),
-    "delivered": ("delivered arrived", "undelivered in_transit"),
+    "delivered": (
+        "delivered arrived zugestellt geliefert livré livrée entregado entregada",
+        "undelivered in_transit unterwegs",
+    ),
     "published": ("published", "draft unpublished"),
     "enabled": ("enabled", "disabled"),
     "valid": (
@@ -318,6 +321,7 @@ _READS = word_set(
     "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
 )
 _LOOKING = word_set("get list search find read check show view fetch lookup query by all mcp api for of")
+_LOOKS = {(word,) for word in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup", "query")}
 _AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
@@ -540,10 +544,11 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         made = Attempt(seq, call.tool, call.acts, call.objects, line=_telling(text))
         failed = made.failed = sure >= FAILED and any(map(str.isalpha, made.line))
         empty = not call.shell and not call.acts and finds_nothing(text)
-        fails = failed or (event.error and sure >= FAILED) or empty or (bool(call.acts) and does_nothing(text))
+        fails = failed or (event.error and sure >= FAILED) or empty or (not call.reads and does_nothing(text))
         told = marks_of(tokens(text[:MAX_TOLD]).difference(call.objects, data.asked))
         line = excerpt(made.line or "nothing", QUOTED)
-        outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, empty)
+        looks = call.reads or name_words(call.tool)[:1] in _LOOKS
+        outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, looks, empty)
         data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
             red = (_LINT_RED if call.checks == "lint" else _RED).search(text)

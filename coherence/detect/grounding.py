@@ -256,7 +256,7 @@ _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
-_ADMITS = lazy_regex(r"\b(?:fail\w*|no|not|\w+n't|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b", re.I)
+_ADMITS = lazy_regex(r"\b(?:fail\w*|no|not|\w+n't|cannot|lacks?|denied|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b", re.I)
 """What says of a value that it did not work."""
 _NUMBERED = lazy_regex(
     r"\b(?:room|gate|door|floor|platform|track|hall|seat|terminal|zone|dock|raum|zimmer|saal|gleis|tor|halle|salle|quai"
@@ -623,7 +623,8 @@ def _flaw(
             _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
         ):
             return None
-        if any(claim.text in tried for tried in given.tried) and _ADMITS.search(text) is not None:
+        tried = any(claim.text in text or _has_number(text, claim) for text in given.tried)
+        if tried and (claim.kind != "id" or _ADMITS.search(text) is not None):
             return None
         if is_restated(given, text, claim, plain):
             return None
@@ -641,6 +642,10 @@ def _flaw(
     if not opened(given, claim):
         return _made(claim, "unopened")
     return _made(claim, "untitled") if untitled(given, text, claim) else None
+
+
+def _has_number(text: str, claim: Claim) -> bool:
+    return claim.value is not None and any(each.value == claim.value for each in numbers(text))
 
 
 def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:

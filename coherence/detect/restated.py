@@ -81,7 +81,8 @@ def is_restated(given: Given, text: str, claim: Claim, plain: Sequence[Claim] = 
             return _is_day(given, claim)
         case "number" | "amount":
             return (
-                _is_chain(given, text, claim)
+                _leads_one(given, claim)
+                or _is_chain(given, text, claim)
                 or _is_notation(given, claim) or _is_span(given, claim) or (bool(claim.value) and _follows(given, text, claim, plain))
             )
     return False
@@ -96,6 +97,16 @@ def _begins_one(given: Given, claim: Claim) -> bool:
     if len(form) < LEAST_HASH + 3 or _HASH.fullmatch(form) is None:
         return False
     return any(key.startswith(form) and _HASH.fullmatch(key) for key in given.values)
+
+
+def _leads_one(given: Given, claim: Claim) -> bool:
+    """Tell whether a number is the first part of a given id: 0041 of 0041_users."""
+    if len(claim.text) < LEAST_LEAD or not claim.text.isdigit():
+        return False
+    return any(key.startswith((f"id:{claim.text}_", f"id:{claim.text}-")) for key in given.values)
+
+
+LEAST_LEAD = 3
 
 
 def _is_full_hour(given: Given, claim: Claim) -> bool:

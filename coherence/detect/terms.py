@@ -38,6 +38,14 @@ _SCALES = lazy_regex(r"\b(?:for|per|each|every|ratio|average|times|total|altoget
 _NONE = lazy_regex(r"\b(?:no|nothing|none|zero|0|keine?|aucune?|ninguna?)\s(?!other|more|further|new|additional)([a-zA-Z]{3,20})\b", 2)
 _SOME = lazy_regex(r"\b([a-zA-Z]{3,20})[\"']?\s?[:=]\s?[\"']?([1-9]\d{0,5})\b(?![.:/-]\d)")
 _IS_SO = lazy_regex(r"\b(?:is|are|was|were|and)\s(?:\w{1,20}\s){0,2}?([a-z]{5,20})\b")
+_UP = lazy_regex(r"\b(?:rose|risen|increased|grew|grown|higher|slower|went up|climbed|larger|longer|gestiegen|langsamer|augmenté|subió)\b", 2)
+_DOWN = lazy_regex(r"\b(?:fell|fallen|decreased|dropped|lower|faster|quicker|went down|shrank|smaller|shorter|gesunken|schneller|baissé|bajó)\b", 2)
+_ONE_NUMBER = lazy_regex(r"\d{1,12}(?:\.\d{1,9})?")
+_ALONE = lazy_regex(r"\s{0,9}(\d{1,12}(?:\.\d{1,6})?)\s{0,9}")
+_EMPTY = lazy_regex(r"\b(?:is|are|ist|sind|est|está) (?:now |completely |wieder )?(?:empty|leer|vide|vides|vacío|vacía)\b", 2)
+SHORT_RESULT = 120
+"""Characters of a result that is one measurement."""
+
 _PLACEHOLDERS = word_set("name file path dir true false none null example json yaml utf main master")
 
 
@@ -76,6 +84,7 @@ def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, 
     yield from _misspelt(given, told, answer)
     yield from _miscounted(given, told, answer)
     yield from _denied(told, answer)
+    yield from _turned(kept, answer)
 
 
 def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
@@ -136,9 +145,28 @@ def _denied(told: str, answer: str) -> Iterator[tuple[str, str]]:
     for found in islice(_NONE.finditer(answer), MAX_TERMS) if counted else ():
         if found[1].lower() in counted:
             yield found[0], counted[found[1].lower()]
+    number = _ALONE.fullmatch(told) if len(told) < SHORT_RESULT else None
+    empty = _EMPTY.search(answer) if number is not None and float(number[1]) > 0.0 else None
+    if empty is not None and number is not None:
+        yield empty[0], number[1]
     low, said = told.lower(), answer.lower()
     for found in islice(_IS_SO.finditer(answer), MAX_TERMS):
         word = found[1]
         opposite = next((f"{sign}{word}" for sign in ("un", "non-", "dis") if f"{sign}{word}" in low), "")
         if opposite and opposite not in said and f" {word}" not in low and not low.startswith(word):
             yield word, opposite
+
+
+def _turned(kept: Kept, answer: str) -> Iterator[tuple[str, str]]:
+    """Yield a word of rise or fall where two measurements, the only results, go the other way."""
+    if len(kept.results) != 2 or any(len(result.text) > SHORT_RESULT for result in kept.results):
+        return
+    first, second = (_ONE_NUMBER.findall(result.text) for result in kept.results)
+    built = {_ONE_NUMBER.sub("", result.text).strip() for result in kept.results}
+    if len(first) != 1 or len(second) != 1 or len(built) != 1 or first == second:
+        return
+    up, down = _UP.search(answer), _DOWN.search(answer)
+    rises = float(second[0]) > float(first[0])
+    wrong = down if rises else up
+    if wrong is not None and (up is None or down is None) and " not " not in answer and "n't " not in answer:
+        yield wrong[0], f"{first[0]}, then {second[0]}"
