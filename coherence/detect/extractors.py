@@ -609,7 +609,7 @@ def _stated(
         forms.append(number_form(value / 100.0))
     if not digits.isdigit():
         also += [number_form(float(part)) for part in row(digits)]
-    return _Stated(tuple(forms), tuple(also), value, got.grain, unit)
+    return _Stated(tuple(forms), tuple(also), value, 60.0 if minutes else got.grain, unit)
 
 
 def _part(part: re.Match[str], start: int) -> Claim:

@@ -344,7 +344,8 @@ def judge(
     text = without_commands(without_thinking(ends(fold(ends(unwrapped(text), MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n")))
     claims = extract(text, extractors)
     if any(getattr(each, "extractor", each) is numbers for each in extractors):
-        claims = sorted((*claims, *measures(text)), key=lambda claim: claim.start)
+        spelt = [claim for claim in measures(text) if known_words(given, words(claim.text)) < 1.0]
+        claims = sorted((*claims, *spelt), key=lambda claim: claim.start)
     return judge_claims(given, text, claims, looked_up=looked_up, seq=seq, more=more)
 
 

@@ -40,6 +40,9 @@ MEASURES = {
 }
 """Unit behind a spelt number -> its base unit, and how many of those it is."""
 
+_OF_CLOCK = lazy_regex(r"(?:heures?|horas?|ore|uhr|[a-zäöüéèíóú]{4,9}(?:zehn|zig|een|teen|ty))[ -]\Z", 2)
+"""What stands before the minutes of a time, or the second half of a year."""
+
 MAX_SPELT = 40
 """Spelt numbers of one text that are looked at."""
 
@@ -68,7 +71,10 @@ def spelt(text: str) -> Iterator[tuple[float, int, int, str]]:
         yield value + (0.5 if found["half"] else 0.0), found.start(), end, (found["unit"] or "").lower()
 
 
-LEAST_SPELT = 2.0
+LEAST_COUNT = 12.0
+"""Spelt numbers without a unit up to which they count, or say nothing exact."""
+
+LEAST_SPELT = 1.5
 """Spelt measures from which one is judged: one hour, one day are said of anything."""
 
 
@@ -109,9 +115,12 @@ def measures(text: str) -> Iterator[Claim]:
     """
     for value, start, end, name in spelt(text):
         unit = MEASURES.get(name)
+        alone = name not in WORDS and _OF_CLOCK.search(text, max(0, start - 10), start) is None
+        if unit is None and value > LEAST_COUNT and value % 100.0 and alone:
+            yield Claim("number", text[start:end].rpartition(" ")[0] if name else text[start:end], start, (number_form(value),), (), value, 1.0)
         if unit is not None and unit[0] and value >= LEAST_SPELT:
             base, factor = unit
-            grain = factor * (0.5 if value % 1.0 else 1.0)
+            grain = factor * (0.25 if value % 1.0 else 0.5)  # three hours are not two and a half
             form = number_form(value * factor, base)
             yield Claim("amount", text[start:end], start, (form, number_form(value)), (), value * factor, grain, base)
     yield from fractions(text)

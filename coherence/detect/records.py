@@ -52,8 +52,8 @@ SHORT_ANSWER = 200
 SMALL_RECORD = 6
 """Tokens of a line up to which each of them tells what the line is about."""
 
-KEY, VALUE = "\0key", "\0value"
-"""Fields of a line that is a field itself."""
+KEY, VALUE, HEAD = "\0key", "\0value", "\0head"
+"""Fields of a line that is a field itself; the head of a section."""
 
 MAX_VALUE = 60
 """Characters of a field that is one value."""
@@ -72,12 +72,13 @@ _JOINT = lazy_regex(
 )
 _COMPARES = word_set(
     "than instead not no neither nor other another versus vs from between until unlike except besides without rather "
-    "both all each every before after would could should may might can either with nicht statt kein zwischen außer als que sin entre sauf "
+    "both all each every before after would could should might can either with nicht statt kein zwischen außer als que sin entre sauf "
     "pas sans"
 )
 """Words of a sentence that may speak of several records."""
 _CHANGES = lazy_regex(r"->|→|=>|\+|=|\b(?:exchang|replac|swap|upgrad|compar|differ)\w{0,4}\b|\?", re.IGNORECASE)
 _HEADING = lazy_regex(r"^#{1,6} ", re.M)
+_SECTION = lazy_regex(r"^(?:\[[^\]\n]{1,60}\]|[\w.-]{1,60}:)[ \t]{0,9}$", re.M)
 _ITEM = lazy_regex(r"^[-*•] ", re.M)
 _FIELD = lazy_regex(r"([\w .()/-]{1,40}):\s{1,9}(\S.{0,200})")
 _PARTS = (
@@ -88,13 +89,15 @@ _PARTS = (
     lazy_regex(r"(?<=[\w)\]])\.\s(?=[\w#])"),
 )
 """What parts the records of a line, the surest first."""
-_CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?\d{1,5}\)?){2,6}(?![\w-])")
+_CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?\d{1,8}\)?){1,6}(?![\w-])")
 """Groups of digits that are one number: that of a telephone."""
 _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _NO_DIGIT = lazy_regex(r"\D+")
 _ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
 _RULE = lazy_regex(r"[\s|:+=-]{3,300}")
 _BAR, _TAB, _WIDE, _COMMA = lazy_regex(r"\|"), lazy_regex(r"\t"), lazy_regex(r"\s{2,40}"), lazy_regex(",")
+_KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
+"""A word and a small number that together may name one thing: flat 2."""
 _NUMBERED = lazy_regex(r"(?<![\w#])#\d{1,9}\b")
 _DAY_NAMES = """mon monday montag lundi lunes|tue tuesday dienstag mardi martes|wed wednesday mittwoch mercredi miércoles
 |thu thursday donnerstag jeudi jueves|fri friday freitag vendredi viernes|sat saturday samstag samedi sábado sam
@@ -254,8 +257,10 @@ def _mixes(
         strong = {mark for mark in other & fresh if _is_value(mark, rival) or mark in names & rival.names}
         strong |= {mark for mark in other & fresh if _stands_for(mark, rival, record, said)}
         leads = {mark for mark in own if record.fields[mark] or _is_value(mark, record) or mark in names & record.names}
-        if KEY in record.fields.values() and not _is_swap(own, other, record, rival):
-            continue
+        if KEY in record.fields.values():
+            if not _is_swap(own, other, record, rival):
+                continue
+            strong |= other & fresh
         kinds = {_kind(mark, record) for mark in own}
         if listed or any(record.fields.values()) or kinds & {"number", "d:", "t:"}:
             strong = {mark for mark in strong if _kind(mark, rival) not in kinds}
@@ -370,15 +375,25 @@ def _is_value(mark: str, record: _Record) -> bool:
     return weight(mark) >= DISTINCT or mark[:2] in ("d:", "t:")
 
 
+def _joined(found: re.Match[str]) -> str:
+    digits = _NO_DIGIT.sub("", found[0])
+    return digits if len(digits) >= LEAST_CHAIN else found[0]
+
+
+LEAST_CHAIN = 7
+"""Digits of the number of a telephone."""
+
+
 def _marks(text: str) -> frozenset[str]:
     """Return the tokens of a text, and the forms of its days and times."""
     if "," in text:
         text = _GROUPS.sub("", text)
-    found = tokens(_CHAIN.sub(lambda found: _NO_DIGIT.sub("", found[0]), text))
+    found = tokens(_CHAIN.sub(_joined, text))
     more: set[str] = {_WEEKDAYS[token] for token in found if token in _WEEKDAYS}
     if any(map(str.isdigit, text)):
         more.update(form for claim in (*dates(text), *times(text)) for form in claim.forms)
         more.update(f"{float(token):g}" for token in found if "." in token and _NUMBER.fullmatch(token) is not None)
+        more.update(f"{kind.lower()} {number}" for kind, number in _KINDED.findall(text))
         more.update(value for value in _NUMBERED.findall(text))
     return found | more if more else found
 
@@ -445,7 +460,7 @@ def _tables(result: KeptResult) -> Iterator[list[_Cell]]:
     table = _table(body.split("\n"))
     if table is not None:
         head, split = table
-        yield _cells(result.seq, [(each[0], list(zip(head[1:], each[1:], strict=True))) for each in split])
+        yield _cells(result.seq, [(f"{head[0]} {each[0]}", list(zip(head[1:], each[1:], strict=True))) for each in split])
 
 
 def _table(lines: Sequence[str]) -> tuple[list[str], list[list[str]]] | None:
@@ -465,7 +480,7 @@ def _cells(seq: int, rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> l
     firsts = Counter(token for name, _ in rows for token in _marks(name))
     found = []
     for name, fields in rows:
-        row = frozenset(token for token in _marks(name) if firsts[token] == 1)
+        row = frozenset(token for token in _marks(name) if firsts[token] == 1 and (len(token) > 1 or not token.isdigit()))
         for key, text in fields[:MAX_LEAVES]:
             head = frozenset(token for token in tokens(key[:60]) if heads[token] == 1)
             if len(text) <= 40 and _ID_KEY.search(key) is None and any(map(str.isdigit, text)) and (row or not name):
@@ -500,11 +515,15 @@ def _records(text: str) -> Iterator[list[Fields]]:
             return
         yield from _of_json(value)
         return
-    for mark in (_HEADING, _ITEM):
+    for mark in (_HEADING, _ITEM, _SECTION):
         starts = [found.start() for found in islice(mark.finditer(body), MAX_RECORDS + 1)]
         if len(starts) > 1:
             ends = [*starts[1:], len(body)]
-            yield [[("", body[begin:end].strip())] for begin, end in zip(starts, ends, strict=True)]
+            parts = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=True)]
+            if mark is _ITEM:
+                yield [[("", part)] for part in parts]
+            else:
+                yield [[(HEAD, head), ("", rest)] for head, _, rest in (part.partition("\n") for part in parts)]
             return
     lines = [line for line in body.split("\n") if any(map(str.isalnum, line))]
     if len(lines) > 1:
@@ -514,7 +533,7 @@ def _records(text: str) -> Iterator[list[Fields]]:
         fields = [found for line in lines if (found := _FIELD.match(line)) is not None]
         if table is not None:
             head, rows = table
-            yield [list(zip(head, row, strict=True)) for row in rows]
+            yield [[(head[0], f"{head[0]} {row[0]}"), *zip(head[1:], row[1:], strict=True)] for row in rows]
         elif len(fields) == len(lines):
             yield [[(KEY, found[1]), (VALUE, found[2])] for found in fields]
         elif 2 * len(fields) <= len(lines):

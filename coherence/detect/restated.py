@@ -25,6 +25,9 @@ COLUMN = 40
 FEW = 8
 """Numbers of a source up to which it says few things."""
 
+SIGNED = 5
+"""Numbers of a source that are added up with any signs."""
+
 FEW_IN_ALL = 14
 """Numbers of the sources that say few things, of which any two may be compared."""
 
@@ -52,10 +55,7 @@ _ZONE = lazy_regex(
 )
 _HOUR = lazy_regex(r"(\d{1,2}) ?(?:h|uhr|heures?|horas?|ore)", re.IGNORECASE)
 _OCLOCK = lazy_regex(r"\b(?:heures?|horas?|ore|uhr)\b", re.IGNORECASE)
-_SERVES = lazy_regex(
-    r"\b(?:for|serves|people|persons?|servings?|portions?|für|personen|pour|personnes|para|personas|per|persone)\b",
-    re.IGNORECASE,
-)
+_LEADING = lazy_regex(r"\d{1,6}(?= days| weeks| tage| wochen| jours| semaines| días)")
 _DOTTED = lazy_regex(r"(\d{1,2}\.\d{1,2})\.")
 _BINARY = lazy_regex(r"(\d{1,6}) ?([KMGT])i?B", re.IGNORECASE)
 
@@ -123,6 +123,9 @@ def _is_shifted(given: Given, text: str, claim: Claim) -> bool:
     hours = [(claim.value - number.value) / 3600.0 for number in given.numbers if number.unit == "clock"]
     return any(hour % 1.0 == 0.0 and 0.0 < min(abs(hour), 24.0 - abs(hour)) <= MOST_SHIFT for hour in hours)
 
+
+SERVES = ("serves", "servings", "persons", "people", "portions", "yields", "personen", "personnes", "personas", "makes")
+"""Words of a source that says for how many it is."""
 
 ZONES = ("utc", "gmt", "cet", "cest", "est", "edt", "pst", "pdt", "timezone", "tz", "00z", "30z")
 """Words of a source that gives times in a zone."""
@@ -218,6 +221,11 @@ def _days(given: Given) -> Iterator[date]:
 
 
 def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> bool:
+    bare = _LEADING.match(claim.text) if claim.unit == "s" else None
+    if bare is not None:  # 8 days of sources that have bare numbers
+        plain = Claim("number", bare[0], claim.start, (), (), float(bare[0]), 1.0)
+        if _follows(given, text, plain, ()):
+            return True
     value = abs(claim.value or 0.0)
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
     numbers = [number for number in given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
@@ -229,7 +237,7 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         return True
     if any(abs(sum(each) - value) <= half for each in columns):
         return True
-    if _SERVES.search(text) is not None and any(abs(each - value) <= half for each in _scaled(numbers, text, claim)):
+    if any(known_words(given, [word]) for word in SERVES) and any(abs(each - value) <= half for each in _scaled(numbers, text, claim)):
         return True
     square = _SQUARE.match(text, end) is not None
     results = [*_products(numbers, rate=rate, square=square), *_of_few(numbers, claim), *_rests(numbers, claim)]
@@ -276,7 +284,7 @@ def _columns(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[list[float
     """Yield the numbers of each source, of one field of it, and of every second to fourth place of its text."""
     sources: dict[int, list[SeenNumber]] = {}
     for number in numbers:
-        if _is_of(number, claim):
+        if _is_of(number, claim) and not (not number.unit and 1900.0 <= number.value <= 2100.0):
             sources.setdefault(number.seq, []).append(number)
     for found in sources.values():
         if len(found) > COLUMN:
@@ -286,6 +294,7 @@ def _columns(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[list[float
             fields.setdefault(number.column, []).append(abs(number.value))
         values = [abs(number.value) for number in found]
         parted = [values[at::width] for width in (2, 3, 4) if not len(values) % width for at in range(width)]
+        parted = [column for column in parted if len(column) > 2 and len(fields) == 1]
         yield from (column for column in (values, *fields.values(), *parted) if len(column) > 1)
 
 
@@ -296,6 +305,11 @@ def _rests(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
         total = sum(values)
         if len(values) <= FEW:
             yield from (abs(number - total) for number in few)
+            if len(values) <= SIGNED:
+                totals = [0.0]
+                for each in values:
+                    totals = [total + sign * each for total in totals for sign in (1.0, -1.0)]
+                yield from map(abs, totals)
             most, rest = max(values), sorted(values)[:-1]
             yield abs(2 * most - total)
             yield from (most - one - two for one, two in combinations(rest, 2))

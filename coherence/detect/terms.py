@@ -27,7 +27,8 @@ LEAST_NAME = 4
 _OPTION = lazy_regex(r"(?<![\w-])--[a-zA-Z][\w-]{1,40}")
 _CODE = lazy_regex(r"\b[A-Za-z_]\w{0,40}(?:::\w{1,40}){1,4}|\b[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,6}\b(?!\()")
 _TICKED = lazy_regex(r"`@?([A-Za-z_][\w.-]{2,60})(?:=[^`\n]{0,40})?`")
-_MARKED = lazy_regex(r"(?<![\w`@])@[a-z_]\w{2,40}(?![\w.@-])")
+_MARKED = lazy_regex(r"(?<![\w`@])@[a-z_]\w{2,40}(?![\w@-]|\.\w)")
+_TITLE = lazy_regex(r"[\"“'](?=[^\"“”'\n]{0,60} [A-Z])([A-Z]\w{1,20}(?: \w{1,20}){1,7})[\"”']")
 _FORMAT = lazy_regex(r"\b[YMDH]{2,4}(?:[-/.:][YMDHms]{2,4}){1,3}\b")
 _NAME = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]{3,20}\b")
 _KNOWN_NAME = lazy_regex(r"\b[A-Z][a-z]{3,20}\b")
@@ -73,6 +74,8 @@ def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, 
         ("@", _MARKED, "@"),
         ("/", _FORMAT, "/"),
         ("-", _FORMAT, "-"),
+        ('"', _TITLE, ""),
+        ("“", _TITLE, ""),
     ):
         if sign not in answer or needed not in told:
             continue
