@@ -545,7 +545,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         failed = made.failed = sure >= FAILED and any(map(str.isalpha, made.line))
         empty = not call.shell and not call.acts and finds_nothing(text)
         fails = failed or (event.error and sure >= FAILED) or empty or (not call.reads and does_nothing(text))
-        told = marks_of(tokens(text[:MAX_TOLD]).difference(call.objects, data.asked))
+        told = marks_of(tokens(text[: MAX_TOLD if fails else MAX_TOLD // 3]).difference(call.objects, data.asked))
         line = excerpt(made.line or "nothing", QUOTED)
         looks = call.reads or name_words(call.tool)[:1] in _LOOKS
         outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, looks, empty)

@@ -158,11 +158,13 @@ def passed_over(outcomes: Sequence[Outcome], statements: Sequence[str], text: st
         found = _unacknowledged(failed, outcomes, statements, said)
         if found is not None:
             return found
-    if not failed:
+    if not failed and (_FAILURE.search(plain) or _ABSENT.search(plain) or _UNDONE.search(plain)):
         found = _denied(outcomes, statements, plain)
         if found is not None:
             return found
-    return _never_done(outcomes, statements)
+    if _FIRST.search(plain) or _TESTS_PASS.search(plain) or _LINTED.search(plain):
+        return _never_done(outcomes, statements)
+    return None
 
 
 def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:

@@ -284,7 +284,7 @@ def note_message(account: GroundingAccount, seq: int, text: str, extractors: Seq
 
 def _misplaced(account: GroundingAccount, text: str) -> list[Flaw]:
     """Return what a text says of one record of a result although another one has it."""
-    if not account.kept.results or len(text) > MAX_MISPLACED_CHARS:
+    if not account.kept.whole or not account.kept.results or len(text) > MAX_MISPLACED_CHARS:
         return []
     folded = fold(text)
     found = misplaced(account.kept, folded, account.outputs.known)

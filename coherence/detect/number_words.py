@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -62,13 +63,32 @@ def spelt(text: str) -> Iterator[tuple[float, int, int, str]]:
     >>> [(value, unit) for value, _, _, unit in spelt("Two and a half hours, twenty-five boxes, dix-huit heures")]
     [(2.5, 'hours'), (25.0, 'boxes'), (18.0, 'heures')]
     """
-    for found in islice(_SPELT.finditer(text), MAX_SPELT):
+    for found in _places(text):
         value = float(WORDS[found["first"].lower()])
         second = WORDS[found["second"].lower()] if found["second"] else 0
         end = found.end("unit") if found["unit"] else found.end()
         if second:
             value = value * second if second == 100 or second == 12 else value + second
         yield value + (0.5 if found["half"] else 0.0), found.start(), end, (found["unit"] or "").lower()
+
+
+def _places(text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of spelt numbers; only where one of their words stands, which most texts have few of."""
+    low = text.lower()
+    said = WORDS.keys() & set(low.replace("-", " ").split())
+    if not said:
+        return
+    starts = sorted(
+        at.start()
+        for word in said
+        for at in islice(re.finditer(rf"\b{word}\b", low), MAX_SPELT)
+    )
+    end, count = 0, 0
+    for at in starts:
+        found = _SPELT.match(text, at) if at >= end and count < MAX_SPELT else None
+        if found is not None:
+            end, count = found.end(), count + 1
+            yield found
 
 
 LEAST_COUNT = 12.0
@@ -94,6 +114,9 @@ def fractions(text: str) -> Iterator[Claim]:
     >>> [(claim.text, round(claim.value, 1)) for claim in fractions("Two thirds of them voted.")]
     [('Two thirds', 66.7)]
     """
+    low = text.lower()
+    if not any(part in low for part in FRACTIONS):
+        return
     for found in islice(_FRACTION.finditer(text), MAX_SPELT):
         top = WORDS.get((found["top"] or "one").lower(), 1)
         share = 100.0 * top / FRACTIONS[(found["part"] or found["half"]).lower()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -179,6 +180,8 @@ class _Group(NamedTuple):
     records: list[_Record]
     number: Counter[str]
     """Mark -> how many records have it."""
+    lone: dict[str, int]
+    """Mark that tells one record from all others -> which."""
 
 
 def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Misplaced]:
@@ -195,8 +198,9 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
     """
     if not kept.whole or not kept.results:
         return
-    groups = list(islice(_groups(kept), MAX_GROUPS))
-    tables = [cells for result in reversed(kept.results) for cells in _tables(result)]
+    parsed = [(result, _parse(result.seq, result.text)) for result in reversed(kept.results)]
+    groups = [group for _, (found, _, _) in parsed for group in found][:MAX_GROUPS]
+    tables = [cells for _, (_, found, _) in parsed for cells in found]
     if not groups and not tables:
         return
     if len(answer) <= SHORT_ANSWER and _JOINT.search(answer) is None and _CHANGES.search(answer) is None:
@@ -207,7 +211,7 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
                 if found is not None:
                     yield Misplaced(answer.strip(), *found, group.seq)
                     return
-    others = [(result.seq, _marks(result.text)) for result in kept.results]
+    others = [(result.seq, marks) for result, (_, _, marks) in parsed]
     for piece in islice(_pieces(answer), MAX_PIECES):
         words = [word.casefold() for word in _WORD.findall(piece)]
         said = _marks(piece)
@@ -246,12 +250,13 @@ def _mixes(
     listed: bool,
 ) -> tuple[str, str] | None:
     """Return the record that a part of an answer speaks of though it takes a value from another one."""
-    hits = [
-        (record, found)
-        for record in group.records
-        if (found := {mark for mark in record.fields if mark in said and group.number[mark] == 1 and _tells(mark, record)})
-    ]
-    if len(hits) != 2 or any(hits[0][1] | hits[1][1] <= marks for marks in others):
+    found: dict[int, set[str]] = {}
+    for mark in said & group.lone.keys():
+        found.setdefault(group.lone[mark], set()).add(mark)
+    if len(found) != 2:
+        return None
+    hits = [(group.records[at], marks) for at, marks in sorted(found.items())]
+    if any(hits[0][1] | hits[1][1] <= marks for marks in others):
         return None
     for (record, own), (rival, other) in (hits, hits[::-1]):
         strong = {mark for mark in other & fresh if _is_value(mark, rival) or mark in names & rival.names}
@@ -292,31 +297,23 @@ def _answers_other(group: _Group, said: frozenset[str], names: frozenset[str], a
     """Return the record that was asked for where an answer takes its values from another one alone."""
     if KEY in group.records[0].fields.values():
         return None
-    wanted = [
-        record
-        for record in group.records
-        if any(digest(mark) in asked and group.number[mark] == 1 and _tells(mark, record) for mark in record.fields)
-    ]
+    lone = group.lone
+    wanted = {at for mark, at in lone.items() if digest(mark) in asked}
     if len(wanted) != 1:
         return None
-    fresh = [
-        {
-            mark
-            for mark in record.fields
-            if mark in said
-            and group.number[mark] == 1
-            and (_is_value(mark, record) or mark in names & record.names)
-            and digest(mark) not in asked
-        }
-        for record in group.records
-    ]
-    taken = [at for at, found in enumerate(fresh) if found]
-    if len(taken) != 1 or group.records[taken[0]] is wanted[0]:
+    wanted_at = wanted.pop()
+    record = group.records[wanted_at]
+    fresh: dict[int, set[str]] = {}
+    for mark in said & lone.keys():
+        other = group.records[lone[mark]]
+        if (_is_value(mark, other) or mark in names & other.names) and digest(mark) not in asked:
+            fresh.setdefault(lone[mark], set()).add(mark)
+    if len(fresh) != 1 or wanted_at in fresh:
         return None
-    own = wanted[0].fields
-    kinds = {_kind(mark, group.records[taken[0]]) for mark in fresh[taken[0]]}
-    left = [mark for mark in own if digest(mark) not in asked and _kind(mark, wanted[0]) in kinds]
-    return ("row", wanted[0].text) if left and said.isdisjoint(left) else None
+    at, marks = fresh.popitem()
+    kinds = {_kind(mark, group.records[at]) for mark in marks}
+    left = [mark for mark in record.fields if digest(mark) not in asked and _kind(mark, record) in kinds]
+    return ("row", record.text) if left and said.isdisjoint(left) else None
 
 
 def _kind(mark: str, record: _Record) -> str:
@@ -402,12 +399,22 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(token for name in _CAPITAL.findall(text) for token in tokens(name))
 
 
-def _groups(kept: Kept) -> Iterator[_Group]:
-    for result in reversed(kept.results):
-        for found in _records(result.text):
-            if 1 < len(found) <= MAX_RECORDS:
-                records = [_record(fields) for fields in found]
-                yield _Group(result.seq, records, Counter(mark for record in records for mark in record.fields))
+@lru_cache(maxsize=32)
+def _parse(seq: int, text: str) -> tuple[list[_Group], list[list[_Cell]], frozenset[str]]:
+    """Return the groups of records of a result, its tables, and all its marks; not to be changed."""
+    groups = []
+    for found in _records(text):
+        if 1 < len(found) <= MAX_RECORDS:
+            records = [_record(fields) for fields in found]
+            number = Counter(mark for record in records for mark in record.fields)
+            lone = {
+                mark: at
+                for at, record in enumerate(records)
+                for mark in record.fields
+                if number[mark] == 1 and _tells(mark, record)
+            }
+            groups.append(_Group(seq, records, number, lone))
+    return groups, list(_tables(seq, text)), _marks(text)
 
 
 class _Cell(NamedTuple):
@@ -440,9 +447,9 @@ def _shape(values: frozenset[str]) -> str:
     return "".join(sorted("9" if value[:1].isdigit() else "d" if value[:2] == "d:" else "t" if value[:2] == "t:" else "x" for value in values))[:1]
 
 
-def _tables(result: KeptResult) -> Iterator[list[_Cell]]:
+def _tables(seq: int, text: str) -> Iterator[list[_Cell]]:
     """Yield the fields of a flat object, and the cells of a table with a head."""
-    body = result.text.strip()
+    body = text.strip()
     rows: list[tuple[str, list[tuple[str, str]]]] = []
     if body[:1] == "{":
         try:
@@ -455,12 +462,12 @@ def _tables(result: KeptResult) -> Iterator[list[_Cell]]:
             if isinstance(item, dict):
                 rows.append(("", _lone_fields(item, keys)))
                 waiting += [each for each in item.values() if isinstance(each, dict)]
-        yield from (_cells(result.seq, [("", fields)]) for _, fields in rows)
+        yield from (_cells(seq, [("", fields)]) for _, fields in rows)
         return
     table = _table(body.split("\n"))
     if table is not None:
         head, split = table
-        yield _cells(result.seq, [(f"{head[0]} {each[0]}", list(zip(head[1:], each[1:], strict=True))) for each in split])
+        yield _cells(seq, [(f"{head[0]} {each[0]}", list(zip(head[1:], each[1:], strict=True))) for each in split])
 
 
 def _table(lines: Sequence[str]) -> tuple[list[str], list[list[str]]] | None:

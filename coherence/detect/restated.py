@@ -103,7 +103,8 @@ def _leads_one(given: Given, claim: Claim) -> bool:
     """Tell whether a number is the first part of a given id: 0041 of 0041_users."""
     if len(claim.text) < LEAST_LEAD or not claim.text.isdigit():
         return False
-    return any(key.startswith((f"id:{claim.text}_", f"id:{claim.text}-")) for key in given.values)
+    starts = f"id:{claim.text}_", f"id:{claim.text}-"
+    return any(key.startswith(starts) for key in given.values)
 
 
 LEAST_LEAD = 3

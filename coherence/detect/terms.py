@@ -144,10 +144,10 @@ def _value(said: str) -> float:
 
 def _denied(told: str, answer: str) -> Iterator[tuple[str, str]]:
     """Yield what an answer says there is none of though a result counts some, and what a result says the opposite of."""
-    counted = {found[1].lower(): found[0] for found in islice(_SOME.finditer(told), MAX_TERMS)} if ":" in told else {}
-    for found in islice(_NONE.finditer(answer), MAX_TERMS) if counted else ():
-        if found[1].lower() in counted:
-            yield found[0], counted[found[1].lower()]
+    none = {found[1].lower(): found[0] for found in islice(_NONE.finditer(answer), MAX_TERMS)}
+    for found in islice(_SOME.finditer(told), 4 * MAX_TERMS) if none else ():
+        if found[1].lower() in none:
+            yield none[found[1].lower()], found[0]
     number = _ALONE.fullmatch(told) if len(told) < SHORT_RESULT else None
     empty = _EMPTY.search(answer) if number is not None and float(number[1]) > 0.0 else None
     if empty is not None and number is not None:
