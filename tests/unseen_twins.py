@@ -48,7 +48,9 @@ def judge_twin(line: int, twin: Twin) -> Iterator[Judged]:
         active = [each for each in monitor.decide().findings if each.rule in RULES and each.active]
         strength = max((STRENGTHS.get(each.severity, 2) for each in active), default=0)
         text = statement if isinstance(statement, str) else json.dumps(statement, ensure_ascii=False)
-        yield Judged(line, twin["kind"], bool(wrong), text, strength, tuple(f"{each.severity} {each}" for each in active))
+        yield Judged(
+            line, twin["kind"], bool(wrong), text, strength, tuple(f"{each.severity} {each}" for each in active)
+        )
 
 
 def _after(twin: Twin) -> Monitor:

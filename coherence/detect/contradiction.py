@@ -25,7 +25,16 @@ from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
-from coherence.detect.glossed_over import MAX_OUTCOMES, SHORT_ANSWER, Outcome, Passed, does_nothing, marks_of, passed_over, quotes_failure
+from coherence.detect.glossed_over import (
+    MAX_OUTCOMES,
+    SHORT_ANSWER,
+    Outcome,
+    Passed,
+    does_nothing,
+    marks_of,
+    passed_over,
+    quotes_failure,
+)
 from coherence.detect.text_analysis import TextAnalysis, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
@@ -217,7 +226,9 @@ _LINT_CALL = lazy_regex(
     r"\b(?:ruff|flake8|pylint|eslint|mypy|pyright|stylelint|rubocop|golangci-lint|clippy|shellcheck|black --check"
     r"|prettier --check|tsc --noEmit|(?:npm|yarn|pnpm|make) (?:run )?lint)\b"
 )
-_LINT_RED = lazy_regex(r"\b[1-9]\d{0,5} (?:errors?|problems?|remaining|issues?|warnings?|offenses?)\b|: error: |would reformat")
+_LINT_RED = lazy_regex(
+    r"\b[1-9]\d{0,5} (?:errors?|problems?|remaining|issues?|warnings?|offenses?)\b|: error: |would reformat"
+)
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]"
@@ -321,7 +332,9 @@ _READS = word_set(
     "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
 )
 _LOOKING = word_set("get list search find read check show view fetch lookup query by all mcp api for of")
-_LOOKS = {(word,) for word in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup", "query")}
+_LOOKS = {
+    (word,) for word in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup", "query")
+}
 _AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
@@ -570,7 +583,9 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         elif not failed:
             for path in call.paths:
                 data.unread.pop(basename(path), None)
-        if not failed or (not event.error and not call.acts) or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
+        if (
+            not failed or (not event.error and not call.acts) or len(_words(made.line)) <= FEW_WORDS
+        ):  # some programs fail to say "inactive"
             told = list(islice(_states(seq, call, text), 60))
             data.states = [*data.states, *told][-MAX_STATES:]
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
@@ -585,7 +600,12 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             self.data.newest, self.data.passed, self.data.amounts = None, None, []
             self._judge(observed.seq, observed.text)
             self.data.passed = self._fails(observed.text)
-            if self.data.newest is None and self.data.passed is None and self.data.outcomes and len(event.content) <= SHORT_ANSWER:
+            if (
+                self.data.newest is None
+                and self.data.passed is None
+                and self.data.outcomes
+                and len(event.content) <= SHORT_ANSWER
+            ):
                 self.data.passed = passed_over(self.data.outcomes, observed.text.statements, event.content)
             self.data.alone = None
 
@@ -633,9 +653,17 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             return None
         for statement in text.statements:
             words = _words(statement)
-            if _TEST_WORDS.isdisjoint(words) or not _is_plain(words) or _negations(words) or not _EARLIER.isdisjoint(words):
+            if (
+                _TEST_WORDS.isdisjoint(words)
+                or not _is_plain(words)
+                or _negations(words)
+                or not _EARLIER.isdisjoint(words)
+            ):
                 continue
-            if any(word in _FAIL_WORDS and not {"0", "zero"} & {*words[max(0, at - 2) : at]} for at, word in enumerate(words)):
+            if any(
+                word in _FAIL_WORDS and not {"0", "zero"} & {*words[max(0, at - 2) : at]}
+                for at, word in enumerate(words)
+            ):
                 return Passed(excerpt(statement, QUOTED), run.seq, excerpt(run.line, QUOTED), "worked")
         return None
 
@@ -707,7 +735,11 @@ class _Held(NamedTuple):
                 continue
             if name == "lint" and not known.isdisjoint(_SOME):
                 continue
-            if name == "tests" and _ALL.isdisjoint(known) and not known & {"tests", "suite", "suites", "specs", *_EVERYTHING}:
+            if (
+                name == "tests"
+                and _ALL.isdisjoint(known)
+                and not known & {"tests", "suite", "suites", "specs", *_EVERYTHING}
+            ):
                 continue
             return run
         return None

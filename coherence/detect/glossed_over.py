@@ -110,7 +110,9 @@ _UNDONE = lazy_regex(
     r"|\b(?P<acting>\w{4,20}ing) (?:\w+ ){0,2}failed\b",
     2,
 )
-_MADE_UP_FOR = lazy_regex(r"\b(?:then|second|third|finally|now|eventually|worked|succeeded|went through|later|dann|ensuite)\b", 2)
+_MADE_UP_FOR = lazy_regex(
+    r"\b(?:then|second|third|finally|now|eventually|worked|succeeded|went through|later|dann|ensuite)\b", 2
+)
 _TOTAL = lazy_regex(r"\b(?:both|n?either|twice|every|all|each|times|again|still|none|never)\b", 2)
 """Words by which several tries came out alike."""
 _FIRST = lazy_regex(
@@ -119,7 +121,10 @@ _FIRST = lazy_regex(
     r"|merged|installed|approved|submitted|posted|tested|ran|measured|verified|rebuilt|restarted)\b",
     2,
 )
-_TESTS_PASS = lazy_regex(r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed|(?:is|are) green)\b", 2)
+_TESTS_PASS = lazy_regex(
+    r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed|(?:is|are) green)\b",
+    2,
+)
 _DOES = {
     "sent emailed mailed messaged texted called notified": "send email mail message sms notify call reply post text slack",
     "deleted removed": "delete remove rm drop purge clear erase trash",
@@ -209,7 +214,10 @@ def _open_failures(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [
         each
         for at, each in enumerate(outcomes)
-        if each.failed and not any(later.tool == each.tool and not later.failed and _alike(each, later) for later in outcomes[at + 1 :])
+        if each.failed
+        and not any(
+            later.tool == each.tool and not later.failed and _alike(each, later) for later in outcomes[at + 1 :]
+        )
     ]
 
 

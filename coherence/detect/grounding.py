@@ -189,7 +189,17 @@ MAX_JUDGED = 300
 MAX_UNGROUNDED = 8
 """Ungrounded values of one answer that are named."""
 
-WEIGHTS = {"record": 1.0, "term": 1.0, "number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0, "path": 2.0}
+WEIGHTS = {
+    "record": 1.0,
+    "term": 1.0,
+    "number": 1.0,
+    "amount": 1.0,
+    "time": 1.0,
+    "date": 2.0,
+    "function": 2.0,
+    "name": 2.0,
+    "path": 2.0,
+}
 """Kind -> how much a value of it counts; 3 for all others: ids, addresses, quotes. As tokens are weighed."""
 
 WORDLIKE = 1.0
@@ -256,7 +266,10 @@ _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
-_ADMITS = lazy_regex(r"\b(?:fail\w*|no|not|\w+n't|cannot|lacks?|denied|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b", re.I)
+_ADMITS = lazy_regex(
+    r"\b(?:fail\w*|no|not|\w+n't|cannot|lacks?|denied|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b",
+    re.I,
+)
 """What says of a value that it did not work."""
 _NUMBERED = lazy_regex(
     r"\b(?:room|gate|door|floor|platform|track|hall|seat|terminal|zone|dock|raum|zimmer|saal|gleis|tor|halle|salle|quai"

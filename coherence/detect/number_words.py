@@ -78,11 +78,7 @@ def _places(text: str) -> Iterator[re.Match[str]]:
     said = WORDS.keys() & set(low.replace("-", " ").split())
     if not said:
         return
-    starts = sorted(
-        at.start()
-        for word in said
-        for at in islice(re.finditer(rf"\b{word}\b", low), MAX_SPELT)
-    )
+    starts = sorted(at.start() for word in said for at in islice(re.finditer(rf"\b{word}\b", low), MAX_SPELT))
     end, count = 0, 0
     for at in starts:
         found = _SPELT.match(text, at) if at >= end and count < MAX_SPELT else None
@@ -121,7 +117,9 @@ def fractions(text: str) -> Iterator[Claim]:
         top = WORDS.get((found["top"] or "one").lower(), 1)
         share = 100.0 * top / FRACTIONS[(found["part"] or found["half"]).lower()]
         form = number_form(share, "%")
-        yield Claim("amount", found[0].strip(), found.start(), (form, number_form(share / 100.0)), (), share, NEAR_SHARE, "%")
+        yield Claim(
+            "amount", found[0].strip(), found.start(), (form, number_form(share / 100.0)), (), share, NEAR_SHARE, "%"
+        )
 
 
 NEAR_SHARE = 5.0
@@ -140,7 +138,15 @@ def measures(text: str) -> Iterator[Claim]:
         unit = MEASURES.get(name)
         alone = name not in WORDS and _OF_CLOCK.search(text, max(0, start - 10), start) is None
         if unit is None and value > LEAST_COUNT and value % 100.0 and alone:
-            yield Claim("number", text[start:end].rpartition(" ")[0] if name else text[start:end], start, (number_form(value),), (), value, 1.0)
+            yield Claim(
+                "number",
+                text[start:end].rpartition(" ")[0] if name else text[start:end],
+                start,
+                (number_form(value),),
+                (),
+                value,
+                1.0,
+            )
         if unit is not None and unit[0] and value >= LEAST_SPELT:
             base, factor = unit
             grain = factor * (0.25 if value % 1.0 else 0.5)  # three hours are not two and a half

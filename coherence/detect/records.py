@@ -293,7 +293,9 @@ def _stands_for(mark: str, rival: _Record, record: _Record, said: frozenset[str]
     return len(beside) <= 3 and said.issuperset(beside) and bool(own) and said.isdisjoint(own)
 
 
-def _answers_other(group: _Group, said: frozenset[str], names: frozenset[str], asked: Container[int]) -> tuple[str, str] | None:
+def _answers_other(
+    group: _Group, said: frozenset[str], names: frozenset[str], asked: Container[int]
+) -> tuple[str, str] | None:
     """Return the record that was asked for where an answer takes its values from another one alone."""
     if KEY in group.records[0].fields.values():
         return None
@@ -433,8 +435,15 @@ def _wrong_column(cells: Sequence[_Cell], said: frozenset[str], asked: Container
     named = [cell for cell in of_rows if cell.head & said]
     taken = [cell for cell in of_rows if cell.values and cell.values <= said]
     wanted = [cell for cell in named if not cell.values <= said]
-    strange = [cell for cell in taken if not cell.head & said and not any(map(asked.__contains__, map(digest, cell.values)))]
-    if len(wanted) != 1 or len(strange) != 1 or len([cell for cell in taken if not cell.head & said]) != 1 or wanted[0].row != strange[0].row:
+    strange = [
+        cell for cell in taken if not cell.head & said and not any(map(asked.__contains__, map(digest, cell.values)))
+    ]
+    if (
+        len(wanted) != 1
+        or len(strange) != 1
+        or len([cell for cell in taken if not cell.head & said]) != 1
+        or wanted[0].row != strange[0].row
+    ):
         return None
     if any(cell.head & wanted[0].head and cell.values <= said for cell in cells if not cell.row):
         return None
@@ -444,7 +453,12 @@ def _wrong_column(cells: Sequence[_Cell], said: frozenset[str], asked: Container
 
 
 def _shape(values: frozenset[str]) -> str:
-    return "".join(sorted("9" if value[:1].isdigit() else "d" if value[:2] == "d:" else "t" if value[:2] == "t:" else "x" for value in values))[:1]
+    return "".join(
+        sorted(
+            "9" if value[:1].isdigit() else "d" if value[:2] == "d:" else "t" if value[:2] == "t:" else "x"
+            for value in values
+        )
+    )[:1]
 
 
 def _tables(seq: int, text: str) -> Iterator[list[_Cell]]:
@@ -487,7 +501,9 @@ def _cells(seq: int, rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> l
     firsts = Counter(token for name, _ in rows for token in _marks(name))
     found = []
     for name, fields in rows:
-        row = frozenset(token for token in _marks(name) if firsts[token] == 1 and (len(token) > 1 or not token.isdigit()))
+        row = frozenset(
+            token for token in _marks(name) if firsts[token] == 1 and (len(token) > 1 or not token.isdigit())
+        )
         for key, text in fields[:MAX_LEAVES]:
             head = frozenset(token for token in tokens(key[:60]) if heads[token] == 1)
             if len(text) <= 40 and _ID_KEY.search(key) is None and any(map(str.isdigit, text)) and (row or not name):

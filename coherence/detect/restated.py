@@ -83,7 +83,9 @@ def is_restated(given: Given, text: str, claim: Claim, plain: Sequence[Claim] = 
             return (
                 _leads_one(given, claim)
                 or _is_chain(given, text, claim)
-                or _is_notation(given, claim) or _is_span(given, claim) or (bool(claim.value) and _follows(given, text, claim, plain))
+                or _is_notation(given, claim)
+                or _is_span(given, claim)
+                or (bool(claim.value) and _follows(given, text, claim, plain))
             )
     return False
 
@@ -238,7 +240,9 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         return True
     if any(abs(sum(each) - value) <= half for each in columns):
         return True
-    if any(known_words(given, [word]) for word in SERVES) and any(abs(each - value) <= half for each in _scaled(numbers, text, claim)):
+    if any(known_words(given, [word]) for word in SERVES) and any(
+        abs(each - value) <= half for each in _scaled(numbers, text, claim)
+    ):
         return True
     square = _SQUARE.match(text, end) is not None
     results = [*_products(numbers, rate=rate, square=square), *_of_few(numbers, claim), *_rests(numbers, claim)]

@@ -33,17 +33,29 @@ _FORMAT = lazy_regex(r"\b[YMDH]{2,4}(?:[-/.:][YMDHms]{2,4}){1,3}\b")
 _NAME = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]{3,20}\b")
 _KNOWN_NAME = lazy_regex(r"\b[A-Z][a-z]{3,20}\b")
 _SPELT = "|".join(sorted(WORDS, key=len, reverse=True))
-_COUNT = lazy_regex(rf"(?<![\w.,/:$€£-])(?<!of )(?<!more )(?<!first )(?<!least )(\d{{1,3}}|{_SPELT}) ([a-zA-Z]{{3,20}}s)\b", 2)
+_COUNT = lazy_regex(
+    rf"(?<![\w.,/:$€£-])(?<!of )(?<!more )(?<!first )(?<!least )(\d{{1,3}}|{_SPELT}) ([a-zA-Z]{{3,20}}s)\b", 2
+)
 _FIELD = lazy_regex(r"\b([a-zA-Z]{3,20}s)[\"']?\s?[:=]\s?(\d{1,3})\b(?![.,:/-]\d)")
 _SCALES = lazy_regex(r"\b(?:for|per|each|every|ratio|average|times|total|altogether)\b", 2)
-_NONE = lazy_regex(r"\b(?:no|nothing|none|zero|0|keine?|aucune?|ninguna?)\s(?!other|more|further|new|additional)([a-zA-Z]{3,20})\b", 2)
+_NONE = lazy_regex(
+    r"\b(?:no|nothing|none|zero|0|keine?|aucune?|ninguna?)\s(?!other|more|further|new|additional)([a-zA-Z]{3,20})\b", 2
+)
 _SOME = lazy_regex(r"\b([a-zA-Z]{3,20})[\"']?\s?[:=]\s?[\"']?([1-9]\d{0,5})\b(?![.:/-]\d)")
 _IS_SO = lazy_regex(r"\b(?:is|are|was|were|and)\s(?:\w{1,20}\s){0,2}?([a-z]{5,20})\b")
-_UP = lazy_regex(r"\b(?:rose|risen|increased|grew|grown|higher|slower|went up|climbed|larger|longer|gestiegen|langsamer|augmenté|subió)\b", 2)
-_DOWN = lazy_regex(r"\b(?:fell|fallen|decreased|dropped|lower|faster|quicker|went down|shrank|smaller|shorter|gesunken|schneller|baissé|bajó)\b", 2)
+_UP = lazy_regex(
+    r"\b(?:rose|risen|increased|grew|grown|higher|slower|went up|climbed|larger|longer|gestiegen|langsamer|augmenté|subió)\b",
+    2,
+)
+_DOWN = lazy_regex(
+    r"\b(?:fell|fallen|decreased|dropped|lower|faster|quicker|went down|shrank|smaller|shorter|gesunken|schneller|baissé|bajó)\b",
+    2,
+)
 _ONE_NUMBER = lazy_regex(r"\d{1,12}(?:\.\d{1,9})?")
 _ALONE = lazy_regex(r"\s{0,9}(\d{1,12}(?:\.\d{1,6})?)\s{0,9}")
-_EMPTY = lazy_regex(r"\b(?:is|are|ist|sind|est|está) (?:now |completely |wieder )?(?:empty|leer|vide|vides|vacío|vacía)\b", 2)
+_EMPTY = lazy_regex(
+    r"\b(?:is|are|ist|sind|est|está) (?:now |completely |wieder )?(?:empty|leer|vide|vides|vacío|vacía)\b", 2
+)
 SHORT_RESULT = 120
 """Characters of a result that is one measurement."""
 
@@ -93,9 +105,7 @@ def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, 
 def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
     """Yield names of people that no source has, each with a like one that a result has and the answer has not."""
     unknown = [
-        found[0]
-        for found in islice(_NAME.finditer(answer), MAX_TERMS)
-        if not known_words(given, [found[0].lower()])
+        found[0] for found in islice(_NAME.finditer(answer), MAX_TERMS) if not known_words(given, [found[0].lower()])
     ]
     if not unknown:
         return

@@ -68,7 +68,6 @@ class ContradictedClaim:
             [claim.other, claim.seq],
         )
 
-
     def _passed(self, state: AgentState) -> Finding:
         """Return what the answer passes over, as guidance."""
         data, answer = state.claims.data, state.facts.answer
