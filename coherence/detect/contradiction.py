@@ -224,7 +224,7 @@ _BUILD_CALL = lazy_regex(
 )
 _LINT_CALL = lazy_regex(
     r"\b(?:ruff|flake8|pylint|eslint|mypy|pyright|stylelint|rubocop|golangci-lint|clippy|shellcheck|black --check"
-    r"|prettier --check|tsc --noEmit|(?:npm|yarn|pnpm|make) (?:run )?lint)\b"
+    r"|prettier --check|(?:npm|yarn|pnpm|make) (?:run )?lint)\b"
 )
 _LINT_RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:errors?|problems?|remaining|issues?|warnings?|offenses?)\b|: error: |would reformat"
@@ -583,9 +583,8 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         elif not failed:
             for path in call.paths:
                 data.unread.pop(basename(path), None)
-        if (
-            not failed or (not event.error and not call.acts) or len(_words(made.line)) <= FEW_WORDS
-        ):  # some programs fail to say "inactive"
+        told_at_all = not failed or (not event.error and not call.acts)
+        if told_at_all or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
             told = list(islice(_states(seq, call, text), 60))
             data.states = [*data.states, *told][-MAX_STATES:]
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
@@ -780,6 +779,7 @@ class _Held(NamedTuple):
             else:
                 value = None if state.number else _has(state.topic, words, clause)
             alone = self.sole and state.topic in _STATES and not state.record
+            alone = alone and {each for each in said if _is_name(each)} <= {*state.about}
             if value is None or not (alone or _same_thing(state, said)):
                 continue
             if state.topic == "free" and _CLOCK.search(statement) is not None:
@@ -968,10 +968,10 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
         changed = _CHANGED.search(body) if len(body) <= MAX_SUMMARY else None
         if changed is not None and {"status", "git"} & {*asked, *name_words(call.tool)}:
             yield StateTold(seq, [*asked, *tokens("working tree changes committed edits")], "changed", True, changed[0])
-    if len(body) <= SHORT and "\n" in body and not call.shell:
+    lined = "\n" in body and not call.shell and _NOTHING_CHANGED not in body
+    if len(body) <= SHORT and lined:
         yield from _of_lines(seq, asked, body)
-        return
-    if len(body) <= SHORT:
+    elif len(body) <= SHORT:
         about = [*asked, *sorted(tokens(body))]
         words = _words(_LABELS.sub(" ", body))
         if _NOTHING_CHANGED in body:
@@ -997,6 +997,8 @@ def _of_lines(seq: int, asked: list[str], body: str) -> Iterator[StateTold]:
     parts = [tokens(line) for line in lines]
     number = Counter(token for part in parts for token in part)
     for line, part in zip(lines, parts, strict=True):
+        if _FIELD_LINE.match(line) is not None:
+            continue
         words = _words(_LABELS.sub(" ", line))
         own = [token for token in part if number[token] == 1 and token not in _POLES]
         found = [pole for word in words if (pole := _POLES.get(word)) is not None]

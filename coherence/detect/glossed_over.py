@@ -25,6 +25,9 @@ SHORT_ANSWER = 1_500
 
 LEAST_WORD = 4
 
+DISTINCT = 2.0
+"""Weight of a token from which it names one thing."""
+
 LEAST_CLAIM = 3
 """Words of a statement."""
 
@@ -279,17 +282,14 @@ def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passe
 
 
 def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
-    """Tell whether a message has a telling word or number of what a failed call returned."""
+    """Tell whether a message has a telling number or name of what a failed call returned."""
     return any(
         each in said
         for outcome in outcomes
         if outcome.failed
         for each in outcome.told
-        if (len(each) > LEAST_WORD and each not in _COMMON) or (each.isdigit() and len(each) > 2)
+        if weight(each) >= DISTINCT or (each.isdigit() and len(each) > 2)
     )
-
-
-_COMMON = word_set("status result message messag file path error tabl order")
 
 
 def _never_checked(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:

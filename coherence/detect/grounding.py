@@ -266,6 +266,8 @@ _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
+_PLAIN = frozenset({"email", "number", "amount", "date", "time"})
+"""Kinds of values that a call may be told of though it failed: it did not make them."""
 _ADMITS = lazy_regex(
     r"\b(?:fail\w*|no|not|\w+n't|cannot|lacks?|denied|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b",
     re.I,
@@ -638,7 +640,7 @@ def _flaw(
         ):
             return None
         tried = any(claim.text in text or _has_number(text, claim) for text in given.tried)
-        if tried and (claim.kind != "id" or _ADMITS.search(text) is not None):
+        if tried and (claim.kind in _PLAIN or _ADMITS.search(text) is not None):
             return None
         if is_restated(given, text, claim, plain):
             return None

@@ -155,6 +155,8 @@ def keep_result(kept: Kept, seq: int, text: str) -> None:
     if len(text) > MAX_RESULT:
         kept.whole = False
         return
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be stored
     if text.strip():
         kept.results.append(KeptResult(seq, text))
         size = sum(len(each.text) for each in kept.results)
@@ -521,7 +523,7 @@ Fields: TypeAlias = list[tuple[str, str]]
 
 
 def _records(text: str) -> Iterator[list[Fields]]:
-    """Yield the groups of records of a result.
+    r"""Yield the groups of records of a result.
 
     Examples
     --------
@@ -563,9 +565,9 @@ def _records(text: str) -> Iterator[list[Fields]]:
             yield [[("", line)] for line in lines]
         return
     split = (_parts(sign, body) for sign in _PARTS)
-    parts = next((parts for parts in split if len(parts) > 1), None) or _alike_parts(body)
-    if parts is not None:
-        yield [[("", part)] for part in parts]
+    alike = next((parts for parts in split if len(parts) > 1), None) or _alike_parts(body)
+    if alike is not None:
+        yield [[("", part)] for part in alike]
 
 
 def _parts(sign: re.Pattern[str], body: str) -> list[str]:
@@ -588,7 +590,9 @@ def _of_json(value: Any) -> Iterator[list[Fields]]:
         seen += 1
         named = isinstance(item, dict)
         if named:
-            yield [[(KEY, key), (VALUE, text)] for key, text in _lone_fields(item, keys)]
+            lone = _lone_fields(item, keys)
+            if len(lone) > 1:
+                yield [[(KEY, key), (VALUE, text)] for key, text in lone]
         children = [(key, each) for key, each in item.items()] if named else [("", each) for each in item]
         objects = [(key, each) for key, each in children[:MAX_RECORDS] if isinstance(each, dict)]
         waiting += [each for _, each in children[:MAX_RECORDS] if isinstance(each, dict | list)]

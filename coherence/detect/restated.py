@@ -12,6 +12,7 @@ from itertools import combinations, islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
+from coherence.detect.arithmetic import CURRENCY_NAMES
 from coherence.detect.number_words import spelt
 from coherence.detect.sources import Given, SeenNumber, known_words, lookup
 from coherence.detect.values import number_form
@@ -159,6 +160,8 @@ def _is_notation(given: Given, claim: Claim) -> bool:
 
 def _is_chain(given: Given, text: str, claim: Claim) -> bool:
     """Tell whether a number is part of a longer one that a source groups in another way: of a telephone, an ISBN."""
+    if claim.unit:
+        return False
     begin = max(0, claim.start - 24)
     for found in _CHAIN.finditer(text, begin, claim.start + len(claim.text) + 24):
         if found.start() <= claim.start < found.end():
@@ -230,6 +233,10 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         if _follows(given, text, plain, ()):
             return True
     value = abs(claim.value or 0.0)
+    if claim.unit in CURRENCY_NAMES and any(
+        number.value == value and number.unit in CURRENCY_NAMES - {claim.unit} for number in given.numbers[-NEWEST:]
+    ):
+        return False
     half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
     numbers = [number for number in given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
     end = claim.start + len(claim.text)
@@ -251,15 +258,18 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         factors.update(float(each[0]) for each in _BARE.finditer(near) if float(each[0]) > 1.0)
         factors.discard(value)
         alike = [number for number in numbers if _is_of(number, claim)]
-        plain = [abs(number.value) for number in alike]
-        plain += [abs(each.value) for each in stated[:FEW_IN_ALL] if each.value and each.unit == claim.unit]
+        bases = [abs(number.value) for number in alike]
+        bases += [abs(each.value) for each in stated[:FEW_IN_ALL] if each.value and each.unit == claim.unit]
         factors.update(number.value for number in numbers if 1.0 < number.value <= MOST_TIMES and not number.unit)
-        plain += [abs(one.value + two.value) for one, two in _pairs(alike) if two.place - one.place == 1]
-        results += [each for number in plain for by in factors for each in (number * by, number / by)]
+        bases += [abs(one.value + two.value) for one, two in _pairs(alike) if two.place - one.place == 1]
+        results += [each for number in bases for by in factors for each in (number * by, number / by)]
     return any(abs(each - value) <= half for each in results)
 
 
 def _is_of(number: SeenNumber, claim: Claim) -> bool:
+    """Tell whether a number may be part of what a claim counts."""
+    if claim.unit == "%":
+        return number.unit == "%"
     return number.unit in (claim.unit, "") or (not claim.unit and number.unit not in ("s", "byte"))
 
 
