@@ -585,8 +585,8 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
                 data.unread.pop(basename(path), None)
         told_at_all = not failed or (not event.error and not call.acts)
         if told_at_all or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
-            told = list(islice(_states(seq, call, text), 60))
-            data.states = [*data.states, *told][-MAX_STATES:]
+            states = list(islice(_states(seq, call, text), 60))
+            data.states = [*data.states, *states][-MAX_STATES:]
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
             alone = None if computes else _ALONE.match(text)
             data.alone = StateTold(seq, call.objects, "", True, text.strip(), number=float(alone[1])) if alone else None

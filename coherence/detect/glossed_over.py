@@ -6,6 +6,7 @@ way, and nothing here asks for more than guidance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -63,13 +64,14 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 _OWNS_UP = lazy_regex(
-    r"\b(?:fail\w*|errors?|unable|can(?:no|')t|could(?:n't| not)|did(?:n't| not)|no|none|not|n[eo]ither|never|empty|without|nothing"
+    r"\b(?:fail\w*|errors?|unable|can(?:no|')t|could(?:n't| not)|did(?:n't| not)|no|none|not|n[eo]ither|never"
+    r"|empty|without|nothing"
     r"|\w+n't|unfortunately|sorry|but|however|only|except|although|though|still|yet|missing|remain\w*|pending|retr\w+"
     r"|instead|lacks?|broken|denied|refused|rejected|timed? ?out|unavailable|skipped|partial\w*"
     r"|would|will|shall|let me|i'll|going to|next|if|please|nicht|kein\w*|leider|aber|nur|fehl\w*|konnte\w*|ohne"
     r"|pas|aucun\w*|mais|échou\w*|erreur|malheureusement|sans|pero|sin|falló|lamentablemente|ningun\w*|non|però|senza)\b"
     r"|\?",
-    2,
+    re.IGNORECASE,
 )
 """Words by which an answer tells that something is not as it should be, or is yet to be done."""
 
@@ -77,64 +79,74 @@ _FLAWLESS = lazy_regex(
     r"\b(?:without|no|zero|0|not a|nothing|keine?|sans|aucune?|sin|senza)"
     r" (?:any |a |further |more |remaining |single |left )?(?:to (?:complain|fix|do)\w*"
     r"|(?:problem|error|issue|failure|warning|fault|hitch|trouble|incident|fehler|erreur|error|problema|high|critical)\w{0,3})\b",
-    2,
+    re.IGNORECASE,
 )
 _CLAIMS = lazy_regex(
     r"\b(?:is|are|was|were|has|have|had|been|i|we|all|both|every|yes|done|now|looks?|works?|answers?|passes|finds?|ist|sind"
     r"|wurde\w*|hat|habe\w*|ja|oui|est|sont|a|ont|sí|está\w*|fue|son|ha|han|è|sono)\b",
-    2,
+    re.IGNORECASE,
 )
 _FAILURE = lazy_regex(
-    r"\b(?:failed|fails|bounced|turned (?:\w+ ){0,3}down|couldn't|could not|can't|cannot|unable to|not able to|n't able to|didn't finish|did not finish|stopped (?:half|mid)\w*|aborted|declined|was denied|didn't (?:work|go|succeed)|did not (?:work|go|succeed)"
-    r"|doesn't work|refused|was rejected|(?:n?either|none)\b[^.]{0,30}\b(?:works?|worked|succeeded)|broke off|with an error"
-    r"|an error|fehlgeschlagen|konnte\w* (?:ich |wir )?nicht|échoué|n'(?:a|ai|ont|avons) pas pu|falló|no (?:se )?pud\w+|non è riuscit\w+)\b",
-    2,
+    r"\b(?:failed|fails|bounced|turned (?:\w+ ){0,3}down|couldn't|could not|can't|cannot|unable to|not able to"
+    r"|n't able to|didn't finish|did not finish|stopped (?:half|mid)\w*|aborted|declined|was denied"
+    r"|didn't (?:work|go|succeed)|did not (?:work|go|succeed)"
+    r"|doesn't work|refused|was rejected|(?:n?either|none)\b[^.]{0,30}\b(?:works?|worked|succeeded)|broke off"
+    r"|with an error"
+    r"|an error|fehlgeschlagen|konnte\w* (?:ich |wir )?nicht|échoué|n'(?:a|ai|ont|avons) pas pu|falló"
+    r"|no (?:se )?pud\w+|non è riuscit\w+)\b",
+    re.IGNORECASE,
 )
 _REFUSED = lazy_regex(
     r"[\"']?\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error|aborted)\b"
-    r"|[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send|update)\b"
+    r"|[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send"
+    r"|update)\b"
     r"|\b(?:already )?up[- ]to[- ]date\b|\bno changes (?:made|detected)\b|\b0 (?:rows|files|items|records)\b",
-    2,
+    re.IGNORECASE,
 )
 """What a result says that did nothing, or not what was asked."""
 _AT_ONCE = lazy_regex(
-    r"\W{0,3}(?:out of stock|sold out|rejected|declined|bounced|refused|denied|unavailable|fully booked|skipped|conflict"
+    r"\W{0,3}(?:out of stock|sold out|rejected|declined|bounced|refused|denied|unavailable|fully booked|skipped"
+    r"|conflict"
     r"|not (?:found|allowed|permitted|available|possible)|limit exceeded|timeout|timed out|(?:\w+ )?failed\b)",
-    2,
+    re.IGNORECASE,
 )
 """How the result of a call begins that did nothing."""
 _ABSENT = lazy_regex(
     r"\b(?:there (?:is|are) no|has no|have no|found no|no such|es gibt keine?n?|il n'y a (?:pas|aucune?)|no hay)"
     r" (?:\w{1,20} ){0,2}?(?P<noun>\w{3,30})|\bno (?P<none>\w{3,30}) (?:is|are|was|were|exists?|match\w*|came|found)\b",
-    2,
+    re.IGNORECASE,
 )
 _UNDONE = lazy_regex(
     r"\b(?:could not|couldn't|was unable to|were unable to|failed to|did not|didn't) (?P<act>\w{4,20})"
     r"|\b(?P<acting>\w{4,20}ing) (?:\w+ ){0,2}failed\b",
-    2,
+    re.IGNORECASE,
 )
 _MADE_UP_FOR = lazy_regex(
     r"\b(?:then|second|third|finally|now|eventually|worked|succeeded|went through|later|dann|ensuite)\b", 2
 )
-_TOTAL = lazy_regex(r"\b(?:both|n?either|twice|every|all|each|times|again|still|none|never)\b", 2)
+_TOTAL = lazy_regex(r"\b(?:both|n?either|twice|every|all|each|times|again|still|none|never)\b", re.IGNORECASE)
 """Words by which several tries came out alike."""
 _FIRST = lazy_regex(
-    r"\b(?:i|we)(?:'ve| have|'m| am)?(?: just| already| also| now)? (?P<done>sent|emailed|mailed|messaged|texted|called|notified"
+    r"\b(?:i|we)(?:'ve| have|'m| am)?(?: just| already| also| now)? (?P<done>sent|emailed|mailed|messaged"
+    r"|texted|called|notified"
     r"|deleted|removed|paid|transferred|refunded|booked|reserved|ordered|cancelled|canceled|uploaded|published|deployed"
     r"|merged|installed|approved|submitted|posted|tested|ran|measured|verified|rebuilt|restarted)\b",
-    2,
+    re.IGNORECASE,
 )
 _TESTS_PASS = lazy_regex(
-    r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed|(?:is|are) green)\b",
-    2,
+    r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed"
+    r"|(?:is|are) green)\b",
+    re.IGNORECASE,
 )
 _DOES = {
-    "sent emailed mailed messaged texted called notified": "send email mail message sms notify call reply post text slack",
+    "sent emailed mailed messaged texted called notified": "send email mail message sms notify call reply post "
+    "text slack",
     "deleted removed": "delete remove rm drop purge clear erase trash",
     "paid transferred refunded": "pay payment transfer refund charge money transaction invoice",
     "booked reserved ordered": "book reserve order purchase buy schedule create add",
     "cancelled canceled": "cancel delete remove",
-    "uploaded published deployed posted submitted": "upload put push publish deploy release post submit scp sync send create",
+    "uploaded published deployed posted submitted": "upload put push publish deploy release post submit scp "
+    "sync send create",
     "merged": "merge git",
     "installed": "install pip npm apt add brew setup",
     "approved": "approve review accept merge update",
@@ -176,7 +188,7 @@ def passed_over(outcomes: Sequence[Outcome], statements: Sequence[str], text: st
 
 
 def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:
-    """Return the statement that tells of a failure, or of nothing found, although every call came out well in the end."""
+    """Return the statement that tells of a failure, or of nothing found, although all went well in the end."""
     acted = [each for each in outcomes if not each.reads and not each.shell and not each.failed]
     ran = [each for each in outcomes if each.acts and each.shell and not each.failed]
     over = any(each.failed for each in outcomes)
@@ -206,8 +218,8 @@ def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -
 def _undoes(outcome: Outcome, statement: str) -> bool:
     """Tell whether a statement denies that what a command did could be done."""
     found = _UNDONE.search(statement)
-    act = (found["act"] or found["acting"]).lower() if found is not None else ""
-    return any(act.startswith(act[:4]) for act in (*outcome.acts, *outcome.asked) if len(act) > 3)
+    told = (found["act"] or found["acting"]).lower() if found is not None else ""
+    return any(told.startswith(act[:4]) for act in (*outcome.acts, *outcome.asked) if len(act) > 3)
 
 
 def _open_failures(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -282,14 +294,19 @@ def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passe
 
 
 def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
-    """Tell whether a message has a telling number or name of what a failed call returned."""
-    return any(
-        each in said
-        for outcome in outcomes
-        if outcome.failed
-        for each in outcome.told
-        if weight(each) >= DISTINCT or (each.isdigit() and len(each) > 2)
-    )
+    """Tell whether a message has a telling number or name of what a failed call returned, or two of its words."""
+    for outcome in outcomes:
+        if outcome.failed:
+            quoted = [each for each in outcome.told if each in said]
+            if any(weight(each) >= DISTINCT or (each.isdigit() and len(each) > 2) for each in quoted):
+                return True
+            if sum(len(each) >= LEAST_WORD for each in quoted) > 1 and said.isdisjoint(_WHOLE):
+                return True
+    return False
+
+
+_WHOLE = word_set("all everi everyth both each alle beid tous tout todo toda tutti")
+"""Tokens by which something is told of all of it."""
 
 
 def _never_checked(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:
@@ -304,10 +321,11 @@ def _never_checked(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Pa
 
 
 _RUNNERS = word_set(
-    "python python3 node make npm npx yarn pnpm sh bash cargo go mvn gradle tox nox just docker pytest jest ruff eslint "
+    "python python3 node make npm npx yarn pnpm sh bash cargo go mvn gradle tox nox just docker pytest jest "
+    "ruff eslint "
     "mypy flake8 uv poetry rake bundle dotnet bazel ctest ninja"
 )
-_LINTED = lazy_regex(r"\blint(?:er|ing|s)?\b[^.!?]{0,30}\b(?:happy|clean|passes|passed|green)\b", 2)
+_LINTED = lazy_regex(r"\blint(?:er|ing|s)?\b[^.!?]{0,30}\b(?:happy|clean|passes|passed|green)\b", re.IGNORECASE)
 
 
 def does_nothing(text: str) -> bool:

@@ -244,7 +244,8 @@ _ASKS_TO_SAY = lazy_regex(
 _DATA_BEFORE = frozenset("[({=,:")
 _EXAMPLE = lazy_regex(
     r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with"
-    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)(?:\b|(?<=\.))[^.!?\n]{0,30}\Z",
+    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)(?:\b"
+    r"|(?<=\.))[^.!?\n]{0,30}\Z",
     re.I,
 )
 _SAMPLE = lazy_regex(

@@ -41,7 +41,7 @@ MEASURES = {
 }
 """Unit behind a spelt number -> its base unit, and how many of those it is."""
 
-_OF_CLOCK = lazy_regex(r"(?:heures?|horas?|ore|uhr|[a-zäöüéèíóú]{4,9}(?:zehn|zig|een|teen|ty))[ -]\Z", 2)
+_OF_CLOCK = lazy_regex(r"(?:heures?|horas?|ore|uhr|[a-zäöüéèíóú]{4,9}(?:zehn|zig|een|teen|ty))[ -]\Z", re.IGNORECASE)
 """What stands before the minutes of a time, or the second half of a year."""
 
 MAX_SPELT = 40
@@ -49,9 +49,10 @@ MAX_SPELT = 40
 
 _WORD = "|".join(sorted(WORDS, key=len, reverse=True))
 _SPELT = lazy_regex(
-    rf"\b(?P<first>{_WORD})(?:[- ](?:and |et |y |e )?(?P<second>{_WORD}))?(?P<half> and a half|einhalb| et demie?| y media"
+    rf"\b(?P<first>{_WORD})(?:[- ](?:and |et |y |e )?(?P<second>{_WORD}))?(?P<half> and a half|einhalb"
+    rf"| et demie?| y media"
     r"| e mezz[ao])?\b(?:[- ](?P<unit>[^\W\d_]{2,12}))?",
-    2,
+    re.IGNORECASE,
 )
 
 
@@ -96,9 +97,10 @@ LEAST_SPELT = 1.5
 
 FRACTIONS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5}
 _FRACTION = lazy_regex(
-    r"\b(?:(?P<top>a|one|two|three|four)[ -](?P<part>third|quarter|fifth)s?|(?P<half>half)) (?!(?:of )?an?\b|past|to\b|hour|year)"
+    r"\b(?:(?P<top>a|one|two|three|four)[ -](?P<part>third|quarter|fifth)s?|(?P<half>half)) (?!(?:of )?an?\b"
+    r"|past|to\b|hour|year)"
     r"(?=of\b|[a-z]+ed\b|are\b|were\b|is\b)",
-    2,
+    re.IGNORECASE,
 )
 
 

@@ -73,7 +73,8 @@ _JOINT = lazy_regex(
 )
 _COMPARES = word_set(
     "than instead not no neither nor other another versus vs from between until unlike except besides without rather "
-    "both all each every before after would could should might can either with nicht statt kein zwischen außer als que sin entre sauf "
+    "both all each every before after would could should might can either with nicht statt kein zwischen außer "
+    "als que sin entre sauf "
     "pas sans"
 )
 """Words of a sentence that may speak of several records."""
@@ -100,9 +101,9 @@ _BAR, _TAB, _WIDE, _COMMA = lazy_regex(r"\|"), lazy_regex(r"\t"), lazy_regex(r"\
 _KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
 """A word and a small number that together may name one thing: flat 2."""
 _NUMBERED = lazy_regex(r"(?<![\w#])#\d{1,9}\b")
-_DAY_NAMES = """mon monday montag lundi lunes|tue tuesday dienstag mardi martes|wed wednesday mittwoch mercredi miércoles
-|thu thursday donnerstag jeudi jueves|fri friday freitag vendredi viernes|sat saturday samstag samedi sábado sam
-|sun sunday sonntag dimanche domingo dim"""
+_DAY_NAMES = """mon monday montag lundi lunes|tue tuesday dienstag mardi martes|wed wednesday mittwoch mercredi
+miércoles|thu thursday donnerstag jeudi jueves|fri friday freitag vendredi viernes|sat saturday samstag samedi sábado
+sam|sun sunday sonntag dimanche domingo dim"""
 _WEEKDAYS = {
     token: names.split()[0]
     for names in _DAY_NAMES.split("|")

@@ -5,6 +5,7 @@ Judged where all results of a task were short and are still known: a longer one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -37,19 +38,21 @@ _COUNT = lazy_regex(
     rf"(?<![\w.,/:$€£-])(?<!of )(?<!more )(?<!first )(?<!least )(\d{{1,3}}|{_SPELT}) ([a-zA-Z]{{3,20}}s)\b", 2
 )
 _FIELD = lazy_regex(r"\b([a-zA-Z]{3,20}s)[\"']?\s?[:=]\s?(\d{1,3})\b(?![.,:/-]\d)")
-_SCALES = lazy_regex(r"\b(?:for|per|each|every|ratio|average|times|total|altogether)\b", 2)
+_SCALES = lazy_regex(r"\b(?:for|per|each|every|ratio|average|times|total|altogether)\b", re.IGNORECASE)
 _NONE = lazy_regex(
     r"\b(?:no|nothing|none|zero|0|keine?|aucune?|ninguna?)\s(?!other|more|further|new|additional)([a-zA-Z]{3,20})\b", 2
 )
 _SOME = lazy_regex(r"\b([a-zA-Z]{3,20})[\"']?\s?[:=]\s?[\"']?([1-9]\d{0,5})\b(?![.:/-]\d)")
 _IS_SO = lazy_regex(r"\b(?:is|are|was|were|and)\s(?:\w{1,20}\s){0,2}?([a-z]{5,20})\b")
 _UP = lazy_regex(
-    r"\b(?:rose|risen|increased|grew|grown|higher|slower|went up|climbed|larger|longer|gestiegen|langsamer|augmenté|subió)\b",
-    2,
+    r"\b(?:rose|risen|increased|grew|grown|higher|slower|went up|climbed|larger|longer|gestiegen|langsamer"
+    r"|augmenté|subió)\b",
+    re.IGNORECASE,
 )
 _DOWN = lazy_regex(
-    r"\b(?:fell|fallen|decreased|dropped|lower|faster|quicker|went down|shrank|smaller|shorter|gesunken|schneller|baissé|bajó)\b",
-    2,
+    r"\b(?:fell|fallen|decreased|dropped|lower|faster|quicker|went down|shrank|smaller|shorter|gesunken"
+    r"|schneller|baissé|bajó)\b",
+    re.IGNORECASE,
 )
 _ONE_NUMBER = lazy_regex(r"\d{1,12}(?:\.\d{1,9})?")
 _ALONE = lazy_regex(r"\s{0,9}(\d{1,12}(?:\.\d{1,6})?)\s{0,9}")
@@ -153,7 +156,7 @@ def _value(said: str) -> float:
 
 
 def _denied(told: str, answer: str) -> Iterator[tuple[str, str]]:
-    """Yield what an answer says there is none of though a result counts some, and what a result says the opposite of."""
+    """Yield what an answer denies though a result counts some of it, and what a result says the opposite of."""
     none = {found[1].lower(): found[0] for found in islice(_NONE.finditer(answer), MAX_TERMS)}
     for found in islice(_SOME.finditer(told), 4 * MAX_TERMS) if none else ():
         if found[1].lower() in none:
