@@ -133,6 +133,7 @@ _FIRST = lazy_regex(
     r"|merged|installed|approved|submitted|posted|tested|ran|measured|verified|rebuilt|restarted)\b",
     re.IGNORECASE,
 )
+_NEGATED = lazy_regex(r"\b(?:no|not|none|nothing|never|without)\b|n['’]t\b", re.IGNORECASE)
 _TESTS_PASS = lazy_regex(
     r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed"
     r"|(?:is|are) green)\b",
@@ -254,7 +255,7 @@ def _unacknowledged(
             continue
         own = tokens(statement)
         named = next((each for each in failed if _shares(each, own, outcomes)), None)
-        if whole or named is not None:
+        if whole or named is not None or not own.isdisjoint(_WHOLE):
             about = named or newest
             return Passed(statement, about.seq, about.line, "failed")
     return None
@@ -284,7 +285,7 @@ def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passe
         if _TESTS_PASS.search(statement) is not None and _CALLED["tested"].isdisjoint(called) and "test" not in told:
             return Passed(statement, outcomes[-1].seq, outcomes[-1].line, "not done")
         found = _FIRST.search(statement.replace("’", "'"))
-        if found is None or statement.endswith("?"):
+        if found is None or statement.endswith("?") or _NEGATED.search(statement) is not None:
             continue
         done = found["done"].lower()
         if _CALLED[done].isdisjoint(called) and tokens(done).isdisjoint(told):

@@ -44,6 +44,8 @@ MEASURES = {
 _OF_CLOCK = lazy_regex(r"(?:heures?|horas?|ore|uhr|[a-zäöüéèíóú]{4,9}(?:zehn|zig|een|teen|ty))[ -]\Z", re.IGNORECASE)
 """What stands before the minutes of a time, or the second half of a year."""
 
+_BREAKS = str.maketrans(dict.fromkeys("-.,:;!?()[]*_\"'“”„«»/", " "))
+
 MAX_SPELT = 40
 """Spelt numbers of one text that are looked at."""
 
@@ -76,7 +78,7 @@ def spelt(text: str) -> Iterator[tuple[float, int, int, str]]:
 def _places(text: str) -> Iterator[re.Match[str]]:
     """Yield the matches of spelt numbers; only where one of their words stands, which most texts have few of."""
     low = text.lower()
-    said = WORDS.keys() & set(low.replace("-", " ").split())
+    said = WORDS.keys() & set(low.translate(_BREAKS).split())
     if not said:
         return
     starts = sorted(at.start() for word in said for at in islice(re.finditer(rf"\b{word}\b", low), MAX_SPELT))

@@ -538,9 +538,10 @@ def _records(text: str) -> Iterator[list[Fields]]:
         try:
             value = msgspec.json.decode(body)
         except (ValueError, RecursionError):
+            value = None
+        if value is not None:
+            yield from _of_json(value)
             return
-        yield from _of_json(value)
-        return
     for mark in (_HEADING, _ITEM, _SECTION):
         starts = [found.start() for found in islice(mark.finditer(body), MAX_RECORDS + 1)]
         if len(starts) > 1:
