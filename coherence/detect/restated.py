@@ -15,7 +15,10 @@ from coherence.core.readings import Claim
 from coherence.detect.arithmetic import CURRENCY_NAMES
 from coherence.detect.number_words import spelt
 from coherence.detect.sources import Given, SeenNumber, known_words, lookup
-from coherence.detect.values import number_form
+from coherence.detect.values import number_form, words
+
+MOST_GIVEN = 24
+"""Given numbers up to which one that follows from them is none by chance."""
 
 NEWEST = 60
 """Given numbers, the newest, that are combined with what the answer says."""
@@ -51,7 +54,7 @@ _TIMES = lazy_regex(
 _RATE = lazy_regex(r"\s?/\s?[a-zA-Z]|\s(?:per|an?|pro|par|por|each|every) ", re.IGNORECASE)
 _SQUARE = lazy_regex(r"\s?(?:[a-z]{0,2}m\s?[2²]|sq\b|square|qm|quadrat|mètres? carr|metros cuadr)", re.IGNORECASE)
 _ZONE = lazy_regex(
-    r"\b(?:UTC|GMT|[CEMPW]E?S?T|CES?T|[EA]DT|IST|JST|time ?zone|local|[Zz]eit|Ortszeit|heure (?:de|locale)|hora)\b"
+    r"\b(?:UTC|GMT|[CEMPW]E?S?T|CES?T|[EA]DT|IST|JST|time ?zone|[Zz]eit|Ortszeit|heure (?:de|locale)|hora)\b"
     r"|\b[A-Z][a-z]+ time\b"
 )
 _HOUR = lazy_regex(r"(\d{1,2}) ?(?:h|uhr|heures?|horas?|ore)", re.IGNORECASE)
@@ -115,6 +118,8 @@ LEAST_LEAD = 3
 
 def _is_full_hour(given: Given, claim: Claim) -> bool:
     """Tell whether a source gives the hour alone: 1 pm of 9-13."""
+    if ":" in claim.text or len(given.numbers) > MOST_GIVEN:
+        return False
     hours = {float(form[2:4]) for form in claim.forms if form.endswith(":00") and form[2:4].isdigit()}
     return any(number.value in hours and not number.unit for number in given.numbers)
 
@@ -122,7 +127,10 @@ def _is_full_hour(given: Given, claim: Claim) -> bool:
 def _is_shifted(given: Given, text: str, claim: Claim) -> bool:
     """Tell whether a time is a given one in another time zone: whole hours away, and a zone is named."""
     near = text[max(0, claim.start - AROUND) : claim.start + len(claim.text) + AROUND]
-    if claim.value is None or not (_ZONE.search(near) or any(known_words(given, [zone]) for zone in ZONES)):
+    zone = _ZONE.search(near)
+    if claim.value is None or (zone is not None and known_words(given, words(zone[0])) == 1.0):
+        return False
+    if zone is None and not any(known_words(given, [each]) for each in ZONES):
         return False
     hours = [(claim.value - number.value) / 3600.0 for number in given.numbers if number.unit == "clock"]
     return any(hour % 1.0 == 0.0 and 0.0 < min(abs(hour), 24.0 - abs(hour)) <= MOST_SHIFT for hour in hours)
@@ -131,7 +139,7 @@ def _is_shifted(given: Given, text: str, claim: Claim) -> bool:
 SERVES = ("serves", "servings", "persons", "people", "portions", "yields", "personen", "personnes", "personas", "makes")
 """Words of a source that says for how many it is."""
 
-ZONES = ("utc", "gmt", "cet", "cest", "est", "edt", "pst", "pdt", "timezone", "tz", "00z", "30z")
+ZONES = ("utc", "gmt", "00z", "30z")
 """Words of a source that gives times in a zone."""
 
 MOST_SHIFT = 14.0
@@ -143,8 +151,9 @@ def _is_day(given: Given, claim: Claim) -> bool:
     dotted = _DOTTED.fullmatch(claim.text)
     if dotted is not None and lookup(given, [number_form(float(dotted[1]))]) is not None:
         return True
-    parts = (form.removeprefix("d:").split("-")[-2:] for form in claim.forms)
-    return any(len(part) == 2 and len(part[0]) == 2 and known_words(given, part) == 1.0 for part in parts)
+    parts = [form.removeprefix("d:").split("-") for form in claim.forms]
+    few = len(given.numbers) <= MOST_GIVEN
+    return few and any(len(part) == 2 and len(part[0]) == 2 and known_words(given, part) == 1.0 for part in parts)
 
 
 def _is_notation(given: Given, claim: Claim) -> bool:
@@ -233,6 +242,8 @@ def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> 
         if _follows(given, text, plain, ()):
             return True
     value = abs(claim.value or 0.0)
+    if len(given.numbers) > MOST_GIVEN:
+        return False
     if claim.unit in CURRENCY_NAMES and any(
         number.value == value and number.unit in CURRENCY_NAMES - {claim.unit} for number in given.numbers[-NEWEST:]
     ):
