@@ -626,7 +626,12 @@ def _flaw(
     if claim.kind == "name":
         return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
     if lookup(given, claim.forms) is None:
-        if claim.value in SMALL and claim.kind == "number" and not _is_converted(given, text, claim):
+        if (
+            claim.value in SMALL
+            and claim.kind == "number"
+            and claim.grain == 1.0
+            and not _is_converted(given, text, claim)
+        ):
             return None if any(each.value == claim.value for each in given.numbers) else _made(claim, "absent")
         if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
             return None
