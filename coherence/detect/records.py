@@ -530,7 +530,7 @@ def _records(text: str) -> Iterator[list[Fields]]:
     --------
     >>> list(_records('{"from": "Linz", "legs": [{"no": 1, "gate": "F7"}, {"no": 2, "gate": "G3"}]}'))
     [[[('no', '1'), ('gate', 'F7')], [('no', '2'), ('gate', 'G3')]]]
-    >>> list(_records("S1 online\\nS2 offline"))
+    >>> list(_records("S1 online\nS2 offline"))
     [[[('', 'S1 online')], [('', 'S2 offline')]]]
     """
     body = text.strip()

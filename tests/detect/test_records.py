@@ -34,7 +34,7 @@ def wrong(result: str, answer: str) -> bool:
         (ORDERS, "Order 881 is pending.", "Order 881 is shipped."),
         (ORDERS, "Order 880 is worth 25 euros.", "Order 880 is worth 40 euros."),
         (LEGS, "OS 417: gate G31, seat 9A.", "OS 417: gate G31, seat 14C."),
-        (CHANGES, "The tile loader's leak (#771) ended with 3.4.1.", "The tile loader's leak (#771) ended with 3.4.2."),
+        (CHANGES, "The tile loader's leak (#771) is gone in 3.4.1.", "The tile loader's leak (#771) is gone in 3.4.2."),
         (TABLE, "Flat 2 costs 640 a month.", "Flat 2 costs 910 a month."),
         (PORTS, "The cache uses port 6379.", "The cache uses port 5432."),
         (STAFF, "Dr. Inga Falk heads the group.", "Prof. Inga Falk heads the group."),
