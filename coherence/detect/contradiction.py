@@ -583,7 +583,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         elif not failed:
             for path in call.paths:
                 data.unread.pop(basename(path), None)
-        told_at_all = not failed or (not event.error and not call.acts)
+        told_at_all = not failed or not (event.error or call.acts or call.shell)
         if told_at_all or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
             states = list(islice(_states(seq, call, text), 60))
             data.states = [*data.states, *states][-MAX_STATES:]
@@ -968,7 +968,7 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
         changed = _CHANGED.search(body) if len(body) <= MAX_SUMMARY else None
         if changed is not None and {"status", "git"} & {*asked, *name_words(call.tool)}:
             yield StateTold(seq, [*asked, *tokens("working tree changes committed edits")], "changed", True, changed[0])
-    lined = "\n" in body and not call.shell and _NOTHING_CHANGED not in body
+    lined = "\n" in body and not call.shell and not (call.reads and call.paths) and _NOTHING_CHANGED not in body
     if len(body) <= SHORT and lined:
         yield from _of_lines(seq, asked, body)
     elif len(body) <= SHORT:
@@ -997,8 +997,8 @@ def _of_lines(seq: int, asked: list[str], body: str) -> Iterator[StateTold]:
     parts = [tokens(line) for line in lines]
     number = Counter(token for part in parts for token in part)
     for line, part in zip(lines, parts, strict=True):
-        if _FIELD_LINE.match(line) is not None:
-            continue
+        if _FIELD_LINE.match(line) is not None or line[-1] in ".!":
+            continue  # a field, or prose
         words = _words(_LABELS.sub(" ", line))
         own = [token for token in part if number[token] == 1 and token not in _POLES]
         found = [pole for word in words if (pole := _POLES.get(word)) is not None]
