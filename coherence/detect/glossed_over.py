@@ -107,7 +107,7 @@ _REFUSED = lazy_regex(
 _AT_ONCE = lazy_regex(
     r"\W{0,3}(?:out of stock|sold out|rejected|declined|bounced|refused|denied|unavailable|fully booked|skipped"
     r"|conflict"
-    r"|not (?:found|allowed|permitted|available|possible)|limit exceeded|timeout|timed out|(?:\w+ )?failed\b)",
+    r"|not (?:found|allowed|permitted|available|possible)|limit exceeded|timeout|timed out|(?:\w{1,30} )?failed\b)",
     re.IGNORECASE,
 )
 """How the result of a call begins that did nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unseen_twins import judge_twin, read_twins
 
-FLOORS = {"answers": (0.76, 0.05), "claims": (0.66, 0.04)}
+FLOORS = {"answers": (0.77, 0.05), "claims": (0.66, 0.04)}
 """Share of the wrong statements that are flagged at least, and of the right ones at most."""
 
 
