@@ -7,6 +7,7 @@ the newest results that speak of the same thing; a later one that agrees makes t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -24,6 +25,16 @@ from coherence.detect.constraints import NEGATIONS, UNREAL
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
+from coherence.detect.glossed_over import (
+    MAX_OUTCOMES,
+    SHORT_ANSWER,
+    Outcome,
+    Passed,
+    does_nothing,
+    marks_of,
+    passed_over,
+    quotes_failure,
+)
 from coherence.detect.text_analysis import TextAnalysis, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
@@ -55,6 +66,15 @@ MAX_AMOUNTS = 8
 
 FEW_WORDS = 3
 """Words of a failed call's result up to which they are an answer."""
+
+SHORT_SAID = 120
+"""Characters of a message up to which it speaks of the only result there is."""
+
+MAX_ASKED = 80
+"""Tokens of a goal that are remembered."""
+
+MAX_TOLD = 600
+"""Characters of a result whose tokens are remembered."""
 
 QUOTED = 140
 """Characters of a claim or a result that are quoted."""
@@ -202,6 +222,13 @@ _BUILD_CALL = lazy_regex(
     r"\w{0,12}(?:build|compile|check)\w{0,9}|tsc|javac|mvn (?:package|compile|install)|cmake --build|webpack"
     r"|make(?! test))\b"
 )
+_LINT_CALL = lazy_regex(
+    r"\b(?:ruff|flake8|pylint|eslint|mypy|pyright|stylelint|rubocop|golangci-lint|clippy|shellcheck|black --check"
+    r"|prettier --check|(?:npm|yarn|pnpm|make) (?:run )?lint)\b"
+)
+_LINT_RED = lazy_regex(
+    r"\b[1-9]\d{0,5} (?:errors?|problems?|remaining|issues?|warnings?|offenses?)\b|: error: |would reformat"
+)
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]"
@@ -213,16 +240,33 @@ _GREEN = lazy_regex(
 )
 _PARTLY = lazy_regex(r"\b(\d{1,6}) (?:of|out of|/) (?:the )?(\d{1,6})\b")
 _TEST_WORDS = word_set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
+_EVERYTHING = word_set("everything alles tout todo")
 _BUILD_WORDS = word_set("build builds compiles compile compiled project code crate package app")
 _PASSING = word_set(
     "pass passes passed passing green cleanly succeed succeeds succeeded grün bestanden passent réussis pasan"
 )
 _COMPILES = word_set("cleanly compiles compiled builds succeeds succeeded green")
 
+_LINT_WORDS = word_set(
+    "ruff flake8 pylint eslint mypy pyright lint linter linting linters types typing findings warnings checker clippy"
+)
+_LINTED = word_set("clean cleanly passes pass passed happy green fixed resolved gone satisfied succeeds succeeded")
+_SOME = word_set("of except but remaining remain remains some most left")
+_CHECKED = (
+    ("tests", _TEST_WORDS, _PASSING),
+    ("build", _BUILD_WORDS, _COMPILES),
+    ("lint", _LINT_WORDS, _LINTED),
+)
+"""Kind of check, words of which one is what is checked, words of which one says that it is well."""
+
+_FAIL_WORDS = word_set("fail fails failing red broken")
+_FAILING = frozenset(token for word in _FAIL_WORDS for token in tokens(word))
+_EARLIER = word_set("before earlier previously was were had been first initially until fixed now no longer")
+
 _STATES: dict[str, tuple[str, str]] = {
     "running": (
-        "active running up online alive operational reachable started",
-        "inactive dead down offline stopped exited unreachable crashed",
+        "active running up online alive operational reachable started circule fährt läuft funciona",
+        "inactive dead down offline stopped exited unreachable crashed supprimé annulé ausgefallen cancelado",
     ),
     "open": ("open unresolved reopened offen ouvert abierto", "closed resolved solved geschlossen fermé cerrado"),
     "free": (
@@ -231,10 +275,16 @@ _STATES: dict[str, tuple[str, str]] = {
     ),
     "changed": ("changed modified differs uncommitted dirty in_place", "unchanged clean unmodified identical"),
     "paid": ("paid settled bezahlt payé pagado", "unpaid overdue outstanding unbezahlt impayé"),
-    "delivered": ("delivered arrived", "undelivered in_transit"),
+    "delivered": (
+        "delivered arrived zugestellt geliefert livré livrée entregado entregada",
+        "undelivered in_transit unterwegs",
+    ),
     "published": ("published", "draft unpublished"),
     "enabled": ("enabled", "disabled"),
-    "valid": ("valid", "invalid expired"),
+    "valid": (
+        "valid gültig valide válido valida",
+        "invalid expired ungültig abgelaufen expiré périmé caducado vencido scaduto",
+    ),
     "approved": ("approved accepted granted", "rejected denied declined refused disapproved"),
     "locked": ("locked", "unlocked"),
     "connected": ("connected", "disconnected"),
@@ -282,9 +332,15 @@ _READS = word_set(
     "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
 )
 _LOOKING = word_set("get list search find read check show view fetch lookup query by all mcp api for of")
+_LOOKS = {
+    (word,) for word in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup", "query")
+}
 _AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
+_ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
+_LABELS = lazy_regex(r"\b[A-Za-z]{1,20}:(?=\s)")
+_CHANGED = lazy_regex(r"^(?: ?[MADRU]{1,2}|\?\?) {1,2}\S.{0,100}", re.M)
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 _ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
 _MARKS = lazy_regex(r"<returncode>[^<\n]{0,9}</returncode>|</?output>")
@@ -330,6 +386,8 @@ class StateTold(msgspec.Struct):
     record: list[str] = []
     """Tokens that name the record alone, where the result has several."""
     number: float | None = None
+    lined: bool = False
+    """True if it is told by one line of several, each about another thing."""
 
 
 class Contradiction(msgspec.Struct, frozen=True):
@@ -381,6 +439,16 @@ class ClaimFacts(msgspec.Struct):
     """Numbers of that message beside the one that a result has for the same thing; right where others lead to them."""
     alone: StateTold | None = None
     """The newest result, where it is one number."""
+    outcomes: list[Outcome] = []
+    """How the newest calls of the task came out."""
+    asked: list[str] = []
+    """Tokens of the goal."""
+    passed: Passed | None = None
+    """What the newest message passes over, should it be an answer."""
+
+    def waits(self, seq: int) -> bool:
+        """Tell whether a message passes over something, should it be an answer."""
+        return self.passed is not None and self.said == seq
 
 
 def _words(text: str) -> list[str]:
@@ -462,6 +530,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         """Forget what another task's calls returned."""
         if observed.new_goal:
             self.data = ClaimFacts()
+        self.data.asked = sorted(observed.text.part(GATE_CHARS).tokens)[:MAX_ASKED]
 
     def on_tool_call(self, observed: Observed) -> None:
         """Remember what a call is to do."""
@@ -487,8 +556,15 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         sure = failure_of(event.result, flagged=event.error, reads=call.reads and not call.shell)
         made = Attempt(seq, call.tool, call.acts, call.objects, line=_telling(text))
         failed = made.failed = sure >= FAILED and any(map(str.isalpha, made.line))
+        empty = not call.shell and not call.acts and finds_nothing(text)
+        fails = failed or (event.error and sure >= FAILED) or empty or (not call.reads and does_nothing(text))
+        told = marks_of(tokens(text[: MAX_TOLD if fails else MAX_TOLD // 3]).difference(call.objects, data.asked))
+        line = excerpt(made.line or "nothing", QUOTED)
+        looks = call.reads or name_words(call.tool)[:1] in _LOOKS
+        outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, looks, empty)
+        data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
-            red = _RED.search(text)
+            red = (_LINT_RED if call.checks == "lint" else _RED).search(text)
             made.failed = red is not None or (failed and _GREEN.search(text) is None)
             if red is not None:
                 made.line = _line_at(text, red.start())
@@ -507,9 +583,10 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         elif not failed:
             for path in call.paths:
                 data.unread.pop(basename(path), None)
-        if not failed or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
-            told = list(islice(_states(seq, call, text), 60))
-            data.states = [*data.states, *told][-MAX_STATES:]
+        told_at_all = not failed or not (event.error or call.acts or call.shell)
+        if told_at_all or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
+            states = list(islice(_states(seq, call, text), 60))
+            data.states = [*data.states, *states][-MAX_STATES:]
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
             alone = None if computes else _ALONE.match(text)
             data.alone = StateTold(seq, call.objects, "", True, text.strip(), number=float(alone[1])) if alone else None
@@ -519,20 +596,34 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         event: Message = observed.event
         if event.role == "assistant" and not observed.text.is_blank:
             self.data.said = observed.seq
-            self.data.newest, self.data.amounts = None, []
+            self.data.newest, self.data.passed, self.data.amounts = None, None, []
             self._judge(observed.seq, observed.text)
+            self.data.passed = self._fails(observed.text)
+            if (
+                self.data.newest is None
+                and self.data.passed is None
+                and self.data.outcomes
+                and len(event.content) <= SHORT_ANSWER
+            ):
+                self.data.passed = passed_over(self.data.outcomes, observed.text.statements, event.content)
             self.data.alone = None
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:
         data, said = self.data, _with_singulars(observed.part(GATE_CHARS).tokens)
-        states = [state for state in data.states if _may_speak_of(state, said)]
+        sole = (
+            len(data.outcomes) == 1
+            and (len(observed.raw) <= SHORT_SAID or _ANSWERS.match(observed.raw) is not None)
+            and len({state.topic for state in data.states}) == len(data.states)
+        )
+        states = [state for state in data.states if sole or _may_speak_of(state, said)]
         runs = {name: run for name, run in data.checks.items() if run.failed}
         if not (
             states or runs or data.alone or data.unread or any(each.failed or each.partly for each in data.attempts)
         ):
             return
         text = observed.part(MAX_CHARS, "\n")
-        owns_up, unfound = _TRIED.search(_FLAWLESS.sub("", text.raw)) is not None, _UNREAD.search(text.raw) is not None
+        owns_up = _TRIED.search(_FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
+        unfound = _UNREAD.search(text.raw) is not None
         fresh = data.attempts[-1] if data.attempts and data.attempts[-1].seq == data.came else None
         about = _Held(
             [] if owns_up else data.attempts,
@@ -540,6 +631,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             {} if owns_up else runs,
             {} if unfound else data.unread,
             fresh if fresh is not None and fresh.failed and not owns_up else None,
+            sole,
         )
         counted = [state for state in states if state.number is not None]
         for statement in text.statements:
@@ -553,6 +645,27 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             if (counted or data.alone) and len(data.amounts) < MAX_AMOUNTS:
                 data.amounts += _amounts(seq, statement, counted, data.alone)
 
+    def _fails(self, text: TextAnalysis) -> Passed | None:
+        """Return the statement that tests fail though the newest run of them passed."""
+        run = self.data.checks.get("tests")
+        if run is None or run.failed or not _FAILING.intersection(text.part(GATE_CHARS).tokens):
+            return None
+        for statement in text.statements:
+            words = _words(statement)
+            if (
+                _TEST_WORDS.isdisjoint(words)
+                or not _is_plain(words)
+                or _negations(words)
+                or not _EARLIER.isdisjoint(words)
+            ):
+                continue
+            if any(
+                word in _FAIL_WORDS and not {"0", "zero"} & {*words[max(0, at - 2) : at]}
+                for at, word in enumerate(words)
+            ):
+                return Passed(excerpt(statement, QUOTED), run.seq, excerpt(run.line, QUOTED), "worked")
+        return None
+
     def renumber(self) -> None:
         """Let the next event be number 1."""
         data = self.data
@@ -561,6 +674,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         for state in data.states:
             state.seq = 0
         data.waiting, data.newest, data.said, data.came = [], None, 0, 0
+        data.outcomes, data.passed = [], None
 
 
 class _Held(NamedTuple):
@@ -572,6 +686,8 @@ class _Held(NamedTuple):
     unread: dict[str, Attempt]
     fresh: Attempt | None = None
     """The newest call of all, where it failed."""
+    sole: bool = False
+    """Whether a message answers after one call, of which each state is told once."""
 
     def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
         """Return what a statement is about, and the result that says otherwise."""
@@ -612,11 +728,17 @@ class _Held(NamedTuple):
         known = frozenset(words)
         if _negations(words):
             return None
-        for name, subjects, passing in (("tests", _TEST_WORDS, _PASSING), ("build", _BUILD_WORDS, _COMPILES)):
+        for name, subjects, passing in _CHECKED:
             run = self.runs.get(name)
-            if run is None or passing.isdisjoint(known) or subjects.isdisjoint(known):
+            if run is None or passing.isdisjoint(known) or (subjects | _EVERYTHING).isdisjoint(known):
                 continue
-            if name == "tests" and _ALL.isdisjoint(known) and not known & {"tests", "suite", "suites", "specs"}:
+            if name == "lint" and not known.isdisjoint(_SOME):
+                continue
+            if (
+                name == "tests"
+                and _ALL.isdisjoint(known)
+                and not known & {"tests", "suite", "suites", "specs", *_EVERYTHING}
+            ):
                 continue
             return run
         return None
@@ -656,7 +778,9 @@ class _Held(NamedTuple):
                 value = next((value for topic, value in claims if topic == state.topic), None)
             else:
                 value = None if state.number else _has(state.topic, words, clause)
-            if value is None or not _same_thing(state, said):
+            alone = self.sole and state.topic in _STATES and not state.record
+            alone = alone and {each for each in said if _is_name(each)} <= {*state.about}
+            if value is None or not (alone or _same_thing(state, said)):
                 continue
             if state.topic == "free" and _CLOCK.search(statement) is not None:
                 continue
@@ -740,7 +864,9 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
         acts = []
     checks = ""
     if shell or "test" in words or "tests" in words:
-        checks = "tests" if _TEST_CALL.search(raw) or (not shell) else "build" if _BUILD_CALL.search(raw) else ""
+        lint = _LINT_CALL.search(raw) is not None
+        tested = _TEST_CALL.search(raw) or not shell
+        checks = "tests" if tested else "lint" if lint else "build" if _BUILD_CALL.search(raw) else ""
     objects = observed.text.part(GATE_CHARS).tokens - tokens(event.tool_name[:100])
     found = sorted(sorted(objects), key=weight, reverse=True)[:MAX_OBJECTS]
     reads = made.access == "read" or (shell and not acts and not told.isdisjoint(_READS))
@@ -769,7 +895,7 @@ def _claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 _POLE_WORDS = frozenset(word.partition(" ")[0] for word in _POLES)
-_IS = _BE | {"still", "remains", "has", "have", "there"}
+_IS = _BE | {"it's", "they're", "that's", "still", "remains", "has", "have", "there"}
 
 
 def _has(topic: str, words: Sequence[str], clause: frozenset[str]) -> bool | None:
@@ -804,7 +930,7 @@ def _same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
     if state.record and not any(each in said for each in state.record):
         return False
     shared = {each for each in state.about if each in said}
-    if any(weight(each) >= DISTINCT for each in shared):
+    if state.lined or any(weight(each) >= DISTINCT for each in shared):
         return True
     return len(shared) >= least and not (any(map(_is_name, said)) and any(map(_is_name, state.about)))
 
@@ -838,9 +964,16 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
             return
         yield from _of_json(seq, asked, value)
         return
-    if len(body) <= SHORT:
+    if call.shell or "git" in name_words(call.tool):
+        changed = _CHANGED.search(body) if len(body) <= MAX_SUMMARY else None
+        if changed is not None and {"status", "git"} & {*asked, *name_words(call.tool)}:
+            yield StateTold(seq, [*asked, *tokens("working tree changes committed edits")], "changed", True, changed[0])
+    lined = "\n" in body and not call.shell and not (call.reads and call.paths) and _NOTHING_CHANGED not in body
+    if len(body) <= SHORT and lined:
+        yield from _of_lines(seq, asked, body)
+    elif len(body) <= SHORT:
         about = [*asked, *sorted(tokens(body))]
-        words = _words(body)
+        words = _words(_LABELS.sub(" ", body))
         if _NOTHING_CHANGED in body:
             about += tokens("changes committed edits")
             yield StateTold(seq, about, "changed", False, excerpt(body, QUOTED))
@@ -856,6 +989,23 @@ def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
         return  # what programs and files hold is not said of the world
     for line in islice(_FIELD_LINE.finditer(body), 40):
         yield from _of_field(seq, asked, [], line[1], line[2].strip())
+
+
+def _of_lines(seq: int, asked: list[str], body: str) -> Iterator[StateTold]:
+    """Yield the states that short lines tell of what each of them begins with."""
+    lines = [line.strip() for line in body.split("\n") if line.strip()][:20]
+    parts = [tokens(line) for line in lines]
+    number = Counter(token for part in parts for token in part)
+    for line, part in zip(lines, parts, strict=True):
+        if _FIELD_LINE.match(line) is not None or line[-1] in ".!":
+            continue  # a field, or prose
+        words = _words(_LABELS.sub(" ", line))
+        own = [token for token in part if number[token] == 1 and token not in _POLES]
+        found = [pole for word in words if (pole := _POLES.get(word)) is not None]
+        if len(words) <= 12 and len({*found}) == 1 and own:
+            topic, value = found[0]
+            denied = bool(_negations(words))
+            yield StateTold(seq, [*asked, *own], topic, value != denied, excerpt(line, QUOTED), own, lined=True)
 
 
 def _day_words(day: re.Match[str]) -> list[str]:

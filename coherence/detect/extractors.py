@@ -237,7 +237,7 @@ _ORDINAL = lazy_regex(
 )
 
 _DATE = lazy_regex(
-    r"(?=\d{1,4}[-./年])(?<![\w./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
+    r"(?=\d{1,4}[-./年])(?<![^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?<![./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
     r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
@@ -246,14 +246,14 @@ _DATE = lazy_regex(
 _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
 """A part of every date in digits, which few texts have; it is found several times faster."""
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
-_MONTHS = lazy_regex(rf"[jfmasondeJFMASONDE](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
+_MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})
 _DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
 _DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = twin_regex(
     r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
-    r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d)",
+    r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d|,\d{3})",
     re.I,
 )
 _PATH = twin_regex(
@@ -370,8 +370,8 @@ def ids(text: str) -> list[Claim]:
                 continue  # a price in groups of three
             forms += (digits_form(plain),)
         also = ()
-        if match["code"] and 12 <= len(plain) <= 40:  # a short sha of a long one
-            also += tuple(f"id:{plain[:size]}" for size in (7, 8, 10) if re.fullmatch("[0-9a-f]+", plain))
+        if match["code"] and 12 <= len(plain) <= 64:  # a short sha of a long one
+            also += tuple(f"id:{plain[:size]}" for size in (6, 7, 8, 10, 12) if re.fullmatch("[0-9a-f]+", plain))
         plain_number = match["number"] or match["labelled"]
         if plain_number:
             plain = plain_number
@@ -389,7 +389,7 @@ def dates(text: str) -> list[Claim]:
         return found
     for match in _matches(_DATE, text, found) if _MAYBE_DATE.search(text) is not None else ():
         if match["d5"]:
-            if int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
+            if 1 <= int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
                 _add_date(found, match[0], match.start(), [(None, int(match["m5"]), int(match["d5"]))])
             continue
         if match["y"] or match["y3"]:
@@ -618,7 +618,7 @@ def _stated(
         forms.append(number_form(value / 100.0))
     if not digits.isdigit():
         also += [number_form(float(part)) for part in row(digits)]
-    return _Stated(tuple(forms), tuple(also), value, got.grain, unit)
+    return _Stated(tuple(forms), tuple(also), value, 60.0 if minutes else got.grain, unit)
 
 
 def _part(part: re.Match[str], start: int) -> Claim:

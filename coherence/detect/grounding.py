@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,8 @@ from coherence.detect.extractors import (
     row,
     title_of,
 )
+from coherence.detect.number_words import measures
+from coherence.detect.restated import is_restated
 from coherence.detect.sources import SMALL, Given, as_written, form_key, known_words, lookup
 from coherence.detect.values import digest, fold, words
 
@@ -187,7 +189,17 @@ MAX_JUDGED = 300
 MAX_UNGROUNDED = 8
 """Ungrounded values of one answer that are named."""
 
-WEIGHTS = {"number": 1.0, "amount": 1.0, "time": 1.0, "date": 2.0, "function": 2.0, "name": 2.0, "path": 2.0}
+WEIGHTS = {
+    "record": 1.0,
+    "term": 1.0,
+    "number": 1.0,
+    "amount": 1.0,
+    "time": 1.0,
+    "date": 2.0,
+    "function": 2.0,
+    "name": 2.0,
+    "path": 2.0,
+}
 """Kind -> how much a value of it counts; 3 for all others: ids, addresses, quotes. As tokens are weighed."""
 
 WORDLIKE = 1.0
@@ -232,9 +244,21 @@ _ASKS_TO_SAY = lazy_regex(
 _DATA_BEFORE = frozenset("[({=,:")
 _EXAMPLE = lazy_regex(
     r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|formats?|formatted|looks? like|like|starting with"
-    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)\b[^.!?\n]{0,30}\Z",
+    r"|starts with|z\.? ?b\.?|beispiel\w*|wie|par exemple|comme|por ejemplo|como|ejemplo)(?:\b"
+    r"|(?<=\.))[^.!?\n]{0,30}\Z",
     re.I,
 )
+_SAMPLE = lazy_regex(
+    r"\b(?:such as|for example|for instance|e\.?g\.?|examples?|z\.? ?b\.?|(?:zum )?beispiel|par exemple|por ejemplo"
+    r"|p\.? ?ej\.?|ad esempio)(?:\b|(?<=\.))[^.!?\n]{0,12}\Z",
+    re.I,
+)
+"""What stands before an example."""
+_FORMAT = lazy_regex(
+    r"\b(?:[Ff]ormat\w*|[Ww]rit(?:e|ten)|looks? like|valid|accept(?:s|ed)|expects?|wants|enter|pattern|syntax"
+    r"|[YMDHhmsdy]{2,4}[-/.:][YMDHhmsdy]{2,4})\b"
+)
+"""What says that a value is about how one is written."""
 _STANDARD = lazy_regex(r"(?:rfc|iso|pep|din|ieee|utc|gmt)[ -]?[+-]?\d", re.I)
 """Beginning of the name of a standard, or of a time zone."""
 _PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
@@ -243,6 +267,19 @@ _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
+_PLAIN = frozenset({"email", "number", "amount", "date", "time"})
+"""Kinds of values that a call may be told of though it failed: it did not make them."""
+_ADMITS = lazy_regex(
+    r"\b(?:fail\w*|no|not|\w+n't|cannot|lacks?|denied|unable|invalid|refused|rejected|nicht|kein\w*|pas|aucun\w*|ningun\w*)\b",
+    re.I,
+)
+"""What says of a value that it did not work."""
+_NUMBERED = lazy_regex(
+    r"\b(?:room|gate|door|floor|platform|track|hall|seat|terminal|zone|dock|raum|zimmer|saal|gleis|tor|halle|salle|quai"
+    r"|porte|sala|puerta|piso|andén)\s#?\Z",
+    re.I,
+)
+"""What stands before the number of one thing."""
 _FENCE = lazy_regex(r"```(?P<tag>[\w+-]{0,20})[^\n]{0,80}\n(?P<body>[^`]{0,20000})(?:```|\Z)")
 _DATA_TAGS = frozenset(["", "text", "txt", "json", "csv", "md", "markdown", "yaml", "output", "console"])
 _COMMAND = lazy_regex(
@@ -262,7 +299,8 @@ class Flaw(msgspec.Struct, frozen=True):
     """As stated, at most 80 characters."""
     flaw: str
     """``absent``, ``altered`` (something like it came in), ``version``, ``title`` (it stands under that of another),
-    ``invented title`` (it stands under one that no source has), ``unopened`` or ``untitled``."""
+    ``invented title`` (it stands under one that no source has), ``row`` (a record of a result has it, another one what
+    it is stated with), ``count`` (another number of records is so), ``unopened`` or ``untitled``."""
     near: str = ""
     """What the sources have instead."""
     seq: int = 0
@@ -293,7 +331,15 @@ class Grounds(msgspec.Struct, frozen=True):
         return tuple(flaw for flaw in self.flaws if flaw.flaw not in FAINT)
 
 
-def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up: bool = True, seq: int = 0) -> Grounds:
+def judge(
+    given: Given,
+    text: str,
+    extractors: Sequence[Extractor],
+    *,
+    looked_up: bool = True,
+    seq: int = 0,
+    more: Iterable[Flaw] = (),
+) -> Grounds:
     """Return how far a text is grounded in what was given before it.
 
     Parameters
@@ -308,9 +354,15 @@ def judge(given: Given, text: str, extractors: Sequence[Extractor], *, looked_up
         Whether any tool had given a result.
     seq : int
         Number of the text's event.
+    more : iterable of Flaw
+        What else is wrong with it; each counts as a number does.
     """
     text = without_commands(without_thinking(ends(fold(ends(unwrapped(text), MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n")))
-    return judge_claims(given, text, extract(text, extractors), looked_up=looked_up, seq=seq)
+    claims = extract(text, extractors)
+    if any(getattr(each, "extractor", each) is numbers for each in extractors):
+        spelt = [claim for claim in measures(text) if known_words(given, words(claim.text)) < 1.0]
+        claims = sorted((*claims, *spelt), key=lambda claim: claim.start)
+    return judge_claims(given, text, claims, looked_up=looked_up, seq=seq, more=more)
 
 
 def without_thinking(text: str) -> str:
@@ -372,7 +424,14 @@ def without_commands(text: str) -> str:
 
 
 def judge_claims(
-    given: Given, text: str, claims: Sequence[Claim], *, looked_up: bool = True, seq: int = 0, cited: bool = True
+    given: Given,
+    text: str,
+    claims: Sequence[Claim],
+    *,
+    looked_up: bool = True,
+    seq: int = 0,
+    cited: bool = True,
+    more: Iterable[Flaw] = (),
 ) -> Grounds:
     """Return how far the claims that were found in a folded text are grounded, see :func:`judge`.
 
@@ -404,10 +463,14 @@ def judge_claims(
             share = weight * FAINT.get(flaw.flaw, 1.0)
             lost += share
             flaws.append((share, claim, flaw))
+    further = list(more)
+    total += len(further)
+    lost += len(further)
     flaws.sort(key=lambda found: -found[0])
     named = tuple(_near(given, claim) if flaw.flaw == "absent" else flaw for _, claim, flaw in flaws[:MAX_UNGROUNDED])
-    judged = len(distinct) - unknown
-    value = 1.0 - lost / total if total and (flaws or judged >= unknown) else None
+    named = (*named, *further)[:MAX_UNGROUNDED]
+    judged = len(distinct) - unknown + len(further)
+    value = 1.0 - lost / total if total and (named or judged >= unknown) else None
     return Grounds(value, judged, unknown, named, lost, looked_up, seq)
 
 
@@ -433,7 +496,9 @@ def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
     if claim.kind == "quote":
         return _is_wording(text, claim)
     if claim.kind == "number" and claim.value is not None:
-        return claim.value in SMALL
+        return (claim.value in SMALL and not _is_exact(text, claim)) or _is_sample(text, claim)
+    if claim.kind in ("date", "time", "email", "amount"):
+        return _is_sample(text, claim)
     return claim.kind == "function" and not given.code
 
 
@@ -442,6 +507,21 @@ def _is_example(text: str, claim: Claim) -> bool:
     if _PLACEHOLDER.search(claim.text) is not None:
         return True
     return _EXAMPLE.search(text, max(0, claim.start - 60), claim.start) is not None
+
+
+def _is_exact(text: str, claim: Claim) -> bool:
+    """Tell whether a small number is none of those that count: degrees, a fraction written out, room 3."""
+    if claim.grain != 1.0 or _DEGREES.match(text, claim.start + len(claim.text)) is not None:
+        return True
+    return _NUMBERED.search(text, max(0, claim.start - 12), claim.start) is not None
+
+
+def _is_sample(text: str, claim: Claim) -> bool:
+    """Tell whether a value shows only how one is written: a format stands near, and it is called an example."""
+    begin = max(0, claim.start - 60)
+    if _SAMPLE.search(text, begin, claim.start) is None:
+        return False
+    return _FORMAT.search(text, max(0, claim.start - 160), claim.start) is not None
 
 
 def _is_wording(text: str, claim: Claim) -> bool:
@@ -546,6 +626,13 @@ def _flaw(
     if claim.kind == "name":
         return None if known_words(given, words(claim.text)) == 1.0 else _made(claim, "absent")
     if lookup(given, claim.forms) is None:
+        if (
+            claim.value in SMALL
+            and claim.kind == "number"
+            and claim.grain == 1.0
+            and not _is_converted(given, text, claim)
+        ):
+            return None if any(each.value == claim.value for each in given.numbers) else _made(claim, "absent")
         if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
             return None
         if claim.kind in ("number", "amount") and _is_row(given, claim):
@@ -557,6 +644,11 @@ def _flaw(
         if claim.kind in ("number", "amount") and (
             _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
         ):
+            return None
+        tried = any(claim.text in text or _has_number(text, claim) for text in given.tried)
+        if tried and (claim.kind in _PLAIN or _ADMITS.search(text) is not None):
+            return None
+        if is_restated(given, text, claim, plain):
             return None
         found = other_version(given, claim)
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")
@@ -572,6 +664,10 @@ def _flaw(
     if not opened(given, claim):
         return _made(claim, "unopened")
     return _made(claim, "untitled") if untitled(given, text, claim) else None
+
+
+def _has_number(text: str, claim: Claim) -> bool:
+    return claim.value is not None and any(each.value == claim.value for each in numbers(text))
 
 
 def _is_day_of_a_given_year(given: Given, claim: Claim) -> bool:
@@ -637,6 +733,10 @@ def describe_flaw(flaw: Flaw) -> str:
             return f"stands under the title of {_plain(flaw.near)}{where}"
         case "invented title":
             return "stands under a title that the sources do not have"
+        case "row":
+            return f"stands beside what another record of the result has: {_plain(flaw.near)}{where}"
+        case "count":
+            return f"is not what the result has: {_plain(flaw.near)}{where}"
         case "unopened":
             return "is cited, but no call opened it"
         case "untitled":

@@ -17,7 +17,8 @@ from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.extractors import BUILT_IN, Informed, extract, extract_some, numbers
 from coherence.detect.fingerprints import WRITES, name_words
-from coherence.detect.grounding import Grounds, judge, judge_claims
+from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims
+from coherence.detect.records import Kept, keep_result, misplaced
 from coherence.detect.sources import (
     MAX_CHARS,
     Given,
@@ -29,6 +30,7 @@ from coherence.detect.sources import (
     open_values,
     take_source,
 )
+from coherence.detect.terms import unknown_terms
 from coherence.detect.text_analysis import most_of
 from coherence.detect.values import fold, words
 from coherence.detect.written_prose import prose_of, tells_a_fact
@@ -55,6 +57,15 @@ UNTRIED = 0.6
 UNKNOWN_FADES = 0.7
 """What is left of an id that nothing has given at each later message or call."""
 
+
+MAX_TRIED, MAX_TRIED_CHARS = 6, 400
+"""Calls that failed whose arguments are remembered, and characters of those."""
+
+MAX_MISPLACED = 2
+"""Parts of one text that are named because another record of a result has what they say."""
+
+MAX_MISPLACED_CHARS = 6_000
+"""Characters of a text up to which that is asked."""
 
 Found: TypeAlias = tuple[list[Claim], bool]
 """What :func:`~coherence.detect.extractors.extract_some` returns."""
@@ -96,6 +107,8 @@ class GroundingAccount(msgspec.Struct):
     """Whether any call has referred to something by an id that was given."""
     unknown: float = 0.0
     """How near that is, in [0, 1]: 1 = the newest call."""
+    kept: Kept = msgspec.field(default_factory=Kept)
+    """The newest short results."""
     written: Grounds | None = None
     """Of what the newest call writes for people, if it does."""
 
@@ -114,6 +127,7 @@ class GroundingAccount(msgspec.Struct):
         given.values, given.opened = dict.fromkeys(given.values, 0), dict.fromkeys(given.opened, 0)
         given.numbers = [msgspec.structs.replace(number, seq=-abs(number.seq)) for number in given.numbers]
         self.outputs = Outputs(known=self.outputs.known)
+        self.kept = Kept()
         self.answer = self.call = self.written = None
         self.pending = []
         self.asked_seq = self.open_seq = self.unknown_seq = 0
@@ -126,6 +140,7 @@ def begin_task(account: GroundingAccount) -> None:
     """
     account.given.lost = account.given.lost_words = account.given.lost_numbers = 0
     account.results = 0
+    account.kept = Kept()
     account.ended = False
     account.unknown = 0.0
     account.answer = account.call = account.written = None
@@ -176,7 +191,13 @@ def note_call(
     if prose:
         stated = [claim for claim in extract(prose, extractors) if tells_a_fact(claim)]
         account.written = judge_claims(
-            account.given, prose, stated, looked_up=account.results > 0, seq=seq, cited=False
+            account.given,
+            prose,
+            stated,
+            looked_up=account.results > 0,
+            seq=seq,
+            cited=False,
+            more=_misplaced(account, prose),
         )
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
     know_words(account.given, words(tool[:200]))
@@ -240,21 +261,41 @@ def note_result(
     pending = account.pending
     at = next((at for at in range(len(pending) - 1, -1, -1) if call_id is None or pending[at].id == call_id), None)
     call = pending.pop(at) if at is not None else None
+    if call is not None and error:
+        account.given.tried = [*account.given.tried[1 - MAX_TRIED :], call.text[:MAX_TRIED_CHARS]]
     if call is not None and not error:
         claims = take_source(account.given, seq, call.text, extractors, found=found.get(call.text))
         open_values(account.given, seq, claims)
     take_source(account.given, seq, text, extractors, most_of(text, MAX_CHARS))
     account.results += 1
+    keep_result(account.kept, seq, text)
     note_output(account.outputs, seq, text)
 
 
 def note_message(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
     """Take in a message of the agent: judge it. It grounds nothing."""
     if text.strip():
-        account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
+        more = _misplaced(account, text)
+        account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq, more=more)
         account.call = account.written = None
         account.unknown *= UNKNOWN_FADES
         note_said(account.outputs, seq, text, answer=True)
+
+
+def _misplaced(account: GroundingAccount, text: str) -> list[Flaw]:
+    """Return what a text says of one record of a result although another one has it."""
+    if not account.kept.whole or not account.kept.results or len(text) > MAX_MISPLACED_CHARS:
+        return []
+    folded = fold(text)
+    found = misplaced(account.kept, folded, account.outputs.known)
+    flaws = [Flaw("record", each.text[:80], each.kind, each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
+    if len(flaws) < MAX_MISPLACED:
+        terms = unknown_terms(account.given, account.kept, folded)
+        flaws += [
+            Flaw("term", name[:80], "altered" if near else "absent", near)
+            for name, near in islice(dict(terms).items(), MAX_MISPLACED - len(flaws))
+        ]
+    return flaws
 
 
 def _leaves(value: Any, room: int, name: str = "") -> Iterator[str]:
@@ -368,14 +409,14 @@ class _Guarded(Informed):
     """An extractor that finds nothing where it fails, and is named then."""
 
     def __init__(self, name: str, extractor: Extractor, failed: dict[str, str]) -> None:
-        self._name, self._extractor, self._failed = name, extractor, failed
+        self._name, self.extractor, self._failed = name, extractor, failed
         self._copied = extractor not in BUILT_IN.values()  # ours give claims of the right types
 
     def __call__(self, text: str, taken: bytearray | None = None) -> Sequence[Claim]:
         """Return the claims of a text, checked."""
         try:
-            found = numbers(text, taken) if self._extractor is numbers else self._extractor(text)
-            if not self._copied and self._extractor is not numbers:
+            found = numbers(text, taken) if self.extractor is numbers else self.extractor(text)
+            if not self._copied and self.extractor is not numbers:
                 return found
             return _checked(list(islice(found, MAX_CLAIMS)), len(text), copied=self._copied)
         except Exception as error:

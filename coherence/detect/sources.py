@@ -93,6 +93,8 @@ class Given(msgspec.Struct):
     """The forms that left ``values``."""
     faded_words: BloomFilter = msgspec.field(default_factory=BloomFilter)
     """The digests that left ``pairs``."""
+    tried: list[str] = []
+    """Arguments of the newest calls that failed."""
     lost: int = 0
     """Sources of which a part was not read, and times that values were forgotten: one may have been there."""
     lost_words: int = 0

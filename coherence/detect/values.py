@@ -13,24 +13,24 @@ MONTHS = {
     name: at
     for at, names in enumerate(
         [
-            "jan january januar janvier enero",
-            "feb february februar février febrero",
-            "mar march märz mars marzo",
-            "apr april avril abril",
-            "may mai mayo",
-            "jun june juni juin junio",
-            "jul july juli juillet julio",
+            "jan january januar janvier enero janeiro gennaio",
+            "feb february februar février febrero fevereiro febbraio",
+            "mar march märz mars marzo março",
+            "apr april avril abril aprile",
+            "may mai mayo maio maggio",
+            "jun june juni juin junio junho giugno",
+            "jul july juli juillet julio julho luglio",
             "aug august août agosto",
-            "sep sept september septembre septiembre",
-            "oct october oktober octobre octubre",
-            "nov november novembre noviembre",
-            "dec december dezember décembre diciembre",
+            "sep sept september septembre septiembre setembro settembre",
+            "oct october oktober octobre octubre outubro ottobre",
+            "nov november novembre noviembre novembro",
+            "dec december dezember décembre diciembre dezembro dicembre",
         ],
         1,
     )
     for name in names.split()
 }
-"""Names of months in English, German, French and Spanish -> 1 to 12."""
+"""Names of months in English, German, French, Spanish, Portuguese and Italian -> 1 to 12."""
 
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 SCALES.update({"b": 1e9, "lakh": 1e5, "crore": 1e7, "万": 1e4, "億": 1e8, "亿": 1e8})

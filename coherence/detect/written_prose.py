@@ -24,9 +24,12 @@ LEAST_DIGITS = 4
 """Digits of an id that is the number of something."""
 
 
+LEAST_NUMBERED = 2
+"""Digits of one that is written as #12: it numbers what somebody has numbered."""
+
 WRITING = word_set(
     "write create append submit complete finish finished done send reply respond post note comment answer report email "
-    "mail message publish save store record log final"
+    "mail message publish save store record log final edit fill insert"
 )
 """Words in the names of tools that write for people."""
 
@@ -35,6 +38,12 @@ PROSE_KEYS = word_set(
     "file_text reply details"
 )
 """Arguments that hold what is written."""
+
+DATA_KEYS = word_set("data rows row cells values table records record entries entry items fields sheet columns")
+"""Arguments that hold a table or a record of what is written."""
+
+MAX_ROWS = 200
+"""Lines of a table that are read."""
 
 PROSE_ENDINGS = word_set("md markdown txt text doc docx odt rtf pdf csv tsv xlsx xls eml adoc org log html htm")
 """Endings of files that people read; one without an ending is such a file, too."""
@@ -84,6 +93,9 @@ def prose_of(tool: str, arguments: Any) -> str:
 
 
 def _of_fields(arguments: dict[str, Any]) -> Iterator[str]:
+    for key, value in islice(arguments.items(), 40):
+        if key.lower() in DATA_KEYS and isinstance(value, dict | list):
+            yield "\n".join(islice(_rows(value), MAX_ROWS))
     if any(not _is_prose_file(value) for key, value in arguments.items() if key in PATHS and isinstance(value, str)):
         return
     for key, value in islice(arguments.items(), 40):
@@ -91,6 +103,36 @@ def _of_fields(arguments: dict[str, Any]) -> Iterator[str]:
             text = ends(value, MAX_PROSE, "\n\n")
             if len(text.split(None, LEAST_WORDS)) >= LEAST_WORDS and not _is_code(text):
                 yield text
+
+
+def _rows(value: Any) -> Iterator[str]:
+    """Yield the rows of a table, or the fields of a record, one a line."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in items:
+        name = f"{key}: " if isinstance(value, dict) else ""
+        if isinstance(each, list) and not any(isinstance(cell, dict | list) for cell in each):
+            yield name + "; ".join(str(cell) for cell in each if cell is not None)
+        elif isinstance(each, dict | list):
+            yield from _rows(each) if _depth(each) < MAX_DEPTH else ()
+        elif each is not None and not isinstance(each, bool):
+            yield f"{name}{each}"
+
+
+MAX_DEPTH = 4
+
+
+def _depth(value: Any) -> int:
+    """Return how deep lists and objects lie in each other, at most five."""
+    depth, level = 0, [value]
+    while level and depth <= MAX_DEPTH:
+        depth += 1
+        level = [
+            each
+            for item in level[:MAX_ROWS]
+            for each in islice(item.values() if isinstance(item, dict) else item, MAX_ROWS)
+            if isinstance(each, dict | list)
+        ]
+    return depth
 
 
 def _of_command(command: str) -> Iterator[str]:
@@ -125,4 +167,6 @@ def tells_a_fact(claim: Claim) -> bool:
     """Tell whether a value in what is written can only be known: new files, functions and short codes are made up."""
     if claim.kind in ("function", "path", "name"):
         return False
-    return claim.kind != "id" or sum(map(str.isdigit, claim.text)) >= LEAST_DIGITS
+    if claim.kind != "id":
+        return True
+    return sum(map(str.isdigit, claim.text)) >= (LEAST_NUMBERED if claim.text.isdigit() else LEAST_DIGITS)

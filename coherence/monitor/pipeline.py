@@ -179,7 +179,10 @@ class AgentPipeline:
         """Whether there is an answer that a tick asked for by the host would judge."""
         facts = self.state.facts
         answer, account = facts.answer, self.state.grounding.data
-        return answer is not None and not answer.final and (not facts.calls or account.waits(answer.seq))
+        if answer is None or answer.final:
+            return False
+        passes = self.state.claims.data.waits(answer.seq) and account.asked_seq != answer.seq
+        return not facts.calls or account.waits(answer.seq) or passes
 
     @property
     def corrections(self) -> Corrections:

@@ -1,6 +1,7 @@
 """How often the rules about claims warn in good runs, and in planted ones from the onset on.
 
-Run: ``python tests/bench/claims.py``.
+Run: ``python tests/bench/claims.py``; ``python tests/bench/claims.py unseen`` instead judges pairs of right and wrong
+statements whose writers never saw the rules (``tests/data/claims``).
 A run counts where a rule asks to warn at any step; of a planted pair, both runs from the step on at which one derails.
 Names of files (``tau_retail``) as arguments choose some.
 """
@@ -17,6 +18,9 @@ from coherence import EmbeddingCache
 from coherence.evaluation.own_runs import observe
 from coherence.providers.hashing import HashingEmbedder
 from coherence.providers.readers import read_transcripts
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from unseen_twins import Judged, judge_twin, read_twins  # stands beside the tests
 
 RUNS = Path(__file__).resolve().parents[1] / "data" / "runs"
 RULES = ("contradicted_claim", "broken_constraint", "ungrounded_writing", "ungrounded_answer")
@@ -40,7 +44,31 @@ def is_good(labels: dict[str, Any]) -> bool:
     return not (labels.get("derailed") or labels.get("hijacked") or labels.get("success") is False)
 
 
+def unseen() -> None:
+    """Show how many wrong and right statements are flagged, by half: the rules were mended with the even lines."""
+    for name in ("answers", "claims"):
+        judged = [each for line, twin in enumerate(read_twins(name)) for each in judge_twin(line, twin)]
+        for half, parts in (("all", {0, 1}), ("even lines", {0}), ("odd lines", {1})):
+            chosen = [each for each in judged if each.line % 2 in parts]
+            for strength, asked in ((1, "guide or warn"), (2, "warn")):
+                shares = ", ".join(_share(chosen, strength, wrong=wrong) for wrong in (True, False))
+                sys.stdout.write(f"{name}, {half}, {asked}: {shares}\n")
+        written = [each for each in judged if each.kind == "written-values"]
+        if written:
+            shares = ", ".join(_share(written, 1, wrong=wrong) for wrong in (True, False))
+            sys.stdout.write(f"written values: {shares}\n")
+
+
+def _share(judged: list[Judged], strength: int, *, wrong: bool) -> str:
+    chosen = [each for each in judged if each.wrong is wrong]
+    count = sum(each.strength >= strength for each in chosen)
+    return f"{'wrong' if wrong else 'right'} ones flagged {count} of {len(chosen)} ({100 * count / len(chosen):.0f} %)"
+
+
 def main(names: list[str]) -> None:
+    if names == ["unseen"]:
+        unseen()
+        return
     files = [RUNS / f"{name}.jsonl.gz" for name in names] or sorted(RUNS.glob("*.jsonl.gz"))
     for file in files:
         runs = measured(file)

@@ -133,7 +133,7 @@ def test_contradiction_detector_forgets_with_another_goal_and_is_bounded() -> No
     detector.renumber()
     assert {each.seq for each in detector.data.attempts} == {0}
     detector.observe(Observed.of(Goal("another"), 700, goal="one"))
-    assert detector.data == ClaimFacts()
+    assert detector.data == ClaimFacts(asked=["another"])
 
 
 def test_contradiction_detector_a_megabyte_takes_no_longer_than_its_beginning() -> None:

@@ -16,11 +16,16 @@ from coherence.detect import (
     extractors,
     failure_cues,
     fingerprints,
+    glossed_over,
     goal_loss,
     grounding,
     hijack,
     languages,
+    number_words,
     prohibitions,
+    records,
+    restated,
+    terms,
     text_analysis,
     written_prose,
 )
@@ -166,6 +171,32 @@ USED: dict[str, Callable[[str], object]] = {
     "languages word": lambda text: languages._WORD.findall(text),
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
+
+OF_ANSWERS = (glossed_over, number_words, records, restated, terms)
+"""Modules of which every pattern is searched for through the whole text."""
+
+USED.update(
+    {
+        f"{module.__name__.rpartition('.')[2]}{name}": pattern.findall
+        for module in OF_ANSWERS
+        for name, pattern in vars(module).items()
+        if hasattr(pattern, "findall") and name.isupper()
+    }
+)
+USED.update({f"part {at}": sign.findall for at, sign in enumerate(records._PARTS)})
+USED.update(
+    {
+        "claims lint call": lambda text: contradiction._LINT_CALL.findall(text),
+        "claims lint red": lambda text: contradiction._LINT_RED.findall(text),
+        "claims changed": lambda text: contradiction._CHANGED.findall(text),
+        "claims labels": lambda text: contradiction._LABELS.findall(text),
+        "claims answers": lambda text: contradiction._ANSWERS.findall(text),
+        "grounding sample": lambda text: grounding._SAMPLE.findall(text),
+        "grounding format": lambda text: grounding._FORMAT.findall(text),
+        "grounding numbered": lambda text: grounding._NUMBERED.findall(text),
+        "grounding admits": lambda text: grounding._ADMITS.findall(text),
+    }
+)
 
 PIECES = (
     'a', ' ', '\n', '\t', '0', '.', '-', '/', '_', "'", '"', '`', '```', '{', '}', '{{', '{%', '[', '<', '<|', '|',

@@ -29,7 +29,9 @@ class ContradictedClaim:
 
     That something was done though the call failed, that tests pass though the newest run of them fails, the opposite of
     a state or another number than a result has, what is in a file that nobody could read. The score is 1 until the
-    agent speaks again, else 0; it asks to warn. ``None`` before the first message.
+    agent speaks again, else 0; it asks to warn. An answer, not a remark on the way, that merely passes over a failed
+    call, tells of a failure where there was none, or of an act for which there was no call, scores 0.5 and asks to
+    guide. ``None`` before the first message.
 
     Examples
     --------
@@ -56,7 +58,7 @@ class ContradictedClaim:
             return None
         claim = data.newest or _amount(state)
         if claim is None:
-            return self._quiet
+            return self._passed(state)
         where = f" (event {claim.other})" if claim.other > 0 else ", in an earlier session"
         return found(
             self.name,
@@ -66,6 +68,35 @@ class ContradictedClaim:
             "check it, and say what the result says",
             [claim.other, claim.seq],
         )
+
+    def _passed(self, state: AgentState) -> Finding:
+        """Return what the answer passes over, as guidance."""
+        data, answer = state.claims.data, state.facts.answer
+        passed = data.passed
+        if passed is None or answer is None or answer.seq != data.said:
+            return self._quiet
+        if not answer.final and state.grounding.data.asked_seq != answer.seq:
+            return self._quiet
+        where = f" (event {passed.seq})" if passed.seq > 0 else ", in an earlier session"
+        return found(
+            self.name,
+            GLOSSED,
+            "guide",
+            f'"{plain_quote(passed.statement[:140])}" - {PASSES[passed.why]}: "{plain_quote(passed.line)}"{where}',
+            "say how the calls came out",
+            [passed.seq, data.said],
+        )
+
+
+GLOSSED = 0.5
+"""Score of an answer that passes over how a call came out."""
+
+PASSES = {
+    "failed": "the call failed, and the answer does not say so",
+    "worked": "no call failed",
+    "not done": "no call did it",
+}
+"""What is wrong with an answer that passes over how a call came out."""
 
 
 class BrokenConstraint:
@@ -114,7 +145,7 @@ def broken_constraint(broken: BrokenProhibition, severity: DecisionKind) -> Find
     )
 
 
-WEIGHTS = {"number": 1.0, "amount": 1.0, "date": 0.25, "time": 0.25}
+WEIGHTS = {"record": 1.0, "term": 1.0, "number": 1.0, "amount": 1.0, "date": 0.25, "time": 0.25}
 """Kind -> how much a value counts in what is written; 3 for all others. Days and hours are often what is planned."""
 
 MADE_UP = lazy_regex(

@@ -360,7 +360,7 @@ def _firm(grounds: Grounds, given: Given) -> float:
     Who has opened files explains what they hold in words of their own, so quotations are left out then.
     """
     if not given.code:
-        loose = {"path", "function"}
+        loose = {"path", "function", "record", "term"}
         if any(form.startswith("path:") for form in given.opened):
             loose.add("quote")
         new = sum(weight_of(flaw.kind) for flaw in grounds.grave if flaw.kind in loose)

@@ -1,0 +1,372 @@
+"""Values that follow from given ones by another notation, or by one step with what the answer says itself.
+
+Asked only of a value that nothing has as it stands, so that it may compare it with many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import combinations, islice
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.readings import Claim
+from coherence.detect.arithmetic import CURRENCY_NAMES
+from coherence.detect.number_words import spelt
+from coherence.detect.sources import Given, SeenNumber, known_words, lookup
+from coherence.detect.values import number_form, words
+
+MOST_GIVEN = 24
+"""Given numbers up to which one that follows from them is none by chance."""
+
+NEWEST = 60
+"""Given numbers, the newest, that are combined with what the answer says."""
+
+COLUMN = 40
+"""Numbers of a column up to which it is added up."""
+
+FEW = 8
+"""Numbers of a source up to which it says few things."""
+
+SIGNED = 5
+"""Numbers of a source that are added up with any signs."""
+
+FEW_IN_ALL = 14
+"""Numbers of the sources that say few things, of which any two may be compared."""
+
+MAX_DAYS = 24
+"""Given days, the newest, between which is counted."""
+
+AROUND = 90
+"""Characters on each side of a number in which the number may stand that it was multiplied by."""
+
+DAY = 86_400.0
+
+_CHAIN = lazy_regex(r"\+?\d[\d ()/-]{4,22}\d")
+_HASH = lazy_regex(r"id:[0-9a-f]{6,64}")
+_BARE = lazy_regex(r"(?<![\w.,/:-])\d{1,3}(?![\w/:-]|[.,]\d)")
+_TIMES = lazy_regex(
+    r"\b(?:each|per|times|every|apiece|both|total|altogether|je|jede\w*|pro|mal|insgesamt|chaque|par|fois|chacun\w*|cada"
+    r"|por|veces|nights?|days?|weeks?|months?|years?)\b|[x×*]",
+    re.IGNORECASE,
+)
+_RATE = lazy_regex(r"\s?/\s?[a-zA-Z]|\s(?:per|an?|pro|par|por|each|every) ", re.IGNORECASE)
+_SQUARE = lazy_regex(r"\s?(?:[a-z]{0,2}m\s?[2²]|sq\b|square|qm|quadrat|mètres? carr|metros cuadr)", re.IGNORECASE)
+_ZONE = lazy_regex(
+    r"\b(?:UTC|GMT|[CEMPW]E?S?T|CES?T|[EA]DT|IST|JST|time ?zone|[Zz]eit|Ortszeit|heure (?:de|locale)|hora)\b"
+    r"|\b[A-Z][a-z]+ time\b"
+)
+_HOUR = lazy_regex(r"(\d{1,2}) ?(?:h|uhr|heures?|horas?|ore)", re.IGNORECASE)
+_OCLOCK = lazy_regex(r"\b(?:heures?|horas?|ore|uhr)\b", re.IGNORECASE)
+_LEADING = lazy_regex(r"\d{1,6}(?= days| weeks| tage| wochen| jours| semaines| días)")
+_DOTTED = lazy_regex(r"(\d{1,2}\.\d{1,2})\.")
+_BINARY = lazy_regex(r"(\d{1,6}) ?([KMGT])i?B", re.IGNORECASE)
+
+
+def is_restated(given: Given, text: str, claim: Claim, plain: Sequence[Claim] = ()) -> bool:
+    """Tell whether a value is a given one in another notation, or one step from given ones or ``plain`` ones.
+
+    Examples
+    --------
+    >>> from coherence.detect.extractors import numbers
+    >>> from coherence.detect.sources import take_source
+    >>> given = Given()
+    >>> claims = take_source(given, 1, '{"boxes": 35, "per_box": 12}', [numbers])
+    >>> [is_restated(given, said, numbers(said)[0]) for said in ("420 eggs", "430 eggs")]
+    [True, False]
+    """
+    match claim.kind:
+        case "id":
+            return _begins_one(given, claim)
+        case "time":
+            return _is_full_hour(given, claim) or _is_shifted(given, text, claim)
+        case "date":
+            return _is_day(given, claim)
+        case "number" | "amount":
+            return (
+                _leads_one(given, claim)
+                or _is_chain(given, text, claim)
+                or _is_notation(given, claim)
+                or _is_span(given, claim)
+                or (bool(claim.value) and _follows(given, text, claim, plain))
+            )
+    return False
+
+
+LEAST_HASH = 6
+
+
+def _begins_one(given: Given, claim: Claim) -> bool:
+    """Tell whether an id is the beginning of a given hash."""
+    form = claim.forms[0]
+    if len(form) < LEAST_HASH + 3 or _HASH.fullmatch(form) is None:
+        return False
+    return any(key.startswith(form) and _HASH.fullmatch(key) for key in given.values)
+
+
+def _leads_one(given: Given, claim: Claim) -> bool:
+    """Tell whether a number is the first part of a given id: 0041 of 0041_users."""
+    if len(claim.text) < LEAST_LEAD or not claim.text.isdigit():
+        return False
+    starts = f"id:{claim.text}_", f"id:{claim.text}-"
+    return any(key.startswith(starts) for key in given.values)
+
+
+LEAST_LEAD = 3
+
+
+def _is_full_hour(given: Given, claim: Claim) -> bool:
+    """Tell whether a source gives the hour alone: 1 pm of 9-13."""
+    if ":" in claim.text or len(given.numbers) > MOST_GIVEN:
+        return False
+    hours = {float(form[2:4]) for form in claim.forms if form.endswith(":00") and form[2:4].isdigit()}
+    return any(number.value in hours and not number.unit for number in given.numbers)
+
+
+def _is_shifted(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a time is a given one in another time zone: whole hours away, and a zone is named."""
+    near = text[max(0, claim.start - AROUND) : claim.start + len(claim.text) + AROUND]
+    zone = _ZONE.search(near)
+    if claim.value is None or (zone is not None and known_words(given, words(zone[0])) == 1.0):
+        return False
+    if zone is None and not any(known_words(given, [each]) for each in ZONES):
+        return False
+    hours = [(claim.value - number.value) / 3600.0 for number in given.numbers if number.unit == "clock"]
+    return any(hour % 1.0 == 0.0 and 0.0 < min(abs(hour), 24.0 - abs(hour)) <= MOST_SHIFT for hour in hours)
+
+
+SERVES = ("serves", "servings", "persons", "people", "portions", "yields", "personen", "personnes", "personas", "makes")
+"""Words of a source that says for how many it is."""
+
+ZONES = ("utc", "gmt", "00z", "30z")
+"""Words of a source that gives times in a zone."""
+
+MOST_SHIFT = 14.0
+"""Hours between two time zones."""
+
+
+def _is_day(given: Given, claim: Claim) -> bool:
+    """Tell whether a source writes month and day alone, or whether a number ends a sentence."""
+    dotted = _DOTTED.fullmatch(claim.text)
+    if dotted is not None and lookup(given, [number_form(float(dotted[1]))]) is not None:
+        return True
+    parts = [form.removeprefix("d:").split("-") for form in claim.forms]
+    few = len(given.numbers) <= MOST_GIVEN
+    return few and any(len(part) == 2 and len(part[0]) == 2 and known_words(given, part) == 1.0 for part in parts)
+
+
+def _is_notation(given: Given, claim: Claim) -> bool:
+    """Tell whether a source writes an hour as one of the clock, or a size in its own way."""
+    hour = _HOUR.fullmatch(claim.text)
+    if hour is not None and lookup(given, [f"t:{int(hour[1]):02d}:00"]) is not None:
+        return True
+    if claim.unit == "s" and claim.value is not None and claim.value <= DAY and _OCLOCK.search(claim.text) is not None:
+        return any(each.unit == "clock" and 0.0 <= each.value - claim.value < 3600.0 for each in given.numbers)
+    size = _BINARY.fullmatch(claim.text)
+    return size is not None and known_words(given, [f"{size[1]}{size[2].lower()}i"]) == 1.0
+
+
+def _is_chain(given: Given, text: str, claim: Claim) -> bool:
+    """Tell whether a number is part of a longer one that a source groups in another way: of a telephone, an ISBN."""
+    if claim.unit:
+        return False
+    begin = max(0, claim.start - 24)
+    for found in _CHAIN.finditer(text, begin, claim.start + len(claim.text) + 24):
+        if found.start() <= claim.start < found.end():
+            digits = "".join(filter(str.isdigit, found[0]))
+            return LEAST_CHAIN <= len(digits) <= MOST_CHAIN and _is_grouped(given, digits)
+    return False
+
+
+def _is_grouped(given: Given, digits: str) -> bool:
+    """Tell whether a source has groups of digits in a row that are these, put together."""
+    reached = {(0, "")}
+    for at in range(len(digits)):
+        for _, before in [each for each in reached if each[0] == at]:
+            for end in range(at + 1, min(len(digits), at + MOST_GROUP) + 1):
+                group = digits[at:end]
+                if known_words(given, [before, group] if before else [group]) == 1.0:
+                    if end == len(digits) and before:
+                        return True
+                    reached.add((end, group))
+    return False
+
+
+LEAST_CHAIN, MOST_CHAIN, MOST_GROUP = 6, 18, 8
+"""Digits of a number that is written in groups, and of a group."""
+
+
+def _is_span(given: Given, claim: Claim) -> bool:
+    """Tell whether a number of days lies between two given days."""
+    if claim.value is None or claim.unit not in ("s", "") or claim.grain < 1.0:
+        return False
+    if claim.unit == "s" and claim.value < DAY:
+        return _is_duration(given, claim)
+    days = claim.value / DAY if claim.unit == "s" else claim.value
+    if not days or days % 1.0:
+        return False
+    found = list(islice(_days(given), MAX_DAYS))
+    return any(abs(abs((one - two).days) - days) <= 1e-9 for one, two in combinations(found, 2))
+
+
+def _is_duration(given: Given, claim: Claim) -> bool:
+    """Tell whether a duration lies between two times of one source that gives few."""
+    times: dict[int, list[float]] = {}
+    for number in given.numbers[-NEWEST:]:
+        if number.unit == "clock":
+            times.setdefault(number.seq, []).append(number.value)
+    half = 60.0 if claim.grain <= 60.0 else 0.5 * claim.grain if claim.grain < 3600.0 else 0.0
+    return any(
+        abs(abs(one - two) - (claim.value or 0.0)) <= half
+        for found in times.values()
+        if len(found) <= FEW
+        for one, two in combinations(found, 2)
+    )
+
+
+def _days(given: Given) -> Iterator[date]:
+    known = [form for form in reversed(given.values) if form.startswith("d:")]
+    year = next((form[2:6] for form in known if len(form) == 12), "2001")
+    for form in known:
+        try:
+            yield date.fromisoformat(form[2:] if len(form) == 12 else f"{year}-{form[2:]}")
+        except ValueError:
+            continue  # a month, or no day
+
+
+def _follows(given: Given, text: str, claim: Claim, stated: Sequence[Claim]) -> bool:
+    bare = _LEADING.match(claim.text) if claim.unit == "s" else None
+    if bare is not None:  # 8 days of sources that have bare numbers
+        plain = Claim("number", bare[0], claim.start, (), (), float(bare[0]), 1.0)
+        if _follows(given, text, plain, ()):
+            return True
+    value = abs(claim.value or 0.0)
+    if len(given.numbers) > MOST_GIVEN:
+        return False
+    if claim.unit in CURRENCY_NAMES and any(
+        number.value == value and number.unit in CURRENCY_NAMES - {claim.unit} for number in given.numbers[-NEWEST:]
+    ):
+        return False
+    half = (0.5 * claim.grain if claim.grain < 1.0 else 0.0) + 1e-9 * max(value, 1.0)
+    numbers = [number for number in given.numbers[-NEWEST:] if number.unit != "clock" and number.value]
+    end = claim.start + len(claim.text)
+    near = text[max(0, claim.start - AROUND) : end + AROUND]
+    rate = _RATE.match(text, end) is not None
+    columns = list(_columns(numbers, claim))
+    if any(abs(sum(each) / len(each) - value) <= max(half, 0.5 * claim.grain) for each in columns):
+        return True
+    if any(abs(sum(each) - value) <= half for each in columns):
+        return True
+    if any(known_words(given, [word]) for word in SERVES) and any(
+        abs(each - value) <= half for each in _scaled(numbers, text, claim)
+    ):
+        return True
+    square = _SQUARE.match(text, end) is not None
+    results = [*_products(numbers, rate=rate, square=square), *_of_few(numbers, claim), *_rests(numbers, claim)]
+    if _TIMES.search(near) is not None:
+        factors = {each for each, *_ in spelt(near) if each > 1.0}
+        factors.update(float(each[0]) for each in _BARE.finditer(near) if float(each[0]) > 1.0)
+        factors.discard(value)
+        alike = [number for number in numbers if _is_of(number, claim)]
+        bases = [abs(number.value) for number in alike]
+        bases += [abs(each.value) for each in stated[:FEW_IN_ALL] if each.value and each.unit == claim.unit]
+        factors.update(number.value for number in numbers if 1.0 < number.value <= MOST_TIMES and not number.unit)
+        bases += [abs(one.value + two.value) for one, two in _pairs(alike) if two.place - one.place == 1]
+        results += [each for number in bases for by in factors for each in (number * by, number / by)]
+    return any(abs(each - value) <= half for each in results)
+
+
+def _is_of(number: SeenNumber, claim: Claim) -> bool:
+    """Tell whether a number may be part of what a claim counts."""
+    if claim.unit == "%":
+        return number.unit == "%"
+    return number.unit in (claim.unit, "") or (not claim.unit and number.unit not in ("s", "byte"))
+
+
+def _pairs(numbers: Sequence[SeenNumber]) -> Iterator[tuple[SeenNumber, SeenNumber]]:
+    """Yield the pairs of numbers of each source that has few."""
+    sources: dict[int, list[SeenNumber]] = {}
+    for number in numbers:
+        sources.setdefault(number.seq, []).append(number)
+    for found in sources.values():
+        if len(found) <= FEW:
+            yield from combinations(found, 2)
+
+
+def _products(numbers: Sequence[SeenNumber], *, rate: bool, square: bool) -> Iterator[float]:
+    """Yield products of fields of one source, and quotients where the answer states a ``rate``."""
+    for one, two in _pairs(numbers):
+        first, second = abs(one.value), abs(two.value)
+        if square or (one.column and two.column and one.column != two.column):
+            yield first * second
+        if "g" in (one.unit, two.unit):
+            yield from (first * second * 1e-3, first * second)  # a dose of a weight
+        if rate:
+            yield from (first / second, second / first)
+
+
+def _columns(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[list[float]]:
+    """Yield the numbers of each source, of one field of it, and of every second to fourth place of its text."""
+    sources: dict[int, list[SeenNumber]] = {}
+    for number in numbers:
+        if _is_of(number, claim) and not (not number.unit and 1900.0 <= number.value <= 2100.0):
+            sources.setdefault(number.seq, []).append(number)
+    for found in sources.values():
+        if len(found) > COLUMN:
+            continue
+        fields: dict[int, list[float]] = {}
+        for number in found:
+            fields.setdefault(number.column, []).append(abs(number.value))
+        values = [abs(number.value) for number in found]
+        parted = [values[at::width] for width in (2, 3, 4) if not len(values) % width for at in range(width)]
+        parted = [column for column in parted if len(column) > 2 and len(fields) == 1]
+        yield from (column for column in (values, *fields.values(), *parted) if len(column) > 1)
+
+
+def _rests(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
+    """Yield what is left of a number without a column, or of the largest of a column without two of its numbers."""
+    few = [abs(number.value) for number in numbers if _is_of(number, claim)][-FEW_IN_ALL:]
+    for values in _columns(numbers, claim):
+        total = sum(values)
+        if len(values) <= FEW:
+            yield from (abs(number - total) for number in few)
+            if len(values) <= SIGNED:
+                totals = [0.0]
+                for each in values:
+                    totals = [total + sign * each for total in totals for sign in (1.0, -1.0)]
+                yield from map(abs, totals)
+            most, rest = max(values), sorted(values)[:-1]
+            yield abs(2 * most - total)
+            yield from (most - one - two for one, two in combinations(rest, 2))
+
+
+def _of_few(numbers: Sequence[SeenNumber], claim: Claim) -> Iterator[float]:
+    """Yield sums and differences across sources that say few things."""
+    sources: dict[int, list[SeenNumber]] = {}
+    for number in numbers:
+        if _is_of(number, claim):
+            sources.setdefault(number.seq, []).append(number)
+    few = [number for found in sources.values() if len(found) <= FEW for number in found]
+    if len(few) <= FEW_IN_ALL:
+        for one, two in combinations(few, 2):
+            yield from (abs(one.value) + abs(two.value), abs(abs(one.value) - abs(two.value)))
+    few = list({number.value: number for number in numbers}.values())
+    if len(few) <= FEW_IN_ALL:
+        for one, two in combinations(few, 2):
+            product = abs(one.value * two.value)
+            yield product * 1e-3 if one.unit == two.unit == "g" else product
+
+
+def _scaled(numbers: Sequence[SeenNumber], text: str, claim: Claim) -> Iterator[float]:
+    """Yield given numbers for another number of people."""
+    plain = [abs(number.value) for number in numbers if not number.unit and not number.value % 1.0]
+    plain += [each for each, *_ in spelt(text)]
+    small = list(dict.fromkeys(number for number in plain if 1.0 < number <= MOST_PEOPLE))[-FEW:]
+    for many, few in combinations(small, 2):
+        for number in numbers:
+            if _is_of(number, claim):
+                yield from (abs(number.value) * many / few, abs(number.value) * few / many)
+
+
+MOST_PEOPLE, MOST_TIMES = 24.0, 12.0
