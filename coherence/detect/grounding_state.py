@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from math import isfinite
 from types import MappingProxyType
@@ -93,6 +93,10 @@ class GroundingAccount(msgspec.Struct):
     """Extractor of somebody else -> how it failed."""
     open_seq: int = 0
     """The newest message of the agent, until it calls a tool."""
+    open_text: str = ""
+    """Its text, until it is held against the records of the results: that waits until it is known to be an answer."""
+    open_new: list[int] = []
+    """Digests of its tokens that nobody had said before."""
     asked_seq: int = 0
     """The newest message of the agent after which the host asked for a decision: it is an answer, not a remark."""
     answer: Grounds | None = None
@@ -118,8 +122,10 @@ class GroundingAccount(msgspec.Struct):
         return self.call or self.answer
 
     def waits(self, seq: int) -> bool:
-        """Tell whether a message has flaws that nobody has asked for."""
-        return self.answer is not None and self.answer.seq == seq != self.asked_seq and self.answer.lost > 0.0
+        """Tell whether a message has flaws, or may have, that nobody has asked for."""
+        if self.answer is None or not self.answer.seq == seq != self.asked_seq:
+            return False
+        return self.answer.lost > 0.0 or bool(self.open_text)
 
     def renumber(self) -> None:
         """Let the next event be number 1: events of an earlier session have no number."""
@@ -131,6 +137,11 @@ class GroundingAccount(msgspec.Struct):
         self.answer = self.call = self.written = None
         self.pending = []
         self.asked_seq = self.open_seq = self.unknown_seq = 0
+        self.close()
+
+    def close(self) -> None:
+        """Take the newest message for no answer any more."""
+        self.open_seq, self.open_text, self.open_new = 0, "", []
 
 
 def begin_task(account: GroundingAccount) -> None:
@@ -197,7 +208,7 @@ def note_call(
             looked_up=account.results > 0,
             seq=seq,
             cited=False,
-            more=_misplaced(account, prose),
+            more=_misplaced(account, prose, account.outputs.known),
         )
     account.pending = [*account.pending, PendingCall(call_id, text)][-MAX_CALLS:]
     know_words(account.given, words(tool[:200]))
@@ -275,19 +286,32 @@ def note_result(
 def note_message(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
     """Take in a message of the agent: judge it. It grounds nothing."""
     if text.strip():
-        more = _misplaced(account, text)
-        account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq, more=more)
+        account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
         account.call = account.written = None
         account.unknown *= UNKNOWN_FADES
-        note_said(account.outputs, seq, text, answer=True)
+        new = note_said(account.outputs, seq, text, answer=True)
+        if account.kept.whole and account.kept.results and len(text) <= MAX_MISPLACED_CHARS:
+            account.open_text, account.open_new = text.encode("utf-8", "replace").decode(), new
 
 
-def _misplaced(account: GroundingAccount, text: str) -> list[Flaw]:
+def close_answer(account: GroundingAccount, extractors: Sequence[Extractor]) -> None:
+    """Hold the newest message, which is an answer, against the records of the results, once."""
+    answer, text, new = account.answer, account.open_text, account.open_new
+    account.open_text, account.open_new = "", []
+    if not text or answer is None:
+        return
+    more = _misplaced(account, text, account.outputs.known.keys() - set(new))
+    if more:
+        looked_up, seq = answer.looked_up, answer.seq
+        account.answer = judge(account.given, text, extractors, looked_up=looked_up, seq=seq, more=more)
+
+
+def _misplaced(account: GroundingAccount, text: str, asked: Container[int]) -> list[Flaw]:
     """Return what a text says of one record of a result although another one has it."""
     if not account.kept.whole or not account.kept.results or len(text) > MAX_MISPLACED_CHARS:
         return []
     folded = fold(text)
-    found = misplaced(account.kept, folded, account.outputs.known)
+    found = misplaced(account.kept, folded, asked)
     flaws = [Flaw("record", each.text[:80], each.kind, each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
     if len(flaws) < MAX_MISPLACED:
         terms = unknown_terms(account.given, account.kept, folded)
@@ -349,6 +373,7 @@ class GroundingDetector(EventDetector[GroundingAccount]):
 
     def on_goal(self, observed: Observed) -> None:
         """Take in what is asked."""
+        close_answer(self.data, self._extractors)
         if self.data.ended or observed.new_goal:
             begin_task(self.data)
         note_given(self.data, observed.seq, observed.event.text, self._extractors)
@@ -357,9 +382,12 @@ class GroundingDetector(EventDetector[GroundingAccount]):
         """Judge what the agent states; what others say is given to it."""
         account, event, seq = self.data, observed.event, observed.seq
         if event.role == "assistant":
+            account.close()
             account.open_seq = seq
             note_message(account, seq, event.content, self._extractors)
-        elif event.role == "tool":
+            return
+        close_answer(account, self._extractors)
+        if event.role == "tool":
             note_result(account, seq, "", event.content, self._extractors, error=False)
         elif not observed.text.is_blank:
             if account.ended and event.role == "user":
@@ -369,7 +397,7 @@ class GroundingDetector(EventDetector[GroundingAccount]):
     def on_tool_call(self, observed: Observed) -> None:
         """Judge the ids and addresses of a call."""
         event = observed.event
-        self.data.open_seq = 0
+        self.data.close()
         found = note_call(self.data, observed.seq, event.call_id, event.tool_name, observed.arguments, self._extractors)
         texts = [call.text for call in self.data.pending]
         self._found = {text: known for text, known in self._found.items() if text in texts} | {texts[-1]: found}
@@ -377,25 +405,28 @@ class GroundingDetector(EventDetector[GroundingAccount]):
     def on_tool_result(self, observed: Observed) -> None:
         """Take in what a tool returned."""
         event = observed.event
-        self.data.open_seq = 0
+        self.data.close()
         known, error = self._found, event.error
         note_result(self.data, observed.seq, event.call_id, event.result, self._extractors, error=error, found=known)
 
     def on_correction(self, observed: Observed) -> None:
         """Take in what the agent is told or remembers."""
         if not observed.event.removed:
+            close_answer(self.data, self._extractors)
             note_given(self.data, observed.seq, observed.event.text, self._extractors)
 
     on_memory = on_correction
 
     def on_outcome(self, observed: Observed) -> None:
         """Take in that the task has ended."""
+        close_answer(self.data, self._extractors)
         self.data.ended = True
 
     def on_tick(self, observed: Observed) -> None:
         """Take in that the host asks for a decision: the newest message is an answer then."""
         if observed.event.reason == "decide" and self.data.open_seq:
             self.data.asked_seq = self.data.open_seq
+            close_answer(self.data, self._extractors)
 
     def renumber(self) -> None:
         """Let the next event be number 1."""

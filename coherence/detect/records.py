@@ -206,14 +206,19 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
     tables = [cells for _, (_, found, _) in parsed for cells in found]
     if not groups and not tables:
         return
+    all_said, all_words = _marks(answer), {word.casefold() for word in _WORD.findall(answer)}
     if len(answer) <= SHORT_ANSWER and _JOINT.search(answer) is None and _CHANGES.search(answer) is None:
-        said, names = _marks(answer), _names(answer)
-        if _COMPARES.isdisjoint(word.casefold() for word in _WORD.findall(answer)):
-            for group in groups:
-                found = _answers_other(group, said, names, asked)
-                if found is not None:
-                    yield Misplaced(answer.strip(), *found, group.seq)
-                    return
+        names = _names(answer)
+        for group in groups if _COMPARES.isdisjoint(all_words) else ():
+            found = _answers_other(group, all_said, names, asked)
+            if found is not None:
+                yield Misplaced(answer.strip(), *found, group.seq)
+                return
+    # most answers take nothing from two records, give no field's value, and count nothing
+    mixing = any(len({group.lone[mark] for mark in all_said & group.lone.keys()}) > 1 for group in groups)
+    counting = not all_words.isdisjoint(_WHOLE) or "of" in all_words
+    if not (mixing or counting or any(cell.values and cell.values <= all_said for cells in tables for cell in cells)):
+        return
     others = [(result.seq, marks) for result, (_, _, marks) in parsed]
     for piece in islice(_pieces(answer), MAX_PIECES):
         words = [word.casefold() for word in _WORD.findall(piece)]

@@ -364,18 +364,17 @@ class Outputs(msgspec.Struct):
     """The newest message of the agent."""
 
 
-def _know(outputs: Outputs, text: str) -> dict[int, None]:
-    """Remember what was said, and return its digests."""
+def _know(outputs: Outputs, text: str) -> tuple[dict[int, None], list[int]]:
+    """Remember what was said, and return its digests, and those of them that were not known before."""
     said = dict.fromkeys(map(digest, sorted(tokens(ends(text, MAX_OUTPUT_CHARS, "\n\n")))))
     known = outputs.known
-    for mark in said:
-        known.pop(mark, None)
+    new = [mark for mark in said if known.pop(mark, said) is said]  # what is known holds None
     known.update(said)
     over = len(known) - MAX_KNOWN
     if over > 0:
         for mark in list(known)[: over + MAX_KNOWN // 20]:
             del known[mark]
-    return said
+    return said, new
 
 
 def note_asked(outputs: Outputs, text: str) -> None:
@@ -397,8 +396,8 @@ def note_output(outputs: Outputs, seq: int, text: str) -> None:
         del outputs.newest[:-MAX_OUTPUTS]
 
 
-def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> None:
-    """Take in a message or a call of the agent: which results come back in it.
+def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> list[int]:
+    """Take in a message or a call of the agent: which results come back in it. Return digests that nobody said before.
 
     Parameters
     ----------
@@ -411,13 +410,14 @@ def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> None:
     answer : bool
         Whether it is a message.
     """
-    said = _know(outputs, text)
+    said, new = _know(outputs, text)
     for output in outputs.newest:
         if not output.used:
             shared = output.marks.keys() & said.keys()
             output.used = sum(map(output.marks.__getitem__, shared)) >= USED
     if answer and text.strip():
         outputs.said_seq = seq
+    return new
 
 
 def unused_share(outputs: Outputs) -> float | None:
