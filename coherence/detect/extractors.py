@@ -211,6 +211,7 @@ _UNIT = "|".join(sorted({*UNITS, *_NAMED}, key=len, reverse=True))
 _MONEY = "|".join(sorted(_NAMED, key=len, reverse=True))
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
 """What parts no number from the next word; Chinese, Japanese and Korean are written without spaces."""
+_HEX = lazy_regex("[0-9a-f]+")
 _DIGIT = lazy_regex(r"\d")
 """A pattern that first names what it begins with, and looks back only then, is found several times faster: so several
 here look back *behind* their first character."""
@@ -247,7 +248,9 @@ _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
 """A part of every date in digits, which few texts have; it is found several times faster."""
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
 _MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
-_BEGINNINGS = sorted({name[:3] for name in MONTHS if name.isascii()})
+_FIVE = {name[:5] for name in MONTHS if name.isascii()}
+_BEGINNINGS = sorted(one for one in _FIVE if not any(one != other and one.startswith(other) for other in _FIVE))
+"""Beginnings of the names of months, as long as it takes: "set" and "out" stand in many words that are none."""
 _DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
 _DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
@@ -370,8 +373,8 @@ def ids(text: str) -> list[Claim]:
                 continue  # a price in groups of three
             forms += (digits_form(plain),)
         also = ()
-        if match["code"] and 12 <= len(plain) <= 64:  # a short sha of a long one
-            also += tuple(f"id:{plain[:size]}" for size in (6, 7, 8, 10, 12) if re.fullmatch("[0-9a-f]+", plain))
+        if match["code"] and 12 <= len(plain) <= 64 and _HEX.fullmatch(plain) is not None:
+            also += tuple(f"id:{plain[:size]}" for size in (6, 7, 8, 10, 12))  # a short sha of a long one
         plain_number = match["number"] or match["labelled"]
         if plain_number:
             plain = plain_number

@@ -21,8 +21,11 @@ FEEDERS = lazy_regex(
 )
 """Programs whose output cannot be read before they run."""
 
-_WORDS_ALONE = lazy_regex(r"[\w./][\w./-]{0,200}(?: [\w./:,-]{1,200}){0,40}", re.ASCII)
-"""A command of plain words: most are, and need no parser."""
+_FIRST = r"[\w./][\w./-]{0,200}+"
+_NEXT = r"(?: (?:[\w./:,-]{1,200}+|'[^'\n]{0,2000}+'|\"[^\"$`\\!\n]{0,2000}+\")){0,40}+"
+_WORDS_ALONE = lazy_regex(rf"{_FIRST}{_NEXT}(?:(?: &&|;) {_FIRST}{_NEXT}){{0,20}}", re.ASCII)
+"""Commands of plain and quoted words, one after the other: most scripts are, and need no parser."""
+_WORD_ALONE = lazy_regex(r"(?P<end>&&|;)|'(?P<raw>[^']*)'|\"(?P<quoted>[^\"]*)\"|(?P<plain>[\w./:,-]+)", re.ASCII)
 _KEYWORD_LIST = (
     "if then elif else fi for while until do done case esac select in function time coproc declare typeset export "
     "readonly local unset unsetenv"
@@ -81,8 +84,8 @@ def simple_commands(script: str) -> Iterator[Simple]:
     >>> [command.argv for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
     [('cd', 'x'), ('rm', '-rf', 'y'), ()]
     """
-    if _WORDS_ALONE.fullmatch(script) and script.partition(" ")[0] not in _KEYWORDS:
-        yield Simple(tuple(script.split(" ")), text=short(script))
+    if _WORDS_ALONE.fullmatch(script) and (alone := _words_alone(script)):
+        yield from alone
         return
     from tree_sitter import Parser
 
@@ -128,6 +131,22 @@ def simple_commands(script: str) -> Iterator[Simple]:
         stack.extend((child, stdin, fed_by) for child in reversed(node.named_children) if child.named_child_count)
     if root.has_error:
         yield from _roughly(script)
+
+
+def _words_alone(script: str) -> list[Simple]:
+    """Return the commands of a script of words alone; none where one begins with a word of the grammar."""
+    found: list[Simple] = []
+    argv: list[str] = []
+    begin = end = 0
+    for word_ in _WORD_ALONE.finditer(script):
+        if word_["end"]:
+            found.append(Simple(tuple(argv), text=short(script[begin:end])))
+            argv, begin = [], word_.end() + 1
+            continue
+        argv.append(word_[word_.lastindex or 0])
+        end = word_.end()
+    found.append(Simple(tuple(argv), text=short(script[begin:end])))
+    return [] if any(simple.argv[0] in _KEYWORDS for simple in found) else found
 
 
 def _roughly(script: str) -> Iterator[Simple]:
