@@ -35,7 +35,7 @@ from coherence.detect.glossed_over import (
     passed_over,
     quotes_failure,
 )
-from coherence.detect.text_analysis import TextAnalysis, tokens, weight
+from coherence.detect.text_analysis import TextAnalysis, statements, tokens, weight
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
 """Subject of a claim: something done, tests, how something is, how much of it there is, a file that nobody saw."""
@@ -444,11 +444,17 @@ class ClaimFacts(msgspec.Struct):
     asked: list[str] = []
     """Tokens of the goal."""
     passed: Passed | None = None
-    """What the newest message passes over, should it be an answer."""
+    """Tests that the newest message calls failing though they pass, should it be an answer."""
 
     def waits(self, seq: int) -> bool:
-        """Tell whether a message passes over something, should it be an answer."""
-        return self.passed is not None and self.said == seq
+        """Tell whether a message may pass over something, should it be an answer."""
+        return self.said == seq and (self.passed is not None or bool(self.outcomes))
+
+    def passes_over(self, answer: str) -> Passed | None:
+        """Return what the newest message, which is an answer, passes over."""
+        if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:
+            return self.passed
+        return passed_over(self.outcomes, statements(answer), answer) if self.outcomes else None
 
 
 def _words(text: str) -> list[str]:
@@ -599,13 +605,6 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             self.data.newest, self.data.passed, self.data.amounts = None, None, []
             self._judge(observed.seq, observed.text)
             self.data.passed = self._fails(observed.text)
-            if (
-                self.data.newest is None
-                and self.data.passed is None
-                and self.data.outcomes
-                and len(event.content) <= SHORT_ANSWER
-            ):
-                self.data.passed = passed_over(self.data.outcomes, observed.text.statements, event.content)
             self.data.alone = None
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:

@@ -9,9 +9,11 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
 from coherence.detect.contradiction import Contradiction
+from coherence.detect.glossed_over import Passed
 from coherence.detect.grounding import MAX_TOLD, describe_flaw
 from coherence.detect.prohibitions import BrokenProhibition
 from coherence.policy.rules.finding_builders import THRESHOLD, found, plain_quote, quiet, shown_tool
+from coherence.state.data import Answer
 from coherence.state.reducer import AgentState
 
 SAYS = {
@@ -50,6 +52,7 @@ class ContradictedClaim:
 
     def __init__(self) -> None:
         self._quiet = quiet(self.name)
+        self._known: tuple[Answer, Passed | None] | None = None
 
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest message."""
@@ -72,10 +75,14 @@ class ContradictedClaim:
     def _passed(self, state: AgentState) -> Finding:
         """Return what the answer passes over, as guidance."""
         data, answer = state.claims.data, state.facts.answer
-        passed = data.passed
-        if passed is None or answer is None or answer.seq != data.said:
+        if answer is None or answer.seq != data.said:
             return self._quiet
         if not answer.final and state.grounding.data.asked_seq != answer.seq:
+            return self._quiet
+        if self._known is None or self._known[0] is not answer:  # ticks come again with nothing new
+            self._known = answer, data.passes_over(answer.text)
+        passed = self._known[1]
+        if passed is None:
             return self._quiet
         where = f" (event {passed.seq})" if passed.seq > 0 else ", in an earlier session"
         return found(
