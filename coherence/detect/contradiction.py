@@ -7,12 +7,10 @@ the newest results that speak of the same thing; a later one that agrees makes t
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from posixpath import basename
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,7 +19,18 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
 from coherence.core.words import word_set
-from coherence.detect.constraints import NEGATIONS, UNREAL
+from coherence.detect.claim_words import (
+    BROAD,
+    CLAUSE,
+    DOING,
+    DONE_WORDS,
+    FLAWLESS,
+    clause_words,
+    clauses_of,
+    done_acts,
+    is_plain,
+    negations,
+)
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
@@ -36,6 +45,22 @@ from coherence.detect.glossed_over import (
     quotes_failure,
 )
 from coherence.detect.text_analysis import TextAnalysis, statements, tokens, weight
+from coherence.detect.told_states import (
+    DISTINCT,
+    MARKS,
+    MAX_SUMMARY,
+    QUOTED,
+    STATES,
+    OpenAttempt,
+    StateTold,
+    claimed,
+    has,
+    is_name,
+    may_speak_of,
+    same_thing,
+    states_in,
+    with_singulars,
+)
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
 """Subject of a claim: something done, tests, how something is, how much of it there is, a file that nobody saw."""
@@ -51,12 +76,6 @@ MAX_OBJECTS = 40
 
 MAX_CHARS = 6_000
 """Characters of a message, a call or a result that are looked at, half from each end."""
-
-SHORT = 240
-"""Characters of a result up to which all of it is said of what the call asked for."""
-
-MAX_SUMMARY = 2_000
-"""Characters of a result up to which "3 of 5" is said of all of it."""
 
 GATE_CHARS = 10_000
 """Characters of a message in which it is first asked whether it speaks of anything known."""
@@ -76,117 +95,13 @@ MAX_ASKED = 80
 MAX_TOLD = 600
 """Characters of a result whose tokens are remembered."""
 
-QUOTED = 140
-"""Characters of a claim or a result that are quoted."""
-
-DISTINCT = 2.0
-"""Weight of a token from which it names one thing: an address, a path, a name with digits."""
-
-
-_ACTS: dict[str, tuple[str, str]] = {
-    "send": (
-        "send email mail message notify inform invite forward reply post share contact tell sms",
-        "sent emailed mailed delivered notified informed messaged invited told forwarded replied posted shared "
-        "gesendet geschickt verschickt benachrichtigt envoyé envoyée envoyés enviado enviada enviados enviadas",
-    ),
-    "publish": (
-        "upload publish release deploy push put ship twine scp rsync ftp promote rollout post",
-        "uploaded published released deployed pushed shipped online live hochgeladen veröffentlicht téléversé publié "
-        "publiée déployé subido publicado publicada desplegado",
-    ),
-    "save": (
-        "save write store record log append export backup dump note submit",
-        "saved written wrote stored recorded logged exported archived submitted gespeichert geschrieben enregistré "
-        "enregistrée sauvegardé guardado guardada",
-    ),
-    "create": (
-        "create add make generate insert register mkdir touch clone",
-        "created added generated inserted registered erstellt angelegt hinzugefügt créé créée ajouté creado creada "
-        "añadido",
-    ),
-    "delete": (
-        "delete remove erase drop purge rm clear",
-        "deleted removed erased dropped purged gelöscht entfernt supprimé supprimée borrado eliminado eliminada",
-    ),
-    "pay": (
-        "pay payment transfer refund charge money invoice checkout",
-        "paid settled transferred refunded charged issued credited bezahlt überwiesen erstattet payé payée remboursé "
-        "pagado pagada reembolsado",
-    ),
-    "book": (
-        "book reserve schedule order purchase buy appointment reschedule",
-        "booked reserved scheduled rescheduled ordered purchased bought gebucht reserviert bestellt réservé réservée "
-        "commandé reservado reservada",
-    ),
-    "cancel": ("cancel", "cancelled canceled storniert annulé annulée cancelado cancelada"),
-    "change": (
-        "update change modify edit upgrade downgrade set move rename configure enable disable migrate apply patch "
-        "replace exchange return reset restart alter import sync merge commit",
-        "updated changed modified edited upgraded downgraded moved renamed configured enabled disabled migrated "
-        "applied replaced exchanged returned reset restarted merged committed imported synced geändert aktualisiert "
-        "verschoben umbenannt modifié modifiée actualizado actualizada cambiado cambiada",
-    ),
-    "install": ("install", "installed installiert installé instalado"),
-    "start": (
-        "start restart launch run boot reboot enable trigger activate provision up",
-        "started restarted launched booted rebooted triggered activated provisioned gestartet démarré iniciado",
-    ),
-    "close": (
-        "close resolve stop kill terminate shutdown",
-        "closed resolved stopped terminated geschlossen fermé cerrado",
-    ),
-    "fetch": ("download fetch wget curl pull import sync", "downloaded fetched imported synced heruntergeladen"),
-    "restore": ("restore recover revert rollback undo reset", "restored recovered reverted reset wiederhergestellt"),
-    "assign": (
-        "assign approve grant register subscribe sign",
-        "assigned approved granted registered subscribed signed",
-    ),
-    "process": (
-        "convert export compress extract merge process submit",
-        "converted exported compressed extracted processed",
-    ),
-}
-"""Act: words of a call that do it, and words that say that it was done."""
-
-_DOING: dict[str, set[str]] = {}
-for _act, (_doing, _) in _ACTS.items():
-    for _word in _doing.split():
-        _DOING.setdefault(_word, set()).add(_act)
-_DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
-_CONFIRMED = word_set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
-"""Words by which any act was done."""
-
-_BROAD = word_set("start process assign create change")
-"""Acts by whose words other ones are told of, too."""
-
-_DONE_WORDS = frozenset({*_DONE, *_CONFIRMED})
-
 _SUCCESS = lazy_regex(
     r"\b(?:successful(?:ly)?|all set|(?:it|that|this) worked|went through|taken care of|(?:is|are|all) done|^done"
     r"|success|erfolgreich|avec succès|con éxito)\b",
     re.IGNORECASE,
 )
 """Words of success where the call just before failed, whatever was done."""
-
-_STATIVE = word_set("online live")
-"""Words that tell what was done only behind a form of "to be"."""
-
-_BE = word_set("is are was were been be being now wurde wurden ist sind est sont été fue fueron es son")
-_AUXILIARIES = _BE | word_set(
-    "has have had i've we've successfully just already also then i we it's they're fully all both and habe haben hat "
-    "worden a ai avons ont ha han he hemos sido ."
-)
-"""Words of which one stands at most four words before what was done."""
-
 _ALL = word_set("all every everything both each entire whole alle alles beide tous toutes todos todas")
-
-_OPEN_ENDED = UNREAL | word_set(
-    "when once after before until unless try trying tried need needs needed attempt attempting attempted you'd ready "
-    "going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald nachdem quand "
-    "lorsque après cuando después assume assuming suppose like example instance e.g typically usually normally policy "
-    "cannot only"
-)
-"""Words of a clause that is no plain statement of what is so."""
 
 _TRIED = lazy_regex(
     r"\b(?:fail\w*|errors?|unable|could(?:n['’]t| not)|can(?:not|['’]t)|did(?:n['’]t| not)|was(?:n['’]t| not)"
@@ -197,44 +112,35 @@ _TRIED = lazy_regex(
 )
 """Words of a message that owns up to a failure."""
 
-_FLAWLESS = lazy_regex(
-    r"\b(?:without|no|zero|0) (?:any |further |more |remaining )?(?:problem|error|issue|failure|warning|fault)s?\b",
-    re.IGNORECASE,
-)
-"""Words that deny nothing but trouble."""
-
-_CLAUSE = lazy_regex(
-    r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
-    r"|:\s|\s[–—-]\s|[()]",
-    re.IGNORECASE,
-)
-_ASIDE = lazy_regex(r'"[^"\n]{12,300}"|“[^”\n]{12,300}”')
-_WORD = lazy_regex(r"[\w'’]+(?:[./@-]\w+)*|[.,!?%]")
-
 _TEST_CALL = lazy_regex(
     r"\b(?:pytest|py\.test|unittest|nosetests|tox|jest|vitest|mocha|rspec|phpunit|ctest|runtests|karma|cypress"
     r"|(?:npm|yarn|pnpm|cargo|go|mvn|gradlew?|make|dotnet|mix|rake|swift|bazel|sbt|rails|deno|bun) (?:run )?(?:-\S+ )?"
     r"test\w*)\b",
     re.IGNORECASE,
 )
+
 _BUILD_CALL = lazy_regex(
     r"\b(?:(?:npm|yarn|pnpm|cargo|go|gradlew?|dotnet|docker|swift|bazel) (?:run )?"
     r"\w{0,12}(?:build|compile|check)\w{0,9}|tsc|javac|mvn (?:package|compile|install)|cmake --build|webpack"
     r"|make(?! test))\b"
 )
+
 _LINT_CALL = lazy_regex(
     r"\b(?:ruff|flake8|pylint|eslint|mypy|pyright|stylelint|rubocop|golangci-lint|clippy|shellcheck|black --check"
     r"|prettier --check|(?:npm|yarn|pnpm|make) (?:run )?lint)\b"
 )
+
 _LINT_RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:errors?|problems?|remaining|issues?|warnings?|offenses?)\b|: error: |would reformat"
 )
+
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]"
     r"|^FAIL(?:ED|URE)?\b|--- FAIL: |test result: FAILED|✗|✘",
     re.MULTILINE,
 )
+
 _GREEN = lazy_regex(
     r"\b\d{1,6} (?:tests? )?pass(?:ed|ing)\b|^OK\b|\btest result: ok\b|^ok\s|\b0 (?:failed|failures)\b", re.M
 )
@@ -242,6 +148,7 @@ _PARTLY = lazy_regex(r"\b(\d{1,6}) (?:of|out of|/) (?:the )?(\d{1,6})\b")
 _TEST_WORDS = word_set("test tests suite suites specs checks unittests testsuite pipeline ci tests' testes pruebas")
 _EVERYTHING = word_set("everything alles tout todo")
 _BUILD_WORDS = word_set("build builds compiles compile compiled project code crate package app")
+
 _PASSING = word_set(
     "pass passes passed passing green cleanly succeed succeeds succeeded grün bestanden passent réussis pasan"
 )
@@ -252,104 +159,54 @@ _LINT_WORDS = word_set(
 )
 _LINTED = word_set("clean cleanly passes pass passed happy green fixed resolved gone satisfied succeeds succeeded")
 _SOME = word_set("of except but remaining remain remains some most left")
+
 _CHECKED = (
     ("tests", _TEST_WORDS, _PASSING),
     ("build", _BUILD_WORDS, _COMPILES),
     ("lint", _LINT_WORDS, _LINTED),
 )
 """Kind of check, words of which one is what is checked, words of which one says that it is well."""
-
 _FAIL_WORDS = word_set("fail fails failing red broken")
 _FAILING = frozenset(token for word in _FAIL_WORDS for token in tokens(word))
 _EARLIER = word_set("before earlier previously was were had been first initially until fixed now no longer")
 
-_STATES: dict[str, tuple[str, str]] = {
-    "running": (
-        "active running up online alive operational reachable started circule fährt läuft funciona",
-        "inactive dead down offline stopped exited unreachable crashed supprimé annulé ausgefallen cancelado",
-    ),
-    "open": ("open unresolved reopened offen ouvert abierto", "closed resolved solved geschlossen fermé cerrado"),
-    "free": (
-        "free available vacant unbooked frei verfügbar libre disponible",
-        "taken booked occupied busy unavailable reserved belegt ausgebucht occupé ocupado",
-    ),
-    "changed": ("changed modified differs uncommitted dirty in_place", "unchanged clean unmodified identical"),
-    "paid": ("paid settled bezahlt payé pagado", "unpaid overdue outstanding unbezahlt impayé"),
-    "delivered": (
-        "delivered arrived zugestellt geliefert livré livrée entregado entregada",
-        "undelivered in_transit unterwegs",
-    ),
-    "published": ("published", "draft unpublished"),
-    "enabled": ("enabled", "disabled"),
-    "valid": (
-        "valid gültig valide válido valida",
-        "invalid expired ungültig abgelaufen expiré périmé caducado vencido scaduto",
-    ),
-    "approved": ("approved accepted granted", "rejected denied declined refused disapproved"),
-    "locked": ("locked", "unlocked"),
-    "connected": ("connected", "disconnected"),
-    "eligible": ("eligible", "ineligible"),
-    "encrypted": ("encrypted", "unencrypted"),
-    "public": ("public", "private"),
-    "signed": ("signed", "unsigned"),
-    "missing": ("missing", "present"),
-}
-_POLES = {
-    word.replace("_", " "): (name, at == 0)
-    for name, poles in _STATES.items()
-    for at, words in enumerate(poles)
-    for word in words.split()
-}
-"""Word -> what it tells of, and which of both."""
-
-_NOTHING_CHANGED = "nothing to commit"
-_HAS = word_set("has have is are there plenty enough several many some contains holds shows was were")
-_PLENTY = word_set("plenty enough several many lots available left stock")
-_FIELD_LINE = lazy_regex(
-    r"^[\s-]{0,12}[\"']?([A-Za-z][\w -]{0,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\n\"',]{1,60})", re.M
-)
 _UNREAD = lazy_regex(
     r"no such file|not found|does(?:n['’]t| not) exist|cannot find|can['’]t find|file not|enoent|404"
     r"|filenotfound|nosuchkey|cannot open",
     re.IGNORECASE,
 )
+
 _REVIEWED = word_set(
     "reviewed read analyzed analysed examined inspected checked handles implements defines contains uses looks "
     "validates returns parses function functions class method methods code structure"
 )
 _ALONE = lazy_regex(r"\s{0,20}[$€£]?(-?\d{1,15}(?:\.\d{1,6})?)\s{0,20}\Z")
+
 _AMOUNT = lazy_regex(
     r"(?<![\w.,#-])[$€£]?(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)(?![\w#]|[.,:-]\d)"
 )
-_MEASURED = lazy_regex(r"[$€£]?\s?(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)\s?(?:%|[a-z]{1,7})?")
+
 _CLOCK = lazy_regex(
     r"\d:\d\d|\b\d{1,2} ?(?:[ap]m|uhr|h)\b|o['’]clock"
     r"|\b(?:morning|noon|afternoon|evening|between|from|before|after|slot)\b",
     re.IGNORECASE,
 )
-_DAY = lazy_regex(r"\b(?:19|20)\d\d-(\d\d)-(\d\d)\b")
+
 _READS = word_set(
     "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
 )
-_LOOKING = word_set("get list search find read check show view fetch lookup query by all mcp api for of")
+
 _LOOKS = {
     (word,) for word in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup", "query")
 }
-_AGENDA = word_set("calendar event events schedule agenda appointments meetings availability bookings")
-_MONTH_NAMES = "january february march april may june july august september october november december"
-_MONTHS = _MONTH_NAMES.split()
 _ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
-_LABELS = lazy_regex(r"\b[A-Za-z]{1,20}:(?=\s)")
-_CHANGED = lazy_regex(r"^(?: ?[MADRU]{1,2}|\?\?) {1,2}\S.{0,100}", re.M)
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
-_ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
-_MARKS = lazy_regex(r"<returncode>[^<\n]{0,9}</returncode>|</?output>")
+
 _BESIDE = word_set(
     "total totals remaining left difference missing short more less fewer extra plus minus per each after new old sum "
     "average rest change increase decrease refund fee tax discount saving savings gesamt rest differenz"
 )
 """Words by which a number is another one than a field of nearly that name."""
-
 _COMPUTING = word_set("calculate calculator calc compute evaluate eval expression math sum count python")
 
 
@@ -373,23 +230,6 @@ class Attempt(msgspec.Struct):
         return any(weight(each) >= DISTINCT and each in said for each in self.objects)
 
 
-class StateTold(msgspec.Struct):
-    """State of something, by a result."""
-
-    seq: int
-    about: list[str]
-    """Tokens of what the call asked for and of the record it stands in."""
-    topic: str
-    """Key of the table of states; else the tokens of a field's name, in order."""
-    value: bool
-    line: str
-    record: list[str] = []
-    """Tokens that name the record alone, where the result has several."""
-    number: float | None = None
-    lined: bool = False
-    """True if it is told by one line of several, each about another thing."""
-
-
 class Contradiction(msgspec.Struct, frozen=True):
     """A claim and the result that says otherwise."""
 
@@ -404,20 +244,6 @@ class Contradiction(msgspec.Struct, frozen=True):
     """The telling line of the result."""
     value: str = ""
     """Of an amount: the number that is claimed."""
-
-
-class OpenAttempt(msgspec.Struct):
-    """A call without its result."""
-
-    id: str
-    tool: str
-    acts: list[str]
-    objects: list[str]
-    reads: bool
-    shell: bool
-    paths: list[str]
-    checks: str = ""
-    """``tests`` or ``build`` where it runs those."""
 
 
 class ClaimFacts(msgspec.Struct):
@@ -455,60 +281,6 @@ class ClaimFacts(msgspec.Struct):
         if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:
             return self.passed
         return passed_over(self.outcomes, statements(answer), answer) if self.outcomes else None
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
-
-
-def _negations(words: Iterable[str]) -> int:
-    return sum(word in _NOT or word.endswith("n't") for word in words)
-
-
-_NOT = NEGATIONS - word_set("instead rather kept unchanged untouched reverted undid un")
-
-
-def _is_plain(words: Sequence[str]) -> bool:
-    """Tell whether a clause states what is so: no question, condition, wish or plan."""
-    return bool(words) and words[-1] != "?" and _OPEN_ENDED.isdisjoint(words)
-
-
-def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
-    """Return what a clause says was done; empty if it denies it, or says no such thing.
-
-    ``begins``: its first word may be what was done ("Uploaded the report"), since no other clause leads to it.
-
-    Examples
-    --------
-    >>> sorted(done_acts("the report was uploaded and the invoice has been paid".split()))
-    ['pay', 'publish']
-    >>> done_acts("the report was not uploaded".split()), done_acts("upload the report".split())
-    (set(), set())
-    """
-    if not _is_plain(words) or _negations(words):
-        return set()
-    found: set[str] = set()
-    for at, word in enumerate(words):
-        act = _DONE.get(word) or ("any" if word in _CONFIRMED else None)
-        if act is None:
-            continue
-        before = words[max(0, at - 5) : at]
-        if word in _STATIVE or act == "any":
-            said = not _BE.isdisjoint(before[-2:])
-        else:
-            bare = begins and (not before or (len(words) <= 6 and at >= len(words) - 2))  # "Uploaded", "Email sent"
-            said = bare or not _AUXILIARIES.isdisjoint(before)
-            said = said and (not before or before[-1] not in ("to", "the", "a", "be", "your", "you", "not", "an"))
-        if said:
-            found.add(act)
-    return found
-
-
-def _clauses(statement: str) -> Iterator[list[str]]:
-    for clause in _CLAUSE.split(_ASIDE.sub(" ", _FLAWLESS.sub("cleanly", statement))):
-        words = _words(clause or "")
-        if words:
-            yield words
 
 
 class ContradictionDetector(EventDetector[ClaimFacts]):
@@ -590,8 +362,8 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             for path in call.paths:
                 data.unread.pop(basename(path), None)
         told_at_all = not failed or not (event.error or call.acts or call.shell)
-        if told_at_all or len(_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
-            states = list(islice(_states(seq, call, text), 60))
+        if told_at_all or len(clause_words(made.line)) <= FEW_WORDS:  # some programs fail to say "inactive"
+            states = list(islice(states_in(seq, call, text), 60))
             data.states = [*data.states, *states][-MAX_STATES:]
             computes = call.shell or not _COMPUTING.isdisjoint(name_words(call.tool))
             alone = None if computes else _ALONE.match(text)
@@ -608,20 +380,20 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             self.data.alone = None
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:
-        data, said = self.data, _with_singulars(observed.part(GATE_CHARS).tokens)
+        data, said = self.data, with_singulars(observed.part(GATE_CHARS).tokens)
         sole = (
             len(data.outcomes) == 1
             and (len(observed.raw) <= SHORT_SAID or _ANSWERS.match(observed.raw) is not None)
             and len({state.topic for state in data.states}) == len(data.states)
         )
-        states = [state for state in data.states if sole or _may_speak_of(state, said)]
+        states = [state for state in data.states if sole or may_speak_of(state, said)]
         runs = {name: run for name, run in data.checks.items() if run.failed}
         if not (
             states or runs or data.alone or data.unread or any(each.failed or each.partly for each in data.attempts)
         ):
             return
         text = observed.part(MAX_CHARS, "\n")
-        owns_up = _TRIED.search(_FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
+        owns_up = _TRIED.search(FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
         unfound = _UNREAD.search(text.raw) is not None
         fresh = data.attempts[-1] if data.attempts and data.attempts[-1].seq == data.came else None
         about = _Held(
@@ -650,11 +422,11 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if run is None or run.failed or not _FAILING.intersection(text.part(GATE_CHARS).tokens):
             return None
         for statement in text.statements:
-            words = _words(statement)
+            words = clause_words(statement)
             if (
                 _TEST_WORDS.isdisjoint(words)
-                or not _is_plain(words)
-                or _negations(words)
+                or not is_plain(words)
+                or negations(words)
                 or not _EARLIER.isdisjoint(words)
             ):
                 continue
@@ -690,23 +462,23 @@ class _Held(NamedTuple):
 
     def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
         """Return what a statement is about, and the result that says otherwise."""
-        clauses = list(_clauses(statement))
-        said = _with_singulars(tokens(statement)) if self.states or self._speaks(clauses) else frozenset[str]()
-        if self.runs and all(map(_is_plain, clauses)):
+        clauses = list(clauses_of(statement))
+        said = with_singulars(tokens(statement)) if self.states or self._speaks(clauses) else frozenset[str]()
+        if self.runs and all(map(is_plain, clauses)):
             checks = self._checks([word for words in clauses for word in words])
             if checks is not None:
                 return "tests", checks
         for words in clauses:
-            if not _is_plain(words):
+            if not is_plain(words):
                 continue
             checks = self._checks(words) if self.runs else None
             if checks is not None:
                 return "tests", checks
             attempt = self._undone(words, said, begins=words is clauses[0]) if self.attempts else None
-            if attempt is None and self.fresh is not None and not _negations(words):
-                broad = not _BROAD.isdisjoint(done_acts(words, begins=words is clauses[0]))
+            if attempt is None and self.fresh is not None and not negations(words):
+                broad = not BROAD.isdisjoint(done_acts(words, begins=words is clauses[0]))
                 told = (broad and bool(self.fresh.acts)) or _SUCCESS.search(" ".join(words)) is not None
-                attempt = self.fresh if told and not _elsewhere(set(filter(_is_name, said)), self.fresh) else None
+                attempt = self.fresh if told and not _elsewhere(set(filter(is_name, said)), self.fresh) else None
             if attempt is not None:
                 return "done", attempt
             state = self._state(words, said, statement) if self.states else None
@@ -720,12 +492,12 @@ class _Held(NamedTuple):
 
     def _speaks(self, clauses: Iterable[Sequence[str]]) -> bool:
         """Tell whether a clause has a word by which something was done."""
-        return bool(self.unread) or any(not _DONE_WORDS.isdisjoint(words) for words in clauses)
+        return bool(self.unread) or any(not DONE_WORDS.isdisjoint(words) for words in clauses)
 
     def _checks(self, words: list[str]) -> Attempt | None:
         """Return the newest run of tests or of the build that fails where the clause says that all is well."""
         known = frozenset(words)
-        if _negations(words):
+        if negations(words):
             return None
         for name, subjects, passing in _CHECKED:
             run = self.runs.get(name)
@@ -768,18 +540,18 @@ class _Held(NamedTuple):
 
     def _state(self, words: list[str], said: frozenset[str], statement: str) -> StateTold | None:
         """Return the newest state told of the same thing where the clause says the opposite."""
-        claims = list(_claimed(words))
-        denied, clause = _negations(words), tokens(" ".join(words))
+        claims = list(claimed(words))
+        denied, clause = negations(words), tokens(" ".join(words))
         if denied > 1:
             return None
         for state in reversed(self.states):
-            if state.topic in _STATES:
+            if state.topic in STATES:
                 value = next((value for topic, value in claims if topic == state.topic), None)
             else:
-                value = None if state.number else _has(state.topic, words, clause)
-            alone = self.sole and state.topic in _STATES and not state.record
-            alone = alone and {each for each in said if _is_name(each)} <= {*state.about}
-            if value is None or not (alone or _same_thing(state, said)):
+                value = None if state.number else has(state.topic, words, clause)
+            alone = self.sole and state.topic in STATES and not state.record
+            alone = alone and {each for each in said if is_name(each)} <= {*state.about}
+            if value is None or not (alone or same_thing(state, said)):
                 continue
             if state.topic == "free" and _CLOCK.search(statement) is not None:
                 continue
@@ -790,8 +562,8 @@ class _Held(NamedTuple):
 
     def _unread(self, statement: str, said: frozenset[str]) -> Attempt | None:
         """Return the call that did not find the file of which the statement tells what is in it."""
-        words = _words(statement)
-        if _negations(words) or _REVIEWED.isdisjoint(words) or not _is_plain(words):
+        words = clause_words(statement)
+        if negations(words) or _REVIEWED.isdisjoint(words) or not is_plain(words):
             return None
         return next((call for name, call in self.unread.items() if name.casefold() in statement.casefold()), None)
 
@@ -800,11 +572,11 @@ def _amounts(
     seq: int, statement: str, counted: Sequence[StateTold], alone: StateTold | None
 ) -> Iterator[Contradiction]:
     """Yield the numbers of a statement that differ from the one that a result has for the same thing."""
-    said = _with_singulars(tokens(statement))
-    for clause in _CLAUSE.split(statement):
+    said = with_singulars(tokens(statement))
+    for clause in CLAUSE.split(statement):
         amounts = _AMOUNT.findall(clause or "")
-        words = _words(clause or "")
-        if len(amounts) != 1 or not _is_plain(words):
+        words = clause_words(clause or "")
+        if len(amounts) != 1 or not is_plain(words):
             continue
         told = frozenset(words) - ({"more", "less"} if "than" in words else set())
         amount, about = float(amounts[0].replace(",", "")), tokens(clause)
@@ -820,7 +592,7 @@ def _is_number_of(state: StateTold, told: frozenset[str], about: frozenset[str],
     own = state.line.casefold().replace("_", " ").split()
     return (
         all(part in about for part in state.topic.split())
-        and _same_thing(state, said, least=1)
+        and same_thing(state, said, least=1)
         and told.isdisjoint(_BESIDE.difference(own))
     )
 
@@ -842,7 +614,7 @@ def _settles(made: Attempt, earlier: Attempt) -> bool:
 
 def _elsewhere(named: set[str], attempt: Attempt) -> bool:
     """Tell whether a sentence names things, and none of them is the call's."""
-    own = set(filter(_is_name, attempt.objects))
+    own = set(filter(is_name, attempt.objects))
     return bool(named) and bool(own) and own.isdisjoint(named)
 
 
@@ -855,10 +627,10 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     shell = made.access == "shell"
     if shell:
         raw = raw[: raw.find("<<")] if "<<" in raw else raw
-        told = {word for step in STEPS.split(raw)[:16] for word in _words(step)[:3]}
+        told = {word for step in STEPS.split(raw)[:16] for word in clause_words(step)[:3]}
     elif (statement := _SQL.search(raw)) is not None:
         told.add(statement[1].lower())
-    acts = sorted({act for word in told for act in _DOING.get(word, ())})
+    acts = sorted({act for word in told for act in DOING.get(word, ())})
     if words[:1] and words[0] in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup"):
         acts = []
     checks = ""
@@ -873,202 +645,10 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
 
 
 def _telling(text: str) -> str:
-    body = _MARKS.sub(" ", text).strip()
+    body = MARKS.sub(" ", text).strip()
     return body.split("\n", 1)[0].strip() if len(body) > QUOTED else " ".join(body.split())
 
 
 def _line_at(text: str, at: int) -> str:
     begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
     return text[begin : end if end >= 0 else len(text)].strip()
-
-
-def _claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the states that a clause tells of, as the table has them."""
-    if _POLE_WORDS.isdisjoint(words):
-        return
-    for at, word in enumerate(words):
-        if word in _POLE_WORDS:
-            found = _POLES.get(" ".join(words[at : at + 2])) or _POLES.get(word)
-            if found is not None and not _IS.isdisjoint(words[max(0, at - 5) : at]):
-                yield found
-
-
-_POLE_WORDS = frozenset(word.partition(" ")[0] for word in _POLES)
-_IS = _BE | {"it's", "they're", "that's", "still", "remains", "has", "have", "there"}
-
-
-def _has(topic: str, words: Sequence[str], clause: frozenset[str]) -> bool | None:
-    """Tell whether a clause says that there is some of what a field counts; ``None`` if it does not speak of it."""
-    parts = topic.split()
-    if not parts or not all(part in clause for part in parts) or _HAS.isdisjoint(words):
-        return None
-    return True
-
-
-@lru_cache(maxsize=2_000)
-def _topic(key: str) -> str:
-    """Return the tokens of a field's name as a topic."""
-    return " ".join(sorted(tokens(key[:80])))
-
-
-_POLE_TOKENS = {topic: frozenset(token for pole in poles for token in tokens(pole)) for topic, poles in _STATES.items()}
-
-
-def _may_speak_of(state: StateTold, said: frozenset[str]) -> bool:
-    """Tell whether a message of some tokens may tell of what a state is told of."""
-    named = _POLE_TOKENS.get(state.topic)
-    if named is not None and state.topic not in said and named.isdisjoint(said):
-        return False
-    return (named is not None or all(part in said for part in state.topic.split())) and _same_thing(
-        state, said, least=1
-    )
-
-
-def _same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
-    """Tell whether a sentence speaks of what a state is told of: by a name, or by two words where no name differs."""
-    if state.record and not any(each in said for each in state.record):
-        return False
-    shared = {each for each in state.about if each in said}
-    if state.lined or any(weight(each) >= DISTINCT for each in shared):
-        return True
-    return len(shared) >= least and not (any(map(_is_name, said)) and any(map(_is_name, state.about)))
-
-
-def _with_singulars(found: frozenset[str]) -> frozenset[str]:
-    """Return tokens, and the short plurals among them without their ending, too: longer ones are stems already."""
-    return found.union(token[:-1] for token in found if len(token) == 4 and token.endswith("s"))
-
-
-def _is_name(token: str) -> bool:
-    return weight(token) >= DISTINCT
-
-
-def _states(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
-    """Yield the states that a result tells of: fields of records, or all of a short one."""
-    body = _MARKS.sub("\n", text).strip()
-    asked = call.objects
-    day = next((day for each in asked if (day := _DAY.fullmatch(each)) is not None), None)
-    if day is not None and not _AGENDA.isdisjoint(name_words(call.tool)) and not call.acts:
-        told = excerpt(body, QUOTED) if body else "nothing"
-        yield StateTold(seq, _day_words(day), "free", finds_nothing(body), told)
-    if not call.shell and not call.acts and finds_nothing(body):
-        sought = tokens(" ".join(word for word in name_words(call.tool) if word not in _LOOKING))
-        if sought:
-            yield StateTold(seq, asked, " ".join(sorted(sought)), False, excerpt(body or "nothing", QUOTED))
-        return
-    if body[:1] in "{[":
-        try:
-            value = msgspec.json.decode(body)
-        except (ValueError, RecursionError):
-            return
-        yield from _of_json(seq, asked, value)
-        return
-    if call.shell or "git" in name_words(call.tool):
-        changed = _CHANGED.search(body) if len(body) <= MAX_SUMMARY else None
-        if changed is not None and {"status", "git"} & {*asked, *name_words(call.tool)}:
-            yield StateTold(seq, [*asked, *tokens("working tree changes committed edits")], "changed", True, changed[0])
-    lined = "\n" in body and not call.shell and not (call.reads and call.paths) and _NOTHING_CHANGED not in body
-    if len(body) <= SHORT and lined:
-        yield from _of_lines(seq, asked, body)
-    elif len(body) <= SHORT:
-        about = [*asked, *sorted(tokens(body))]
-        words = _words(_LABELS.sub(" ", body))
-        if _NOTHING_CHANGED in body:
-            about += tokens("changes committed edits")
-            yield StateTold(seq, about, "changed", False, excerpt(body, QUOTED))
-            return
-        if len(words) <= 12:
-            for at, word in enumerate(words):
-                found = _POLES.get(word)
-                if found is not None:
-                    value = found[1] != bool(_negations(words[max(0, at - 3) : at]))
-                    yield StateTold(seq, about, found[0], value, excerpt(body, QUOTED))
-                    return
-    if call.shell or (call.reads and call.paths):
-        return  # what programs and files hold is not said of the world
-    for line in islice(_FIELD_LINE.finditer(body), 40):
-        yield from _of_field(seq, asked, [], line[1], line[2].strip())
-
-
-def _of_lines(seq: int, asked: list[str], body: str) -> Iterator[StateTold]:
-    """Yield the states that short lines tell of what each of them begins with."""
-    lines = [line.strip() for line in body.split("\n") if line.strip()][:20]
-    parts = [tokens(line) for line in lines]
-    number = Counter(token for part in parts for token in part)
-    for line, part in zip(lines, parts, strict=True):
-        if _FIELD_LINE.match(line) is not None or line[-1] in ".!":
-            continue  # a field, or prose
-        words = _words(_LABELS.sub(" ", line))
-        own = [token for token in part if number[token] == 1 and token not in _POLES]
-        found = [pole for word in words if (pole := _POLES.get(word)) is not None]
-        if len(words) <= 12 and len({*found}) == 1 and own:
-            topic, value = found[0]
-            denied = bool(_negations(words))
-            yield StateTold(seq, [*asked, *own], topic, value != denied, excerpt(line, QUOTED), own, lined=True)
-
-
-def _day_words(day: re.Match[str]) -> list[str]:
-    """Return the tokens by which somebody names a day."""
-    number = int(day[2])
-    ending = "th" if 10 < number < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return [day[0], f"{number}{ending}", str(number), *tokens(_MONTHS[(int(day[1]) - 1) % 12])]
-
-
-def _of_json(seq: int, asked: list[str], value: Any) -> Iterator[StateTold]:
-    waiting: list[tuple[Any, list[str], bool]] = [(value, [], False)]
-    seen = 0
-    while waiting and seen < 400:
-        item, record, many = waiting.pop()
-        if isinstance(item, list):
-            several = many or sum(isinstance(each, dict) for each in item) > 1
-            waiting += [(each, record, several) for each in item[:60]]
-            seen += len(item[:60])
-        elif isinstance(item, dict):
-            own = [token for key, each in islice(item.items(), 30) for token in _ids(key, each)]
-            record = own or record
-            several = many or sum(isinstance(each, dict) for each in item.values()) > 1
-            for key, each in islice(item.items(), 60):
-                seen += 1
-                if isinstance(each, dict | list) and each:
-                    named = [token for token in tokens(key[:60]) if weight(token) >= DISTINCT]
-                    waiting.append((each, named or record, several if named else many))
-                elif not isinstance(each, dict):
-                    yield from _of_field(seq, [*asked, *record], record if many else [], key, each)
-
-
-def _ids(key: str, value: Any) -> Iterable[str]:
-    """Return the tokens of a field that names its record."""
-    if isinstance(value, bool) or not isinstance(value, int | str) or _ID_KEY.search(key) is None:
-        return ()
-    return tokens(str(value)[:60])
-
-
-def _of_field(seq: int, about: list[str], record: list[str], key: str, value: Any) -> Iterator[StateTold]:
-    if isinstance(value, str):
-        low = value.casefold().replace("_", " ")
-        if low in ("true", "yes"):
-            value = True
-        elif low in ("false", "no"):
-            value = False
-        else:
-            found = _POLES.get(low)
-            measured = _MEASURED.fullmatch(low)
-            if found is not None:
-                yield StateTold(seq, about, found[0], found[1], f"{key}: {value}", record)
-            elif measured is not None and (topic := _topic(key)) and _ID_KEY.search(key) is None:
-                number = float(measured[1].replace(",", ""))
-                yield StateTold(seq, about, topic, True, f"{key}: {value}", record, number)
-            return
-    line = f"{key}: {str(value).lower()}"
-    if isinstance(value, bool):
-        parts = _words(key.replace("_", " "))
-        stated = [found for word in parts if (found := _POLES.get(word)) is not None]
-        if stated:
-            yield StateTold(seq, about, stated[0][0], value == stated[0][1], line, record)
-            return
-    elif value is None or isinstance(value, str) or _ID_KEY.search(key) is not None:
-        return
-    topic = _topic(key)
-    if topic:
-        count = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-        yield StateTold(seq, about, topic, bool(value), line, record, count)

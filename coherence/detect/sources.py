@@ -429,7 +429,7 @@ def unused_share(outputs: Outputs) -> float | None:
     >>> note_asked(outputs, "Where does Anna live?")
     >>> note_output(outputs, 2, "anna@example.org, Elm Street 12b, Bergen")
     >>> note_output(outputs, 3, "The museum opens at ten on Sundays.")
-    >>> note_said(outputs, 4, "Anna lives in Elm Street, Bergen.", answer=True)
+    >>> new = note_said(outputs, 4, "Anna lives in Elm Street, Bergen.", answer=True)
     >>> unused_share(outputs)
     0.5
     """

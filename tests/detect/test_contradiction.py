@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from coherence.core.events import Goal, Message, ToolCall, ToolResult
-from coherence.detect.contradiction import ClaimFacts, Contradiction, ContradictionDetector, done_acts
+from coherence.detect.claim_words import done_acts
+from coherence.detect.contradiction import ClaimFacts, Contradiction, ContradictionDetector
 from coherence.detect.detector import Observed
 from coherence.detect.text_analysis import statements
 

@@ -1,0 +1,177 @@
+"""What the clauses of a message say was done: the words of acts, and when they claim one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
+from coherence.detect.constraints import NEGATIONS, UNREAL
+
+_ACTS: dict[str, tuple[str, str]] = {
+    "send": (
+        "send email mail message notify inform invite forward reply post share contact tell sms",
+        "sent emailed mailed delivered notified informed messaged invited told forwarded replied posted shared "
+        "gesendet geschickt verschickt benachrichtigt envoyé envoyée envoyés enviado enviada enviados enviadas",
+    ),
+    "publish": (
+        "upload publish release deploy push put ship twine scp rsync ftp promote rollout post",
+        "uploaded published released deployed pushed shipped online live hochgeladen veröffentlicht téléversé publié "
+        "publiée déployé subido publicado publicada desplegado",
+    ),
+    "save": (
+        "save write store record log append export backup dump note submit",
+        "saved written wrote stored recorded logged exported archived submitted gespeichert geschrieben enregistré "
+        "enregistrée sauvegardé guardado guardada",
+    ),
+    "create": (
+        "create add make generate insert register mkdir touch clone",
+        "created added generated inserted registered erstellt angelegt hinzugefügt créé créée ajouté creado creada "
+        "añadido",
+    ),
+    "delete": (
+        "delete remove erase drop purge rm clear",
+        "deleted removed erased dropped purged gelöscht entfernt supprimé supprimée borrado eliminado eliminada",
+    ),
+    "pay": (
+        "pay payment transfer refund charge money invoice checkout",
+        "paid settled transferred refunded charged issued credited bezahlt überwiesen erstattet payé payée remboursé "
+        "pagado pagada reembolsado",
+    ),
+    "book": (
+        "book reserve schedule order purchase buy appointment reschedule",
+        "booked reserved scheduled rescheduled ordered purchased bought gebucht reserviert bestellt réservé réservée "
+        "commandé reservado reservada",
+    ),
+    "cancel": ("cancel", "cancelled canceled storniert annulé annulée cancelado cancelada"),
+    "change": (
+        "update change modify edit upgrade downgrade set move rename configure enable disable migrate apply patch "
+        "replace exchange return reset restart alter import sync merge commit",
+        "updated changed modified edited upgraded downgraded moved renamed configured enabled disabled migrated "
+        "applied replaced exchanged returned reset restarted merged committed imported synced geändert aktualisiert "
+        "verschoben umbenannt modifié modifiée actualizado actualizada cambiado cambiada",
+    ),
+    "install": ("install", "installed installiert installé instalado"),
+    "start": (
+        "start restart launch run boot reboot enable trigger activate provision up",
+        "started restarted launched booted rebooted triggered activated provisioned gestartet démarré iniciado",
+    ),
+    "close": (
+        "close resolve stop kill terminate shutdown",
+        "closed resolved stopped terminated geschlossen fermé cerrado",
+    ),
+    "fetch": ("download fetch wget curl pull import sync", "downloaded fetched imported synced heruntergeladen"),
+    "restore": ("restore recover revert rollback undo reset", "restored recovered reverted reset wiederhergestellt"),
+    "assign": (
+        "assign approve grant register subscribe sign",
+        "assigned approved granted registered subscribed signed",
+    ),
+    "process": (
+        "convert export compress extract merge process submit",
+        "converted exported compressed extracted processed",
+    ),
+}
+"""Act: words of a call that do it, and words that say that it was done."""
+DOING: dict[str, set[str]] = {}
+"""Word of a call -> the acts that it does."""
+for _act, (_doing, _) in _ACTS.items():
+    for _word in _doing.split():
+        DOING.setdefault(_word, set()).add(_act)
+_DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
+
+_CONFIRMED = word_set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
+"""Words by which any act was done."""
+
+BROAD = word_set("start process assign create change")
+"""Acts by whose words other ones are told of, too."""
+DONE_WORDS = frozenset({*_DONE, *_CONFIRMED})
+
+_STATIVE = word_set("online live")
+"""Words that tell what was done only behind a form of "to be"."""
+BE = word_set("is are was were been be being now wurde wurden ist sind est sont été fue fueron es son")
+
+_AUXILIARIES = BE | word_set(
+    "has have had i've we've successfully just already also then i we it's they're fully all both and habe haben hat "
+    "worden a ai avons ont ha han he hemos sido ."
+)
+"""Words of which one stands at most four words before what was done."""
+
+_OPEN_ENDED = UNREAL | word_set(
+    "when once after before until unless try trying tried need needs needed attempt attempting attempted you'd ready "
+    "going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald nachdem quand "
+    "lorsque après cuando después assume assuming suppose like example instance e.g typically usually normally policy "
+    "cannot only"
+)
+"""Words of a clause that is no plain statement of what is so."""
+
+FLAWLESS = lazy_regex(
+    r"\b(?:without|no|zero|0) (?:any |further |more |remaining )?(?:problem|error|issue|failure|warning|fault)s?\b",
+    re.IGNORECASE,
+)
+"""Words that deny nothing but trouble."""
+
+CLAUSE = lazy_regex(
+    r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
+    r"|:\s|\s[–—-]\s|[()]",
+    re.IGNORECASE,
+)
+_ASIDE = lazy_regex(r'"[^"\n]{12,300}"|“[^”\n]{12,300}”')
+_WORD = lazy_regex(r"[\w'’]+(?:[./@-]\w+)*|[.,!?%]")
+
+
+def clause_words(text: str) -> list[str]:
+    """Return the words of a clause in lower case, with its full stops, commas and signs."""
+    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def negations(words: Iterable[str]) -> int:
+    """Return how many of some words deny something."""
+    return sum(word in _NOT or word.endswith("n't") for word in words)
+
+
+_NOT = NEGATIONS - word_set("instead rather kept unchanged untouched reverted undid un")
+
+
+def is_plain(words: Sequence[str]) -> bool:
+    """Tell whether a clause states what is so: no question, condition, wish or plan."""
+    return bool(words) and words[-1] != "?" and _OPEN_ENDED.isdisjoint(words)
+
+
+def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
+    """Return what a clause says was done; empty if it denies it, or says no such thing.
+
+    ``begins``: its first word may be what was done ("Uploaded the report"), since no other clause leads to it.
+
+    Examples
+    --------
+    >>> sorted(done_acts("the report was uploaded and the invoice has been paid".split()))
+    ['pay', 'publish']
+    >>> done_acts("the report was not uploaded".split()), done_acts("upload the report".split())
+    (set(), set())
+    """
+    if not is_plain(words) or negations(words):
+        return set()
+    found: set[str] = set()
+    for at, word in enumerate(words):
+        act = _DONE.get(word) or ("any" if word in _CONFIRMED else None)
+        if act is None:
+            continue
+        before = words[max(0, at - 5) : at]
+        if word in _STATIVE or act == "any":
+            said = not BE.isdisjoint(before[-2:])
+        else:
+            bare = begins and (not before or (len(words) <= 6 and at >= len(words) - 2))  # "Uploaded", "Email sent"
+            said = bare or not _AUXILIARIES.isdisjoint(before)
+            said = said and (not before or before[-1] not in ("to", "the", "a", "be", "your", "you", "not", "an"))
+        if said:
+            found.add(act)
+    return found
+
+
+def clauses_of(statement: str) -> Iterator[list[str]]:
+    """Yield the words of each clause of a statement, without what it quotes at length."""
+    for clause in CLAUSE.split(_ASIDE.sub(" ", FLAWLESS.sub("cleanly", statement))):
+        words = clause_words(clause or "")
+        if words:
+            yield words
