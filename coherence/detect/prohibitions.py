@@ -357,6 +357,7 @@ LENIENT = 1.1
 
 _ID = lazy_regex(r"(?<![\w.])#?([A-Za-z]{0,8}[-_]?\d{2,12})(?![\w.])")
 
+_QUANTITY = lazy_regex(r"\b(?:number|amount|count|quantity|order) of\b", re.IGNORECASE)
 _ABLE = lazy_regex(r"\b(?:can|could|may|possible|able)\b", re.IGNORECASE)
 _OUTSIDE = lazy_regex(r"\b(?:outside|external)\b", re.IGNORECASE)
 _WORD = lazy_regex(r"[\w'-]+")
@@ -617,6 +618,8 @@ def _of_act(rest: str, sentence: str, seq: int, *, anywhere: bool) -> Iterator[P
             if act in ("pay", "buy", "send"):
                 yield Prohibition(("pay", "buy", "send"), (), sentence, amount, seq=seq)
             continue
+        if _QUANTITY.search(piece) is not None:
+            continue  # how many there are is in no call
         tail = piece[piece.casefold().find(word) + len(word) :]
         objects = _objects(tail, (act,))
         anything = not _HOLDS.isdisjoint(after) and word in WHOLLY

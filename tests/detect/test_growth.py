@@ -103,6 +103,7 @@ USED: dict[str, Callable[[str], object]] = {
     "forbids outside": lambda text: prohibitions._OUTSIDE.findall(text),
     "forbids word": lambda text: prohibitions._WORD.findall(text),
     "forbids stops": lambda text: prohibitions._STOPS.findall(text),
+    "forbids quantity": lambda text: prohibitions._QUANTITY.findall(text),
     "forbids path": lambda text: prohibitions._PATH.findall(text),
     "forbids into": lambda text: prohibitions._INTO.findall(text),
     "forbids in sql": lambda text: prohibitions._IN_SQL.findall(text),

@@ -63,6 +63,7 @@ def test_prohibitions_name_act_and_object(text: str, acts: tuple[str, ...], obje
         "Should I not delete it?",
         "The cabin can be changed without changing the flights.",
         "It never deploys on Fridays.",
+        "A guest can be changed, but you cannot change the number of guests.",  # which is in no call
         "No worries!",
     ],
 )
