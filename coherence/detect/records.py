@@ -201,9 +201,9 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
     """
     if not kept.whole or not kept.results:
         return
-    parsed = [(result, _parse(result.seq, result.text)) for result in reversed(kept.results)]
-    groups = [group for _, (found, _, _) in parsed for group in found][:MAX_GROUPS]
-    tables = [cells for _, (_, found, _) in parsed for cells in found]
+    parsed = [_parse(result.seq, result.text) for result in reversed(kept.results)]
+    groups = [group for found, _ in parsed for group in found][:MAX_GROUPS]
+    tables = [cells for _, found in parsed for cells in found]
     if not groups and not tables:
         return
     all_said, all_words = _marks(answer), {word.casefold() for word in _WORD.findall(answer)}
@@ -219,7 +219,7 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
     counting = not all_words.isdisjoint(_WHOLE) or "of" in all_words
     if not (mixing or counting or any(cell.values and cell.values <= all_said for cells in tables for cell in cells)):
         return
-    others = [(result.seq, marks) for result, (_, _, marks) in parsed]
+    others = [(result.seq, _marks_of_result(result.text)) for result in reversed(kept.results)] if mixing else []
     for piece in islice(_pieces(answer), MAX_PIECES):
         words = [word.casefold() for word in _WORD.findall(piece)]
         said = _marks(piece)
@@ -232,7 +232,7 @@ def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Mispla
         mixable = _COMPARES.isdisjoint(words) and _CHANGES.search(piece) is None
         for group in groups:
             found = _wrong_count(group, words)
-            if found is None and mixable:
+            if found is None and mixable and mixing:
                 rest = [marks for seq, marks in others if seq != group.seq]
                 found = _mixes(group, said, names, fresh, rest, listed="," in piece)
             if found is not None:
@@ -409,9 +409,13 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(token for name in _CAPITAL.findall(text) for token in tokens(name))
 
 
+_marks_of_result = lru_cache(maxsize=32)(_marks)
+"""Results stay while answers come and go."""
+
+
 @lru_cache(maxsize=32)
-def _parse(seq: int, text: str) -> tuple[list[_Group], list[list[_Cell]], frozenset[str]]:
-    """Return the groups of records of a result, its tables, and all its marks; not to be changed."""
+def _parse(seq: int, text: str) -> tuple[list[_Group], list[list[_Cell]]]:
+    """Return the groups of records of a result, and its tables; not to be changed."""
     groups = []
     for found in _records(text):
         if 1 < len(found) <= MAX_RECORDS:
@@ -424,7 +428,7 @@ def _parse(seq: int, text: str) -> tuple[list[_Group], list[list[_Cell]], frozen
                 if number[mark] == 1 and _tells(mark, record)
             }
             groups.append(_Group(seq, records, number, lone))
-    return groups, list(_tables(seq, text)), _marks(text)
+    return groups, list(_tables(seq, text))
 
 
 class _Cell(NamedTuple):
