@@ -98,12 +98,14 @@ _AUXILIARIES = BE | word_set(
 """Words of which one stands at most four words before what was done."""
 
 _OPEN_ENDED = UNREAL | word_set(
-    "when once after before until unless try trying tried need needs needed attempt attempting attempted you'd ready "
-    "going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald nachdem quand "
+    "when once after before until since while unless try trying tried need needs needed attempt attempting attempted "
+    "you'd ready going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald nachdem quand "
     "lorsque après cuando después assume assuming suppose like example instance e.g typically usually normally policy "
     "cannot only"
 )
 """Words of a clause that is no plain statement of what is so."""
+_ASKING = word_set("what how why which who where was wie warum welche quoi comment pourquoi qué cómo")
+"""First words of a question, or of a heading."""
 
 FLAWLESS = lazy_regex(
     r"\b(?:without|no|zero|0) (?:any |further |more |remaining )?(?:problem|error|issue|failure|warning|fault)s?\b",
@@ -135,7 +137,7 @@ _NOT = NEGATIONS - word_set("instead rather kept unchanged untouched reverted un
 
 def is_plain(words: Sequence[str]) -> bool:
     """Tell whether a clause states what is so: no question, condition, wish or plan."""
-    return bool(words) and words[-1] != "?" and _OPEN_ENDED.isdisjoint(words)
+    return bool(words) and words[-1] != "?" and words[0] not in _ASKING and _OPEN_ENDED.isdisjoint(words)
 
 
 def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:

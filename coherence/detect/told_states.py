@@ -125,12 +125,14 @@ def claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:
     if _POLE_WORDS.isdisjoint(words):
         return
     for at, word in enumerate(words):
-        if word in _POLE_WORDS:
+        if word in _POLE_WORDS and (word != "clean" or not _TREE.isdisjoint(words)):
             found = _POLES.get(" ".join(words[at : at + 2])) or _POLES.get(word)
             if found is not None and not _IS.isdisjoint(words[max(0, at - 5) : at]):
                 yield found
 
 
+_TREE = word_set("tree repo repository directory checkout branch workspace git copy status")
+"""What "clean" means by saying that nothing has changed: a function may be clean, too."""
 _POLE_WORDS = frozenset(word.partition(" ")[0] for word in _POLES)
 _IS = BE | {"it's", "they're", "that's", "still", "remains", "has", "have", "there"}
 

@@ -512,8 +512,8 @@ def main() -> None:
         files |= {file.name: file for file in sorted(options.more.glob("*.jsonl.gz"))}
     names = (*EVENTS, *SIMILAR)
     fits: tuple[tuple[str, str, Sequence[str], str], ...] = (
-        ("minilm-4", "minilm", names, MiniLMEmbedder.fingerprint),
-        ("events-4", "events", EVENTS, ""),
+        ("minilm-5", "minilm", names, MiniLMEmbedder.fingerprint),
+        ("events-5", "events", EVENTS, ""),
         ("minilm-sensor-1", "sensor", TEXTS, MiniLMEmbedder.fingerprint),
     )
     for name, embeds, signs, fingerprint in fits:

@@ -79,7 +79,7 @@ def test_calibrate_a_scale_of_unlabelled_runs_is_written_said_and_used(good: Pat
     lines = result.stdout.splitlines()
     assert lines[0].startswith("20 runs, 520 steps: 20 good, 0 off course")
     assert lines[1] == f"no label has moved the curves: that takes {LABELS_NEEDED} runs off course from a known step on"
-    assert lines[3].split() == ["events-4", scale.name]
+    assert lines[3].split() == ["events-5", scale.name]
     assert f"({scale.name}: each run by a scale that was fitted without it)" in lines
     assert any(line.startswith("step_drift.change") for line in lines) and "calibration error" not in result.stdout
     assert result.stderr.endswith(f"scale: {out}\n")
@@ -101,7 +101,7 @@ def test_calibrate_json_holds_what_the_tables_show(good: Path, tmp_path: Path) -
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert (found["runs"], found["good_runs"], found["off_course"], found["left_out"]) == (21, 20, 0, 1)
-    assert (found["labels_used"], found["replaces"]) == (False, "events-4")
+    assert (found["labels_used"], found["replaces"]) == (False, "events-5")
     assert found["scale"] == json.loads(out.read_text())
     assert found["held_out"] == "run"
     assert set(found["after"]) == {"good_steps", "good_runs", "warned", "auroc", "calibration"}

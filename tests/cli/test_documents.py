@@ -97,7 +97,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Store(store) as kept, kept.transaction() as transaction:
         risks = [number * 19 % 53 / 250 for number in range(1, 53)]
         rows = [
-            RunRow(at, (("goal_hijack", "3", risk), ("light.stall", "events-4", risk)), at % 2 > 0)
+            RunRow(at, (("goal_hijack", "3", risk), ("light.stall", "events-5", risk)), at % 2 > 0)
             for at, risk in enumerate(risks * 2, 1)
         ]
         write_runs(transaction, "a", "9", rows)
@@ -282,7 +282,7 @@ def test_documents_an_unknown_name_is_said_with_those_there_are() -> None:
 def test_documents_a_schema_refuses_what_is_none(change: dict[str, Any]) -> None:
     reading = {
         "schema": "coherence.score.jsonl/1", "run_id": "r", "step": 0, "metrics": {"stall": None},
-        "coherence_index": 0.9, "band": "green", "cause": "", "scale": "events-4", "coverage": 1.0, "errors": [],
+        "coherence_index": 0.9, "band": "green", "cause": "", "scale": "events-5", "coverage": 1.0, "errors": [],
         "unknown": {"stall": "no tool result yet"}, "risk": None, "pressure": 0.0, "mode": "observe",
         "decision": "continue", "message": "",
     }  # fmt: skip

@@ -328,7 +328,7 @@ def test_score_on_a_terminal_there_is_colour_a_strip_and_a_legend(run_file: Path
     assert "\x1b[" in shown
     assert "·" in shown and any(cell in shown for cell in "▂▄▆█")
     assert "green" in shown and "nothing to measure yet" in shown
-    assert "scale events-4, which compares no meanings" in shown
+    assert "scale events-5, which compares no meanings" in shown
 
 
 def test_score_no_color_is_obeyed(run_file: Path) -> None:

@@ -299,7 +299,7 @@ def test_fleet_explain_says_for_each_agent_by_which_scale_its_index_was_made() -
             m.tool_result("bang", error=True, tool="Bash")
             m.decide()
         told = f.explain()
-        assert [status.scale for status in f.status()] == ["events-4", "", ""]
-    assert re.search(r"^tester: index 0\.\d\d \(\w+\), .*; scale events-4, which compares no meanings", told)
+        assert [status.scale for status in f.status()] == ["events-5", "", ""]
+    assert re.search(r"^tester: index 0\.\d\d \(\w+\), .*; scale events-5, which compares no meanings", told)
     assert "\nidle: no reading yet\nclassic: index " in told and "; classic index: a weighted mean" in told
     assert re.search(r"\n  the newest calls failed \(failure_streak 0.50\) takes 0\.\d\d: ", told)

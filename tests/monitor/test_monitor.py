@@ -236,7 +236,7 @@ def test_latest_explain_says_that_no_meanings_are_compared(embedder: Any) -> Non
     m.decide()
     assert m.latest is not None
     first, *others = m.latest.explain().split("\n")
-    assert "; scale events-4, which compares no meanings (no embedder, or none that a scale was fitted for)" in first
+    assert "; scale events-5, which compares no meanings (no embedder, or none that a scale was fitted for)" in first
     assert "  policy (a budget, a refused call or a rule of your own) asks for red" in others
 
 

@@ -94,7 +94,7 @@ def test_render_html_a_run_says_by_which_scale_its_index_was_made_and_which_rule
     failed = [Step(role="tool", tool_name="Bash", content="boom", is_error=True)] * 8
     run = score_transcript(Transcript(id="stuck", goal="run it", steps=tuple(failed)), embedder=HashingEmbedder(32))
     text = "".join(parsed(render_html([run])).text)
-    assert "scale events-4, which compares no meanings" in text
+    assert "scale events-5, which compares no meanings" in text
     assert run.lowest is not None and run.asked(run.lowest) is not None
     assert run.why(run.lowest)[:40] in text.replace("\u2068", "").replace("\u2069", "")
 

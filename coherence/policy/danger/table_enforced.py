@@ -211,7 +211,8 @@ def _devices(command: Command) -> Iterator[str]:
             else ()
         )
     elif program in ("format", "format-volume", "clear-disk", "diskpart", "initialize-disk"):
-        found = [arg for arg in args if re.fullmatch(r"[A-Za-z]:?|\d+", arg)]
+        drive = r"[A-Za-z]:" if program == "format" else r"[A-Za-z]:?|\d+"  # "Format plan B" is prose
+        found = [arg for arg in args if re.fullmatch(drive, arg)]
         yield from found or (["?"] if program in ("clear-disk", "format-volume", "initialize-disk") else [])
     elif not (program.startswith("mk") and "-n" in command.flags):  # which only says what it would do
         yield from (arg for arg in args if arg.startswith("/dev/") and is_device(arg))
