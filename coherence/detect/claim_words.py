@@ -99,9 +99,9 @@ _AUXILIARIES = BE | word_set(
 
 _OPEN_ENDED = UNREAL | word_set(
     "when once after before until since while unless try trying tried need needs needed attempt attempting attempted "
-    "you'd ready going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald nachdem quand "
-    "lorsque après cuando después assume assuming suppose like example instance e.g typically usually normally policy "
-    "cannot only"
+    "you'd ready going plan planned planning expect expected hope hopefully ensure verify check confirm wenn sobald "
+    "nachdem quand lorsque après cuando después assume assuming suppose like example instance e.g typically usually "
+    "normally policy cannot only"
 )
 """Words of a clause that is no plain statement of what is so."""
 _ASKING = word_set("what how why which who where was wie warum welche quoi comment pourquoi qué cómo")
