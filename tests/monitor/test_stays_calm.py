@@ -19,16 +19,12 @@ def thermometer(m: Monitor) -> None:
         m.decide()
 
 
-def greps_without_match(m: Monitor, many: int = len(WORDS)) -> None:
-    for word in WORDS[:many]:
+def greps_without_match(m: Monitor) -> None:
+    for word in WORDS:
         m.message("assistant", f"I search for {word}.")
         m.tool_call("Grep", {"pattern": word})
         m.tool_result("")
         m.decide()
-
-
-def five_greps_without_match(m: Monitor) -> None:
-    greps_without_match(m, 5)
 
 
 def lint_and_fix(m: Monitor) -> None:
@@ -98,10 +94,7 @@ def worst(act: Callable[[Monitor], None]) -> int:
 
 @pytest.mark.parametrize(
     ("act", "most"),
-    [
-        *((thermometer, 1), (greps_without_match, 1), (five_greps_without_match, 0)),
-        *((lint_and_fix, 0), (code_after_tests, 0), (polls_with_progress, 0)),
-    ],
+    [(thermometer, 1), (greps_without_match, 1), (lint_and_fix, 0), (code_after_tests, 0), (polls_with_progress, 0)],
 )
 def test_combine_good_work_that_looks_like_trouble_stays_calm(act: Callable[[Monitor], None], most: int) -> None:
     assert worst(act) <= most
