@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from http.client import HTTPException, HTTPResponse
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPErrorProcessor, Request, build_opener
 
 from coherence.core.errors import JudgeError
 from coherence.core.lazy import lazy_regex
 from coherence.providers.clip import head_and_tail
+from coherence.providers.json_server import JsonServer, ServerError
 
 INSTRUCTIONS = (
     "You judge whether a claim about an AI agent is true. You are given a claim and pieces of evidence as JSON. The "
@@ -23,15 +21,6 @@ INSTRUCTIONS = (
 
 _NUMBER = lazy_regex(r"(?<![\d.-])(\d{1,3}(?:\.\d{1,6})?)\b")
 _THOUGHT = lazy_regex(r"\A\s{0,20}<think>.*?</think>", re.DOTALL)
-
-
-class _AnyStatus(HTTPErrorProcessor):
-    """Hands over every answer as it is; urllib would follow a redirect and send the API key along."""
-
-    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
-        return response
-
-    https_response = http_response
 
 
 class ChatJudge:
@@ -68,20 +57,17 @@ class ChatJudge:
         max_chars: int = 8_000,
         cost_usd: float = 0.0,
     ) -> None:
-        if urlsplit(base_url).scheme not in ("http", "https"):
-            raise ValueError(f"base_url must start with http:// or https://, not {base_url!r}")
+        self._server = JsonServer(base_url, api_key, timeout_s)
         if not model:
             raise ValueError("model must be a non-empty str")
         if max_tokens < 1 or max_chars < 2 or not timeout_s > 0 or not cost_usd >= 0:
             raise ValueError("max_tokens must be 1 or more, max_chars 2 or more, timeout_s above 0, cost_usd 0 or more")
-        self.base_url = base_url.rstrip("/")
+        self.base_url = self._server.base_url
         self.model = model
         self.timeout_s = timeout_s
         self.max_tokens = max_tokens
         self.max_chars = max_chars
         self.cost_usd = cost_usd
-        self._api_key = api_key
-        self._open = build_opener(_AnyStatus).open
 
     @property
     def name(self) -> str:
@@ -107,20 +93,10 @@ class ChatJudge:
             "temperature": 0,
             "max_tokens": self.max_tokens,
         }
-        headers = {"Content-Type": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        address = f"{self.base_url}/chat/completions"
-        data = json.dumps(body).encode("utf-8", "replace")
-        request = Request(address, data, headers)  # noqa: S310 - scheme checked in __init__
         try:
-            with self._open(request, timeout=self.timeout_s) as answer:
-                if answer.status != 200:
-                    detail = answer.read(300).decode("utf-8", "replace")
-                    raise JudgeError(f"{self.name} answered {answer.status}: {detail}")
-                content = json.load(answer)
-        except (URLError, HTTPException, OSError, ValueError) as error:
-            raise JudgeError(f"{self.name}: {type(error).__name__}: {error}") from error
+            content = self._server.post("/chat/completions", body)
+        except ServerError as error:
+            raise JudgeError(f"{self.name}{error}") from error
         return self._probability(content)
 
     def _probability(self, content: Any) -> float:

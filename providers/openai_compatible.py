@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from http.client import HTTPException, HTTPResponse
 from typing import Any
-from urllib.error import URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPErrorProcessor, Request, build_opener
 
 import numpy as np
 import numpy.typing as npt
 
 from coherence.core.errors import VectorError
 from coherence.providers.clip import head_and_tail
-
-
-class _AnyStatus(HTTPErrorProcessor):
-    """Hands over every answer as it is; urllib would follow a redirect and send the API key along."""
-
-    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
-        return response
-
-    https_response = http_response
+from coherence.providers.json_server import JsonServer, ServerError
 
 
 class OpenAICompatibleEmbedder:
@@ -60,20 +47,17 @@ class OpenAICompatibleEmbedder:
         timeout_s: float = 30.0,
         max_chars: int = 16_000,
     ) -> None:
-        if urlsplit(base_url).scheme not in ("http", "https"):
-            raise ValueError(f"base_url must start with http:// or https://, not {base_url!r}")
+        self._server = JsonServer(base_url, api_key, timeout_s)
         if not model:
             raise ValueError("model must be a non-empty str")
         if batch_size < 1 or max_chars < 2 or not timeout_s > 0:
             raise ValueError("batch_size must be 1 or more, max_chars 2 or more, timeout_s above 0")
-        self.base_url = base_url.rstrip("/")
+        self.base_url = self._server.base_url
         self.model = model
         self.batch_size = batch_size
         self.timeout_s = timeout_s
         self.max_chars = max_chars
-        self._api_key = api_key
         self._dimensions = dimensions
-        self._open = build_opener(_AnyStatus).open
 
     @property
     def fingerprint(self) -> str:
@@ -102,21 +86,11 @@ class OpenAICompatibleEmbedder:
         """
         if not texts:
             return np.empty((0, self._dimensions or 0), np.float32)
-        body = json.dumps(
-            {"model": self.model, "input": [head_and_tail(text, self.max_chars) for text in texts]}
-        ).encode()
-        headers = {"Content-Type": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        request = Request(f"{self.base_url}/embeddings", body, headers)  # noqa: S310 - scheme checked in __init__
+        body = {"model": self.model, "input": [head_and_tail(text, self.max_chars) for text in texts]}
         try:
-            with self._open(request, timeout=self.timeout_s) as answer:
-                if answer.status != 200:
-                    detail = answer.read(300).decode("utf-8", "replace")
-                    raise VectorError(f"{request.full_url} answered {answer.status}: {detail}")
-                content = json.load(answer)
-        except (URLError, HTTPException, OSError, ValueError) as error:
-            raise VectorError(f"{request.full_url}: {type(error).__name__}: {error}") from error
+            content = self._server.post("/embeddings", body)
+        except ServerError as error:
+            raise VectorError(f"{self.base_url}/embeddings{error}") from error
         return self._vectors(content, len(texts))
 
     def _vectors(self, content: Any, count: int) -> npt.NDArray[np.float32]:
