@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
+from growth import check_growth
 
 from coherence.detect import (
     additions,
@@ -226,32 +226,8 @@ PIECES = (
     'E   ', 'E   a.', '==== ', '1 failed, ', '1 failed ', 'Tests: ', 'FAILED (',
 )  # fmt: skip
 
-SMALL, TIMES = 2_000, 16
-"""Characters of the smaller text, and how many times as many the larger one has."""
-
-LEAST_S = 0.004
-"""A search that is over sooner is quick enough, whatever its growth; timers and pauses reach this much."""
-
-
-def spent(ask: Callable[[str], object], text: str) -> float:
-    """Return CPU seconds, the best of three."""
-    best = float("inf")
-    for _ in range(3):
-        begun = time.process_time()
-        ask(text)
-        best = min(best, time.process_time() - begun)
-    return best
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", USED)
 def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(name: str) -> None:
-    ask = USED[name]
-    for piece in PIECES:
-        for end in ("", "!", "\n"):
-            long = piece * (SMALL * TIMES // len(piece)) + end
-            whole = spent(ask, long)
-            if whole > LEAST_S:
-                part = spent(ask, piece * (SMALL // len(piece)) + end)
-                # a square would make it 256 times; 16 ** 1.3 = 37
-                assert whole < TIMES**1.3 * max(part, LEAST_S / TIMES), (piece, end, part, whole)
+    check_growth(USED[name], PIECES)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import pytest
+from growth import check_growth, spent
 
 from coherence.core.config import ForbiddenCall
 from coherence.detect import prohibitions
@@ -154,17 +152,6 @@ PIECES = (
     *("- [", "to Ana ", "without ", "not ", "without ask", "do not ", "to The ", "/proc/1", "Bearer "),
 )
 
-SMALL, TIMES, LEAST_S = 2_000, 16, 0.004
-
-
-def spent(ask: Callable[[str], object], text: str) -> float:
-    best = float("inf")
-    for _ in range(3):
-        begun = time.process_time()
-        ask(text)
-        best = min(best, time.process_time() - begun)
-    return best
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "pattern"), NAMED, ids=[name for name, _ in NAMED])
@@ -177,14 +164,7 @@ def test_growth_a_pattern_takes_no_more_than_its_share_for_a_longer_text(name: s
             return pattern.match(text)  # type: ignore[attr-defined]
         return list(pattern.finditer(text))  # type: ignore[attr-defined]
 
-    for piece in PIECES:
-        for end in ("", "!", "\n"):
-            long = piece * (SMALL * TIMES // len(piece)) + end
-            whole = spent(ask, long)
-            if whole > LEAST_S:
-                part = spent(ask, piece * (SMALL // len(piece)) + end)
-                # a square would make it 256 times; 16 ** 1.3 = 37
-                assert whole < TIMES**1.3 * max(part, LEAST_S / TIMES), (piece, end, part, whole)
+    check_growth(ask, PIECES)
 
 
 HOSTILE = [
