@@ -54,6 +54,9 @@ from coherence.sensor.light import (
 from coherence.sensor.sensor import CoherenceSensor
 from coherence.state.reducer import AgentState
 
+SCORE_ALONE = 0.2
+"""Value up to which a score of ``goal_hijack`` counts that nothing proves; the shipped threshold is 0.25."""
+
 ENDING = "outcome"
 """Reason of a tick after which nothing comes: nobody could be told anything any more."""
 
@@ -333,10 +336,17 @@ class AgentPipeline:
         )
 
     def signs(self, reading: Reading, findings: Sequence[Finding]) -> dict[str, float | None]:
-        """Return what the scale may have a curve for, higher = worse: metrics, changes, rules' scores."""
+        """Return what the scale may have a curve for, higher = worse: metrics, changes, rules' scores.
+
+        A value of ``goal_hijack`` that no dataflow proves, of an agent that few runs are known of, counts up to
+        :data:`SCORE_ALONE`: it may ask for guidance, not for a warning.
+        """
         signs = signs_of(reading.metrics, self.runs.inverted)
         signs.update(self.appraiser.mood.changes)
         signs.update((RULE_SIGN + finding.rule, finding.score) for finding in findings)
+        alone = any(found.rule == HIJACK and found.active and found.severity == "guide" for found in findings)
+        if alone and (score := signs.get(HIJACK)) is not None:
+            signs[HIJACK] = min(score, SCORE_ALONE)
         return signs
 
     def _check(self, seq: int, event: Ticked, found: Sequence[Finding] | None) -> TickResult:

@@ -229,7 +229,9 @@ def test_limits_of_a_score_that_nothing_proves_asks_for_guidance_and_says_that_i
         decision = m.check(*FOR_ITS_SCORE)
         assert (decision.kind, found(decision).score > 0.25) == ("guide", True)
         m.tool_call(*FOR_ITS_SCORE)
-        assert found(m.decide()).acts == "guide"  # the light may ask for more by all signs together
+        assert found(m.decide()).acts == "guide"
+        assert m.latest is not None
+        assert (m.latest.metrics["goal_hijack"] or 0.0) > 0.25 and m.latest.band in ("green", "yellow")
     assert found(decision).why.endswith(
         "; own runs set it from 39 on; the score alone is not calibrated for this agent, and nothing else proves it"
     )
