@@ -72,7 +72,7 @@ _FEATURES = {
 _CODE_FEATURES = lazy_regex(
     r"(?P<logging>\blog(?:ger|ging)?[.:]{1,2}\w|console\.(?:log|info|warn|error))"
     r"|(?P<tracing>trac(?:er|ing)\b|start_as_current_span|opentelemetry)"
-    r"|(?P<metrics>metrics?\b|\w*counter\b|statsd|prometheus|histogram\b)"
+    r"|(?P<metrics>metrics?\b|counter\b|statsd|prometheus|histogram\b)"
     r"|(?P<timeout>time_?out\b|wait_for\b)"
     r"|(?P<retries>retr(?:y|ies)\b|backoff|tenacity)"
     r"|(?P<caching>lru_cache|memoize|cache[.(\[])",

@@ -272,10 +272,6 @@ class ClaimFacts(msgspec.Struct):
     passed: Passed | None = None
     """Tests that the newest message calls failing though they pass, should it be an answer."""
 
-    def waits(self, seq: int) -> bool:
-        """Tell whether a message may pass over something, should it be an answer."""
-        return self.said == seq and (self.passed is not None or bool(self.outcomes))
-
     def passes_over(self, answer: str) -> Passed | None:
         """Return what the newest message, which is an answer, passes over."""
         if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:

@@ -122,10 +122,15 @@ class GroundingAccount(msgspec.Struct):
         return self.call or self.answer
 
     def waits(self, seq: int) -> bool:
-        """Tell whether a message has flaws, or may have, that nobody has asked for."""
+        """Tell whether a message has flaws that nobody has asked for."""
         if self.answer is None or not self.answer.seq == seq != self.asked_seq:
             return False
-        return self.answer.lost > 0.0 or bool(self.open_text)
+        return self.answer.lost > 0.0 or bool(self.misplaced())
+
+    def misplaced(self) -> list[Flaw]:
+        """Return what the newest message says of one record of a result although another one has it."""
+        known = self.outputs.known.keys() - set(self.open_new)
+        return _misplaced(self, self.open_text, known) if self.open_text else []
 
     def renumber(self) -> None:
         """Let the next event be number 1: events of an earlier session have no number."""
@@ -296,12 +301,9 @@ def note_message(account: GroundingAccount, seq: int, text: str, extractors: Seq
 
 def close_answer(account: GroundingAccount, extractors: Sequence[Extractor]) -> None:
     """Hold the newest message, which is an answer, against the records of the results, once."""
-    answer, text, new = account.answer, account.open_text, account.open_new
+    answer, text, more = account.answer, account.open_text, account.misplaced()
     account.open_text, account.open_new = "", []
-    if not text or answer is None:
-        return
-    more = _misplaced(account, text, account.outputs.known.keys() - set(new))
-    if more:
+    if more and answer is not None:
         looked_up, seq = answer.looked_up, answer.seq
         account.answer = judge(account.given, text, extractors, looked_up=looked_up, seq=seq, more=more)
 

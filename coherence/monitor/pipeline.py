@@ -52,6 +52,7 @@ from coherence.sensor.light import (
     signs_of,
 )
 from coherence.sensor.sensor import CoherenceSensor
+from coherence.state.data import Answer
 from coherence.state.reducer import AgentState
 
 SCORE_ALONE = 0.2
@@ -126,6 +127,8 @@ class AgentPipeline:
         self.limits = limits_of(config, HIJACK, self.calibration)
         self.measures = measures
         self.measured: TickResult | None = None
+        self._sound: Answer | None = None
+        """The newest answer, if a tick asked for by the host would find nothing in it."""
         """Of the newest tick with a reading."""
         self.state = state = state or AgentState(config)
         state.budget = budget if budget is not None else config.budget
@@ -184,8 +187,15 @@ class AgentPipeline:
         answer, account = facts.answer, self.state.grounding.data
         if answer is None or answer.final:
             return False
-        passes = self.state.claims.data.waits(answer.seq) and account.asked_seq != answer.seq
-        return not facts.calls or account.waits(answer.seq) or passes
+        if not facts.calls:
+            return True
+        if self._sound is answer:  # nothing has come since it was looked at
+            return False
+        claims = self.state.claims.data
+        told = claims.said == answer.seq and account.asked_seq != answer.seq
+        flawed = account.waits(answer.seq) or (told and claims.passes_over(answer.text) is not None)
+        self._sound = None if flawed else answer
+        return flawed
 
     @property
     def corrections(self) -> Corrections:
