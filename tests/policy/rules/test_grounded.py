@@ -44,6 +44,8 @@ def test_an_ungrounded_answer_is_told_with_its_evidence() -> None:
 def test_a_grounded_answer_is_not() -> None:
     m = ask()
     m.message("assistant", "Order 59XX6W costs $1,200.00 and was shipped on May 1, 2024.")
+    assert finding(m.decide(), "ungrounded_answer") is None
+    m.message("user", "Thanks")  # now it is known to be an answer
     found = finding(m.decide(), "ungrounded_answer")
     assert found is not None
     assert (found.active, found.score) == (False, 0.0)
