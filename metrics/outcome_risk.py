@@ -14,7 +14,7 @@ NO_BETTER = (
 
 @dataclass(frozen=True)
 class OutcomeRisk:
-    """How probable it is that the agent's task will have failed: unknown, and the reading says why.
+    """Probability that the agent's task will have failed: unknown, and the reading says why.
 
     Cues of the talk with a user tell failures of the airline's desk that they were chosen on, and no better than the
     number of steps does those of another desk. What was done, compared with the policy in the system text, does not

@@ -63,7 +63,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     goal: str = ""
     """What was asked, where the source says so; else the first user message is the goal."""
     system: str = ""
-    """What the host tells the agent before it begins: its policy, its role; empty where the source has none."""
+    """Text that the host gives the agent before it begins: its policy, its role; empty where the source has none."""
     memories: tuple[tuple[int, str], ...] = ()
     """Each with the step from which on it is there; 0 = from the beginning."""
     path: str = ""

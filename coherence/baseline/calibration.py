@@ -285,7 +285,7 @@ class Calibration(msgspec.Struct, frozen=True):
     own: OwnScale = OwnScale()
     """Their lesson about the light."""
     life: Life = Life()
-    """What they say of the scores of calls, labelled or not."""
+    """Usual scores of the agent's calls, by its runs, labelled or not."""
 
     def threshold(self, metric: str, budget: float | None = None) -> Threshold:
         """Return the threshold of a metric for a budget, by default that of warnings.

@@ -110,7 +110,7 @@ class Calibrator:
         self.relabels = 0
         """Changes of labels that were known, see :func:`~coherence.store.runs.newest_relabel`."""
         self.life = Life()
-        """What the agent's runs, labelled or not, say of the scores of its calls."""
+        """Usual scores of the agent's calls, by its runs, labelled or not."""
 
     @property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""From which score of `goal_hijack` on a call is unusual for this agent, learned from its runs, labelled or not.
+"""Score of `goal_hijack` from which a call is unusual for this agent, learned from its runs, labelled or not.
 
 Nobody says which of these runs were attacked, so what they teach is bounded. A call that the dataflow proves (a name
 or an order that nobody but the text gave) teaches nothing and is judged by the shipped threshold. Of the others the
@@ -28,23 +28,23 @@ MAX_TOOL = 100
 """Characters of a tool's name."""
 
 LOWEST = 0.18
-"""Below which no threshold goes: agents whose runs are all alike have nothing above 0.14 to 0.18."""
+"""Floor of a threshold: agents whose runs are all alike have nothing above 0.14 to 0.18."""
 
 MARGIN = 0.01
-"""How far beyond what was usual a score must lie: of 20 runs the threshold is the largest."""
+"""Distance beyond what was usual that a score must have: of 20 runs the threshold is the largest."""
 
 LOUD = 0.1
 """Share of runs above the shipped threshold from which scores alone say nothing: twice the budget."""
 
 NOVEL = 0.03
-"""By how much lower the threshold of a tool is that the agent has not called before."""
+"""Amount by which the threshold of a tool is lower that the agent has not called before."""
 
 SETTLED = 0.4
 """Share of runs that call a tool which no other run calls, up to which a new tool is unusual."""
 
 
 class Life(msgspec.Struct, frozen=True):
-    """What an agent's runs, labelled or not, say of the scores of its calls.
+    """Usual scores of an agent's calls, by its runs, labelled or not.
 
     Examples
     --------
@@ -62,11 +62,11 @@ class Life(msgspec.Struct, frozen=True):
     usual: float | None = None
     """A call of a known tool is unusual strictly above it, in [0, 1]; ``None`` = not known."""
     novel: float = 0.0
-    """By how much lower it is for other tools."""
+    """Amount by which it is lower for other tools."""
     tools: tuple[str, ...] = ()
     """Those that are known."""
     loud: bool = False
-    """Whether too many runs exceed the shipped threshold for scores to say anything."""
+    """True if too many runs exceed the shipped threshold for scores to say anything."""
 
     @property
     def words(self) -> str:

@@ -70,7 +70,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """In [0, 1], 1 = the answer has nothing to do with the request; told below the threshold of 0.5, too. ``None``
     while the turn has no answer, or no request."""
     drift_tokens: tuple[str, ...] | None = None
-    """Where the answer drifted: what the request forbids, else what was added and not asked for, else its
+    """Drift of the answer: what the request forbids, else what was added and not asked for, else its
     weightiest words that the request does not have."""
     task_tokens: tuple[str, ...] | None = None
     """Where the answer drifted: the weightiest words of the request."""

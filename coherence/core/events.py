@@ -248,16 +248,16 @@ class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Opinion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a judge said of a call, asked once; a replay reads it here."""
+    """Answer of a judge about a call, asked once; a replay reads it here."""
 
     key: str
     """Of the call and the text it may follow."""
     probability: float | None = None
     """In [0, 1], that the call follows an order that nobody with a say gave; ``None`` = it did not answer."""
     judge: str = ""
-    """Who was asked."""
+    """Name of the judge."""
     why: str = ""
-    """Why there is no answer."""
+    """Reason why there is no answer."""
 
 
 class Ticked(
@@ -279,7 +279,7 @@ class Ticked(
     """What was known of the newest errors, the newest error's first, of each the likeliest first; ``None`` = nobody
     looked."""
     opinion: Opinion | None = None
-    """What a judge said of the call in question, or of the one that stands out; ``None`` = none was asked."""
+    """Opinion of a judge on the call in question, or on the one that stands out; ``None`` = none was asked."""
 
 
 class Fault(_Event, frozen=True, tag="fault", rename={"error_type": "error.type"}):

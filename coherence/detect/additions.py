@@ -217,8 +217,6 @@ INFORMING = word_set(
 
 AUTHORS = word_set("i we i've we've j'ai ich wir yo he hemos")
 
-OFFERS = word_set("can you offer happy recommend suggest")
-
 GIVING = word_set("included provided attached listed gave covered")
 """Such verbs that tell of an addition where it is announced as a bonus."""
 

@@ -44,9 +44,8 @@ from coherence.detect.glossed_over import (
     passed_over,
     quotes_failure,
 )
-from coherence.detect.text_analysis import TextAnalysis, statements, tokens, weight
+from coherence.detect.text_analysis import TextAnalysis, is_name, statements, tokens, weight
 from coherence.detect.told_states import (
-    DISTINCT,
     MARKS,
     MAX_SUMMARY,
     QUOTED,
@@ -55,7 +54,6 @@ from coherence.detect.told_states import (
     StateTold,
     claimed,
     has,
-    is_name,
     may_speak_of,
     same_thing,
     states_in,
@@ -196,9 +194,9 @@ _READS = word_set(
     "cat head tail less more sed grep rg find ls nl wc awk git diff pwd which echo stat file tree du df ps"
 )
 
-_LOOKS = {
-    (word,) for word in ("get", "list", "search", "find", "read", "check", "show", "view", "fetch", "lookup", "query")
-}
+_LOOKS = word_set("get list search find read check show view fetch lookup query")
+"""First words of the names of tools that only look."""
+
 _ANSWERS = lazy_regex(r"\s{0,9}(?:yes|no|ja|nein|oui|non|sí|si|sì|não|sim)\b", re.IGNORECASE)
 _SQL = lazy_regex(r"\b(DELETE|INSERT|UPDATE|DROP|ALTER|CREATE) (?:FROM|INTO|TABLE|DATABASE|INDEX|\w+ SET)\b")
 
@@ -227,7 +225,7 @@ class Attempt(msgspec.Struct):
 
     def names(self, said: frozenset[str]) -> bool:
         """Tell whether a sentence names one thing that the call names."""
-        return any(weight(each) >= DISTINCT and each in said for each in self.objects)
+        return any(is_name(each) and each in said for each in self.objects)
 
 
 class Contradiction(msgspec.Struct, frozen=True):
@@ -266,7 +264,7 @@ class ClaimFacts(msgspec.Struct):
     alone: StateTold | None = None
     """The newest result, where it is one number."""
     outcomes: list[Outcome] = []
-    """How the newest calls of the task came out."""
+    """Outcomes of the newest calls of the task."""
     asked: list[str] = []
     """Tokens of the goal."""
     passed: Passed | None = None
@@ -334,7 +332,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         fails = failed or (event.error and sure >= FAILED) or empty or (not call.reads and does_nothing(text))
         told = marks_of(tokens(text[: MAX_TOLD if fails else MAX_TOLD // 3]).difference(call.objects, data.asked))
         line = excerpt(made.line or "nothing", QUOTED)
-        looks = call.reads or name_words(call.tool)[:1] in _LOOKS
+        looks = call.reads or not _LOOKS.isdisjoint(name_words(call.tool)[:1])
         outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, looks, empty)
         data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
@@ -454,7 +452,7 @@ class _Held(NamedTuple):
     fresh: Attempt | None = None
     """The newest call of all, where it failed."""
     sole: bool = False
-    """Whether a message answers after one call, of which each state is told once."""
+    """True if a message answers after one call, of which each state is told once."""
 
     def contradicts(self, statement: str) -> tuple[ClaimKind, Attempt | StateTold] | None:
         """Return what a statement is about, and the result that says otherwise."""
@@ -517,7 +515,7 @@ class _Held(NamedTuple):
             return None
         whole = not _ALL.isdisjoint(words)
         succeeded: set[str] = set()
-        named = {each for each in said if weight(each) >= DISTINCT}
+        named = {each for each in said if is_name(each)}
         for attempt in reversed(self.attempts):
             same = acts.intersection(attempt.acts)
             if attempt.partly:
@@ -602,7 +600,7 @@ def _settles(made: Attempt, earlier: Attempt) -> bool:
     """Tell whether a call that succeeded makes up for an earlier one that failed."""
     if made.failed or made.partly or not (earlier.failed or earlier.partly) or not set(made.acts) & set(earlier.acts):
         return False
-    distinct = [each for each in earlier.objects if weight(each) >= DISTINCT]
+    distinct = [each for each in earlier.objects if is_name(each)]
     if not distinct or not SHELLS.isdisjoint(name_words(earlier.tool)):
         return True
     return any(each in made.objects for each in distinct)

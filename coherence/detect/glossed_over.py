@@ -13,7 +13,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
-from coherence.detect.text_analysis import tokens, weight
+from coherence.detect.text_analysis import is_name, tokens, weight
 
 MAX_OUTCOMES = 16
 """Calls of a task that are remembered, the newest."""
@@ -26,15 +26,12 @@ SHORT_ANSWER = 1_500
 
 LEAST_WORD = 4
 
-DISTINCT = 2.0
-"""Weight of a token from which it names one thing."""
-
 LEAST_CLAIM = 3
 """Words of a statement."""
 
 
 class Outcome(msgspec.Struct):
-    """How a call came out."""
+    """Outcome of a call."""
 
     seq: int
     tool: str
@@ -299,7 +296,7 @@ def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
     for outcome in outcomes:
         if outcome.failed:
             quoted = [each for each in outcome.told if each in said]
-            if any(weight(each) >= DISTINCT or (each.isdigit() and len(each) > 2) for each in quoted):
+            if any(is_name(each) or (each.isdigit() and len(each) > 2) for each in quoted):
                 return True
             if sum(len(each) >= LEAST_WORD for each in quoted) > 1 and said.isdisjoint(_WHOLE):
                 return True

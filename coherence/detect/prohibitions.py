@@ -400,7 +400,7 @@ class Prohibition(msgspec.Struct, frozen=True):
     words: int = 0
     """Words that an answer may have at most; 0 = any number."""
     forms: tuple[str, ...] = ()
-    """What an answer must not show: keys of :data:`FORMS`."""
+    """Forms that an answer must not show: keys of :data:`FORMS`."""
     lasting: bool = False
     """True if it comes from the system text, and holds for every goal."""
 

@@ -19,7 +19,8 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.extractors import dates, times
 from coherence.detect.number_words import WORDS
-from coherence.detect.text_analysis import tokens, weight
+from coherence.detect.text_analysis import is_name, tokens
+from coherence.detect.told_states import ID_KEY
 from coherence.detect.values import digest
 
 MAX_KEPT = 12_000
@@ -37,9 +38,6 @@ MAX_PIECES = 30
 
 LEAST_WORD = 4
 """Letters of a word that may tell one record from another."""
-
-DISTINCT = 2.0
-"""Weight of a token from which it names one thing."""
 
 MAX_ITEMS = 200
 """Objects and lists of one result that are looked at."""
@@ -95,7 +93,6 @@ _CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?
 """Groups of digits that are one number: that of a telephone."""
 _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _NO_DIGIT = lazy_regex(r"\D+")
-_ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
 _RULE = lazy_regex(r"[\s|:+=-]{3,300}")
 _BAR, _TAB, _WIDE, _COMMA = lazy_regex(r"\|"), lazy_regex(r"\t"), lazy_regex(r"\s{2,40}"), lazy_regex(",")
 _KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
@@ -147,7 +144,7 @@ class Misplaced(NamedTuple):
     kind: str
     """``row`` or ``count``."""
     near: str
-    """What the result has."""
+    """Words of the result."""
     seq: int
 
 
@@ -370,7 +367,7 @@ def _tells(mark: str, record: _Record) -> bool:
     if _YEAR.fullmatch(mark) is not None:
         return False
     return (
-        weight(mark) >= DISTINCT
+        is_name(mark)
         or (len(mark) >= LEAST_WORD - 1 and not mark.isdigit())
         or (bool(record.fields.get(mark)) and (len(mark) > 1 or (mark.isdigit() and record.fields[mark] == KEY)))
     )
@@ -379,7 +376,7 @@ def _tells(mark: str, record: _Record) -> bool:
 def _is_value(mark: str, record: _Record) -> bool:
     if record.fields.get(mark) and mark[0].isdigit():
         return True
-    return weight(mark) >= DISTINCT or mark[:2] in ("d:", "t:")
+    return is_name(mark) or mark[:2] in ("d:", "t:")
 
 
 def _joined(found: re.Match[str]) -> str:
@@ -518,7 +515,7 @@ def _cells(seq: int, rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> l
         )
         for key, text in fields[:MAX_LEAVES]:
             head = frozenset(token for token in tokens(key[:60]) if heads[token] == 1)
-            if len(text) <= 40 and _ID_KEY.search(key) is None and any(map(str.isdigit, text)) and (row or not name):
+            if len(text) <= 40 and ID_KEY.search(key) is None and any(map(str.isdigit, text)) and (row or not name):
                 found.append(_Cell(seq, head, row, _marks(text), f"{name} {key}: {text}".strip()))
     return found
 
@@ -632,7 +629,7 @@ def _keys(value: Any) -> Counter[str]:
 def _lone_fields(item: dict[str, Any], keys: Counter[str]) -> list[tuple[str, str]]:
     """Return the short values of an object whose keys no other object has, and that name no record."""
     plain = [(str(key), str(each)) for key, each in item.items() if isinstance(each, int | float | str)]
-    return [(key, text) for key, text in plain if keys[key] == 1 and len(text) <= MAX_VALUE and not _ID_KEY.search(key)]
+    return [(key, text) for key, text in plain if keys[key] == 1 and len(text) <= MAX_VALUE and not ID_KEY.search(key)]
 
 
 def _leaves(value: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -130,6 +130,21 @@ def weight(token: str) -> float:
     return 1.0
 
 
+DISTINCT = 2.0
+"""Weight of a token from which it names one thing: an address, a path, a name with digits."""
+
+
+def is_name(token: str) -> bool:
+    """Tell whether a token names one thing, by its :func:`weight`.
+
+    Examples
+    --------
+    >>> is_name("utils.py"), is_name("2024"), is_name("send")
+    (True, True, False)
+    """
+    return weight(token) >= DISTINCT
+
+
 def mass(found: Set[str]) -> float:
     """Return the sum of the weights; they are multiples of 0.5, so that their order does not matter."""
     return sum(map(weight, found), 0.0)

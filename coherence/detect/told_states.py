@@ -17,7 +17,7 @@ from coherence.core.words import word_set
 from coherence.detect.claim_words import BE, clause_words, negations
 from coherence.detect.failure_cues import finds_nothing
 from coherence.detect.fingerprints import name_words
-from coherence.detect.text_analysis import tokens, weight
+from coherence.detect.text_analysis import is_name, tokens
 
 SHORT = 240
 """Characters of a result up to which all of it is said of what the call asked for."""
@@ -27,9 +27,6 @@ MAX_SUMMARY = 2_000
 
 QUOTED = 140
 """Characters of a claim or a result that are quoted."""
-
-DISTINCT = 2.0
-"""Weight of a token from which it names one thing: an address, a path, a name with digits."""
 
 STATES: dict[str, tuple[str, str]] = {
     "running": (
@@ -72,7 +69,6 @@ _POLES = {
 """Word -> what it tells of, and which of both."""
 _NOTHING_CHANGED = "nothing to commit"
 _HAS = word_set("has have is are there plenty enough several many some contains holds shows was were")
-_PLENTY = word_set("plenty enough several many lots available left stock")
 
 _FIELD_LINE = lazy_regex(
     r"^[\s-]{0,12}[\"']?([A-Za-z][\w -]{0,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\n\"',]{1,60})", re.M
@@ -85,7 +81,9 @@ _MONTH_NAMES = "january february march april may june july august september octo
 _MONTHS = _MONTH_NAMES.split()
 _LABELS = lazy_regex(r"\b[A-Za-z]{1,20}:(?=\s)")
 _CHANGED = lazy_regex(r"^(?: ?[MADRU]{1,2}|\?\?) {1,2}\S.{0,100}", re.M)
-_ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
+ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
+"""Name of a field whose value is an id."""
+
 MARKS = lazy_regex(r"<returncode>[^<\n]{0,9}</returncode>|</?output>")
 
 
@@ -167,7 +165,7 @@ def same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
     if state.record and not any(each in said for each in state.record):
         return False
     shared = {each for each in state.about if each in said}
-    if state.lined or any(weight(each) >= DISTINCT for each in shared):
+    if state.lined or any(map(is_name, shared)):
         return True
     return len(shared) >= least and not (any(map(is_name, said)) and any(map(is_name, state.about)))
 
@@ -175,11 +173,6 @@ def same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
 def with_singulars(found: frozenset[str]) -> frozenset[str]:
     """Return tokens, and the short plurals among them without their ending, too: longer ones are stems already."""
     return found.union(token[:-1] for token in found if len(token) == 4 and token.endswith("s"))
-
-
-def is_name(token: str) -> bool:
-    """Tell whether a token names one thing."""
-    return weight(token) >= DISTINCT
 
 
 def states_in(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
@@ -269,7 +262,7 @@ def _of_json(seq: int, asked: list[str], value: Any) -> Iterator[StateTold]:
             for key, each in islice(item.items(), 60):
                 seen += 1
                 if isinstance(each, dict | list) and each:
-                    named = [token for token in tokens(key[:60]) if weight(token) >= DISTINCT]
+                    named = [token for token in tokens(key[:60]) if is_name(token)]
                     waiting.append((each, named or record, several if named else many))
                 elif not isinstance(each, dict):
                     yield from _of_field(seq, [*asked, *record], record if many else [], key, each)
@@ -277,7 +270,7 @@ def _of_json(seq: int, asked: list[str], value: Any) -> Iterator[StateTold]:
 
 def _ids(key: str, value: Any) -> Iterable[str]:
     """Return the tokens of a field that names its record."""
-    if isinstance(value, bool) or not isinstance(value, int | str) or _ID_KEY.search(key) is None:
+    if isinstance(value, bool) or not isinstance(value, int | str) or ID_KEY.search(key) is None:
         return ()
     return tokens(str(value)[:60])
 
@@ -294,7 +287,7 @@ def _of_field(seq: int, about: list[str], record: list[str], key: str, value: An
             measured = _MEASURED.fullmatch(low)
             if found is not None:
                 yield StateTold(seq, about, found[0], found[1], f"{key}: {value}", record)
-            elif measured is not None and (topic := _topic(key)) and _ID_KEY.search(key) is None:
+            elif measured is not None and (topic := _topic(key)) and ID_KEY.search(key) is None:
                 number = float(measured[1].replace(",", ""))
                 yield StateTold(seq, about, topic, True, f"{key}: {value}", record, number)
             return
@@ -305,7 +298,7 @@ def _of_field(seq: int, about: list[str], record: list[str], key: str, value: An
         if stated:
             yield StateTold(seq, about, stated[0][0], value == stated[0][1], line, record)
             return
-    elif value is None or isinstance(value, str) or _ID_KEY.search(key) is not None:
+    elif value is None or isinstance(value, str) or ID_KEY.search(key) is not None:
         return
     topic = _topic(key)
     if topic:

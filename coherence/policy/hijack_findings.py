@@ -37,7 +37,7 @@ class Limits(NamedTuple):
     warn: AlarmThreshold
     block: AlarmThreshold
     life: Life | None = Life()
-    """What is unusual for this agent. While it says nothing, a score that no dataflow proves asks for `guide`.
+    """Scores that are unusual for this agent. While it says nothing, a score that no dataflow proves asks for `guide`.
 
     ``None``: both thresholds hold for every score, for the agent's good runs have set them, or its settings do.
     """

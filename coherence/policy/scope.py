@@ -73,7 +73,7 @@ class ScopeDrift(msgspec.Struct, frozen=True):
     """False if one of the texts has too little in it, the answer refuses, or is in another language than the task; the
     score is then below the threshold."""
     additions: tuple[str, ...] = ()
-    """What the answer says or shows that it adds and the task does not ask for, in the answer's words, at most six."""
+    """Additions that the answer says or shows and the task does not ask for, in the answer's words, at most six."""
 
     @property
     def drifted(self) -> bool:

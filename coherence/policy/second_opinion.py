@@ -24,7 +24,7 @@ CLAIM = (
 
 
 class Question(NamedTuple):
-    """What a judge is asked of one call."""
+    """Question to a judge about one call."""
 
     key: str
     claim: str

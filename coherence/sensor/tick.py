@@ -201,7 +201,7 @@ class MeasurePlan:
         depends on them alone (places in ``KINDS``), nothing of one that changes with what the provider was told too,
         ``None`` of any other."""
         self.sources = frozenset(filter(None, places.values()))
-        """What metrics depend on that depend on sources alone."""
+        """Sources of the metrics that depend on sources alone, as places in ``KINDS``."""
         wanted = {need for metric in metrics for need in getattr(metric, "needs", ())}
         self.getters: dict[Kind, Callable[[], Any]] = {
             kind: partial(_fetched, provider, name)

@@ -26,7 +26,7 @@ class Chat(msgspec.Struct, Generic[M]):
     id: str | int | None = None
     goal: str | None = None
     system: Any = None
-    """What the host tells the agent, beside the messages: a text, or blocks."""
+    """Text that the host gives the agent, beside the messages: a text, or blocks."""
 
     def told(self, leading: Iterable[str] = ()) -> str:
         """Return what the host tells the agent, and what its messages at the beginning say, as one text."""

@@ -54,7 +54,7 @@ class Exchange(msgspec.Struct):
     id: str | None = None
     goal: str | None = None
     instructions: Any = None
-    """What the host tells the agent; only a text is read."""
+    """Text that the host gives the agent; only a text is read."""
 
 
 def read_responses(source: Source) -> Iterator[Transcript]:

@@ -41,7 +41,7 @@ class Judged(NamedTuple):
 
     attack: str
     life: dict[str, float]
-    """What it teaches."""
+    """Scores that it teaches: tool -> the highest of its calls."""
     calls: list[tuple[str, HijackScore]]
 
 

@@ -40,11 +40,11 @@ class Act(NamedTuple):
     ids: tuple[str, ...]
     confirmed: bool
     spoken: bool
-    """Whether the step says something to the user too."""
+    """True if the step says something to the user too."""
 
 
 class Followed(NamedTuple):
-    """What was done in a run, as far as a policy speaks of it."""
+    """Acts of a run, as far as a policy speaks of it."""
 
     acts: list[Act]
     records: dict[str, str]

@@ -63,7 +63,7 @@ def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEF
 
 
 class Judgement(NamedTuple):
-    """What a table says of one call."""
+    """Rows of a table that one call meets."""
 
     first: Match | None = None
     """The first row that fires, of those that weigh."""

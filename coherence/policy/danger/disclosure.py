@@ -85,10 +85,6 @@ _SECRET_FOLDER = lazy_regex(
 )
 _SYSTEM_SECRET = frozenset(["/etc/shadow", "/etc/gshadow", "/etc/sudoers"])
 _WORDS = lazy_regex(r"[^\s\"'`()<>|;&=,@{}\[\]]+")
-_READS = lazy_regex(
-    r"\$\(\s*<?\s*(?:cat|base64|head|tail|xxd|openssl|gzip|tar|zip|gpg|jq|sed|grep|awk|tr|cut|strings|cp|od"
-    r"|hexdump|type|get-content|sudo|bzip2|xz)?\b"
-)
 _DUMPS = lazy_regex(
     r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ"
     r"|\$\([^)\n]{0,40}?(?:--export-secret|get secrets?\b|kv get\b|get-secret-value|secrets versions access"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from coherence.core.lazy import lazy_regex
@@ -38,6 +38,8 @@ _SPEAKS = lazy_regex(r"\s*[\"'\\]*(?:echo|printf|yes)\b")
 _DESCRIPTORS = "0123456789{}_abcdefghijklmnopqrstuvwxyz"
 _SHOWN = 2_000  # bytes of a command that are looked at as text
 _SEARCHED = 500  # bytes of a pipeline's stage in which its program is looked for; stages may be nested
+MAX_REMEMBERED = 4_000
+"""Characters of a script whose commands are remembered for a moment."""
 _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
 # The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
 _COSTLY = lazy_regex(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
@@ -72,8 +74,8 @@ def _bash() -> Language:
     return Language(tree_sitter_bash.language())
 
 
-def simple_commands(script: str) -> Iterator[Simple]:
-    """Yield every simple command of a script and every file that it redirects to, in their order.
+def simple_commands(script: str) -> Iterable[Simple]:
+    """Return every simple command of a script and every file that it redirects to, in their order.
 
     Subshells, groups, loops, functions, substitutions and both sides of ``&&`` all count: what a script may run, it
     is taken to run. A text that the grammar cannot read is read a second time, roughly, and yields itself as
@@ -84,6 +86,15 @@ def simple_commands(script: str) -> Iterator[Simple]:
     >>> [command.argv for command in simple_commands("cd x && X='rm -rf'; $X y > out")]
     [('cd', 'x'), ('rm', '-rf', 'y'), ()]
     """
+    return _remembered(script) if len(script) <= MAX_REMEMBERED else _read(script)
+
+
+@lru_cache(maxsize=8)  # a call is asked about, then made, and several detectors look at it
+def _remembered(script: str) -> tuple[Simple, ...]:
+    return tuple(_read(script))
+
+
+def _read(script: str) -> Iterator[Simple]:
     if _WORDS_ALONE.fullmatch(script) and (alone := _words_alone(script)):
         yield from alone
         return

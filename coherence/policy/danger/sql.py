@@ -19,6 +19,13 @@ _WHERE = lazy_regex(r"\bWHERE\b(?!\s+(?:1\s*=\s*1|TRUE)\s*(?:;|\)|$))", re.IGNOR
 _ONLY_SHOWS = lazy_regex(r"\s*(?:EXPLAIN(?!\s+ANALYZE)|SHOW|DESCRIBE)\b", re.IGNORECASE)
 
 
+def without_noise(text: str) -> str:
+    """Return SQL without its comments and without what its strings hold."""
+    if "*/" not in text:  # or each comment that stays open would be searched to the end
+        text = text.replace("/*", " ")
+    return _NOISE.sub(lambda found: "''" if found[0][0] == "'" else " ", text)
+
+
 def destroys_data(text: str) -> bool:
     """Return whether SQL drops or truncates something, or deletes or changes rows without a real ``WHERE``.
 
@@ -29,9 +36,7 @@ def destroys_data(text: str) -> bool:
     >>> [destroys_data(sql) for sql in ("SELECT 1; DROP TABLE t", "DELETE FROM t", "DELETE FROM t WHERE id = 1")]
     [True, True, False]
     """
-    if "*/" not in text:  # or each comment that stays open would be searched to the end
-        text = text.replace("/*", " ")
-    for statement in _NOISE.sub(lambda found: "''" if found[0][0] == "'" else " ", text).split(";"):
+    for statement in without_noise(text).split(";"):
         if _DROP.match(statement):
             return True
         if _EVERY_ROW.search(statement) and not _WHERE.search(statement) and not _ONLY_SHOWS.match(statement):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.roots import holds_everything, is_disposable
+from coherence.policy.danger.sql import without_noise
 
-_NOISE = lazy_regex(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
 _NAME = r"(?P<{}>[\w.\"`\[\]#-]{{1,200}})"
 _DROPS = lazy_regex(
     r"\s*(?:DROP\s+(?P<what>DATABASE|SCHEMA|KEYSPACE|TABLESPACE|OWNED\s+BY|TABLE|COLLECTION)\s+(?:IF\s+EXISTS\s+)?"
@@ -58,9 +58,7 @@ def wiped_by_sql(text: str) -> list[str]:
     if not any(cue in low for cue in _SQL_CUE):
         return []
     text = text if len(text) <= 20_000 else text[:10_000] + ";" + text[-10_000:]
-    if "*/" not in text:  # or each comment that stays open would be searched to the end
-        text = text.replace("/*", " ")
-    clean = _NOISE.sub(lambda found: "''" if found[0][0] == "'" else " ", text)
+    clean = without_noise(text)
     if _UNDONE.search(clean) and "commit" not in low:
         return []
     made = {_plain(found["made"]) for found in _MADE.finditer(clean)}
