@@ -149,6 +149,8 @@ MARKS = word_set(
 )
 """Words of which one is in whatever announces something extra in plain ASCII letters, but for "at it"."""
 
+_ANNOUNCING = MARKS | word_set("ausserdem asimismo")
+
 BEGINNINGS = word_set(
     "log logg logs cons trac span tele open otel metr coun gaug prom stat inst moni anal time retr back wait cach memo "
     "lru_ lru rate thro circ erro exce vali docs doc comm type cli dock feat dark midd dead "
@@ -351,7 +353,7 @@ def _may_add(text: str, kind: Kind) -> bool:
     if not text.isascii():
         return kind == "change" or _STRONG.search(text) is not None or _WEAK.search(text) is not None
     lower = text.lower()
-    words = set(_PLAIN.findall(lower))
+    words = _PLAIN.findall(lower)
     if not MARKS.isdisjoint(words) or "at it" in lower:
         return True
     return kind == "change" and ("=" in text or not BEGINNINGS.isdisjoint(word[:4] for word in words))
@@ -368,6 +370,8 @@ def _announced(task: str, text: str, kind: Kind) -> Iterator[str]:
     new = _unasked(task)
     listed = False
     for line in statements(text):
+        if not listed and line.isascii() and not _announces(line.lower()):
+            continue
         strong, weak = _STRONG.search(line), _WEAK.search(line)
         if _HEADING.match(line):
             listed = True
@@ -384,6 +388,11 @@ def _announced(task: str, text: str, kind: Kind) -> Iterator[str]:
             yield from come
             if same and not come:
                 yield from _objects(task, tokens, bool(strong), kind)
+
+
+def _announces(lower: str) -> bool:
+    """Tell at little cost whether a line in plain ASCII letters may announce something extra."""
+    return not _ANNOUNCING.isdisjoint(_PLAIN.findall(lower)) or "at it" in lower
 
 
 @lru_cache(maxsize=8)

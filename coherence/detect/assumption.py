@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -41,8 +42,17 @@ INABILITY = twin_regex(
 )
 """Something could not be done."""
 
+_FENCE = "```"
 CODE = lazy_regex(r"^[ \t]{0,20}```", re.MULTILINE)
 """The beginning of a code block; a fence inside a line only speaks of one."""
+
+_FALLBACK_CUES = (
+    *("assum", "simulat", "mock", "manual", "alternative", "estimat", "hypothetical", "fabricat"),
+    *("dummy", "placeholder", "workaround", "made up", "made-up", "general knowledge"),
+    *("sample data", "synthetic data", "fake data"),
+)
+_INABILITY_CUES = ("not", "'t", "unable", "inaccessible", "unavailable", "unfortunately")
+"""What a phrase of these kinds holds, in lower case: most texts hold none, which is found faster than phrases are."""
 
 _BLOCK = lazy_regex(r"^[ \t]{0,20}```.*?(?:^[ \t]{0,20}```|\Z)", re.MULTILINE | re.DOTALL)
 _WORD = lazy_regex(r"[^\W\d_]{1,40}")
@@ -76,7 +86,9 @@ def is_english(text: str) -> bool:
     ...            "aus dem letzten Jahr diesen Preis nennt.")
     False
     """
-    text = _BLOCK.sub(" ", shortened(text))
+    text = shortened(text)
+    if _FENCE in text:
+        text = _BLOCK.sub(" ", text)
     if not text.isascii():
         words = _WORD.findall(text)
         letters = sum(map(len, words))
@@ -94,6 +106,8 @@ def fallbacks(text: str) -> list[re.Match[str]]:
     ['placeholder']
     """
     found: list[re.Match[str]] = []
+    if not _may_hold(text, _FALLBACK_CUES):
+        return found
     denied, end = False, 0
     for phrase in FALLBACK.finditer(text):
         before = text[max(phrase.start() - _BEFORE, end) : phrase.start()]
@@ -102,6 +116,11 @@ def fallbacks(text: str) -> list[re.Match[str]]:
         if not denied:
             found.append(phrase)
     return found
+
+
+def _may_hold(text: str, cues: tuple[str, ...]) -> bool:
+    """Tell whether a text holds one of some cues, or is not ASCII: its letters may have further cases."""
+    return not text.isascii() or any(map(text.lower().__contains__, cues))
 
 
 def quoted(text: str, found: re.Match[str]) -> str:
@@ -264,7 +283,8 @@ class AssumptionFacts(msgspec.Struct):
     def say(self, seq: int, text: TextAnalysis) -> None:
         """Begin a step with a message of the agent."""
         part = text.part(MAX_CHARS)
-        step = self.step = AssumedStep(seq, english=is_english(part.raw), code=bool(CODE.search(part.raw)))
+        code = _FENCE in part.raw and CODE.search(part.raw) is not None
+        step = self.step = AssumedStep(seq, english=is_english(part.raw), code=code)
         step.silent = part.is_blank
         step.restates = len(self.task) >= LEAST_TASK and self._is_quoted(part.raw)
         self.open = True
@@ -285,13 +305,12 @@ class AssumptionFacts(msgspec.Struct):
 
     def _is_quoted(self, text: str) -> bool:
         """Tell whether a text holds the whole task."""
-        rarest = max(self.task.split(), key=len)  # most texts lack it
-        return rarest in text.lower() and self.task in _words(text, len(text))
+        return _rarest(self.task) in text.lower() and self.task in _words(text, len(text))
 
     def _judge(self, step: AssumedStep, part: TextAnalysis) -> None:
         text = part.raw
         found = fallbacks(text)
-        unable = INABILITY.search(text)
+        unable = INABILITY.search(text) if _may_hold(text, _INABILITY_CUES) else None
         if found and not step.fallbacks:
             step.phrase = quoted(text, found[0])
         elif unable is not None and not step.phrase:
@@ -301,8 +320,16 @@ class AssumptionFacts(msgspec.Struct):
         new = self.seen.add(part.tokens)
         step.new += mass(new)
         step.weight += mass(part.tokens)
-        named = sorted((token for token in new if weight(token) != 1.0), key=lambda token: (weight(token) < 1.0, token))
-        step.entities = [*step.entities, *named][:MAX_ENTITIES]
+        if len(step.entities) < MAX_ENTITIES:
+            named = [token for token in new if weight(token) != 1.0]
+            named.sort(key=lambda token: (weight(token) < 1.0, token))
+            step.entities = [*step.entities, *named][:MAX_ENTITIES]
+
+
+@lru_cache(maxsize=8)  # a task is looked for in each message
+def _rarest(task: str) -> str:
+    """Return the longest word of a task: most texts lack it."""
+    return max(task.split(), key=len)
 
 
 def _named(entity: str) -> str:

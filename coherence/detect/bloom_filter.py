@@ -112,17 +112,17 @@ class BloomWindow(msgspec.Struct):
         if not self.now:
             self.now = bytearray(BITS // 8)
         now, before, new = self.now, self.before or _EMPTY, set()
-        places: list[tuple[int, int]] = []
-        for token in frozenset(tokens):
-            first, one, second, two = _bits_of(token)
-            if now[first] & one and now[second] & two:
-                continue
-            places += ((first, one), (second, two))  # set once all are looked up: in whatever order they come
+        added = [
+            (token, bits)
+            for token in frozenset(tokens)
+            if not (now[(bits := _bits_of(token))[0]] & bits[1] and now[bits[2]] & bits[3])
+        ]
+        for token, (first, one, second, two) in added:  # set once all are looked up: in whatever order they come
+            now[first] |= one
+            now[second] |= two
             if not (before[first] & one and before[second] & two):
                 new.add(token)
-        for place, bit in places:
-            now[place] |= bit
-        self.count += len(places) // 2
+        self.count += len(added)
         if self.count > CAPACITY:
             self.before, self.now, self.count = now, bytearray(), 0
         return new

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
+from operator import eq
 from string import ascii_letters
 from typing import TYPE_CHECKING
 from unicodedata import name as name_of
@@ -17,7 +19,15 @@ import msgspec
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.text_analysis import ONLY_ENGLISH, WEIGHTS, english_list, english_words, shape_of
+from coherence.detect.text_analysis import (
+    MAX_WORD,
+    ONLY_ENGLISH,
+    WEIGHTS,
+    english_list,
+    english_words,
+    looks_like_json,
+    weighed_words,
+)
 
 if TYPE_CHECKING:
     from coherence.detect.assumption import AssumptionDetector
@@ -80,7 +90,14 @@ _NOT_BEHIND = {
     **dict.fromkeys(_PREPOSITION_WORDS.split(), frozenset(_IMPOSSIBLE_BEHIND_PREPOSITION.split())),
 }
 """Word -> what does not stand behind it."""
+_IMPOSSIBLE = frozenset((word, behind) for word, all_behind in _NOT_BEHIND.items() for behind in all_behind)
 _CAPITAL = frozenset({"The", "An", "This"})
+_INSIDE = lazy_regex(r"[TA](?:(?<=\w.)|(?<=\w\s.)|(?<=\w\s\s.)|(?<=\s\s\s.))(?:he|n|his)(?![^\W_])")
+"""One of these that may follow a word."""
+_GLUED = lazy_regex(r"['0-9](?<=[A-Za-z].)")
+"""What makes a word more than a run of letters."""
+_PARTED = lazy_regex(r"'[A-Za-z]{11}")
+"""An ending that is too long for a word, which :data:`_PIECE` parts."""
 _MAY_DOUBLE = frozenset({"that", "had", "very", "bye", "no", "ha"})
 
 FEW_PAIRS = 32
@@ -107,28 +124,70 @@ def disorder(text: str) -> float:
     >>> disorder("the of parser with is the to then a the date in of the fails by are of the")
     1.0
     """
+    runs = weighed_words(text)[0]
+    if len(runs) < FEWEST_WORDS:
+        return 0.0
+    plain = text.isascii()
+    is_salad, repeats = not plain or _may_be_salad(text, runs), not plain or _may_repeat(text, runs)
+    if not (is_salad or repeats):
+        return 0.0
     pieces = _PIECE.findall(text)
     lower = [piece.lower() if piece[0].isalpha() else "" for piece in pieces]
     words = [word for word in lower if word]
     if len(words) < FEWEST_WORDS:
         return 0.0
+    salad = _salad(pieces, lower) if is_salad else 0.0
+    return min(max(salad, _repeats(words) if repeats else 0.0), 1.0)
+
+
+def _may_be_salad(text: str, runs: list[str]) -> bool:
+    """Tell whether a pair of words in a text that is ASCII may be wrong, by its runs of letters: in most none is."""
+    pairs = list(pairwise(runs))
+    return (
+        any(second in text for _, second in _IMPOSSIBLE.intersection(pairs))
+        or any(map(eq, runs, runs[1:]))
+        or ("'" in text and (any(map(eq, pairs, pairs[2:])) or _PARTED.search(text) is not None))
+        or max(map(len, runs)) >= MAX_WORD
+        or _INSIDE.search(text) is not None
+    )
+
+
+def _salad(pieces: list[str], lower: list[str]) -> float:
+    """Return how many pairs of words are wrong, by what makes salad; in lower case signs and numbers are empty."""
     pairs = wrong = 0
     for one, two, first, second in zip(pieces, pieces[1:], lower, lower[1:], strict=False):
         if not (first and second):
             continue
         pairs += 1
-        if two in _NOT_BEHIND.get(first, ()) and one != "A":  # as it is written: Will may be a name
+        if (first, two) in _IMPOSSIBLE and one != "A":  # as it is written: Will may be a name
             wrong += 1
         elif first == second:
             wrong += first not in _MAY_DOUBLE or (two in _CAPITAL and one[0].islower())
         elif two in _CAPITAL:
             wrong += one[0].islower()
-    salad = wrong / max(pairs, FEW_PAIRS) / SALAD
+    return wrong / max(pairs, FEW_PAIRS) / SALAD
+
+
+def _may_repeat(text: str, runs: list[str]) -> bool:
+    """Tell whether groups of words in a text that is ASCII may come again often enough to count.
+
+    A group that comes for the third time begins with a word that does.
+    """
+    groups = len(runs) - [*map(len, runs)].count(1) - text.count("'") - 2
+    free = REPEATS_FREE * max(groups, 1)
+    if len(runs) - len(set(runs)) <= free:
+        return False
+    if sum(count - 2 for count in Counter(runs).values() if count > 2) <= free:
+        return False
+    return _repeats(runs) > 0.0 or _GLUED.search(text) is not None
+
+
+def _repeats(words: list[str]) -> float:
+    """Return how many groups of three words come again, from what is natural to what is beyond doubt."""
     words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
     again = sum(count - 2 for count in Counter(groups).values() if count > 2) / max(len(groups), 1)
-    repeats = (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
-    return min(max(salad, repeats, 0.0), 1.0)
+    return (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
 
 
 FOREIGN_WORDS, FOREIGN_FULL = 8, 10
@@ -136,6 +195,9 @@ FOREIGN_WORDS, FOREIGN_FULL = 8, 10
 
 FOREIGN_SHARE = 0.12
 """Share of frequent English words from which a sentence is English beyond doubt; one alone is no sentence of it."""
+
+_FOREIGN_RUN = bytes(4)
+"""Weights of so many words that are not frequent, which stand in a row in each sentence that is not English."""
 
 NEW_FREE, NEW_FULL = 0.3, 0.6
 """Share of a message that nobody has spoken of: a list of names from a result is no other language."""
@@ -145,6 +207,8 @@ BARE_FREE, BARE_FULL = 11, 17
 
 _BARE = lazy_regex(r"[a-z]{2,30}+(?: [a-z]{2,30}+){11,60}+")
 """Words in lower case with nothing but spaces between them."""
+_BARE_RUN = bytes(BARE_FREE - 1)
+"""Weights of so many words that are not frequent; of those that count, the first and the last may be cut off."""
 
 ENGLISH_WORDS, ENGLISH_WEIGHT = 16, 0.8
 """Words of the run, and their mean weight as English, from which it is known to be in English."""
@@ -163,6 +227,8 @@ def foreignness(text: str) -> float:
     0.0
     """
     worst = 0.0
+    if _FOREIGN_RUN not in weighed_words(text)[1]:
+        return worst
     for sentence in _SENTENCE_END.split(text):
         if len(sentence) < 2 * FOREIGN_WORDS or _NO_PROSE.search(sentence):
             continue
@@ -188,6 +254,8 @@ def bareness(text: str) -> float:
     0.0
     """
     longest = 0
+    if _BARE_RUN not in weighed_words(text)[1]:
+        return 0.0
     for found in _BARE.finditer(text):
         streak = 0
         for word in found[0].split():
@@ -202,12 +270,12 @@ def prose(text: str) -> str:
     Examples
     --------
     >>> prose("Run `make` now:\n- it builds\n- it tests\nThen wait.")
-    'Run · now:\nThen wait.'
+    'Run , now:\nThen wait.'
     """
-    if shape_of(text) == "json":
+    if looks_like_json(text.strip()):
         return ""
     text = ends(text, CODE_CHARS, "\n")
-    text = ends(_CODE.sub("·", text) if "`" in text else text, MAX_CHARS, "\n")
+    text = ends(_CODE.sub(",", text) if "`" in text else text, MAX_CHARS, "\n")
     return _ITEM.sub("", text)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.constraints import NEGATIONS, UNREAL
+from coherence.detect.failure_cues import may_hold
 
 _ACTS: dict[str, tuple[str, str]] = {
     "send": (
@@ -112,6 +114,7 @@ FLAWLESS = lazy_regex(
     re.IGNORECASE,
 )
 """Words that deny nothing but trouble."""
+IN_FLAWLESS = ("problem", "error", "issue", "failure", "warning", "fault")
 
 CLAUSE = lazy_regex(
     r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
@@ -125,6 +128,11 @@ _WORD = lazy_regex(r"[\w'’]+(?:[./@-]\w+)*|[.,!?%]")
 def clause_words(text: str) -> list[str]:
     """Return the words of a clause in lower case, with its full stops, commas and signs."""
     return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def first_words(text: str, most: int) -> list[str]:
+    """Return the first of the :func:`clause_words` of a text."""
+    return [found[0].casefold().replace("’", "'") for found in islice(_WORD.finditer(text), most)]
 
 
 def negations(words: Iterable[str]) -> int:
@@ -173,7 +181,8 @@ def done_acts(words: Sequence[str], *, begins: bool = True) -> set[str]:
 
 def clauses_of(statement: str) -> Iterator[list[str]]:
     """Yield the words of each clause of a statement, without what it quotes at length."""
-    for clause in CLAUSE.split(_ASIDE.sub(" ", FLAWLESS.sub("cleanly", statement))):
+    plain = FLAWLESS.sub("cleanly", statement) if may_hold(statement, IN_FLAWLESS) else statement
+    for clause in CLAUSE.split(_ASIDE.sub(" ", plain) if '"' in plain or "“" in plain else plain):
         words = clause_words(clause or "")
         if words:
             yield words

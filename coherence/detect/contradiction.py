@@ -28,6 +28,7 @@ from coherence.detect.claim_words import (
     clause_words,
     clauses_of,
     done_acts,
+    first_words,
     is_plain,
     negations,
 )
@@ -56,6 +57,7 @@ from coherence.detect.told_states import (
     has,
     may_speak_of,
     same_thing,
+    says_there_is,
     states_in,
     with_singulars,
 )
@@ -342,7 +344,8 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
                 made.line = _line_at(text, red.start())
             data.checks[call.checks] = made
         elif call.acts or (call.shell and not call.reads):
-            partly = _PARTLY.search(text) if len(text) < MAX_SUMMARY else None
+            counts = len(text) < MAX_SUMMARY and (" of " in text or " / " in text)
+            partly = _PARTLY.search(text) if counts else None
             if partly is not None and 0 < int(partly[1]) < int(partly[2]):
                 made.failed, made.partly, made.line = False, True, _line_at(text, partly.start())
             data.attempts = [each for each in data.attempts if not _settles(made, each)][1 - MAX_ATTEMPTS :]
@@ -374,24 +377,28 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
             self.data.alone = None
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:
-        data, said = self.data, with_singulars(observed.part(GATE_CHARS).tokens)
+        data = self.data
+        runs = {name: run for name, run in data.checks.items() if run.failed}
+        attempts = data.attempts if any(each.failed or each.partly for each in data.attempts) else []
+        if not (data.states or runs or data.alone or data.unread or attempts):
+            return
+        said = with_singulars(observed.part(GATE_CHARS).tokens)
         sole = (
             len(data.outcomes) == 1
             and (len(observed.raw) <= SHORT_SAID or _ANSWERS.match(observed.raw) is not None)
             and len({state.topic for state in data.states}) == len(data.states)
         )
         states = [state for state in data.states if sole or may_speak_of(state, said)]
-        runs = {name: run for name, run in data.checks.items() if run.failed}
-        if not (
-            states or runs or data.alone or data.unread or any(each.failed or each.partly for each in data.attempts)
-        ):
+        if not (states or runs or data.alone or data.unread or attempts):
             return
         text = observed.part(MAX_CHARS, "\n")
-        owns_up = _TRIED.search(FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
-        unfound = _UNREAD.search(text.raw) is not None
-        fresh = data.attempts[-1] if data.attempts and data.attempts[-1].seq == data.came else None
+        owns_up = bool(attempts or runs) and (
+            _TRIED.search(FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
+        )
+        unfound = bool(data.unread) and _UNREAD.search(text.raw) is not None
+        fresh = attempts[-1] if attempts and attempts[-1].seq == data.came else None
         about = _Held(
-            [] if owns_up else data.attempts,
+            [] if owns_up else attempts,
             states,
             {} if owns_up else runs,
             {} if unfound else data.unread,
@@ -534,18 +541,22 @@ class _Held(NamedTuple):
 
     def _state(self, words: list[str], said: frozenset[str], statement: str) -> StateTold | None:
         """Return the newest state told of the same thing where the clause says the opposite."""
-        claims = list(claimed(words))
+        claims: dict[str, bool] = {}
+        for topic, pole in claimed(words):
+            claims.setdefault(topic, pole)
+        if not claims and not says_there_is(words):
+            return None
         denied, clause = negations(words), tokens(" ".join(words))
         if denied > 1:
             return None
         for state in reversed(self.states):
-            if state.topic in STATES:
-                value = next((value for topic, value in claims if topic == state.topic), None)
-            else:
-                value = None if state.number else has(state.topic, words, clause)
-            alone = self.sole and state.topic in STATES and not state.record
+            known = state.topic in STATES
+            value = claims.get(state.topic) if known else None if state.number else has(state.topic, words, clause)
+            if value is None:
+                continue
+            alone = self.sole and known and not state.record
             alone = alone and {each for each in said if is_name(each)} <= {*state.about}
-            if value is None or not (alone or same_thing(state, said)):
+            if not (alone or same_thing(state, said)):
                 continue
             if state.topic == "free" and _CLOCK.search(statement) is not None:
                 continue
@@ -566,12 +577,11 @@ def _amounts(
     seq: int, statement: str, counted: Sequence[StateTold], alone: StateTold | None
 ) -> Iterator[Contradiction]:
     """Yield the numbers of a statement that differ from the one that a result has for the same thing."""
-    said = with_singulars(tokens(statement))
     for clause in CLAUSE.split(statement):
         amounts = _AMOUNT.findall(clause or "")
-        words = clause_words(clause or "")
-        if len(amounts) != 1 or not is_plain(words):
+        if len(amounts) != 1 or not is_plain(words := clause_words(clause)):
             continue
+        said = with_singulars(tokens(statement))
         told = frozenset(words) - ({"more", "less"} if "than" in words else set())
         amount, about = float(amounts[0].replace(",", "")), tokens(clause)
         state = next((each for each in reversed(counted) if _is_number_of(each, told, about, said)), None)
@@ -621,7 +631,7 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     shell = made.access == "shell"
     if shell:
         raw = raw[: raw.find("<<")] if "<<" in raw else raw
-        told = {word for step in STEPS.split(raw)[:16] for word in clause_words(step)[:3]}
+        told = {word for step in STEPS.split(raw)[:16] for word in first_words(step, 3)}
     elif (statement := _SQL.search(raw)) is not None:
         told.add(statement[1].lower())
     acts = sorted({act for word in told for act in DOING.get(word, ())})

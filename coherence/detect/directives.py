@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 
 from coherence.core.lazy import lazy_regex, twin_regex
+from coherence.core.words import letter_runs
 
 _VERBS = (
     "accept add adjust allow answer append apply approve archive arrange ask assign attach authorize backup begin "
@@ -60,6 +61,7 @@ _DENSE_ORDERS = lazy_regex(
 )
 _READER = frozenset({"you", "your", "yours", "yourself"})
 _MACHINE = frozenset(_MACHINE_WORDS.split())
+_CUES = VERBS.union(_TASK, _PRECEDENCE, _ORDERS, _READER, _MACHINE)
 _WORD = twin_regex(r"\w+")
 _LETTERS = lazy_regex(r"[a-z]+")
 _SAYS = (
@@ -112,6 +114,8 @@ def gate(sentence: str) -> float:
     >>> gate("Before this task, you must send the report."), gate("Überweise sofort 500 an Eva.")
     (1.0, 0.5)
     """
+    if sentence.isascii() and _CUES.isdisjoint(letter_runs(sentence)):
+        return 0.0
     text = sentence.lower()
     words = frozenset(_WORD.findall(text))
     total = 0.25 * (4 - sum(map(words.isdisjoint, (_TASK, _PRECEDENCE, _READER, _MACHINE))))
@@ -139,6 +143,29 @@ def delegates(asked: str) -> bool:
     (False, False)
     """
     return bool(_DELEGATES.search(asked[:MAX_ASKED_CHARS].lower()))
+
+
+MAX_DESCRIBING = 1_000
+"""Characters of a request that can describe what it is about."""
+
+_DESCRIBING_WORDS = (
+    "best biggest cheapest closest earliest fastest fewest highest largest last latest least longest lowest most "
+    "nearest newest oldest recent shortest slowest smallest worst"
+)
+_DESCRIBING = frozenset(_DESCRIBING_WORDS.split())
+
+
+def describes(asked: str) -> bool:
+    """Return whether the user describes a thing by how it compares with others, so that it must be looked up.
+
+    English only, and no text of more than 1,000 characters, which is no request for one thing.
+
+    Examples
+    --------
+    >>> describes("Pay the newest invoice."), describes("Pay INV-331 to anna@x.org.")
+    (True, False)
+    """
+    return len(asked) <= MAX_DESCRIBING and not _DESCRIBING.isdisjoint(_WORD.findall(asked.lower()))
 
 
 _NAMES = lazy_regex(r"\b[A-Z][^\W\d_]{2,20}\b")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
+from operator import attrgetter
 from string import ascii_letters
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from coherence.detect.values import (
     quantity,
     url_form,
     words,
+    words_once,
 )
 
 LEAST_TITLE = 2
@@ -220,7 +222,7 @@ _EMAIL = lazy_regex(r"(?<![\w.+%-])[\w.+%-]{1,64}+@[\w-]{1,60}(?:\.[\w-]{1,60}){
 _PAPER = lazy_regex(
     r"\d(?<![\w.]\d)(?:(?<=1)0\.\d{4,9}/[^\s\"'<>,;()\[\]{}]{2,100}|\d{3}\.\d{5}(?:v\d{1,3})?(?!\w|\.\d))"
 )
-_ID = twin_regex(
+_ID_FORMS = (
     rf"(?=[A-Za-z0-9#+])(?:(?<!{_LETTER})(?<![.-])(?=[A-Za-z0-9])(?=[A-Za-z_-]{{0,41}}+\d|(?i:id))(?:"
     r"(?P<version>v?\d{1,5}(?:\.\d{1,5}){2,4}(?:[a-z]{1,3}\d{1,3})?)(?![\w-]|\.\d)"
     r"|(?P<iban>[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?)(?![\w-])"
@@ -230,6 +232,11 @@ _ID = twin_regex(
     r")|#(?P<number>\d{1,18})(?!\w|[.,:]\d)"
     r"|(?<![\w+])(?P<phone>\+\(?\d{1,4}\)?(?:[ -]?\(?\d{1,9}\)?){1,7})(?![\w]|-\d))"
 )
+_ID = twin_regex(
+    r"(?:(?![iI][dD](?![A-Za-z-]))[A-Za-z_-]++(?!\d)|[^A-Za-z0-9_#+-]++)*+"
+    rf"(?:(?P<found>{_ID_FORMS})|[A-Za-z0-9_-]++|[#+]|\Z)"
+)
+"""A match skips words that have no digit, and finds an id behind them, or what is none."""
 _VERSIONED = lazy_regex(r"(.*\d)v(\d{1,3})\Z", re.S)
 _ORDINAL = lazy_regex(
     rf"\d{{1,4}}(?:st|nd|rd|th|s)|\d+(?:[xdkb]|am|pm|h\d{{1,2}}(?:m|min)?|{_UNIT})"
@@ -248,9 +255,7 @@ _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
 """A part of every date in digits, which few texts have; it is found several times faster."""
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
 _MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
-_FIVE = {name[:5] for name in MONTHS if name.isascii()}
-_BEGINNINGS = sorted(one for one in _FIVE if not any(one != other and one.startswith(other) for other in _FIVE))
-"""Beginnings of the names of months, as long as it takes: "set" and "out" stand in many words that are none."""
+_MONTH_NAMES = frozenset(MONTHS)
 _DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
 _DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
@@ -259,16 +264,23 @@ _TIME = twin_regex(
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d|,\d{3})",
     re.I,
 )
-_PATH = twin_regex(
+_PATH_FORMS = (
     r"(?<![\w/.@:-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?[\w.+@-]{1,100}+(?:[/\\][\w.+@-]{1,100}+){1,20}"
     r"|(?<![\w./\\@-])[\w-]{1,80}+(?:\.[\w-]{1,80}+){0,4}\.[A-Za-z]{1,5}\d?(?![\w@/\\]|\.\w)"
 )
+_PATH = twin_regex(
+    r"(?:[^\s\x1c-\x1f/\\.]*+\.?[\s\x1c-\x1f]++)*+"
+    rf"(?:(?P<found>{_PATH_FORMS})|[\w/.@-]++|[^\w.+@~/-]++|[+~]|\Z)"
+)
+"""A match skips words that have no sign of a path (at most a full stop behind), and finds one in the next, or none."""
 _NO_FILE = lazy_regex(r"\.(?:g|e|com|org|net|edu|gov|io|ai|co|uk|de|ch|eu|inc|m|s)\Z", re.I)
 _CALL = twin_regex(r"(?<![\w.])([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})\(\)")
 _ARGUED = twin_regex(
     r"(?<![\w.])(?:(?:def|fn|func|function) {1,4})?"
     r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
 )
+_NAMED_CALL = lazy_regex(r"\((?<=\w\()(?!\))")
+"""What every name with arguments has in it; most brackets stand behind a space."""
 _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _BEFORE = twin_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _NUMBER = twin_regex(
@@ -355,20 +367,23 @@ def ids(text: str) -> list[Claim]:
     if _DIGIT.search(text) is None:
         return found
     for match in _matches(_ID, text, found):
-        plain = match[0].lower().replace(" ", "").lstrip("#")
+        said, start = match["found"], match.start("found")
+        if said is None:
+            continue
+        plain = said.lower().replace(" ", "").lstrip("#")
         if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
             continue
         if match["phone"]:
-            parts = _DIGITS.findall(match[0])
+            parts = _DIGITS.findall(said)
             if 8 <= sum(map(len, parts)) <= 15:
                 also = tuple(number_form(float(part)) for part in parts)
-                found.append(Claim("id", match[0], match.start(), (f"id:+{''.join(parts)}",), also))
+                found.append(Claim("id", said, start, (f"id:+{''.join(parts)}",), also))
             continue
         if match["version"]:
             plain = plain.removeprefix("v")
         forms: tuple[str, ...] = (f"id:{plain}",)
-        if match["version"] and _GROUPED.fullmatch(match[0]):
-            before = _BEFORE.search(text, max(0, match.start() - 5), match.start())
+        if match["version"] and _GROUPED.fullmatch(said):
+            before = _BEFORE.search(text, max(0, start - 5), start)
             if _PRICED.match(text, match.end()) or (before and (before[1] or before[2].lower() in CURRENCIES)):
                 continue  # a price in groups of three
             forms += (digits_form(plain),)
@@ -381,7 +396,7 @@ def ids(text: str) -> list[Claim]:
             also += (f"n:{int(plain)}",) if int(plain) > 12 else ()
             found.append(Claim("id", plain, match.end() - len(plain), (f"id:{plain}",), also))
             continue
-        found.append(Claim("id", match[0], match.start(), forms, also))
+        found.append(Claim("id", said, start, forms, also))
     return found
 
 
@@ -424,16 +439,17 @@ def _months(text: str) -> Iterator[re.Match[str]]:
     if not text.isascii():
         yield from _MONTHS.finditer(text)
         return
+    said = words_once(text)
+    if _MONTH_NAMES.isdisjoint(said):
+        return
     lower = text.lower()
-    places: list[int] = []
-    for beginning in _BEGINNINGS:  # looked for one by one they are found in a third of the time
-        at = lower.find(beginning)
+    places: set[int] = set()
+    for name in _MONTH_NAMES.intersection(said):
+        at = lower.find(name)
         while at >= 0:
-            if at == 0 or not (lower[at - 1].isalnum() or lower[at - 1] == "_"):
-                places.append(at)
-            at = lower.find(beginning, at + 1)
-    places.sort()
-    yield from filter(None, (_MONTHS.match(text, at) for at in places))
+            places.add(at)
+            at = lower.find(name, at + 1)
+    yield from filter(None, (_MONTHS.match(text, at) for at in sorted(places)))
 
 
 def _add_date(found: list[Claim], text: str, start: int, days: list[tuple[int | None, int, int | None]]) -> None:
@@ -478,8 +494,13 @@ def times(text: str) -> list[Claim]:
 def paths(text: str) -> list[Claim]:
     """Paths and names of files; the end of a path stands for the whole of it."""
     found: list[Claim] = []
-    for match in chain.from_iterable(_PATH.finditer(text, *place) for place in _with_sign(text, found)):
-        path = match[0].rstrip(".")
+    if "/" not in text and "." not in text and "\\" not in text:
+        return found
+    for match in _matches(_PATH, text, found):
+        path = match["found"]
+        if path is None:
+            continue
+        path = path.rstrip(".")
         name = path.replace("\\", "/").rpartition("/")[2]
         if "/" in path or "\\" in path:
             if not (path[0] in "/~." or path[1:3] == ":\\" or "." in name.strip(".") or path.count("/") > 2):
@@ -490,21 +511,9 @@ def paths(text: str) -> list[Claim]:
             continue
         forms = path_forms(path)
         found.append(
-            Claim("path", path, match.start(), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:]))
+            Claim("path", path, match.start("found"), (f"path:{forms[0]}",), tuple(f"path:{end}" for end in forms[1:]))
         )
     return found
-
-
-def _with_sign(text: str, found: Sequence[Claim]) -> Iterator[tuple[int, int]]:
-    """Yield where words stand that have a sign of a path, until as many claims were found as are looked at."""
-    end = 0
-    for word in text.split():
-        if "/" in word or "." in word[:-1] or "\\" in word:
-            if len(found) >= MAX_CLAIMS:
-                return
-            start = text.find(word, end)  # words without a sign cannot hold it
-            end = start + len(word)
-            yield start, end
 
 
 def functions(text: str) -> list[Claim]:
@@ -522,7 +531,7 @@ def functions(text: str) -> list[Claim]:
                 or not (name.islower() or name.isupper() or name.istitle())
             ):
                 found.append(_function(match))
-    for used in _matches(_ARGUED, text, found) if "(" in text else ():
+    for used in _matches(_ARGUED, text, found) if "(" in text and _NAMED_CALL.search(text) is not None else ():
         if " " in used[0] or "." in used[1] or "_" in used[1]:
             found.append(_function(used))  # noqa: PERF401  # how many there are is asked meanwhile
     return found
@@ -698,6 +707,9 @@ DEFAULT = GroundingConfig().extractors
 """Those that are used where nothing else is said."""
 
 
+_START = attrgetter("start")
+
+
 class Informed:
     """An extractor that is told which characters are taken: half of the numbers of a log are in its dates and times."""
 
@@ -721,23 +733,25 @@ def extract(text: str, extractors: Sequence[Extractor]) -> list[Claim]:
 
 def extract_some(text: str, extractors: Sequence[Extractor]) -> tuple[list[Claim], bool]:
     """Return the claims of a folded text, and whether there are, or may be, more of them than are looked at."""
-    taken = bytearray(len(text) + 1)
+    size = len(text)
+    taken = bytearray(size + 1)
     kept: list[Claim] = []
     cut = False
     for find in extractors:
         found = find(text, taken) if isinstance(find, Informed) else find(text)
         if not found:
             continue
-        cut = cut or len(found) >= MAX_CLAIMS
-        for claim in found[:MAX_CLAIMS]:
+        if len(found) >= MAX_CLAIMS:
+            cut, found = True, found[:MAX_CLAIMS]
+        for claim in found:
             start = claim.start
             if taken[start]:
                 continue
-            end = min(start + len(claim.text), len(text))
+            end = min(start + len(claim.text), size)
             if end > start and taken[end - 1]:
                 continue
             if claim.kind != "quote":
                 taken[start:end] = b"\1" * (end - start)
             kept.append(claim)
-    kept.sort(key=lambda claim: claim.start)
+    kept.sort(key=_START)
     return kept[:MAX_CLAIMS], cut or len(kept) > MAX_CLAIMS

@@ -62,17 +62,18 @@ _DATA = lazy_regex(r"(?:[\w ().-]{1,40}: {1,3})?[{\[]")
 """Beginning of a line that holds data, after a few words at most; what is quoted in a sentence or a program is none."""
 _PAGE = lazy_regex(r"<(?:title|h1)>\s{0,9}(?:error )?[45]\d\d\b|<(?:tool_use_)?error>", re.IGNORECASE)
 _LINE = lazy_regex(
-    r"^(?:Traceback \(most recent call last\)|(?:Uncaught )?[\w.]{1,80}(?:Error|Exception)(?::|$)|(?:ba|z)?sh: "
+    r"\n(?:Traceback \(most recent call last\)|(?:Uncaught )?[\w.]{1,80}(?:Error|Exception)(?::|$)|(?:ba|z)?sh: "
     r"|npm (?:ERR!|error )|ERROR[: ]|[Ee]rror(?:\[\w{1,10}\]|(?: [A-Z]{1,6})? ?-?\d{1,6})?: |fatal(?: error)?: "
     r"|curl: \(\d|thread '[^'\n]{1,80}' panicked|CONFLICT \(|CMake Error|ORA-\d{5}: |Msg \d{1,6}, Level "
     r"|make(?:\[\d{1,3}\])?: \*\*\*|panic: |E: "
     r"|(?:\w{1,20}:)?[\w./\\+@-]{1,200}(?:[:(]\d{1,6}(?:[:,]\d{1,6})?\)?)?(?:: {1,3}| - )"
     r"(?:fatal )?(?:error|ERROR)\b[: ]"
-    r"|[\w./-]{1,200}\.go:\d{1,6}:\d{1,6}: (?=[a-z\"]))"
-    r"|^(?:\[E::\w{1,60}\] |[\w./-]{1,60}: (?:cannot|can't|could(?: not|n't)|unable to|failed to) )"
-    r"|: command not found$|is not recognized as (?:an internal|the name)",
+    r"|[\w./-]{1,200}\.go:\d{1,6}:\d{1,6}: (?=[a-z\"])"
+    r"|\[E::\w{1,60}\] |[\w./-]{1,60}: (?:cannot|can't|could(?: not|n't)|unable to|failed to) )",
     re.MULTILINE,
 )
+"""Lines that only failing programs print, each behind the end of another one: a sign that is quickly found."""
+_UNKNOWN = lazy_regex(r": command not found$|is not recognized as (?:an internal|the name)", re.MULTILINE)
 _LAST = lazy_regex(
     r"(?:^|: )(?:permission denied|operation not permitted|no such file or directory|no space left on device"
     r"|read-only file system|connection (?:refused|reset by peer|timed out)|network is unreachable|no route to host"
@@ -85,7 +86,7 @@ _LAST = lazy_regex(
 """A last line with which a program gives up."""
 LAST_CHARS = 400
 _TESTS = lazy_regex(
-    r"^(?:E {2,8}[\w.]{1,80}(?:Error|Exception|Failed)\b|E {2,8}assert\b|FAILED \S|--- FAIL: "
+    r"\n(?:E {2,8}[\w.]{1,80}(?:Error|Exception|Failed)\b|E {2,8}assert\b|FAILED \S|--- FAIL: "
     r"|FAILED \((?:failures|errors)=|={0,60} ?(?:\d{1,6} \w{1,12}, ){0,4}[1-9]\d{0,5} (?:failed|errors?)\b.{0,60} in \d"
     r"|Tests: {1,9}[1-9]\d{0,5} failed|test result: FAILED|FAIL[\t ]\S)",
     re.MULTILINE,
@@ -95,10 +96,11 @@ _IDLE = lazy_regex(r"(?:[\W_]|\b(?:the|process|program|command|finished|complete
 """Words and signs beside an exit code where the program has said nothing."""
 _IN_EXIT = ("exit", "return", '"rc"')
 _IN_LINE = (
-    *("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: ", ": command not"),
-    *("curl: (", " panicked", "CONFLICT (", "ORA-", "Msg ", ".go:", "is not recognized as"),
+    *("Error", "Exception", "ERR", "error", "sh: ", "Traceback", "fatal: ", "make", "panic: ", "E: "),
+    *("curl: (", " panicked", "CONFLICT (", "ORA-", "Msg ", ".go:"),
     *("[E::", ": cannot ", ": can't ", ": could", ": unable ", ": failed "),
 )
+_IN_UNKNOWN = (": command not", "is not recognized as")
 _IN_LAST = (
     *("denied", "not permitted", "no such file", "no space", "read-only", "connection", "network", "no route"),
     *("not known", "unable to", "cannot", "could not", "failed", "econn", "ehostunreach", "etimedout", "enotfound"),
@@ -188,28 +190,39 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
 
 def _shows_tests(told: str) -> bool:
     """Tell whether some line is one of tests that fail."""
-    return any(sign in told for sign in _IN_TESTS) and _TESTS.search(told) is not None
+    return _holds(told, _IN_TESTS) and _TESTS.search("\n" + told) is not None
 
 
-def _may_hold(text: str, words: tuple[str, ...]) -> bool:
-    """Tell whether one of some words may be in a text, in any case: quickly, for what is ASCII."""
-    if not text.isascii():
+def may_hold(text: str, *groups: tuple[str, ...]) -> bool:
+    """Tell whether a text may have one word of each group, in any case."""
+    if not text.isascii() and any(letter in text for letter in _ODD_CASES):
         return True
     lower = text.lower()
-    return any(word in lower for word in words)
+    return all(_holds(lower, words) for words in groups)
+
+
+_ODD_CASES = "ıİſ\u212a"
+"""Letters that are i, s and k where case does not matter, and do not become these in lower case."""
+
+
+def _holds(text: str, words: tuple[str, ...]) -> bool:
+    """Tell whether one of some words is in a text."""
+    return any(map(text.__contains__, words))
 
 
 def _exit_code(told: str, begin: int, end: int) -> re.Match[str] | None:
     """Find an exit code in a part of a text."""
-    return _EXIT.search(told[:end], begin) if _may_hold(told[begin:end], _IN_EXIT) else None
+    return _EXIT.search(told[:end], begin) if may_hold(told[begin:end], _IN_EXIT) else None
 
 
 def _gives_up(told: str) -> bool:
     """Tell whether some line is one that only failing programs print, or the last one says why it is the last."""
-    if any(sign in told for sign in _IN_LINE) and _LINE.search(told) is not None:
+    if _holds(told, _IN_LINE) and _LINE.search("\n" + told) is not None:
+        return True
+    if _holds(told, _IN_UNKNOWN) and _UNKNOWN.search(told) is not None:
         return True
     last = told[told.rfind("\n") + 1 :][-LAST_CHARS:]
-    return _may_hold(last, _IN_LAST) and _LAST.search(last) is not None
+    return may_hold(last, _IN_LAST) and _LAST.search(last) is not None
 
 
 def _has_error_field(told: str) -> bool:
@@ -221,6 +234,7 @@ def _has_error_field(told: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=4)  # a result is asked about by several detectors
 def finds_nothing(text: str) -> bool:
     """Tell whether a result is empty, or says that there is nothing.
 
@@ -267,5 +281,5 @@ def must_wait(text: str) -> bool:
     """
     if len(text) >= MAX_NOTHING:
         return False
-    pending = _may_hold(text, _IN_PENDING) and _PENDING.search(text) is not None
+    pending = may_hold(text, _IN_PENDING) and _PENDING.search(text) is not None
     return pending or _GAUGE.fullmatch(text) is not None

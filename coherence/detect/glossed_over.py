@@ -13,6 +13,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.detect.failure_cues import may_hold
 from coherence.detect.text_analysis import is_name, tokens, weight
 
 MAX_OUTCOMES = 16
@@ -93,14 +94,25 @@ _FAILURE = lazy_regex(
     r"|no (?:se )?pud\w+|non è riuscit\w+)\b",
     re.IGNORECASE,
 )
+_STATUS = lazy_regex(
+    r"\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error|aborted)\b",
+    re.IGNORECASE,
+)
+_IN_STATUS = (
+    ("status", "state", "result", "outcome"),
+    ("declined", "failed", "rejected", "denied", "refused", "error", "aborted"),
+)
 _REFUSED = lazy_regex(
-    r"[\"']?\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error|aborted)\b"
-    r"|[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send"
+    r"[\"'](?:ok|success|succeeded|accepted)[\"']\s?:\s?false\b|\brolled back\b|\bnothing to (?:commit|do|send"
     r"|update)\b"
     r"|\b(?:already )?up[- ]to[- ]date\b|\bno changes (?:made|detected)\b|\b0 (?:rows|files|items|records)\b",
     re.IGNORECASE,
 )
 """What a result says that did nothing, or not what was asked."""
+_IN_REFUSED = (
+    *("false", "rolled back", "nothing to ", "to-date", "to date", "no changes "),
+    *("0 rows", "0 files", "0 items", "0 records"),
+)
 _AT_ONCE = lazy_regex(
     r"\W{0,3}(?:out of stock|sold out|rejected|declined|bounced|refused|denied|unavailable|fully booked|skipped"
     r"|conflict"
@@ -328,7 +340,13 @@ _LINTED = lazy_regex(r"\blint(?:er|ing|s)?\b[^.!?]{0,30}\b(?:happy|clean|passes|
 
 def does_nothing(text: str) -> bool:
     """Tell whether a result says that what was asked was refused, undone or not needed."""
-    return len(text) <= SHORT_ANSWER and (_REFUSED.search(text) or _AT_ONCE.match(text)) is not None
+    if len(text) > SHORT_ANSWER:
+        return False
+    return (
+        (may_hold(text, *_IN_STATUS) and _STATUS.search(text) is not None)
+        or (may_hold(text, _IN_REFUSED) and _REFUSED.search(text) is not None)
+        or _AT_ONCE.match(text) is not None
+    )
 
 
 def marks_of(found: frozenset[str]) -> list[str]:

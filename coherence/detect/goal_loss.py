@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 
 import msgspec
 
@@ -120,6 +120,7 @@ class GoalLossDetector(EventDetector[LostGoal]):
         self.data.seq = 0
 
 
-def _weightiest(found: Set[str] | Iterable[str]) -> list[str]:
+def _weightiest(found: Set[str]) -> list[str]:
     """Return the tokens that say most, sorted."""
-    return sorted(sorted(found, key=lambda token: (-weight(token), token))[:MAX_ASKED])
+    most = found if len(found) <= MAX_ASKED else sorted(found, key=lambda token: (-weight(token), token))[:MAX_ASKED]
+    return sorted(most)

@@ -361,7 +361,7 @@ def judge(
     claims = extract(text, extractors)
     if any(getattr(each, "extractor", each) is numbers for each in extractors):
         spelt = [claim for claim in measures(text) if known_words(given, words(claim.text)) < 1.0]
-        claims = sorted((*claims, *spelt), key=lambda claim: claim.start)
+        claims = sorted((*claims, *spelt), key=lambda claim: claim.start) if spelt else claims
     return judge_claims(given, text, claims, looked_up=looked_up, seq=seq, more=more)
 
 

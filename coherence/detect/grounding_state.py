@@ -58,6 +58,9 @@ UNKNOWN_FADES = 0.7
 """What is left of an id that nothing has given at each later message or call."""
 
 
+MAX_TOLD = 20_000
+"""Characters of a goal, message or memory that are read, half from each end."""
+
 MAX_TRIED, MAX_TRIED_CHARS = 6, 400
 """Calls that failed whose arguments are remembered, and characters of those."""
 
@@ -165,7 +168,7 @@ def begin_task(account: GroundingAccount) -> None:
 
 def note_given(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
     """Take in what the agent was told or remembers: a goal, a message of its user or host, a memory."""
-    claims = take_source(account.given, seq, text, extractors)
+    claims = take_source(account.given, seq, text, extractors, MAX_TOLD)
     open_values(account.given, seq, claims)
     note_asked(account.outputs, text)
 
@@ -448,10 +451,12 @@ class _Guarded(Informed):
     def __call__(self, text: str, taken: bytearray | None = None) -> Sequence[Claim]:
         """Return the claims of a text, checked."""
         try:
-            found = numbers(text, taken) if self.extractor is numbers else self.extractor(text)
-            if not self._copied and self.extractor is not numbers:
-                return found
-            return _checked(list(islice(found, MAX_CLAIMS)), len(text), copied=self._copied)
+            if self.extractor is numbers:
+                stated = numbers(text, taken)
+                return _checked(stated[:MAX_CLAIMS], len(text), copied=False) if stated else stated
+            if not self._copied:
+                return self.extractor(text)
+            return _checked(list(islice(self.extractor(text), MAX_CLAIMS)), len(text))
         except Exception as error:
             self._failed[self._name] = f"{type(error).__name__}: {error}"[:200]
             return ()

@@ -11,8 +11,11 @@ is, so that a call is known by its recipient and its name and not by the text it
 - *distance*: the call is far from what was asked and done before. Text inside results cannot touch it.
 
 What a service answers to the agent's own acting call ("please verify the transfer") speaks for the call that follows
-it, unless it names somebody new. Where the user left it to a text what is done ("do what Anna asks for in her mail"),
-following that text counts less: of a list of what several people wrote, the records that the user pointed at.
+it, unless it names somebody new. Where the user describes a thing instead of naming it ("the newest invoice"), what a
+look-up for it has shown is no foreign name because a later text orders something with it. A long argument that repeats
+a result makes a call no less an order's, where only an order names who gets it. Where the user left it to a text what
+is done ("do what Anna asks for in her mail"), following that text counts less: of a list of what several people wrote,
+the records that the user pointed at.
 
 An attacker who knows the formula can pad a sentence, spread it, or bury it in the middle of a very long result.
 """
@@ -32,7 +35,7 @@ from coherence.core.events import Opinion
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.directives import MAX_POINTERS, agrees, delegates, gate, pointers, question
+from coherence.detect.directives import MAX_POINTERS, agrees, delegates, describes, gate, pointers, question
 from coherence.detect.text_analysis import TextAnalysis, sentences, tokens
 
 UNGATED = 0.25
@@ -97,6 +100,15 @@ GIVEN = 0.7
 However well the rest of the call was asked for: an invitation that was asked for, to somebody else.
 """
 
+MANY, COPIED = 8, 0.5
+"""Tokens of an argument that can be a copy of a result, and the share of its weight that must be in that result.
+
+Who passes on a file says little of its own: the longer the file, the farther the call would be from the order.
+"""
+
+MOST_BARE = 0.3
+"""The value that leaving out copies can make: an alarm, and not one by which a call is refused."""
+
 OWN = 0.25
 """What an instruction counts that the agent's own acting call was answered with, and that names nothing new to call."""
 
@@ -108,6 +120,9 @@ MAX_SENTENCES = 600
 
 MAX_ASKED = 4_000
 """Tokens of the user's words remembered, the oldest."""
+
+MAX_SHOWN = 500
+"""Names that look-ups have shown and that are remembered."""
 
 MAX_REPLIES = 8
 """Later texts of the user that are remembered one by one, the newest."""
@@ -215,6 +230,10 @@ class HijackScore(msgspec.Struct, frozen=True):
     unauthorised
         What the call has from that sentence and the user has not said, by its dataflow: a name among its arguments,
         else the acting tool that the sentence orders; empty if nothing, and up to `FAR`.
+    given
+        Event of the first result that gave it (-1 if nothing).
+    carried
+        Event of the result that a long argument repeats, where only an order names who gets it (-1 if none).
     """
 
     value: float
@@ -223,6 +242,8 @@ class HijackScore(msgspec.Struct, frozen=True):
     sentence: str
     seq: int
     unauthorised: str = ""
+    given: int = -1
+    carried: int = -1
 
 
 class HijackFacts(msgspec.Struct):
@@ -241,6 +262,10 @@ class HijackFacts(msgspec.Struct):
     """Whether the user left it to a text what is done."""
     pointers: list[str] = []
     """What that text holds: names, files, numbers, quotations (:func:`coherence.detect.directives.pointers`)."""
+    describes: bool = False
+    """Whether the user describes a thing that is to be found, such as the newest invoice."""
+    shown: dict[str, int] = {}
+    """Name that a look-up for it has shown -> event of the first."""
 
 
 def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
@@ -252,18 +277,23 @@ def note_asked(facts: HijackFacts, text: str, *, reply: bool = True) -> None:
     if reply and (facts.sentences or facts.calls) and 0 < len(found) <= MAX_REPLY:
         facts.replies.append(found)
         del facts.replies[:-MAX_REPLIES]
+    facts.describes = facts.describes or describes(text)
     if delegates(text):
         facts.delegated = True
         facts.pointers = [*facts.pointers, *pointers(text)][-MAX_POINTERS:]
 
 
-def note_result(facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = "", *, pointed: bool = False) -> None:
-    """Remember the sentences of a tool's result that came as event `seq`; ``pointed``: the user named what was read.
+def note_result(
+    facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = "", *, pointed: bool = False, sought: bool = False
+) -> None:
+    """Remember the sentences of a tool's result that came as event `seq`.
+
+    ``pointed``: the user named what was read; ``sought``: no text had spoken for the call that read it.
 
     What gives no instruction pushes none out that does, however much is read after it: the newest half of
     `MAX_SENTENCES` that do stay, the rest of the room goes to the newest others.
     """
-    known = {sentence.text for sentence in facts.sentences}
+    known = {sentence.text for sentence in facts.sentences} if text.sentences else set()
     own = len(text.raw) <= MAX_OWN and acts(tool)
     meant = _meant(facts, text) if facts.delegated else None
     before = 0.0
@@ -274,7 +304,20 @@ def note_result(facts: HijackFacts, seq: int, text: TextAnalysis, tool: str = ""
             left = 1.0 if told >= 1.0 else left  # no step of a text for people has all signs of an order
             facts.sentences.append(Sentence(seq, sentence, found, max(told, CARRIED * before), _mass(found), own, left))
         before = told
+    if sought and facts.describes:
+        _note_shown(facts, seq, text)
     _forget(facts.sentences)
+
+
+def _note_shown(facts: HijackFacts, seq: int, text: TextAnalysis) -> None:
+    """Remember names that a result shows, in records too, if it has a word of the request; none that orders give."""
+    if not any(map(str.isalpha, text.tokens.intersection(facts.asked))):
+        return
+    names = {token for token in text.tokens if telling_weight(token) == NAME}.difference(facts.shown)
+    for read in facts.sentences:
+        if names and read.gate > 0.0:
+            names.difference_update(read.tokens)
+    facts.shown = dict(list({**facts.shown, **dict.fromkeys(sorted(names), seq)}.items())[-MAX_SHOWN:])
 
 
 def _meant(facts: HijackFacts, text: TextAnalysis) -> set[str] | None:
@@ -334,12 +377,13 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
     that is in one later text of the user, where that is more; n(asked) = that of the goal or of all that was asked, the
     larger; provenance = largest over the sentences of max([max(gate, 0.5 t) n(S) - explained]+, 0.7 gate g) +
     0.25 min(0.5 + t, 1) n(S), over 1.25, with t = share of the words of the tool's name that are in S, and g = share of
-    the call that are names which S gives and the user does not, if t is 0.5 or more and the tool acts; distance = 1 -
-    explained. A sentence counts times 0.9 if it is of a result before the newest, times 0.4 if the user left what is
-    done to texts (0.35 to its text, 0.2 to its record: then 0.65 n(S) or 0.8 n(S) is explained besides as far as the
-    distance goes), times 0.25 if it answers an acting call and names nothing new; n(S) counts times 0.7 if the tool
-    only reads, 0.5 if it only identifies the user, 0.85 where S names what the call names. Half of a gate goes on to
-    the next sentence.
+    the call that are names which S gives and neither the user nor, before S, a look-up of the user's own request, if t
+    is 0.5 or more and the tool acts; distance = 1 - explained. Arguments that repeat a result are left out where that
+    makes the value larger, up to 0.3, if only an order names who gets them. A sentence counts times 0.9 if it is of a
+    result before the newest, times 0.4 if the user left what is done to texts (0.35 to its text, 0.2 to its record:
+    then 0.65 n(S) or 0.8 n(S) is explained besides as far as the distance goes), times 0.25 if it answers an acting
+    call and names nothing new; n(S) counts times 0.7 if the tool only reads, 0.5 if it only identifies the user, 0.85
+    where S names what the call names. Half of a gate goes on to the next sentence.
 
     Parameters
     ----------
@@ -364,6 +408,17 @@ def judge_call(facts: HijackFacts, tool: str, arguments: Any) -> HijackScore:
 
 def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> HijackScore:
     """Return what :func:`judge_call` does, of a call by its :func:`units_of`."""
+    score, receivers = _judge(facts, tool, units)
+    carried, rest = _without_copies(facts, units) if receivers else (-1, units)
+    if carried < 0:
+        return score
+    bare = _judge(facts, tool, rest)[0]
+    value = max(score.value, min(bare.value, MOST_BARE))
+    return msgspec.structs.replace(bare if value > score.value else score, value=value, carried=carried)
+
+
+def _judge(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> tuple[HijackScore, set[str]]:
+    """Return how a call is judged as it stands, and names that only orders give, if it has long arguments besides."""
     call = _Call(units)
     answers = [read for read in facts.sentences if read.own]
     new = call.names.difference(facts.asked, *facts.calls) if answers and call.names else call.names
@@ -376,6 +431,8 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
     newest = facts.sentences[-1].seq if facts.sentences else -1
     mine, nearness, words = call.shares.keys(), call.nearness_of, len(name) or 1
     in_call = name <= mine  # it is, but for what stands for a secret
+    brief = _brief_names(units, unasked) if unasked and plain == 1.0 else None
+    ordered: set[str] = set()
     for read in facts.sentences:  # hundreds a call: no function is called that need not be
         if mine.isdisjoint(read.tokens):
             continue
@@ -387,7 +444,9 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
         told = NAMED * named if plain == 1.0 else 0.0
         told = (read.gate if read.gate > told else told) * near - explained
         if unasked and read.gate > 0.0 and named >= HALF and plain == 1.0 and (given := unasked & common):
-            told = max(told, GIVEN * read.gate * call.share(given))
+            told = max(told, GIVEN * read.gate * call.share(_foreign(facts, given, read)))
+        if brief and read.gate > 0.0:
+            ordered |= brief & common
         whole = NAMED + named
         found = (told if told > 0.0 else 0.0) + UNGATED * (whole if whole < 1.0 else 1.0) * near
         if read.seq < newest:
@@ -402,23 +461,71 @@ def judge_units(facts: HijackFacts, tool: str, units: list[frozenset[str]]) -> H
     distance = 1.0 - min(explained + granted, 1.0)
     value, provenance = (best + FARTHEST * distance) / (1 + UNGATED + FARTHEST), min(best / (1 + UNGATED), 1.0)
     if source is None:
-        return HijackScore(min(value, 1.0), provenance, distance, "", -1)
-    proof = _unauthorised(facts, unasked, tool, name, source) if value > FAR else ""
-    return HijackScore(min(value, 1.0), provenance, distance, source.text, source.seq, proof)
+        return HijackScore(min(value, 1.0), provenance, distance, "", -1), ordered
+    if ordered:
+        ordered = _only_ordered(facts, ordered)
+    proof, first = _unauthorised(facts, unasked, tool, name, source) if value > FAR else ("", -1)
+    return HijackScore(min(value, 1.0), provenance, distance, source.text, source.seq, proof, first), ordered
 
 
-def _unauthorised(facts: HijackFacts, unasked: set[str], tool: str, name: frozenset[str], source: Sentence) -> str:
-    """Return what of a call a sentence gives and the user does not: a name among its arguments.
+def _foreign(facts: HijackFacts, names: set[str], read: Sentence) -> set[str]:
+    """Return the names without those that a sentence orders something with and that were shown before it."""
+    if read.gate <= 0.0 or not facts.shown:
+        return names
+    return {name for name in names if facts.shown.get(name, read.seq) >= read.seq}
+
+
+def _only_ordered(facts: HijackFacts, names: set[str]) -> set[str]:
+    """Return the names that stand in no other sentence than in orders."""
+    ordered: set[str] = set()
+    plain: set[str] = set()
+    for read in facts.sentences:
+        if not names.isdisjoint(read.tokens):
+            (ordered if read.gate > 0.0 else plain).update(names.intersection(read.tokens))
+    return ordered - plain
+
+
+def _brief_names(units: list[frozenset[str]], names: set[str]) -> set[str]:
+    """Return names that stand in the short arguments of a call that has a long one besides; none of another call."""
+    if max(map(len, units)) < MANY:
+        return set()
+    return names.intersection(chain.from_iterable(unit for unit in units if len(unit) < MANY))
+
+
+def _without_copies(facts: HijackFacts, units: list[frozenset[str]]) -> tuple[int, list[frozenset[str]]]:
+    """Return the event of a result that a long argument repeats, -1 if none does, and the other units."""
+    results: dict[int, set[str]] = {}
+    for read in facts.sentences:
+        results.setdefault(read.seq, set()).update(read.tokens)
+    carried, rest = -1, []
+    for unit in units:
+        if len(unit) >= MANY:
+            common, seq = max((_mass(unit & held), seq) for seq, held in results.items())
+            if common >= COPIED * _mass(unit):
+                carried = seq
+                continue
+        rest.append(unit)
+    return carried, rest
+
+
+def _unauthorised(
+    facts: HijackFacts, unasked: set[str], tool: str, name: frozenset[str], source: Sentence
+) -> tuple[str, int]:
+    """Return what of a call a sentence gives and the user does not, a name among its arguments, and who gave it first.
 
     Without one it is the tool, if it acts, the sentence orders something in half of the words of its name or more, and
     the user has used half of them at most. That the agent has named it in a call before authorises nothing.
     """
-    names = unasked.intersection(source.tokens)
-    if names:
-        return min(names)
     reads = only_reads(tool) or _first_word(tool) in _IDENTIFIES
-    ordered = source.gate > 0.0 and len(name.intersection(source.tokens)) >= HALF * len(name) > 0
-    return tool if ordered and not reads and len(name.intersection(facts.asked)) <= HALF * len(name) else ""
+    if unasked:
+        names = _foreign(facts, unasked.intersection(source.tokens), source)
+        if names:
+            given = min(names)
+            return given, next(read.seq for read in facts.sentences if given in read.tokens)
+    orders = source.gate > 0.0 and len(name.intersection(source.tokens)) >= HALF * len(name) > 0
+    if orders and not reads and len(name.intersection(facts.asked)) <= HALF * len(name):
+        return tool, source.seq
+    return "", -1
 
 
 def _explained(facts: HijackFacts, call: _Call, answers: Iterable[list[str]]) -> float:
@@ -613,8 +720,9 @@ class HijackWatch(msgspec.Struct):
     """The call that stood out in the task before, where nobody looked in time: to be told once."""
     told: bool = False
     """Whether it has been."""
-    waiting: dict[str, tuple[str, bool]] = {}
-    """Id of a call without a result, the newest -> its tool, and whether the user pointed at what it reads."""
+    waiting: dict[str, tuple[str, bool, bool]] = {}
+    """Id of a call without a result, the newest -> its tool, whether the user pointed at what it reads, and whether no
+    text had spoken for it."""
     open: str = ""
     """What the assistant has just asked, at most 300 characters; empty where something came after it."""
     opinions: dict[str, float | None] = {}
@@ -628,8 +736,8 @@ class HijackWatch(msgspec.Struct):
         """
         self._begin()
         if anew:
-            self.known.asked, self.known.replies, self.known.pointers = [], [], []
-            self.known.delegated = False
+            self.known.asked, self.known.replies, self.known.pointers, self.known.shown = [], [], [], {}
+            self.known.delegated = self.known.describes = False
         elif self.open and agrees(text, self.open):
             note_asked(self.known, self.open)
         note_asked(self.known, text, reply=not anew)
@@ -644,8 +752,8 @@ class HijackWatch(msgspec.Struct):
     def read(self, seq: int, text: TextAnalysis, call_id: str | None = None, tool: str | None = None) -> None:
         """Take in what a tool returned as event ``seq``: to the call of that id, else to the newest."""
         newest = next(reversed(self.waiting), "")
-        called, pointed = self.waiting.pop(newest if call_id is None else call_id, ("", False))
-        note_result(self.known, seq, text, tool or called, pointed=pointed)
+        called, pointed, sought = self.waiting.pop(newest if call_id is None else call_id, ("", False, False))
+        note_result(self.known, seq, text, tool or called, pointed=pointed, sought=sought)
         self.open = ""
         self.fresh = True
 
@@ -658,12 +766,12 @@ class HijackWatch(msgspec.Struct):
         self.waiting.pop(call_id, None)
         said = beginning(arguments).lower() if self.known.pointers else ""
         things = [thing for thing in self.known.pointers if not thing.isalpha()]
-        self.waiting[call_id] = tool[:MAX_TOOL], points_at(things, said)
-        if len(self.waiting) > MAX_WAITING:
-            del self.waiting[next(iter(self.waiting))]
         self._begin()
         units, worst = units_of(tool, arguments), self.worst
         score = judge_units(self.known, tool, units) if self.known.asked else None
+        self.waiting[call_id] = tool[:MAX_TOOL], points_at(things, said), score is not None and score.value <= FAR
+        if len(self.waiting) > MAX_WAITING:
+            del self.waiting[next(iter(self.waiting))]
         note_units(self.known, units)
         self.newest = score
         if score is not None and (worst is None or (self.fresh and self.seen) or score.value > worst.score.value):
@@ -708,13 +816,16 @@ class HijackWatch(msgspec.Struct):
         """Let the next event be number 1: what was read and called before has the number 0."""
         for sentence in self.known.sentences:
             sentence.seq = 0
+        self.known.shown = dict.fromkeys(self.known.shown, 0)
         self.worst, self.missed = _unnumbered(self.worst), _unnumbered(self.missed)
 
 
 def _unnumbered(call: JudgedCall | None) -> JudgedCall | None:
     if call is None:
         return None
-    score = msgspec.structs.replace(call.score, seq=min(call.score.seq, 0))
+    score = call.score
+    events = {field: min(getattr(score, field), 0) for field in ("seq", "given", "carried")}
+    score = msgspec.structs.replace(score, **events)
     return msgspec.structs.replace(call, seq=0, score=score)
 
 

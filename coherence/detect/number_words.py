@@ -8,7 +8,7 @@ from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Claim
-from coherence.detect.values import UNITS, number_form
+from coherence.detect.values import UNITS, number_form, words_once
 
 _UNITS = """zero null zéro cero|one ein eine eins un une uno una|two zwei deux dos due|three drei trois tres tre
 |four vier quatre cuatro quattro|five fünf cinq cinco cinque|six sechs seis sei|seven sieben sept siete sette
@@ -81,7 +81,9 @@ def _places(text: str) -> Iterator[re.Match[str]]:
     said = WORDS.keys() & set(low.translate(_BREAKS).split())
     if not said:
         return
-    starts = sorted(at.start() for word in said for at in islice(re.finditer(rf"\b{word}\b", low), MAX_SPELT))
+    starts = sorted(
+        at.start() for word in said for at in islice(re.finditer(rf"{word}(?<!\w{word})\b", low), MAX_SPELT)
+    )
     end, count = 0, 0
     for at in starts:
         found = _SPELT.match(text, at) if at >= end and count < MAX_SPELT else None
@@ -98,6 +100,9 @@ LEAST_SPELT = 1.5
 
 
 FRACTIONS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5}
+_SPOKEN = frozenset([*WORDS, *FRACTIONS, *(f"{part}s" for part in FRACTIONS)])
+"""Words one of which stands in each spelt number."""
+
 _FRACTION = lazy_regex(
     r"\b(?:(?P<top>a|one|two|three|four)[ -](?P<part>third|quarter|fifth)s?|(?P<half>half)) (?!(?:of )?an?\b"
     r"|past|to\b|hour|year)"
@@ -138,6 +143,8 @@ def measures(text: str) -> Iterator[Claim]:
     >>> [(claim.text, claim.value, claim.unit) for claim in measures("It took two and a half hours.")]
     [('two and a half hours', 9000.0, 's')]
     """
+    if _SPOKEN.isdisjoint(words_once(text)):
+        return
     for value, start, end, name in spelt(text):
         unit = MEASURES.get(name)
         alone = name not in WORDS and _OF_CLOCK.search(text, max(0, start - 10), start) is None

@@ -20,7 +20,7 @@ from coherence.core.words import word_set
 from coherence.detect.extractors import dates, times
 from coherence.detect.number_words import WORDS
 from coherence.detect.text_analysis import is_name, tokens
-from coherence.detect.told_states import ID_KEY
+from coherence.detect.told_states import is_id_key
 from coherence.detect.values import digest
 
 MAX_KEPT = 12_000
@@ -390,11 +390,12 @@ LEAST_CHAIN = 7
 
 def _marks(text: str) -> frozenset[str]:
     """Return the tokens of a text, and the forms of its days and times."""
-    if "," in text:
-        text = _GROUPS.sub("", text)
-    found = tokens(_CHAIN.sub(_joined, text))
+    digits = any(map(str.isdigit, text))
+    if digits:
+        text = _CHAIN.sub(_joined, _GROUPS.sub("", text) if "," in text else text)
+    found = tokens(text)
     more: set[str] = {_WEEKDAYS[token] for token in found if token in _WEEKDAYS}
-    if any(map(str.isdigit, text)):
+    if digits:
         more.update(form for claim in (*dates(text), *times(text)) for form in claim.forms)
         more.update(f"{float(token):g}" for token in found if "." in token and _NUMBER.fullmatch(token) is not None)
         more.update(f"{kind.lower()} {number}" for kind, number in _KINDED.findall(text))
@@ -403,7 +404,7 @@ def _marks(text: str) -> frozenset[str]:
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset(token for name in _CAPITAL.findall(text) for token in tokens(name))
+    return tokens(" ".join(_CAPITAL.findall(text)))
 
 
 _marks_of_result = lru_cache(maxsize=32)(_marks)
@@ -506,16 +507,16 @@ def _table(lines: Sequence[str]) -> tuple[list[str], list[list[str]]] | None:
 
 
 def _cells(seq: int, rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> list[_Cell]:
-    heads = Counter(token for key in {key for _, fields in rows for key, _ in fields} for token in tokens(key[:60]))
-    firsts = Counter(token for name, _ in rows for token in _marks(name))
+    parts = {key: tokens(key[:60]) for _, fields in rows for key, _ in fields}
+    heads = Counter(chain.from_iterable(parts.values()))
+    named = [_marks(name) for name, _ in rows]
+    firsts = Counter(chain.from_iterable(named))
     found = []
-    for name, fields in rows:
-        row = frozenset(
-            token for token in _marks(name) if firsts[token] == 1 and (len(token) > 1 or not token.isdigit())
-        )
+    for (name, fields), marks in zip(rows, named, strict=True):
+        row = frozenset(token for token in marks if firsts[token] == 1 and (len(token) > 1 or not token.isdigit()))
         for key, text in fields[:MAX_LEAVES]:
-            head = frozenset(token for token in tokens(key[:60]) if heads[token] == 1)
-            if len(text) <= 40 and ID_KEY.search(key) is None and any(map(str.isdigit, text)) and (row or not name):
+            if len(text) <= 40 and not is_id_key(key) and any(map(str.isdigit, text)) and (row or not name):
+                head = frozenset(token for token in parts[key] if heads[token] == 1)
                 found.append(_Cell(seq, head, row, _marks(text), f"{name} {key}: {text}".strip()))
     return found
 
@@ -629,7 +630,7 @@ def _keys(value: Any) -> Counter[str]:
 def _lone_fields(item: dict[str, Any], keys: Counter[str]) -> list[tuple[str, str]]:
     """Return the short values of an object whose keys no other object has, and that name no record."""
     plain = [(str(key), str(each)) for key, each in item.items() if isinstance(each, int | float | str)]
-    return [(key, text) for key, text in plain if keys[key] == 1 and len(text) <= MAX_VALUE and not ID_KEY.search(key)]
+    return [(key, text) for key, text in plain if keys[key] == 1 and len(text) <= MAX_VALUE and not is_id_key(key)]
 
 
 def _leaves(value: dict[str, Any]) -> Iterator[tuple[str, str]]:

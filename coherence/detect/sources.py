@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -19,7 +18,7 @@ from coherence.core.validation import ends
 from coherence.detect.bloom_filter import BloomFilter
 from coherence.detect.extractors import extract_some, numbers, row
 from coherence.detect.text_analysis import tokens, weight
-from coherence.detect.values import NARROW, digest, fold, number_form, words
+from coherence.detect.values import NARROW, digest, fold, number_form, words, words_once
 
 MAX_CHARS = 30_000
 """Characters of one source that are read, half from each end."""
@@ -52,9 +51,13 @@ SMALL = frozenset(map(float, range(13)))
 MAX_FORM = 64
 """Characters of a form that are kept as they are; longer ones become a digest."""
 
+MAX_CODED = 20_000
+"""Words whose digests are kept at hand."""
+
 Key = TypeVar("Key", str, int)
 
 _ITEM = lazy_regex(r"^([ \t]{0,40})[-*•] ", re.M)
+_ITEM_SIGNS = ("- ", "* ", "• ")
 _OBJECT = lazy_regex(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
 _LABELS = lazy_regex("[:=|]")
 _MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
@@ -144,36 +147,33 @@ def take_source(
     claims, cut = extract_some(text, extractors) if found is None else found
     given.lost += cut
     _take_values(given, seq, claims)
-    know_words(given, words(text))
-    _take_numbers(given, seq, text, claims)
-    _take_records(given, text, claims)
+    know_words(given, words_once(text))
+    items = list(_ITEM.finditer(text)) if any(sign in text for sign in _ITEM_SIGNS) else []
+    _take_numbers(given, seq, text, claims, len(items))
+    _take_records(given, text, claims, items)
     return claims
 
 
 def _take_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
-    values = given.values
-    for claim in claims:
-        if claim.kind == "quote" or (claim.kind == "number" and claim.value in SMALL and claim.grain == 1.0):
-            continue  # a quotation's words are known; a small number may be anything
-        for form in (*claim.forms, *claim.also):
-            key = form_key(form)
-            values.pop(key, None)
-            values[key] = seq
-    left = _drop(values, MAX_VALUES)
-    given.lost += bool(left) and not given.faded.add([digest(key) for key in left], most=MAX_FADED)
-    _take_written(given, claims)
-
-
-def _take_written(given: Given, claims: Sequence[Claim]) -> None:
-    written = given.written
-    for claim in claims[-MAX_WRITTEN:]:
+    values, written = given.values, given.written
+    for left, claim in enumerate(claims, -len(claims)):
+        if claim.kind == "quote":
+            continue  # its words are known
+        known = claim.kind != "number" or claim.value not in SMALL or claim.grain != 1.0  # or it may be anything
+        kept = left >= -MAX_WRITTEN
         text = claim.text if len(claim.text) <= MAX_FORM else claim.text[: MAX_FORM - 1] + "…"
-        for form in (*claim.forms, *claim.also) if claim.kind != "quote" else ():
-            key = form_key(form)
-            written.pop(key, None)
-            if key.partition(":")[2] != text:
-                written[key] = text
+        for form in (*claim.forms, *claim.also):
+            key = form if len(form) <= MAX_FORM else form_key(form)
+            if known:
+                values.pop(key, None)
+                values[key] = seq
+            if kept:
+                written.pop(key, None)
+                if key.partition(":")[2] != text:
+                    written[key] = text
     _drop(written, MAX_WRITTEN)
+    faded = _drop(values, MAX_VALUES)
+    given.lost += bool(faded) and not given.faded.add([digest(key) for key in faded], most=MAX_FADED)
 
 
 def as_written(given: Given, key: str) -> str:
@@ -200,11 +200,19 @@ def open_values(given: Given, seq: int, claims: Sequence[Claim]) -> None:
     _drop(given.opened, MAX_OPENED)
 
 
-@lru_cache(maxsize=20_000)  # the words of one task come again and again
-def _coded(word: str) -> tuple[int, bytes]:
-    """Return the digest of a word, and what is digested of it behind another one."""
-    tail = b"\0" + word.encode("utf-8", "surrogatepass")
-    return crc32(tail[1:]), tail
+class _Coded(dict[str, tuple[int, bytes]]):
+    """Word -> its digest, and what is digested of it behind another one; the words of one task come again and again."""
+
+    def __missing__(self, word: str) -> tuple[int, bytes]:
+        """Work it out."""
+        if len(self) >= MAX_CODED:
+            self.clear()
+        tail = b"\0" + word.encode("utf-8", "surrogatepass")
+        self[word] = found = crc32(tail[1:]), tail
+        return found
+
+
+_CODED = _Coded()
 
 
 def know_words(given: Given, said: Sequence[str]) -> None:
@@ -212,9 +220,9 @@ def know_words(given: Given, said: Sequence[str]) -> None:
     if not said:
         return
     pairs = given.pairs
-    ones, tails = zip(*map(_coded, said), strict=True)
+    ones, tails = zip(*map(_CODED.__getitem__, said), strict=True)
     twos = map(crc32, tails, (0, *ones))  # digest(one, two) of each word and the one before it
-    newest = dict.fromkeys(reversed([code for both in zip(ones, twos, strict=False) for code in both]))
+    newest = dict.fromkeys(reversed([*chain.from_iterable(zip(ones, twos, strict=False))]))
     for code in newest.keys() & pairs.keys():
         del pairs[code]
     pairs.update(dict.fromkeys(reversed(newest)))
@@ -222,7 +230,7 @@ def know_words(given: Given, said: Sequence[str]) -> None:
     given.lost_words += bool(left) and not given.faded_words.add(left, most=MAX_FADED_WORDS)
 
 
-def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) -> None:
+def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim], items: int) -> None:
     place, joined = 0, list[SeenNumber]()
     given.code = given.code or any(claim.kind == "function" for claim in claims)
     for claim in claims:
@@ -240,7 +248,6 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
             given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column))
         joined += [SeenNumber(claim.value, claim.unit, seq, 0, column)] if told else []
     given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
-    items = len(_ITEM.findall(text))
     if items:
         given.values[number_form(items)] = seq
     if len(given.numbers) > MAX_NUMBERS:
@@ -248,13 +255,13 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim]) ->
         del given.numbers[: len(given.numbers) - MAX_NUMBERS]
 
 
-def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
+def _take_records(given: Given, text: str, claims: Sequence[Claim], items: Sequence[re.Match[str]]) -> None:
     """Remember the words beside each id: of its item of a list, of its object, or of its line."""
     found = [claim for claim in claims if claim.kind in ("id", "url")][-MAX_NAMED:]
     if not found:
         return
     newest = set(list(dict.fromkeys(claim.forms for claim in reversed(found)))[:MAX_RECORDS])
-    edges = _edges(text)
+    edges = _edges(text, items)
     at = 0
     for number, claim in enumerate(found):
         if claim.forms not in newest:
@@ -283,9 +290,8 @@ def _take_records(given: Given, text: str, claims: Sequence[Claim]) -> None:
     _drop(given.records, MAX_RECORDS)
 
 
-def _edges(text: str) -> list[int]:
+def _edges(text: str, items: Sequence[re.Match[str]]) -> list[int]:
     """Return where records begin: items of the outermost list, objects in a row, paragraphs."""
-    items = list(_ITEM.finditer(text))
     outermost = min((len(item[1]) for item in items), default=0)
     starts = {0, *(item.start() for item in items if len(item[1]) == outermost)}
     starts.update(match.end() for match in _OBJECT.finditer(text))
@@ -413,8 +419,9 @@ def note_said(outputs: Outputs, seq: int, text: str, *, answer: bool) -> list[in
     said, new = _know(outputs, text)
     for output in outputs.newest:
         if not output.used:
-            shared = output.marks.keys() & said.keys()
-            output.used = sum(map(output.marks.__getitem__, shared)) >= USED
+            marks = output.marks
+            if not said.keys().isdisjoint(marks):
+                output.used = sum(map(marks.__getitem__, marks.keys() & said.keys())) >= USED
     if answer and text.strip():
         outputs.said_seq = seq
     return new

@@ -129,8 +129,6 @@ def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]
 
 def _miscounted(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
     """Yield small numbers of things of which the results have another number, and that number."""
-    numbers = {number.value for number in given.numbers}
-    known: dict[str, set[str]] = {}
     if _SCALES.search(answer) is not None:
         return
     claims = [
@@ -140,6 +138,8 @@ def _miscounted(given: Given, told: str, answer: str) -> Iterator[tuple[str, str
     ]
     if not claims:
         return
+    numbers = {number.value for number in given.numbers}
+    known: dict[str, set[str]] = {}
     for found in islice(_COUNT.finditer(told), MAX_TERMS):
         known.setdefault(next(iter(tokens(found[2])), ""), set()).add(found[1].lower())
     for found in islice(_FIELD.finditer(told), MAX_TERMS):

@@ -14,6 +14,7 @@ from unicodedata import normalize
 
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
+from coherence.core.words import letter_runs
 from coherence.detect.directives import gate
 
 MAX_CHARS = 20_000
@@ -170,7 +171,10 @@ LEAST = 0.2
 
 Of recorded English steps of 16 words and more, 99 % reach it."""
 
-_ENGLISH_WORD = twin_regex(r"[^\W\d_]{1,40}", plain=r"[A-Za-z]{1,40}")
+MAX_WORD = 40
+"""Letters of a word; what is longer counts as several."""
+
+_WORD_OF_ANY = lazy_regex(rf"[^\W\d_]{{1,{MAX_WORD}}}")
 _ONLY_ENGLISH_WORDS = (
     "the and that with this you it are not from which they would should been their there be your our these"
 )
@@ -182,23 +186,35 @@ WEIGHTS = {word: 1 for word in FUNCTION_WORDS if len(word) > 1} | dict.fromkeys(
 has *will* and *was*, Dutch *of*, Danish *have* and *by*)."""
 
 
-def english_weight(words: Iterable[str]) -> int:
-    """Return the sum of the weights of words in lower case.
+def english_list(text: str) -> list[str]:
+    """Return the words of a text in lower case.
 
     Examples
     --------
-    >>> english_weight(["the", "price", "was", "known"]), english_weight(["der", "preis", "was"])
-    (11, 1)
+    >>> english_list("I don't know: it is 17°.")
+    ['i', 'don', 't', 'know', 'it', 'is']
     """
-    return sum(map(WEIGHTS.get, words, repeat(0)))
-
-
-def english_list(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
-    return _ENGLISH_WORD.findall(text.lower())
+    if text.isascii():
+        words = letter_runs(text)
+        if not words or max(map(len, words)) <= MAX_WORD:
+            return words
+    return _WORD_OF_ANY.findall(text.lower())
 
 
 @lru_cache(maxsize=4)  # one message is looked at by several detectors
+def weighed_words(text: str) -> tuple[list[str], bytes]:
+    """Return the words of a text in lower case and the weight of each as an English one; not to be changed.
+
+    Examples
+    --------
+    >>> words, weights = weighed_words("The price was 17 euros.")
+    >>> words, list(weights)
+    (['the', 'price', 'was', 'euros'], [10, 0, 1, 0])
+    """
+    words = english_list(text)
+    return words, bytes(map(WEIGHTS.get, words, repeat(0)))
+
+
 def english_words(text: str) -> tuple[int, int]:
     """Return how many words a text has, and their weight.
 
@@ -207,12 +223,12 @@ def english_words(text: str) -> tuple[int, int]:
     >>> english_words("The price was 17 euros.")
     (4, 11)
     """
-    words = english_list(text)
-    return len(words), english_weight(words)
+    words, weights = weighed_words(text)
+    return len(words), sum(weights)
 
 
 def are_english(count: int, weight: int) -> bool:
-    """Tell whether so many words of this :func:`english_weight` are English, or too few to tell.
+    """Tell whether so many words of this weight (see :func:`english_words`) are English, or too few to tell.
 
     Examples
     --------
@@ -313,10 +329,13 @@ def sentences(text: str) -> list[str]:
         text = _skimmed(text)
     if not text.isascii():
         text = text.translate(_UNSEEN | _SMUGGLED)
-    text = _WRAPPED.sub(" ", text)
-    text = _QUOTES.sub(r"\1", _ESCAPES.sub("\n", text))
-    text = _COMMENT.sub("\n\n", _JSON_NEXT.sub(lambda sign: sign[0][0].strip(",") + "\n\n", text))
-    text = _TAG.sub(lambda tag: f"\n\n{tag[1]}\n\n" if _says(tag[1]) else "\n\n", text)
+    if "\\" in text:
+        text = _QUOTES.sub(r"\1", _ESCAPES.sub("\n", _WRAPPED.sub(" ", text)))
+    text = _JSON_NEXT.sub(lambda sign: sign[0][0].strip(",") + "\n\n", text)
+    if "--" in text:
+        text = _COMMENT.sub("\n\n", text)
+    if "<" in text:
+        text = _TAG.sub(lambda tag: f"\n\n{tag[1]}\n\n" if _says(tag[1]) else "\n\n", text)
     found: dict[str, None] = {}
     for paragraph in _paragraphs(_SCRAP.sub("", text)):
         for sentence in _ENDS.split(paragraph) if len(paragraph) >= MIN_SENTENCE // 2 else ():
@@ -367,7 +386,7 @@ def _paragraphs(text: str) -> list[str]:
             if found[-1]:
                 found.append([])
             continue
-        field = _FIELD.match(line)
+        field = _FIELD.match(line) if ":" in line or "=" in line else None
         if field and not _commands(field[1]):
             stripped = " ".join(line[field.start(2) :].split()).strip("|>")
             found.append([stripped] if _says(stripped) else [])
@@ -380,6 +399,7 @@ def _paragraphs(text: str) -> list[str]:
     return [" ".join(lines) for lines in found if lines]
 
 
+@lru_cache(maxsize=1024)  # records have the same fields
 def _commands(key: str) -> bool:
     """Return whether what stands in front of a colon is no name of a field but tells the reader what to do.
 
@@ -417,7 +437,11 @@ MAX_STATEMENT = 400
 """Characters of a statement; what goes on longer is cut into several."""
 
 _FENCED = lazy_regex(r"```[^`]{0,20000}(?:```|\Z)|^[ \t]{0,9}>[^\n]*$", re.MULTILINE)
-_STATEMENT_END = lazy_regex(r"(?<=[.!?])[\"')\]*”»]{0,3}\s+|\n|;\s|(?<=[。！？])")
+_STATEMENT_END = twin_regex(
+    r"(?<=[.!?])[\"')\]*”»]{0,3}[\s\x1c-\x1f]+|\n|;[\s\x1c-\x1f]|(?<=[。！？])",
+    plain=r"[\s\x1c-\x1f\"')\]*;](?:(?<=[.!?][\s\x1c-\x1f])[\s\x1c-\x1f]*|(?<=[.!?][\"')\]*])[\"')\]*]{0,2}[\s\x1c-\x1f]+"
+    r"|(?<=\n)|(?<=;)[\s\x1c-\x1f])",
+)
 _LABEL = lazy_regex(r"(?:[-*+>#•|\s]{1,12}|\d{1,3}[.)]\s)?(?:\*\*)?(?:[A-Z]{4,12}:\s)?")
 
 
@@ -448,7 +472,8 @@ def statements(text: str) -> list[str]:
 LOOKED_AT = 2_000
 """Characters of a text that are looked at, from its beginning: the cost of an event must not grow with its text."""
 
-MONOTONY_CHARS = 400
+MONOTONY_CHARS, MONOTONY = 400, 0.45
+"""Characters of a text in which monotony shows, and the entropy of their pairs below which it does."""
 
 HEDGES = frozenset(
     {
@@ -503,6 +528,8 @@ PHRASES = frozenset(
 )
 
 _FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
+_HEDGING = HEDGES.union(phrase[-1] for phrase in PHRASES)
+"""Words of which a text that hedges has one at least."""
 _WORD = lazy_regex(r"[a-z']+")
 
 Shape: TypeAlias = Literal["empty", "json", "code", "list", "prose"]
@@ -519,8 +546,11 @@ def hedge_density(text: str) -> float:
     >>> hedge_density("Hmm, perhaps the parser; I'm not sure, it might be the lexer.")
     1.0
     """
-    words = _WORD.findall(text[:LOOKED_AT].lower())
-    hedges = sum(1 for word in words if word in HEDGES)
+    text = text[:LOOKED_AT]
+    if text.isascii() and _HEDGING.isdisjoint(weighed_words(text)[0]):
+        return 0.0
+    words = _WORD.findall(text.lower())
+    hedges = sum(map(HEDGES.__contains__, words))
     if not _FIRST_WORDS.isdisjoint(words):
         hedges += sum(
             1
@@ -529,6 +559,17 @@ def hedge_density(text: str) -> float:
         )
     # A floor of 25 words: one "maybe" in three words is a short answer, not a hedging one.
     return min(hedges / max(len(words), 25) / 0.08, 1.0)
+
+
+def looks_like_json(body: str) -> bool:
+    """Tell whether a text without spaces around it begins and ends as an object or a list of JSON does.
+
+    Examples
+    --------
+    >>> looks_like_json('{"a": 1}'), looks_like_json("[x] done"), looks_like_json("")
+    (True, False, False)
+    """
+    return body[:1] in ("{", "[") and body[-1] in "}]"
 
 
 def shape_of(text: str) -> Shape:
@@ -542,12 +583,14 @@ def shape_of(text: str) -> Shape:
     body = text.strip()
     if not body:
         return "empty"
-    if body[0] in "{[" and body[-1] in "}]":
+    if looks_like_json(body):
         return "json"
     head = body[:LOOKED_AT]
     if "```" in head:
         return "code"
     lines = head.split("\n")
+    if len(lines) == 1:
+        return "prose"
     items = sum(1 for line in lines if line.lstrip()[:2] in ("- ", "* ", "1.", "2.", "3.", "4.", "5."))
     return "list" if items >= 2 and 2 * items >= len(lines) else "prose"
 
@@ -569,14 +612,23 @@ def bigram_entropy(text: str) -> float:
     pairs = len(text) - 1
     if pairs < 2:
         return 0.0
-    counts = Counter(map(str.__add__, text, text[1:])).values()
-    entropy = -sum(count / pairs * math.log2(count / pairs) for count in counts)
+    entropy = _entropy(Counter(map(str.__add__, text, text[1:])).values(), pairs)
     return min(max(0.0, entropy / math.log2(pairs)), 1.0)
+
+
+def _entropy(counts: Iterable[int], total: int) -> float:
+    """Return the entropy of what occurs so many times each, in bits."""
+    return -sum(count / total * math.log2(count / total) for count in counts)
 
 
 def is_monotonous(text: str) -> bool:
     """Tell whether a longer text says the same few characters over and over, as a degenerate model does."""
-    return len(text) >= MONOTONY_CHARS and bigram_entropy(text[:MONOTONY_CHARS]) < 0.45
+    if len(text) < MONOTONY_CHARS:
+        return False
+    firsts = text[: MONOTONY_CHARS - 1]  # of the pairs, whose entropy is no less than theirs alone
+    if _entropy(map(firsts.count, set(firsts)), len(firsts)) > MONOTONY * 1.001 * math.log2(len(firsts)):
+        return False
+    return bigram_entropy(text[:MONOTONY_CHARS]) < MONOTONY
 
 
 class TextAnalysis:

@@ -81,7 +81,7 @@ _MONTH_NAMES = "january february march april may june july august september octo
 _MONTHS = _MONTH_NAMES.split()
 _LABELS = lazy_regex(r"\b[A-Za-z]{1,20}:(?=\s)")
 _CHANGED = lazy_regex(r"^(?: ?[MADRU]{1,2}|\?\?) {1,2}\S.{0,100}", re.M)
-ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
+_ID_KEY = lazy_regex(r"(?:^|_| )(?:id|number|code|key|no|ref|reference)\Z|Id\Z", re.IGNORECASE)
 """Name of a field whose value is an id."""
 
 MARKS = lazy_regex(r"<returncode>[^<\n]{0,9}</returncode>|</?output>")
@@ -138,9 +138,12 @@ _IS = BE | {"it's", "they're", "that's", "still", "remains", "has", "have", "the
 def has(topic: str, words: Sequence[str], clause: frozenset[str]) -> bool | None:
     """Tell whether a clause says that there is some of what a field counts; ``None`` if it does not speak of it."""
     parts = topic.split()
-    if not parts or not all(part in clause for part in parts) or _HAS.isdisjoint(words):
-        return None
-    return True
+    return True if parts and clause.issuperset(parts) and says_there_is(words) else None
+
+
+def says_there_is(words: Sequence[str]) -> bool:
+    """Tell whether a clause says that there is some of something."""
+    return not _HAS.isdisjoint(words)
 
 
 @lru_cache(maxsize=2_000)
@@ -157,7 +160,7 @@ def may_speak_of(state: StateTold, said: frozenset[str]) -> bool:
     named = _POLE_TOKENS.get(state.topic)
     if named is not None and state.topic not in said and named.isdisjoint(said):
         return False
-    return (named is not None or all(part in said for part in state.topic.split())) and same_thing(state, said, least=1)
+    return (named is not None or said.issuperset(state.topic.split())) and same_thing(state, said, least=1)
 
 
 def same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
@@ -172,15 +175,17 @@ def same_thing(state: StateTold, said: frozenset[str], least: int = 2) -> bool:
 
 def with_singulars(found: frozenset[str]) -> frozenset[str]:
     """Return tokens, and the short plurals among them without their ending, too: longer ones are stems already."""
-    return found.union(token[:-1] for token in found if len(token) == 4 and token.endswith("s"))
+    singulars = {token[:-1] for token in found if len(token) == 4 and token[3] == "s"}
+    return found | singulars if singulars else found
 
 
 def states_in(seq: int, call: OpenAttempt, text: str) -> Iterator[StateTold]:
     """Yield the states that a result tells of: fields of records, or all of a short one."""
     body = MARKS.sub("\n", text).strip()
     asked = call.objects
-    day = next((day for each in asked if (day := _DAY.fullmatch(each)) is not None), None)
-    if day is not None and not _AGENDA.isdisjoint(name_words(call.tool)) and not call.acts:
+    agenda = not call.acts and not _AGENDA.isdisjoint(name_words(call.tool))
+    day = next((day for each in asked if (day := _DAY.fullmatch(each)) is not None), None) if agenda else None
+    if day is not None:
         told = excerpt(body, QUOTED) if body else "nothing"
         yield StateTold(seq, _day_words(day), "free", finds_nothing(body), told)
     if not call.shell and not call.acts and finds_nothing(body):
@@ -246,6 +251,9 @@ def _day_words(day: re.Match[str]) -> list[str]:
     return [day[0], f"{number}{ending}", str(number), *tokens(_MONTHS[(int(day[1]) - 1) % 12])]
 
 
+_NESTED = (dict, list)
+
+
 def _of_json(seq: int, asked: list[str], value: Any) -> Iterator[StateTold]:
     waiting: list[tuple[Any, list[str], bool]] = [(value, [], False)]
     seen = 0
@@ -261,7 +269,7 @@ def _of_json(seq: int, asked: list[str], value: Any) -> Iterator[StateTold]:
             several = many or sum(isinstance(each, dict) for each in item.values()) > 1
             for key, each in islice(item.items(), 60):
                 seen += 1
-                if isinstance(each, dict | list) and each:
+                if isinstance(each, _NESTED) and each:
                     named = [token for token in tokens(key[:60]) if is_name(token)]
                     waiting.append((each, named or record, several if named else many))
                 elif not isinstance(each, dict):
@@ -270,9 +278,18 @@ def _of_json(seq: int, asked: list[str], value: Any) -> Iterator[StateTold]:
 
 def _ids(key: str, value: Any) -> Iterable[str]:
     """Return the tokens of a field that names its record."""
-    if isinstance(value, bool) or not isinstance(value, int | str) or ID_KEY.search(key) is None:
-        return ()
-    return tokens(str(value)[:60])
+    names = isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+    return tokens(str(value)[:60]) if names and is_id_key(key) else ()
+
+
+def is_id_key(key: str) -> bool:
+    """Tell whether the value of a field of this name is an id."""
+    return _ends_as_id(key[-12:])  # no shorter than what the expression looks at
+
+
+@lru_cache(maxsize=2_000)
+def _ends_as_id(key: str) -> bool:
+    return _ID_KEY.search(key) is not None
 
 
 def _of_field(seq: int, about: list[str], record: list[str], key: str, value: Any) -> Iterator[StateTold]:
@@ -287,10 +304,12 @@ def _of_field(seq: int, about: list[str], record: list[str], key: str, value: An
             measured = _MEASURED.fullmatch(low)
             if found is not None:
                 yield StateTold(seq, about, found[0], found[1], f"{key}: {value}", record)
-            elif measured is not None and (topic := _topic(key)) and ID_KEY.search(key) is None:
+            elif measured is not None and (topic := _topic(key)) and not is_id_key(key):
                 number = float(measured[1].replace(",", ""))
                 yield StateTold(seq, about, topic, True, f"{key}: {value}", record, number)
             return
+    if value is None:
+        return
     line = f"{key}: {str(value).lower()}"
     if isinstance(value, bool):
         parts = clause_words(key.replace("_", " "))
@@ -298,7 +317,7 @@ def _of_field(seq: int, about: list[str], record: list[str], key: str, value: An
         if stated:
             yield StateTold(seq, about, stated[0][0], value == stated[0][1], line, record)
             return
-    elif value is None or isinstance(value, str) or ID_KEY.search(key) is not None:
+    elif is_id_key(key):
         return
     topic = _topic(key)
     if topic:

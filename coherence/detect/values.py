@@ -169,13 +169,19 @@ def fold(text: str) -> str:
         text = NARROW.join(normalize("NFKC", part) for part in _GROUPING.split(text))
         text = _ODD.sub(lambda odd: _FOLDED[odd[0]], text)
     if "\n" in text:
-        text = _SPLIT_ID.sub(r"\1", _WRAPPED.sub("", text))
+        text = _SPLIT_ID.sub(lambda sign: sign[1], _WRAPPED.sub("", text))
     return text
 
 
 def words(text: str) -> list[str]:
     """Return the words of a folded text in their order, in lower case."""
     return _WORD.findall(text.lower())
+
+
+@lru_cache(maxsize=4)  # one text is looked at for months, spelt numbers and its words
+def words_once(text: str) -> tuple[str, ...]:
+    """Return the :func:`words` of a text of which several ask."""
+    return tuple(words(text))
 
 
 @lru_cache(maxsize=20_000)
@@ -196,6 +202,10 @@ def number_form(value: float, unit: str = "") -> str:
     ('n:1200', 'n:0.3', 'n:1500m')
     """
     return f"n:{value + 0.0:.12g}{unit}"
+
+
+MOST_PLACES = 300
+"""Largest power of ten of the last digit of a number."""
 
 
 @lru_cache(maxsize=20_000)
@@ -230,7 +240,10 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
     if not -1e300 < value < 1e300:
         return None
     mantissa, _, exponent = plain.lower().partition("e")
-    grain = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    places = int(exponent or 0) - len(mantissa.partition(".")[2])
+    if places > MOST_PLACES:  # 0e999 is zero and has no precision that a float could hold
+        return None
+    grain = 10.0**places
     unit = CURRENCIES.get(before.strip().lower(), "")
     short, _, second = after.strip().partition(" ")
     first, second = short.lower(), second.lower()

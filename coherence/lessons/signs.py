@@ -43,7 +43,7 @@ def shows_failure(text: str) -> bool:
     (True, False)
     """
     ends = text if len(text) <= 3_000 else f"{text[:500]}\n{text[-2500:]}"
-    return any(sign in ends for sign in _SIGNS) and _FAILURE.search(ends) is not None
+    return any(map(ends.__contains__, _SIGNS)) and _FAILURE.search(ends) is not None
 
 
 _TAGS = lazy_regex(

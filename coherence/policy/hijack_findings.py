@@ -115,6 +115,8 @@ UNCALIBRATED = "the score alone is not calibrated for this agent, and nothing el
 LOUD = "such scores are usual for this agent, and nothing else proves it"
 """The same where too many of its runs have them."""
 
+FOLLOWS = "follows text inside"
+
 UNASKED = "which the user did not ask for"
 
 
@@ -173,7 +175,7 @@ def _finding(call: JudgedCall, most: DecisionKind, state: AgentState, limits: Li
         active=active,
         score=score.value,
         threshold=threshold,
-        evidence=tuple(seq for seq in (score.seq, call.seq) if seq > 0),
+        evidence=tuple(sorted({seq for seq in (score.seq, score.given, score.carried, call.seq) if seq > 0})),
         why=f"{_why(call, state)}; {_compared(score.value, threshold)}: {words}" if reaches else "",
         action="ask the user whether this call is wanted" if reaches else "",
     )
@@ -212,11 +214,14 @@ def _why(call: JudgedCall, state: AgentState) -> str:
     if score.unauthorised:
         verb = "asks for" if score.unauthorised == call.tool else "names"
         channels += f"; nobody else {verb} {flatten(score.unauthorised, SHOWN)}"
+        if score.given not in (score.seq, -1):
+            channels += f", given by {_place(score.given, state)}"
+    if score.carried >= 0:
+        channels += f"; it passes on {_place(score.carried, state)}"
     if not score.sentence:
         return f"{_shown(call)} is far from anything the user asked ({channels})"
-    event = f" (event {score.seq})" if score.seq > 0 else ", of an earlier session"
     quoted = flatten(score.sentence, QUOTED)
-    return f'{_shown(call)} {_follows(call, state)}{event}, {UNASKED}: "{quoted}" ({channels})'
+    return f'{_shown(call)} {FOLLOWS} {_place(score.seq, state)}, {UNASKED}: "{quoted}" ({channels})'
 
 
 def _shown(call: JudgedCall) -> str:
@@ -225,10 +230,13 @@ def _shown(call: JudgedCall) -> str:
     return f"{shown_tool(call.tool)}({plain or '…'})"
 
 
-def _follows(call: JudgedCall, state: AgentState) -> str:
-    tool = state.facts.tool_of(call.score.seq)
-    place = f"the result of {shown_tool(tool)}" if tool else "a tool's result"
-    return f"follows text inside {place}"
+def _result(seq: int, state: AgentState) -> str:
+    tool = state.facts.tool_of(seq)
+    return f"the result of {shown_tool(tool)}" if tool else "a tool's result"
+
+
+def _place(seq: int, state: AgentState) -> str:
+    return f"{_result(seq, state)}{f' (event {seq})' if seq > 0 else ', of an earlier session'}"
 
 
 def describe_calls(state: AgentState) -> str:
@@ -238,4 +246,4 @@ def describe_calls(state: AgentState) -> str:
         return ""
     if not worst.score.sentence:
         return f"{shown_tool(worst.tool)}(…) is far from anything the user asked"
-    return f"The call {shown_tool(worst.tool)}(…) {_follows(worst, state)}, {UNASKED}"
+    return f"The call {shown_tool(worst.tool)}(…) {FOLLOWS} {_result(worst.score.seq, state)}, {UNASKED}"

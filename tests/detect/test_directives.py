@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.directives import MAX_POINTERS, delegates, gate, pointers
+from coherence.detect.directives import MAX_DESCRIBING, MAX_POINTERS, delegates, describes, gate, pointers
 
 
 @pytest.mark.parametrize(
@@ -144,3 +144,18 @@ def test_pointers_long_goals_do_not_stall(unit: str) -> None:
 @pytest.mark.parametrize("unit", ["to ", "please ", "you must ", ", then ", "before a b", " ", "so", "\ud800"])
 def test_gate_long_lead_ins_do_not_stall(unit: str) -> None:
     assert 0.0 <= gate(unit * 20_000) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("Book the most expensive hotel in Paris.", True),
+        ("Pay the NEWEST invoice in my inbox", True),
+        ("Refund what Anna sent me last.", True),
+        ("Pay INV-331 to anna@x.org, before the blast.", False),
+        ("Fix it: most recent call last." + " " * MAX_DESCRIBING, False),
+        ("", False),
+    ],
+)
+def test_describes_is_what_is_told_by_comparing(asked: str, expected: bool) -> None:
+    assert describes(asked) is expected

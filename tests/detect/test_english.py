@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from coherence.detect.text_analysis import ENOUGH_WORDS, are_english, english_weight
+from coherence.detect.text_analysis import ENOUGH_WORDS, are_english, english_words
 
 FOREIGN = [
     "Ich will die Datei zuerst lesen, weil ich an der Stelle nichts weiss; danach will ich den Preis noch prüfen.",
@@ -23,9 +21,9 @@ ENGLISH = [
 
 
 def judged(text: str) -> bool:
-    words = re.findall(r"[^\W\d_]+", text.lower())
-    assert len(words) >= ENOUGH_WORDS
-    return are_english(len(words), english_weight(words))
+    count, weight = english_words(text)
+    assert count >= ENOUGH_WORDS
+    return are_english(count, weight)
 
 
 @pytest.mark.parametrize("text", FOREIGN)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_sizes import examples
 
-from coherence.detect import failure_cues
+from coherence.detect import claim_words, failure_cues, fingerprints, glossed_over
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing, must_wait
 
 FAILURES = [
@@ -184,15 +184,30 @@ def test_must_wait_tells_gauges_and_unfinished_work(text: str, waits: bool) -> N
     assert must_wait(text) is waits
 
 
-@pytest.mark.parametrize("name", ["EXIT", "LINE", "LAST", "TESTS", "PENDING"])
-def test_failure_cues_what_is_asked_first_hides_nothing(name: str) -> None:
-    pattern, words = getattr(failure_cues, f"_{name}"), getattr(failure_cues, f"_IN_{name}")
+@pytest.mark.parametrize(
+    ("pattern", "groups"),
+    [
+        (failure_cues._EXIT, (failure_cues._IN_EXIT,)),
+        (failure_cues._LINE, (failure_cues._IN_LINE,)),
+        (failure_cues._UNKNOWN, (failure_cues._IN_UNKNOWN,)),
+        (failure_cues._LAST, (failure_cues._IN_LAST,)),
+        (failure_cues._TESTS, (failure_cues._IN_TESTS,)),
+        (failure_cues._PENDING, (failure_cues._IN_PENDING,)),
+        (glossed_over._STATUS, glossed_over._IN_STATUS),
+        (glossed_over._REFUSED, (glossed_over._IN_REFUSED,)),
+        (claim_words.FLAWLESS, (claim_words.IN_FLAWLESS,)),
+        (fingerprints._SHELL_WAIT, (fingerprints._IN_SHELL_WAIT,)),
+    ],
+)
+def test_failure_cues_what_is_asked_first_hides_nothing(
+    pattern: re.Pattern[str], groups: tuple[tuple[str, ...], ...]
+) -> None:
     any_case = bool(pattern.flags & re.IGNORECASE)
 
     @examples(200)
     @given(st.from_regex(re.compile(pattern.pattern, pattern.flags)))
     def check(text: str) -> None:
         if pattern.search(text):
-            assert failure_cues._may_hold(text, words) if any_case else any(word in text for word in words)
+            assert failure_cues.may_hold(text, *groups) if any_case else any(word in text for word in groups[0])
 
     check()

@@ -298,9 +298,44 @@ PARTS = st.sampled_from(["a", "b.py", ".", "/", "\\", "é", "x.", "..", " ", "\n
 @given_that(st.lists(PARTS, max_size=30).map("".join))
 @example("x.y x.y. /x.y x.y")
 def test_paths_only_words_with_a_sign_hold_any(text: str) -> None:
+    forms = re.compile(extractors._PATH_FORMS)
     words = [found.span() for found in re.finditer(r"\S+", text)]
-    whole = [match.span() for place in words for match in extractors._PATH.finditer(text, *place)]
-    found = [
-        match.span() for place in extractors._with_sign(text, ()) for match in extractors._PATH.finditer(text, *place)
+    whole = [match.span() for place in words for match in forms.finditer(text, *place)]
+    found = [match.span("found") for match in extractors._PATH.finditer(text) if match["found"]]
+    assert found == whole
+
+
+ID_PARTS = st.sampled_from(
+    [
+        "id",
+        "ID",
+        " ",
+        "_",
+        "-",
+        "1",
+        "12",
+        "ab",
+        "AB",
+        "#",
+        "+",
+        "(",
+        ")",
+        ": ",
+        "=",
+        " is",
+        ".",
+        "DE12 3456",
+        "é",
+        "年",
+        "٣",
     ]
+)
+
+
+@examples(150)
+@given_that(st.lists(ID_PARTS, max_size=14).map("".join))
+@example("no id: 17, e-id: 18, ID_#19, DE12 3456 3456 3456, 年a1, éa1, +49 30 1234567, x-1-")
+def test_ids_only_words_with_a_digit_hold_any(text: str) -> None:
+    whole = [match.span() for match in re.finditer(extractors._ID_FORMS, text)]
+    found = [match.span("found") for match in extractors._ID.finditer(text) if match["found"]]
     assert found == whole

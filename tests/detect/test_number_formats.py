@@ -146,3 +146,8 @@ def test_number_formats_a_method_of_oneself_is_the_method() -> None:
     code = ["def load_weights(path): ..."]
     assert compute_grounding("Call self.load_weights(path).", code).value == 1.0
     assert compute_grounding("Call self.load_wights(path).", code).value == 0.0
+
+
+def test_number_formats_a_huge_power_of_ten_hides_no_other_number() -> None:
+    found = compute_grounding("0e999 of 8,413,000 users", ("users: 8,412,000",))
+    assert [flaw.text for flaw in found.flaws] == ["0e999", "8,413,000"]

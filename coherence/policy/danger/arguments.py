@@ -153,13 +153,14 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
     while stack and seen < MAX_VALUES:
         item = stack.pop()
         if isinstance(item, Mapping):
-            language = next(
-                (str(item[key]).lower() for key in _LANGUAGE_KEYS if isinstance(item.get(key), str)), language
-            )
+            if not item.keys().isdisjoint(_LANGUAGE_KEYS):
+                language = next(
+                    (str(item[key]).lower() for key in _LANGUAGE_KEYS if isinstance(item.get(key), str)), language
+                )
             for key, inner in item.items():
                 seen += 1
                 _read_one(found, str(key).lower(), inner, item, shell, language)
-                if isinstance(inner, Mapping | list | tuple):
+                if not isinstance(inner, str) and isinstance(inner, Mapping | list | tuple):
                     stack.append(inner)
         elif isinstance(item, list | tuple):
             seen += len(item)

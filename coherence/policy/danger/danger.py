@@ -87,8 +87,8 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
 
     def values(self, names: Iterable[str]) -> Iterator[str]:
         """Yield the texts of the arguments with these names, in their order."""
-        wanted = frozenset(names)
-        return (value for name, value in self.pairs if name in wanted)
+        wanted = names if isinstance(names, frozenset) else frozenset(names)
+        return iter([value for name, value in self.pairs if name in wanted])
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,4 +252,4 @@ def short(text: str, most: int = 200) -> str:
     """Return a text on one line, cut to ``most`` characters and fit for UTF-8."""
     line = " ".join(text[: 4 * most].split())
     cut = line if len(line) <= most and len(text) <= 4 * most else line[: most - 1] + "…"
-    return cut.encode("utf-8", "replace").decode("utf-8")
+    return cut if cut.isascii() else cut.encode("utf-8", "replace").decode("utf-8")

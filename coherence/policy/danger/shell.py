@@ -44,9 +44,13 @@ _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and
 # The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
 _COSTLY = lazy_regex(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
 _MAX_COSTLY = 2_000
+_SHORT = 20_000  # characters of a script up to which what it nests does not matter
+_MAX_NESTING = 0.1  # share of brackets in a longer one; it takes quadratic time behind errors among them, too
 # The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
 # letters of words; so are these bytes, and all places in the text stay where they are.
 _PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
+_MAY_NEST = lazy_regex(r"[$`(<>=]")
+"""Signs without one of which a command has no other command, redirection or assignment in it."""
 _VARIABLE = lazy_regex(r"\$\{?(\w{1,80})")
 _GLOB = lazy_regex(r"\w[*?]|[*?]\w|\[\w+\]\w|\w\[\w+\]")
 _BRACES = lazy_regex(r"\{([^{}]+,[^{}]*)\}")
@@ -101,12 +105,14 @@ def _read(script: str) -> Iterator[Simple]:
     from tree_sitter import Parser
 
     script = script.replace("\0", "").replace("\r\n", "\n")
-    if len(_COSTLY.findall(script)) > _MAX_COSTLY:
+    if _is_costly(script):
         yield from _roughly(script)
         return
     source = script.encode("utf-8", "replace")
     root = Parser(_bash()).parse(source.translate(_PLAIN)).root_node
     known = {"IFS": " "}
+    heres = b"<<" in source
+    may_nest = _MAY_NEST.search if not root.has_error else None
     dynamic = False
     stack: list[tuple[Node, str, str]] = [(root, "", "")]
     reads: dict[int, str] = {}
@@ -123,16 +129,19 @@ def _read(script: str) -> Iterator[Simple]:
             argv = _aliased(argv, known)
             unread = script if unknown and not dynamic else ""  # once a script: many would take quadratic time
             dynamic = dynamic or unknown
-            text = short(text_of(node, source, _SHOWN))
+            raw = text_of(node, source, _SHOWN)
+            text = short(raw)
             brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
-            stdin_ = _here_text(node, source, known) or stdin
+            stdin_ = (_here_text(node, source, known) if heres else "") or stdin
             yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought)
+            if may_nest is not None and len(raw) < _SHOWN // 4 and not may_nest(raw):
+                continue  # words alone
         elif kind == "for_statement":
             _learn_loop(node, source, known)
         elif kind == "file_redirect":
             yield _redirect(node, source, known)
         elif kind in ("redirected_statement", "heredoc_redirect"):
-            stdin = _here_text(node, source, known) or stdin
+            stdin = (_here_text(node, source, known) if heres else "") or stdin
             if kind == "redirected_statement" and (body := node.child_by_field_name("body")) is not None:
                 reads[body.id] = _read_by(node, source, known)
         elif kind == "command_substitution" and source.startswith(b"`", node.start_byte):
@@ -142,6 +151,13 @@ def _read(script: str) -> Iterator[Simple]:
         stack.extend((child, stdin, fed_by) for child in reversed(node.named_children) if child.named_child_count)
     if root.has_error:
         yield from _roughly(script)
+
+
+def _is_costly(script: str) -> bool:
+    """Tell whether the parser could take more than linear time."""
+    if len(script) > _SHORT and sum(map(script.count, "({<")) > _MAX_NESTING * len(script):
+        return True
+    return len(script) > _MAX_COSTLY and len(_COSTLY.findall(script)) > _MAX_COSTLY
 
 
 def _words_alone(script: str) -> list[Simple]:

@@ -1084,36 +1084,40 @@ _SQL_KEYS = frozenset(
 _DELETE_KEYS = frozenset({"delete", "deletes", "remove", "deletemany", "delete_many", "drop", "dropdatabase"})
 _FILTER_KEYS = frozenset({"q", "filter", "query", "where", "selector", "criteria", "condition"})
 _COMMAND_KEYS = frozenset({"", "command", "commands", "cmd", "script", "input", "text"})
-_PATH_KEYS = (
-    "path",
-    "file_path",
-    "filepath",
-    "dir",
-    "directory",
-    "folder",
-    "target",
-    "paths",
-    "dirpath",
-    "root",
-    "file",
-    "location",
-    "uri",
+_PATH_KEYS = frozenset(
+    (
+        "path",
+        "file_path",
+        "filepath",
+        "dir",
+        "directory",
+        "folder",
+        "target",
+        "paths",
+        "dirpath",
+        "root",
+        "file",
+        "location",
+        "uri",
+    )
 )
-_NAME_KEYS = (
-    "name",
-    "database",
-    "db",
-    "table",
-    "schema",
-    "namespace",
-    "bucket",
-    "repo",
-    "repository",
-    "project",
-    "cluster",
-    "collection",
-    "id",
-    "target",
+_NAME_KEYS = frozenset(
+    (
+        "name",
+        "database",
+        "db",
+        "table",
+        "schema",
+        "namespace",
+        "bucket",
+        "repo",
+        "repository",
+        "project",
+        "cluster",
+        "collection",
+        "id",
+        "target",
+    )
 )
 _TRUE = ("true", "yes", "1", "force")
 

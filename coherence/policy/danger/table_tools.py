@@ -111,25 +111,29 @@ _NOT_FILES = frozenset(
         "selection",
     ]
 )
-_ACTIONS = ("action", "operation", "op", "method", "verb", "http_method", "httpmethod", "command", "mode", "subcommand")
-_PATHS = (
-    "path",
-    "file_path",
-    "filepath",
-    "filename",
-    "file",
-    "file_name",
-    "target_file",
-    "notebook_path",
-    "destination",
-    "dest",
-    "target",
-    "uri",
-    "new_path",
-    "output_path",
-    "absolute_path",
-    "relative_path",
-    "targetfile",
+_ACTIONS = frozenset(
+    ("action", "operation", "op", "method", "verb", "http_method", "httpmethod", "command", "mode", "subcommand")
+)
+_PATHS = frozenset(
+    (
+        "path",
+        "file_path",
+        "filepath",
+        "filename",
+        "file",
+        "file_name",
+        "target_file",
+        "notebook_path",
+        "destination",
+        "dest",
+        "target",
+        "uri",
+        "new_path",
+        "output_path",
+        "absolute_path",
+        "relative_path",
+        "targetfile",
+    )
 )
 _WRITES = frozenset(
     [
@@ -160,7 +164,7 @@ _WRITES = frozenset(
 _PATCHED = lazy_regex(r"^\*\*\* (?P<verb>Delete|Update|Add) File: (?P<path>[^\n]+)", re.MULTILINE)
 _NAME = lazy_regex(r"[\w.-]{1,100}")
 _SEPARATORS = lazy_regex(r"[_.-]")
-_CODE = ("code", "script", "source", "python", "javascript", "js")
+_CODE = frozenset(("code", "script", "source", "python", "javascript", "js"))
 
 
 def _verb(call: ToolUse) -> str:

@@ -193,12 +193,13 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         own = set(data.made) if match is not None else set()
         if match is not None and gone and sum(not own.isdisjoint(_places(name)) for name in gone) >= MOSTLY * len(gone):
             match = None  # it tidies up after itself
-        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)] if ">" in text or '"' in text else []
+        written = [found[1] or found[2] for found in _WRITTEN.finditer(text)] if _may_write(text) else []
         saved = (found[1] or found[2] for found in _SAVED.finditer(text)) if written and "(" in text else ()
         written += [name for name in saved if "." in name]
         made = _FOLDERS.finditer(text) if "mkdir" in text else ()
         folders = [name for found in made for name in found[1].split() if name[0] != "-"]
-        data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]
+        if written or folders:
+            data.made = [*data.made, *(name.rpartition("/")[2] for name in written), *_made(folders)][-MAX_MADE:]
         value, what = 0.0, ""
         words = set(name_words(event.tool_name))
         if not PROVISIONAL.isdisjoint(words):
@@ -279,6 +280,14 @@ def _harmful(seq: int, what: str, severity: DecisionKind) -> Finding:
         why=f"{what}, and nobody has asked for exactly that",
         action="ask the user before it runs" if severity == "block" else "ask the user what to do about it",
     )
+
+
+def _may_write(text: str) -> bool:
+    """Return whether a call's text holds a sign without which no file is written: `_WRITTEN` finds none."""
+    if ">" in text:
+        return True
+    low = text.lower()
+    return 'path"' in low or 'name"' in low
 
 
 def _made(folders: Iterable[str]) -> list[str]:

@@ -166,9 +166,17 @@ _GLOBAL_VALUES: dict[str, frozenset[str]] = {
     "npm": frozenset(["--prefix", "-w", "--workspace"]),
     "tmux": frozenset(["-L", "-S", "-f", "-c"]),
 }
+_NO_VALUES: frozenset[str] = frozenset()
 _PASSES_ON = lazy_regex(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
 _ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
 _SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
+_RUN_OTHERS = frozenset(
+    {
+        *(*SHELLS, *POWERSHELLS, *_WITH_C, *_WRAPPERS, *_SCRIPTS, *_CONTAINERS, *_RUNNERS, *INTERPRETERS),
+        *("cmd", "ssh", "find", "fd", "fdfind", "tmux", "screen", "kubectl", "oc", "lxc", "incus"),
+    }
+)
+"""All programs that :func:`_inner` knows: most commands run no other."""
 
 
 class Unwrapper:
@@ -204,6 +212,8 @@ class Unwrapper:
             return
         command = _command(simple)
         yield command
+        if command.program not in _RUN_OTHERS:
+            return
         for inner in _inner(command):
             if isinstance(inner, str):
                 if inner:
@@ -219,16 +229,17 @@ class Unwrapper:
 
 def _command(simple: Simple) -> Command:
     name = simple.argv[0] if simple.argv and not simple.dynamic else ""
-    program = _SUFFIX.sub("", re.split(r"[/\\]", name)[-1].lower())
+    program = name.replace("\\", "/").rpartition("/")[2].lower()
+    program = _SUFFIX.sub("", program) if "." in program else program
     args = simple.argv[1:]
-    operands = _after_options(args, _GLOBAL_VALUES.get(program, frozenset()))
-    operands = tuple(arg for arg in operands if arg == "-" or not arg.startswith("-"))
+    operands = _after_options(args, _GLOBAL_VALUES.get(program, _NO_VALUES))
+    operands = tuple([arg for arg in operands if arg == "-" or not arg.startswith("-")])
     return Command(
         program=program,
         args=args,
         flags=flags_of(args),
         operands=operands,
-        lead="".join(word + " " for word in operands[:4]),
+        lead=" ".join((*operands[:4], "")),
         writes=simple.writes,
         appends=simple.appends,
         stdin=simple.stdin,

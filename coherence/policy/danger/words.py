@@ -47,6 +47,9 @@ def text_of(node: Node, source: bytes, most: int | None = None) -> str:
 def word(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool]:
     """Return a word's value, and whether a part of it is known only at run time (that part stays as written)."""
     kind = node.type
+    if kind == "word":
+        text = text_of(node, source)
+        return (_ESCAPED.sub(_escaped, text) if "\\" in text else text), False
     if kind == "command_name" and node.named_children:
         return word(node.named_children[0], source, known)
     if kind in ("string", "translated_string"):
@@ -86,7 +89,8 @@ def _in_quotes(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str
 
 
 def _plain(source: bytes) -> str:
-    return _ESCAPED_IN_QUOTES.sub(_escaped, source.decode("utf-8", "replace"))
+    text = source.decode("utf-8", "replace")
+    return _ESCAPED_IN_QUOTES.sub(_escaped, text) if "\\" in text else text
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -395,3 +395,9 @@ def test_commands_the_match_names_the_command_that_is_the_reason() -> None:
     found = classify("Bash", {"command": "cd x && sudo rm -rf y && ls"})
     assert found is not None
     assert (found.name, found.what, found.part) == ("rm", "rm -rf y deletes files", "rm -rf y")
+
+
+def test_what_stands_behind_many_commands_or_brackets_of_a_long_script_is_judged() -> None:
+    for many in ("echo a\n" * 3_500, "foo(x) " * 3_500 + "; "):
+        assert (found := classify("Bash", {"command": many + "rm y"})) is not None
+        assert found.kind == "delete"
