@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from unicodedata import normalize
 
 import msgspec
 
@@ -127,6 +128,7 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     check_text("answer", answer)
     if cosine is not None:
         cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
+    task, answer = normalize("NFC", task), normalize("NFC", answer)
     drift = _with_additions(drift_of(task, answer, cosine, multilingual), additions(task, answer))
     return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
 
@@ -138,6 +140,7 @@ def drift_words(task: str, answer: str) -> tuple[str, ...]:
 
 def drift_of(task: str, answer: str, cosine: float | None, multilingual: bool = False) -> ScopeDrift:
     """Do what :func:`scope_drift` does, without its words, without additions and without a look at the arguments."""
+    task, answer = normalize("NFC", task), normalize("NFC", answer)
     asked, given = _bag(task), _bag(answer)
     done = violations(task, answer)
     if forbidden(task):
