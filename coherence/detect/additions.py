@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Literal, TypeAlias
+from unicodedata import normalize
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
@@ -268,8 +269,8 @@ def additions(task: str, answer: str) -> tuple[str, ...]:
     >>> additions("Cancel my table for Friday.", "Cancelled. I also booked you a room at the Harbour Hotel.")
     ('room',)
     """
-    text = ends(answer, MAX_CHARS, "\n")
-    asked = ends(task, MAX_CHARS, "\n")
+    text = ends(normalize("NFC", answer), MAX_CHARS, "\n")
+    asked = ends(normalize("NFC", task), MAX_CHARS, "\n")
     kind = kind_of(asked)
     if not _may_add(text, kind):
         return ()

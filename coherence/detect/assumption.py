@@ -10,6 +10,7 @@ import msgspec
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.readings import excerpt
 from coherence.core.validation import ends
+from coherence.core.words import may_hold
 from coherence.detect.bloom_filter import BloomWindow
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.text_analysis import TextAnalysis, are_english, english_words, mass, weight
@@ -52,7 +53,7 @@ _FALLBACK_CUES = (
     *("sample data", "synthetic data", "fake data"),
 )
 _INABILITY_CUES = ("not", "'t", "unable", "inaccessible", "unavailable", "unfortunately")
-"""What a phrase of these kinds holds, in lower case: most texts hold none, which is found faster than phrases are."""
+"""Parts of such phrases in lower case: most texts hold none, which is found faster than phrases are."""
 
 _BLOCK = lazy_regex(r"^[ \t]{0,20}```.*?(?:^[ \t]{0,20}```|\Z)", re.MULTILINE | re.DOTALL)
 _WORD = lazy_regex(r"[^\W\d_]{1,40}")
@@ -106,7 +107,7 @@ def fallbacks(text: str) -> list[re.Match[str]]:
     ['placeholder']
     """
     found: list[re.Match[str]] = []
-    if not _may_hold(text, _FALLBACK_CUES):
+    if not may_hold(text, _FALLBACK_CUES):
         return found
     denied, end = False, 0
     for phrase in FALLBACK.finditer(text):
@@ -116,11 +117,6 @@ def fallbacks(text: str) -> list[re.Match[str]]:
         if not denied:
             found.append(phrase)
     return found
-
-
-def _may_hold(text: str, cues: tuple[str, ...]) -> bool:
-    """Tell whether a text holds one of some cues, or is not ASCII: its letters may have further cases."""
-    return not text.isascii() or any(map(text.lower().__contains__, cues))
 
 
 def quoted(text: str, found: re.Match[str]) -> str:
@@ -310,7 +306,7 @@ class AssumptionFacts(msgspec.Struct):
     def _judge(self, step: AssumedStep, part: TextAnalysis) -> None:
         text = part.raw
         found = fallbacks(text)
-        unable = INABILITY.search(text) if _may_hold(text, _INABILITY_CUES) else None
+        unable = INABILITY.search(text) if may_hold(text, _INABILITY_CUES) else None
         if found and not step.fallbacks:
             step.phrase = quoted(text, found[0])
         elif unable is not None and not step.phrase:

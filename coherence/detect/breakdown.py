@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
-from operator import eq
 from string import ascii_letters
 from typing import TYPE_CHECKING
 from unicodedata import name as name_of
@@ -20,7 +18,6 @@ from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.validation import ends
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.text_analysis import (
-    MAX_WORD,
     ONLY_ENGLISH,
     WEIGHTS,
     english_list,
@@ -90,14 +87,7 @@ _NOT_BEHIND = {
     **dict.fromkeys(_PREPOSITION_WORDS.split(), frozenset(_IMPOSSIBLE_BEHIND_PREPOSITION.split())),
 }
 """Word -> what does not stand behind it."""
-_IMPOSSIBLE = frozenset((word, behind) for word, all_behind in _NOT_BEHIND.items() for behind in all_behind)
 _CAPITAL = frozenset({"The", "An", "This"})
-_INSIDE = lazy_regex(r"[TA](?:(?<=\w.)|(?<=\w\s.)|(?<=\w\s\s.)|(?<=\s\s\s.))(?:he|n|his)(?![^\W_])")
-"""One of these that may follow a word."""
-_GLUED = lazy_regex(r"['0-9](?<=[A-Za-z].)")
-"""What makes a word more than a run of letters."""
-_PARTED = lazy_regex(r"'[A-Za-z]{11}")
-"""An ending that is too long for a word, which :data:`_PIECE` parts."""
 _MAY_DOUBLE = frozenset({"that", "had", "very", "bye", "no", "ha"})
 
 FEW_PAIRS = 32
@@ -124,70 +114,28 @@ def disorder(text: str) -> float:
     >>> disorder("the of parser with is the to then a the date in of the fails by are of the")
     1.0
     """
-    runs = weighed_words(text)[0]
-    if len(runs) < FEWEST_WORDS:
-        return 0.0
-    plain = text.isascii()
-    is_salad, repeats = not plain or _may_be_salad(text, runs), not plain or _may_repeat(text, runs)
-    if not (is_salad or repeats):
-        return 0.0
     pieces = _PIECE.findall(text)
     lower = [piece.lower() if piece[0].isalpha() else "" for piece in pieces]
     words = [word for word in lower if word]
     if len(words) < FEWEST_WORDS:
         return 0.0
-    salad = _salad(pieces, lower) if is_salad else 0.0
-    return min(max(salad, _repeats(words) if repeats else 0.0), 1.0)
-
-
-def _may_be_salad(text: str, runs: list[str]) -> bool:
-    """Tell whether a pair of words in a text that is ASCII may be wrong, by its runs of letters: in most none is."""
-    pairs = list(pairwise(runs))
-    return (
-        any(second in text for _, second in _IMPOSSIBLE.intersection(pairs))
-        or any(map(eq, runs, runs[1:]))
-        or ("'" in text and (any(map(eq, pairs, pairs[2:])) or _PARTED.search(text) is not None))
-        or max(map(len, runs)) >= MAX_WORD
-        or _INSIDE.search(text) is not None
-    )
-
-
-def _salad(pieces: list[str], lower: list[str]) -> float:
-    """Return how many pairs of words are wrong, by what makes salad; in lower case signs and numbers are empty."""
     pairs = wrong = 0
     for one, two, first, second in zip(pieces, pieces[1:], lower, lower[1:], strict=False):
         if not (first and second):
             continue
         pairs += 1
-        if (first, two) in _IMPOSSIBLE and one != "A":  # as it is written: Will may be a name
+        if two in _NOT_BEHIND.get(first, ()) and one != "A":  # as it is written: Will may be a name
             wrong += 1
         elif first == second:
             wrong += first not in _MAY_DOUBLE or (two in _CAPITAL and one[0].islower())
         elif two in _CAPITAL:
             wrong += one[0].islower()
-    return wrong / max(pairs, FEW_PAIRS) / SALAD
-
-
-def _may_repeat(text: str, runs: list[str]) -> bool:
-    """Tell whether groups of words in a text that is ASCII may come again often enough to count.
-
-    A group that comes for the third time begins with a word that does.
-    """
-    groups = len(runs) - [*map(len, runs)].count(1) - text.count("'") - 2
-    free = REPEATS_FREE * max(groups, 1)
-    if len(runs) - len(set(runs)) <= free:
-        return False
-    if sum(count - 2 for count in Counter(runs).values() if count > 2) <= free:
-        return False
-    return _repeats(runs) > 0.0 or _GLUED.search(text) is not None
-
-
-def _repeats(words: list[str]) -> float:
-    """Return how many groups of three words come again, from what is natural to what is beyond doubt."""
+    salad = wrong / max(pairs, FEW_PAIRS) / SALAD
     words = [word for word in words if len(word) > 1]  # a list of P1, P2, P3 repeats its letter
     groups = list(zip(words, words[1:], words[2:], strict=False))
     again = sum(count - 2 for count in Counter(groups).values() if count > 2) / max(len(groups), 1)
-    return (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
+    repeats = (again - REPEATS_FREE) / (REPEATS_FULL - REPEATS_FREE) * (1.0 if len(words) >= 15 else 0.5)
+    return min(max(salad, repeats, 0.0), 1.0)
 
 
 FOREIGN_WORDS, FOREIGN_FULL = 8, 10

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import word_set
+from coherence.core.words import may_hold, word_set
 from coherence.detect.constraints import NEGATIONS, UNREAL
-from coherence.detect.failure_cues import may_hold
 
 _ACTS: dict[str, tuple[str, str]] = {
     "send": (

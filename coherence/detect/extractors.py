@@ -280,7 +280,7 @@ _ARGUED = twin_regex(
     r"([A-Za-z_]\w{1,60}+(?:(?:\.|::)[A-Za-z_]\w{0,60}+){0,5}+)\((?!\))"
 )
 _NAMED_CALL = lazy_regex(r"\((?<=\w\()(?!\))")
-"""What every name with arguments has in it; most brackets stand behind a space."""
+"""A bracket directly behind a name, as every name with arguments has it; most stand behind a space."""
 _CODE = twin_regex(r"`([A-Za-z_]\w{1,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5})(?:\([^`\n]{0,80}\))?`")
 _BEFORE = twin_regex(r"(?:([$€£¥₹])|\b([A-Za-z]{3})) ?[-−]?\Z")
 _NUMBER = twin_regex(

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
+from coherence.core.words import holds, may_hold
 
 MAX_CHARS = 4_000
 """Characters of a result that are looked at, half from each end."""
@@ -190,24 +191,7 @@ def failure_of(text: str, *, flagged: bool = False, reads: bool = False) -> floa
 
 def _shows_tests(told: str) -> bool:
     """Tell whether some line is one of tests that fail."""
-    return _holds(told, _IN_TESTS) and _TESTS.search("\n" + told) is not None
-
-
-def may_hold(text: str, *groups: tuple[str, ...]) -> bool:
-    """Tell whether a text may have one word of each group, in any case."""
-    if not text.isascii() and any(letter in text for letter in _ODD_CASES):
-        return True
-    lower = text.lower()
-    return all(_holds(lower, words) for words in groups)
-
-
-_ODD_CASES = "ıİſ\u212a"
-"""Letters that are i, s and k where case does not matter, and do not become these in lower case."""
-
-
-def _holds(text: str, words: tuple[str, ...]) -> bool:
-    """Tell whether one of some words is in a text."""
-    return any(map(text.__contains__, words))
+    return holds(told, _IN_TESTS) and _TESTS.search("\n" + told) is not None
 
 
 def _exit_code(told: str, begin: int, end: int) -> re.Match[str] | None:
@@ -217,9 +201,9 @@ def _exit_code(told: str, begin: int, end: int) -> re.Match[str] | None:
 
 def _gives_up(told: str) -> bool:
     """Tell whether some line is one that only failing programs print, or the last one says why it is the last."""
-    if _holds(told, _IN_LINE) and _LINE.search("\n" + told) is not None:
+    if holds(told, _IN_LINE) and _LINE.search("\n" + told) is not None:
         return True
-    if _holds(told, _IN_UNKNOWN) and _UNKNOWN.search(told) is not None:
+    if holds(told, _IN_UNKNOWN) and _UNKNOWN.search(told) is not None:
         return True
     last = told[told.rfind("\n") + 1 :][-LAST_CHARS:]
     return may_hold(last, _IN_LAST) and _LAST.search(last) is not None

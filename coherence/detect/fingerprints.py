@@ -19,7 +19,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import clean, ends
-from coherence.core.words import word_set
+from coherence.core.words import holds, word_set
 from coherence.detect.failure_cues import must_wait
 from coherence.detect.text_analysis import most_of
 
@@ -366,11 +366,9 @@ _STATUS = lazy_regex(
 def _waits(words: tuple[str, ...], fields: Mapping[str, Any], command: str | None) -> bool:
     if command is not None:
         command = _without_document(command)
-        return not command.strip() or any(
-            pattern.search(command)
-            for pattern, signs in ((_SHELL_WAIT, _IN_SHELL_WAIT), (_STATUS, ("status",)))
-            if any(sign in command for sign in signs)
-        )
+        if not command.strip() or ("status" in command and _STATUS.search(command) is not None):
+            return True
+        return holds(command, _IN_SHELL_WAIT) and _SHELL_WAIT.search(command) is not None
     if words[:1] == ("check",) or not WAITS.isdisjoint(words):
         return True
     verb = fields.get("command", fields.get("action"))

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import word_set
-from coherence.detect.failure_cues import may_hold
+from coherence.core.words import may_hold, word_set
 from coherence.detect.text_analysis import is_name, tokens, weight
 
 MAX_OUTCOMES = 16

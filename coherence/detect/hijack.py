@@ -263,7 +263,7 @@ class HijackFacts(msgspec.Struct):
     pointers: list[str] = []
     """What that text holds: names, files, numbers, quotations (:func:`coherence.detect.directives.pointers`)."""
     describes: bool = False
-    """Whether the user describes a thing that is to be found, such as the newest invoice."""
+    """True if the user describes a thing that is to be found, such as the newest invoice."""
     shown: dict[str, int] = {}
     """Name that a look-up for it has shown -> event of the first."""
 

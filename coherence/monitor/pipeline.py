@@ -127,9 +127,9 @@ class AgentPipeline:
         self.limits = limits_of(config, HIJACK, self.calibration)
         self.measures = measures
         self.measured: TickResult | None = None
+        """Of the newest tick with a reading."""
         self._sound: Answer | None = None
         """The newest answer, if a tick asked for by the host would find nothing in it."""
-        """Of the newest tick with a reading."""
         self.state = state = state or AgentState(config)
         state.budget = budget if budget is not None else config.budget
         limits = [each.tool_calls for each in (budget, tree_budget) if each is not None]

@@ -116,6 +116,7 @@ LOUD = "such scores are usual for this agent, and nothing else proves it"
 """The same where too many of its runs have them."""
 
 FOLLOWS = "follows text inside"
+"""Words for what such a call does; whose text it is comes behind them."""
 
 UNASKED = "which the user did not ask for"
 

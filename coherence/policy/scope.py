@@ -128,7 +128,6 @@ def scope_drift(task: str, answer: str, *, cosine: float | None = None, multilin
     check_text("answer", answer)
     if cosine is not None:
         cosine = check_number("cosine", cosine, least=-1.001, most=1.001)  # float32 rounds past 1
-    task, answer = normalize("NFC", task), normalize("NFC", answer)
     drift = _with_additions(drift_of(task, answer, cosine, multilingual), additions(task, answer))
     return msgspec.structs.replace(drift, words=drift_words(task, answer)) if drift.drifted else drift
 

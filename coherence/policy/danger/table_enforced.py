@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.policy.danger.arguments import is_shell, runs_code
 from coherence.policy.danger.code import INTERPRETERS, code_of
 from coherence.policy.danger.danger import DRY, Asking, Command, Danger, DangerousCall, DangerousCommand, ToolUse
@@ -1084,40 +1085,9 @@ _SQL_KEYS = frozenset(
 _DELETE_KEYS = frozenset({"delete", "deletes", "remove", "deletemany", "delete_many", "drop", "dropdatabase"})
 _FILTER_KEYS = frozenset({"q", "filter", "query", "where", "selector", "criteria", "condition"})
 _COMMAND_KEYS = frozenset({"", "command", "commands", "cmd", "script", "input", "text"})
-_PATH_KEYS = frozenset(
-    (
-        "path",
-        "file_path",
-        "filepath",
-        "dir",
-        "directory",
-        "folder",
-        "target",
-        "paths",
-        "dirpath",
-        "root",
-        "file",
-        "location",
-        "uri",
-    )
-)
-_NAME_KEYS = frozenset(
-    (
-        "name",
-        "database",
-        "db",
-        "table",
-        "schema",
-        "namespace",
-        "bucket",
-        "repo",
-        "repository",
-        "project",
-        "cluster",
-        "collection",
-        "id",
-        "target",
-    )
+_PATH_KEYS = word_set("path file_path filepath dir directory folder target paths dirpath root file location uri")
+_NAME_KEYS = word_set(
+    "name database db table schema namespace bucket repo repository project cluster collection id target"
 )
 _TRUE = ("true", "yes", "1", "force")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
 from coherence.policy.danger.code import destroys
 from coherence.policy.danger.danger import DangerousCall, ToolUse
 from coherence.policy.danger.paths import is_guarded
@@ -111,29 +112,10 @@ _NOT_FILES = frozenset(
         "selection",
     ]
 )
-_ACTIONS = frozenset(
-    ("action", "operation", "op", "method", "verb", "http_method", "httpmethod", "command", "mode", "subcommand")
-)
-_PATHS = frozenset(
-    (
-        "path",
-        "file_path",
-        "filepath",
-        "filename",
-        "file",
-        "file_name",
-        "target_file",
-        "notebook_path",
-        "destination",
-        "dest",
-        "target",
-        "uri",
-        "new_path",
-        "output_path",
-        "absolute_path",
-        "relative_path",
-        "targetfile",
-    )
+_ACTIONS = word_set("action operation op method verb http_method httpmethod command mode subcommand")
+_PATHS = word_set(
+    "path file_path filepath filename file file_name target_file notebook_path destination dest target uri "
+    "new_path output_path absolute_path relative_path targetfile"
 )
 _WRITES = frozenset(
     [
@@ -164,7 +146,7 @@ _WRITES = frozenset(
 _PATCHED = lazy_regex(r"^\*\*\* (?P<verb>Delete|Update|Add) File: (?P<path>[^\n]+)", re.MULTILINE)
 _NAME = lazy_regex(r"[\w.-]{1,100}")
 _SEPARATORS = lazy_regex(r"[_.-]")
-_CODE = frozenset(("code", "script", "source", "python", "javascript", "js"))
+_CODE = word_set("code script source python javascript js")
 
 
 def _verb(call: ToolUse) -> str:

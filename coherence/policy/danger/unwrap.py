@@ -170,13 +170,6 @@ _NO_VALUES: frozenset[str] = frozenset()
 _PASSES_ON = lazy_regex(r"\$[@*{]|\beval\b")  # a shell's text that runs its arguments
 _ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
 _SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
-_RUN_OTHERS = frozenset(
-    {
-        *(*SHELLS, *POWERSHELLS, *_WITH_C, *_WRAPPERS, *_SCRIPTS, *_CONTAINERS, *_RUNNERS, *INTERPRETERS),
-        *("cmd", "ssh", "find", "fd", "fdfind", "tmux", "screen", "kubectl", "oc", "lxc", "incus"),
-    }
-)
-"""All programs that :func:`_inner` knows: most commands run no other."""
 
 
 class Unwrapper:
@@ -212,8 +205,6 @@ class Unwrapper:
             return
         command = _command(simple)
         yield command
-        if command.program not in _RUN_OTHERS:
-            return
         for inner in _inner(command):
             if isinstance(inner, str):
                 if inner:
