@@ -22,6 +22,8 @@ class Judged(NamedTuple):
     """Of its file, 0 = the first."""
     kind: str
     wrong: bool
+    written: bool
+    """Whether it is a call that writes something, not a message."""
     said: str
     strength: int
     """1 = a rule asks to guide, 2 = to warn; 0 = none of them is active."""
@@ -30,7 +32,7 @@ class Judged(NamedTuple):
 
 
 def read_twins(name: str) -> list[Twin]:
-    """Return the pairs of ``answers`` or ``claims``, in the order of their file."""
+    """Return the pairs of ``answers``, ``claims``, ``answers_2`` or ``claims_2``, in the order of their file."""
     with (FOLDER / f"unseen_{name}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
@@ -49,7 +51,13 @@ def judge_twin(line: int, twin: Twin) -> Iterator[Judged]:
         strength = max((STRENGTHS.get(each.severity, 2) for each in active), default=0)
         text = statement if isinstance(statement, str) else json.dumps(statement, ensure_ascii=False)
         yield Judged(
-            line, twin["kind"], bool(wrong), text, strength, tuple(f"{each.severity} {each}" for each in active)
+            line,
+            twin["kind"],
+            bool(wrong),
+            not isinstance(statement, str),
+            text,
+            strength,
+            tuple(f"{each.severity} {each}" for each in active),
         )
 
 

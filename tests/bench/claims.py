@@ -46,17 +46,17 @@ def is_good(labels: dict[str, Any]) -> bool:
 
 def unseen() -> None:
     """Show how many wrong and right statements are flagged, by half: the rules were mended with the even lines."""
-    for name in ("answers", "claims"):
+    for name in ("answers", "answers_2", "claims", "claims_2"):
         judged = [each for line, twin in enumerate(read_twins(name)) for each in judge_twin(line, twin)]
         for half, parts in (("all", {0, 1}), ("even lines", {0}), ("odd lines", {1})):
             chosen = [each for each in judged if each.line % 2 in parts]
             for strength, asked in ((1, "guide or warn"), (2, "warn")):
                 shares = ", ".join(_share(chosen, strength, wrong=wrong) for wrong in (True, False))
                 sys.stdout.write(f"{name}, {half}, {asked}: {shares}\n")
-        written = [each for each in judged if each.kind == "written-values"]
+        written = [each for each in judged if each.written]
         if written:
             shares = ", ".join(_share(written, 1, wrong=wrong) for wrong in (True, False))
-            sys.stdout.write(f"written values: {shares}\n")
+            sys.stdout.write(f"{name}, written: {shares}\n")
 
 
 def _share(judged: list[Judged], strength: int, *, wrong: bool) -> str:
