@@ -143,6 +143,7 @@ class _Index:
             odd = (
                 bool(command.writes)
                 or command.fetched
+                or command.cut
                 or not command.program
                 or (not command.args and command.stdin != "")
             )
@@ -220,7 +221,7 @@ def _commands(call: ReadArguments) -> Iterator[Command]:
             for script in _texts(code)
         ),
     ]
-    unwrap = Unwrapper(sum(map(len, scripts)) + sum(map(len, call.argvs)) + sum(map(len, call.of_program)))
+    unwrap = Unwrapper()
     for script in scripts:
         yield from followed(unwrap.script(script), unwrap.script)
     for argv in call.argvs:

@@ -51,6 +51,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         named after its program: only enforced rows look at it.
     holding
         Files into which the script has copied a secret before.
+    cut
+        Whether it stands for the rest of a text that is longer than what is read.
     """
 
     program: str = ""
@@ -69,6 +71,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     fetched: bool = False
     indirect: bool = False
     holding: frozenset[str] = frozenset()
+    cut: bool = False
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +203,10 @@ def check_danger(row: object) -> None:
     """Raise TypeError unless something is a row of the table."""
     if not isinstance(row, Danger):
         raise TypeError(f"dangers must hold DangerousCommand and DangerousCall rows, not {shown(row)}")
+
+
+UNJUDGED = "unjudged"
+"""Kind of an enforced row about a call that is too long to be judged: it warns, and refuses nothing."""
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):

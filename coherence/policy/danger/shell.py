@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.danger import short
+from coherence.policy.danger.syntax import parse
 from coherence.policy.danger.words import SPLIT, text_of, word
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node
+    from tree_sitter import Node
 
 FEEDERS = lazy_regex(
     r"(?<![\w.-])(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|base64|base32|xxd|openssl|uudecode|rev)(?![\w.-])"
@@ -38,17 +40,13 @@ _SPEAKS = lazy_regex(r"\s*[\"'\\]*(?:echo|printf|yes)\b")
 _DESCRIPTORS = "0123456789{}_abcdefghijklmnopqrstuvwxyz"
 _SHOWN = 2_000  # bytes of a command that are looked at as text
 _SEARCHED = 500  # bytes of a pipeline's stage in which its program is looked for; stages may be nested
+MAX_NODES = 3_000
+"""Statements and what they consist of, without single words, that are read in a script."""
+MAX_WORDS = 2_000
+"""Words of a command that are read."""
 MAX_REMEMBERED = 4_000
 """Characters of a script whose commands are remembered for a moment."""
 _KNOWN = 1_000  # characters of a variable that are kept: doubling one again and again would fill the memory
-# The parser takes quadratic time to recover from an error behind many of these; no real script has so many.
-_COSTLY = lazy_regex(r"(?<!\|)\|(?!\|)|=\(|<<<|=~")
-_MAX_COSTLY = 2_000
-_SHORT = 20_000  # characters of a script up to which what it nests does not matter
-_MAX_NESTING = 0.1  # share of brackets in a longer one; it takes quadratic time behind errors among them, too
-# The grammar's scanner reads beyond its tables at some characters outside ASCII, and ends the process. To bash they are
-# letters of words; so are these bytes, and all places in the text stay where they are.
-_PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
 _MAY_NEST = lazy_regex(r"[$`(<>=]")
 """Signs without one of which a command has no other command, redirection or assignment in it."""
 _VARIABLE = lazy_regex(r"\$\{?(\w{1,80})")
@@ -68,14 +66,7 @@ class Simple(NamedTuple):
     unread: str = ""
     text: str = ""
     reads: str = ""
-
-
-@cache
-def _bash() -> Language:
-    import tree_sitter_bash
-    from tree_sitter import Language
-
-    return Language(tree_sitter_bash.language())
+    cut: bool = False
 
 
 def simple_commands(script: str) -> Iterable[Simple]:
@@ -102,21 +93,24 @@ def _read(script: str) -> Iterator[Simple]:
     if _WORDS_ALONE.fullmatch(script) and (alone := _words_alone(script)):
         yield from alone
         return
-    from tree_sitter import Parser
-
     script = script.replace("\0", "").replace("\r\n", "\n")
-    if _is_costly(script):
+    source = script.encode("utf-8", "replace")
+    root = parse(source)
+    if root is None:
         yield from _roughly(script)
         return
-    source = script.encode("utf-8", "replace")
-    root = Parser(_bash()).parse(source.translate(_PLAIN)).root_node
     known = {"IFS": " "}
     heres = b"<<" in source
     may_nest = _MAY_NEST.search if not root.has_error else None
     dynamic = False
     stack: list[tuple[Node, str, str]] = [(root, "", "")]
     reads: dict[int, str] = {}
+    left = MAX_NODES
     while stack:
+        left -= 1
+        if left < 0:
+            yield Simple(unread=script, text=short(script), cut=True)
+            return
         node, stdin, fed_by = stack.pop()
         kind = node.type
         if kind == "pipeline":
@@ -127,13 +121,14 @@ def _read(script: str) -> Iterator[Simple]:
         elif kind == "command":
             argv, unknown = _argv(node, source, known)
             argv = _aliased(argv, known)
+            cut = len(argv) >= MAX_WORDS
             unread = script if unknown and not dynamic else ""  # once a script: many would take quadratic time
             dynamic = dynamic or unknown
             raw = text_of(node, source, _SHOWN)
             text = short(raw)
             brought = (reads.get(node.id, "") if reads else "") + (_brought(argv, known) if "$" in text else "")
             stdin_ = (_here_text(node, source, known) if heres else "") or stdin
-            yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought)
+            yield Simple(argv, unknown, "", False, stdin_, fed_by, unread, text, brought, cut)
             if may_nest is not None and len(raw) < _SHOWN // 4 and not may_nest(raw):
                 continue  # words alone
         elif kind == "for_statement":
@@ -151,13 +146,6 @@ def _read(script: str) -> Iterator[Simple]:
         stack.extend((child, stdin, fed_by) for child in reversed(node.named_children) if child.named_child_count)
     if root.has_error:
         yield from _roughly(script)
-
-
-def _is_costly(script: str) -> bool:
-    """Tell whether the parser could take more than linear time."""
-    if len(script) > _SHORT and sum(map(script.count, "({<")) > _MAX_NESTING * len(script):
-        return True
-    return len(script) > _MAX_COSTLY and len(_COSTLY.findall(script)) > _MAX_COSTLY
 
 
 def _words_alone(script: str) -> list[Simple]:
@@ -236,7 +224,7 @@ def _aliased(argv: tuple[str, ...], known: dict[str, str]) -> tuple[str, ...]:
 def _argv(node: Node, source: bytes, known: dict[str, str]) -> tuple[tuple[str, ...], bool]:
     argv: list[str] = []
     dynamic = False
-    for child in node.named_children:
+    for child in islice(node.named_children, MAX_WORDS):
         if child.type in _NOT_WORDS:
             continue
         text, unknown = word(child, source, known)

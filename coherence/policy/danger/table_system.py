@@ -6,7 +6,7 @@ import re
 
 from coherence.core.lazy import lazy_regex
 from coherence.policy.danger.code import INTERPRETERS, code_of, destroys
-from coherence.policy.danger.danger import DRY, Command, DangerousCommand
+from coherence.policy.danger.danger import DRY, UNJUDGED, Command, DangerousCommand
 from coherence.policy.danger.disclosure import recipients
 from coherence.policy.danger.requests import RUN_DOWNLOAD
 from coherence.policy.danger.shell import FEEDERS
@@ -274,6 +274,15 @@ SYSTEM: tuple[DangerousCommand, ...] = (
         says="cannot be read, and names a dangerous program",
         unless=(),
         test=_hidden,
+    ),
+    DangerousCommand(
+        name="unjudged",
+        kind=UNJUDGED,
+        says="is longer than what is judged of a call",
+        unless=(),
+        test=lambda command: command.cut,
+        enforced=True,
+        weighs=False,
     ),
 )
 """Rows about processes, services, packages and unreadable text."""

@@ -17,7 +17,7 @@ from coherence.detect.hijack import only_reads
 from coherence.detect.text_analysis import tokens
 from coherence.policy.danger.asking import MAX_ORDERS, is_asked, orders_in
 from coherence.policy.danger.classify import judge
-from coherence.policy.danger.danger import Danger, Match, short
+from coherence.policy.danger.danger import UNJUDGED, Danger, Match, short
 from coherence.policy.danger.table import DEFAULT
 from coherence.policy.deny_list import deny_finding, forbidding
 
@@ -122,7 +122,7 @@ class DestructiveCalls(msgspec.Struct):
     """Sentences by which somebody may have asked for something enforced since the newest goal, the newest."""
     harmful: int = 0
     """Number of the newest call, if it is one that nobody wants and nobody has asked for; 0 = it is none."""
-    harmful_what: str = ""
+    harmful_why: str = ""
     forbidden: int = 0
     """Number of the newest call, if the deny list forbids it; 0 = it does not."""
     forbidden_tool: str = ""
@@ -186,7 +186,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         except (TypeError, ValueError, RecursionError):  # a row of somebody else that cannot judge it
             return
         if (unwanted := self.unwanted(enforced)) is not None:
-            data.harmful, data.harmful_what = observed.seq, unwanted.what
+            data.harmful, data.harmful_why = observed.seq, _why(unwanted)
         text = observed.text.raw[:COMMAND_CHARS]
         removed = _REMOVED.search(text) if "rm" in text else None
         gone = [name for name in removed[1].split() if name[0] != "-"] if removed else []
@@ -223,7 +223,9 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         entry = forbidding(tool, arguments, self.forbid) if self.forbid else None
         found = [] if entry is None else [deny_finding(seq, tool, entry, "block")]
         match = self.unwanted(judge(tool, arguments, self.table).enforced)
-        return found if match is None else [*found, _harmful(seq, match.what, "block")]
+        if match is None:
+            return found
+        return [*found, _harmful(seq, _why(match), "warn" if match.kind == UNJUDGED else "block")]
 
     def _by_name(self, tool: str, words: set[str]) -> tuple[float, str]:
         """Return what a call counts by its tool's name, and what it does."""
@@ -245,7 +247,7 @@ class DangerDetector(EventDetector[DestructiveCalls]):
     def findings(self, state: object, reading: object, appraisal: object) -> Sequence[Finding]:
         """Return what was destroyed without being asked for, and that the newest call is one that nobody wants."""
         data = self.data
-        found = [_harmful(data.harmful, data.harmful_what, "warn")] if data.harmful else []
+        found = [_harmful(data.harmful, data.harmful_why, "warn")] if data.harmful else []
         if data.forbidden and data.forbidden_by is not None:
             found.append(deny_finding(data.forbidden, data.forbidden_tool, data.forbidden_by, "warn"))
         if data.value < 0.05:
@@ -269,7 +271,11 @@ class DangerDetector(EventDetector[DestructiveCalls]):
         self.data.seq = self.data.harmful = self.data.forbidden = 0
 
 
-def _harmful(seq: int, what: str, severity: DecisionKind) -> Finding:
+def _why(match: Match) -> str:
+    return match.what if match.kind == UNJUDGED else f"{match.what}, and nobody has asked for exactly that"
+
+
+def _harmful(seq: int, why: str, severity: DecisionKind) -> Finding:
     return Finding(
         rule=ENFORCED_RULE,
         severity=severity,
@@ -277,7 +283,7 @@ def _harmful(seq: int, what: str, severity: DecisionKind) -> Finding:
         score=1.0,
         threshold=1.0,
         evidence=(seq,) if seq > 0 else (),
-        why=f"{what}, and nobody has asked for exactly that",
+        why=why,
         action="ask the user before it runs" if severity == "block" else "ask the user what to do about it",
     )
 

@@ -172,35 +172,40 @@ _ASSIGNMENT = lazy_regex(r"\w+=.*", re.DOTALL)
 _SUFFIX = lazy_regex(r"\.(?:exe|cmd|bat|com)$")
 
 
+MAX_SCRIPT = 60_000
+"""Characters of one script that are read; Linux hands no program an argument of twice as many."""
+MAX_CHARACTERS = 120_000
+"""Characters of all scripts of a call that are read: giving one input to many shells would take quadratic time."""
+MAX_COMMANDS = 500
+"""Commands of a call that are judged."""
+
+
 class Unwrapper:
-    """Yields the commands of one script and all that they run, within a budget.
+    """Yields the commands of a call's scripts and all that they run; what lies beyond the bounds is marked as cut."""
 
-    Parameters
-    ----------
-    size
-        Characters of the whole script. Four times as many, and 100,000, are read in all, each command counting as 20
-        more; the rest counts as unread. A script that gives its input to many shells would take quadratic time.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._left = 4 * size + 100_000
+    def __init__(self) -> None:
+        self._characters = MAX_CHARACTERS
+        self._commands = MAX_COMMANDS
 
     def script(self, script: str, depth: int = 0) -> Iterator[Command]:
         """Yield the commands of a shell script."""
-        self._left -= len(script)
-        if depth <= MAX_DEPTH and self._left >= 0:
-            for simple in simple_commands(script):
+        if depth > MAX_DEPTH:
+            yield Command(unread=script, text=short(script))
+            return
+        read = script[: min(MAX_SCRIPT, self._characters)]
+        self._characters -= len(read)
+        if read:
+            for simple in simple_commands(read):
                 yield from self.words(simple, depth)
-                if self._left < 0:
+                if self._commands <= 0:
                     break
-            else:
-                return
-        yield Command(unread=script, text=short(script))
+        if len(read) < len(script) or self._commands <= 0:
+            yield Command(unread=script[:MAX_SCRIPT], text=short(script), cut=True)
 
     def words(self, simple: Simple, depth: int = 0) -> Iterator[Command]:
         """Yield a command that is already cut into words, then those that it runs."""
-        self._left -= 20 + len(simple.argv)
-        if depth > MAX_DEPTH or self._left < 0:
+        self._commands -= 1
+        if depth > MAX_DEPTH:
             yield Command(unread=" ".join(simple.argv), text=simple.text)
             return
         command = _command(simple)
@@ -238,6 +243,7 @@ def _command(simple: Simple) -> Command:
         unread=simple.unread,
         text=simple.text,
         reads=simple.reads,
+        cut=simple.cut,
     )
 
 

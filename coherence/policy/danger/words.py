@@ -37,6 +37,9 @@ _AT_RUN_TIME = frozenset(
 MAX_SUBSTITUTION = 2_000
 """Bytes of a substitution that stay in the word: nested ones would take quadratic time, and are read by themselves."""
 
+MAX_PARTS = 1_000
+"""Parts of one word that are read: texts and variables side by side."""
+
 
 def text_of(node: Node, source: bytes, most: int | None = None) -> str:
     """Return a node's source text, or the first ``most`` bytes of it."""
@@ -55,8 +58,9 @@ def word(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool
     if kind in ("string", "translated_string"):
         return _in_quotes(node, source, known)
     if kind == "concatenation":
-        parts = [word(child, source, known) for child in node.children]
-        return "".join(part for part, _ in parts), any(dynamic for _, dynamic in parts)
+        parts = [word(child, source, known) for child in node.children[:MAX_PARTS]]
+        unknown = len(node.children) > MAX_PARTS or any(dynamic for _, dynamic in parts)
+        return "".join(part for part, _ in parts), unknown
     if kind in _AT_RUN_TIME:
         text = text_of(node, source, MAX_SUBSTITUTION)
         found = _EXPANSION.fullmatch(text)
@@ -75,9 +79,9 @@ def word(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool
 def _in_quotes(node: Node, source: bytes, known: Mapping[str, str]) -> tuple[str, bool]:
     """Read the inside of double quotes, from what lies between its expansions: blanks belong to no child node."""
     parts: list[str] = []
-    dynamic = False
+    dynamic = node.named_child_count > MAX_PARTS
     at = node.start_byte + (2 if node.type == "translated_string" else 1)
-    for child in node.named_children:
+    for child in node.named_children[:MAX_PARTS]:
         if child.type not in _AT_RUN_TIME:
             continue
         parts.append(_plain(source[at : child.start_byte]))

@@ -397,7 +397,13 @@ def test_commands_the_match_names_the_command_that_is_the_reason() -> None:
     assert (found.name, found.what, found.part) == ("rm", "rm -rf y deletes files", "rm -rf y")
 
 
-def test_what_stands_behind_many_commands_or_brackets_of_a_long_script_is_judged() -> None:
-    for many in ("echo a\n" * 3_500, "foo(x) " * 3_500 + "; "):
-        assert (found := classify("Bash", {"command": many + "rm y"})) is not None
-        assert found.kind == "delete"
+@pytest.mark.parametrize("many", ["echo a\n" * 400, "foo(x) " * 200 + "; "])
+def test_classify_what_stands_behind_many_commands_or_brackets_is_judged(many: str) -> None:
+    assert (found := classify("Bash", {"command": many + "rm y"})) is not None
+    assert found.kind == "delete"
+
+
+def test_classify_what_stands_beyond_the_bounds_is_searched_for_dangerous_words() -> None:
+    many = "echo a\n" * 3_500
+    found = [classify("Bash", {"command": many + end}) for end in ("rm y", "ls")]
+    assert [match and match.kind for match in found] == ["unreadable", "unjudged"]

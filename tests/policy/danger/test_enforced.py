@@ -563,7 +563,7 @@ def test_enforced_rows_pass(goal: str, tool: str, arguments: dict[str, Any]) -> 
 def test_enforced_is_stated_in_each_row_with_words_that_ask_for_it() -> None:
     rows = [row for row in DEFAULT if row.enforced]
     assert {"run-download", "force-push", "wipe-files", "wipe-sql", "send-secret"} <= {row.name for row in rows}
-    assert all(row.asking is not None for row in rows if row.name != "fork-bomb")
+    assert all(row.asking is not None for row in rows if row.name not in ("fork-bomb", "unjudged"))
     assert not any(row.weighs for row in ENFORCED)  # the sign of destruction keeps its values
 
 

@@ -114,3 +114,31 @@ def test_danger_detector_before_anybody_has_asked_for_anything_no_name_is_unaske
     detector = DangerDetector()
     detector.observe(Observed.of(ToolCall("refund", msgspec.Raw(b'{"order": 1}'), "a"), 1))
     assert detector.data.value == 0.0
+
+
+LONG = [
+    pytest.param("true; " * 501, id="more than 500 commands"),
+    pytest.param("x=1; " * 3_001, id="more than 3,000 statements"),
+    pytest.param(f"echo {'a ' * 2_001}", id="a command of more than 2,000 words"),
+    pytest.param(f"echo '{'a' * 60_000}'", id="more than 60,000 characters"),
+]
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_asked_call_one_that_is_too_long_to_judge_asks_to_warn(command: str) -> None:
+    (found,) = DangerDetector().asked_call(1, "Bash", msgspec.json.encode({"command": command}))
+    assert (found.severity, found.active) == ("warn", True)
+    assert found.why.endswith("is longer than what is judged of a call")
+
+
+@pytest.mark.parametrize(
+    "command", ["true; " * 450, "cat > notes <<EOF\n" + "a b\n" * 10_000 + "EOF\n", "ls " + "f " * 1_900]
+)
+def test_asked_call_a_long_one_within_the_bounds_is_judged(command: str) -> None:
+    assert DangerDetector().asked_call(1, "Bash", msgspec.json.encode({"command": command})) == []
+
+
+@pytest.mark.parametrize("padding", ["true; " * 400, "|" * 10_000, "E   assert 1 == 2\n" * 400])
+def test_asked_call_what_nobody_wants_is_refused_behind_padding(padding: str) -> None:
+    call = msgspec.json.encode({"command": f"{padding}\nrm -rf /"})
+    assert [found.severity for found in DangerDetector().asked_call(1, "Bash", call)] == ["block"]
