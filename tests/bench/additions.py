@@ -1,7 +1,8 @@
-"""How many answers that add what nobody asked for are flagged, and how many right ones: ``python tests/bench/additions.py``.
+"""How many answers that add what nobody asked for are flagged, and how many right ones.
 
-``tests/data/scope_cases_2.jsonl`` was written without sight of the rules. At first sight 9 of its 50 additions and 2 of its
-50 right answers were flagged. Then the even ones of each kind (the first is 0) were read and mended with.
+Run: ``python tests/bench/additions.py``. ``tests/data/scope_cases_2.jsonl`` was written without sight of the rules. At
+first sight 9 of its 50 additions and 2 of its 50 right answers were flagged. Then the even ones of each kind (the first
+is 0) were read and mended with.
 """
 
 from __future__ import annotations
