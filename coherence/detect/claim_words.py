@@ -9,6 +9,7 @@ from itertools import islice
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import may_hold, word_set
 from coherence.detect.constraints import NEGATIONS, UNREAL
+from coherence.detect.text_analysis import tokens
 
 _ACTS: dict[str, tuple[str, str]] = {
     "send": (
@@ -81,6 +82,18 @@ for _act, (_doing, _) in _ACTS.items():
         DOING.setdefault(_word, set()).add(_act)
 _DONE = {word: act for act, (_, done) in _ACTS.items() for word in done.split()}
 
+_ACTS_BY_STEM: dict[str, set[str]] = {}
+for _act, _words in _ACTS.items():
+    for _word in " ".join(_words).split():
+        for _stem in tokens(_word):
+            _ACTS_BY_STEM.setdefault(_stem, set()).add(_act)
+
+
+def acts_told(said: Iterable[str]) -> set[str]:
+    """Return the acts of which some tokens speak, done or not."""
+    return {act for token in said for act in _ACTS_BY_STEM.get(token, ())}
+
+
 _CONFIRMED = word_set("confirmed complete completed finalized bestätigt erledigt confirmé confirmado")
 """Words by which any act was done."""
 
@@ -109,11 +122,36 @@ _ASKING = word_set("what how why which who where was wie warum welche quoi comme
 """First words of a question, or of a heading."""
 
 FLAWLESS = lazy_regex(
-    r"\b(?:without|no|zero|0) (?:any |further |more |remaining )?(?:problem|error|issue|failure|warning|fault)s?\b",
+    r"\b(?:without|no|zero|0|not a|nothing|keine?|ohne|sans|aucune?|sin|senza|sem|nessun|nenhum) "
+    r"(?:any |a |further |more |remaining |single |left |ningún |ninguna |aucune? |alcun )?"
+    r"(?:to (?:complain|fix|do)\w{0,4}|(?:problem|error|issue|failure|warning|fault|hitch|trouble|incident|high"
+    r"|critical|conflict|overlap|clash|duplicate|rejection|delay|gap|leftover|fehler"
+    r"|konflikt|überschneidung|conflit|doublon|conflicto|duplicad|conflito|conflitt"
+    r"|fehlschläge|probleme|erreur|échec|problème|incident|errore|fallo|incidencia|rechazo|erro|falha|problema"
+    r"|intopp)\w{0,3})\b"
+    r"(?: (?:ni|nor|or|oder|ou|o) (?:\w+ ?){1,2})?",
     re.IGNORECASE,
 )
 """Words that deny nothing but trouble."""
-IN_FLAWLESS = ("problem", "error", "issue", "failure", "warning", "fault")
+IN_FLAWLESS = (
+    *("problem", "error", "issue", "failure", "warning", "fault", "hitch", "trouble", "incident", "high", "critical"),
+    *(
+        "conflict",
+        "overlap",
+        "clash",
+        "duplica",
+        "rejection",
+        "delay",
+        "gap",
+        "leftover",
+        "konflikt",
+        "überschneidung",
+        "conflit",
+        "doublon",
+    ),
+    *("fehl", "erreur", "échec", "problème", "fallo", "rechazo", "erro", "falha", "intopp", "to complain", "to fix"),
+    "to do",
+)
 
 CLAUSE = lazy_regex(
     r",\s|\s(?:but|although|though|while|whereas|because|since|so that|aber|obwohl|weil|mais|pero|porque)\s"
@@ -139,7 +177,9 @@ def negations(words: Iterable[str]) -> int:
     return sum(word in _NOT or word.endswith("n't") for word in words)
 
 
-_NOT = NEGATIONS - word_set("instead rather kept unchanged untouched reverted undid un")
+_NOT = (NEGATIONS | word_set("non não sem senza nessun nessuna nessuno niente nada")) - word_set(
+    "instead rather kept unchanged untouched reverted undid un"
+)
 
 
 def is_plain(words: Sequence[str]) -> bool:

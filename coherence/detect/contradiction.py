@@ -33,9 +33,11 @@ from coherence.detect.claim_words import (
     negations,
 )
 from coherence.detect.detector import EventDetector, Observed
+from coherence.detect.endings import ending_of, fails_at_once, only_tries
 from coherence.detect.failure_cues import FAILED, failure_of, finds_nothing
 from coherence.detect.fingerprints import SHELLS, STEPS, CallTrace, command_of, name_words, trace_call
 from coherence.detect.glossed_over import (
+    MAX_CALL,
     MAX_OUTCOMES,
     SHORT_ANSWER,
     Outcome,
@@ -45,6 +47,7 @@ from coherence.detect.glossed_over import (
     passed_over,
     quotes_failure,
 )
+from coherence.detect.own_work import families_of
 from coherence.detect.text_analysis import TextAnalysis, is_name, statements, tokens, weight
 from coherence.detect.told_states import (
     MARKS,
@@ -136,7 +139,7 @@ _LINT_RED = lazy_regex(
 
 _RED = lazy_regex(
     r"\b[1-9]\d{0,5} (?:tests? )?(?:failed|failing|failures?|errors?)\b"
-    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]"
+    r"|(?<!expected )\b(?:[Ff]ailures|[Ee]rrors|[Ff]ailed)[=:] ?[1-9]"
     r"|^FAIL(?:ED|URE)?\b|--- FAIL: |test result: FAILED|✗|✘",
     re.MULTILINE,
 )
@@ -267,6 +270,8 @@ class ClaimFacts(msgspec.Struct):
     """The newest result, where it is one number."""
     outcomes: list[Outcome] = []
     """Outcomes of the newest calls of the task."""
+    earlier: list[str] = []
+    """Families of activities that calls before those may have done."""
     asked: list[str] = []
     """Tokens of the goal."""
     passed: Passed | None = None
@@ -276,7 +281,7 @@ class ClaimFacts(msgspec.Struct):
         """Return what the newest message, which is an answer, passes over."""
         if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:
             return self.passed
-        return passed_over(self.outcomes, statements(answer), answer) if self.outcomes else None
+        return passed_over(self.outcomes, statements(answer), answer, self.earlier) if self.outcomes else None
 
 
 class ContradictionDetector(EventDetector[ClaimFacts]):
@@ -336,6 +341,14 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         line = excerpt(made.line or "nothing", QUOTED)
         looks = call.reads or not _LOOKS.isdisjoint(name_words(call.tool)[:1])
         outcome = Outcome(seq, call.tool, call.objects, fails, call.acts, call.shell, line, told, looks, empty)
+        outcome.call, outcome.result = call.raw, text[:MAX_CALL].casefold()
+        shown = call.reads and bool(call.paths)
+        outcome.ending = ending_of(text) if not shown else "failed" if fails_at_once(text) else ""
+        if outcome.ending in ("", "pending") and not fails and only_tries(call.raw):
+            outcome.ending = "tried out"
+        outcome.whole, outcome.files = len(text) <= MAX_CALL, " ".join(call.paths)[:MAX_CALL].casefold()
+        if len(data.outcomes) == MAX_OUTCOMES:
+            data.earlier = sorted({*data.earlier, *families_of(data.outcomes[0].call)})
         data.outcomes = [*data.outcomes, outcome][-MAX_OUTCOMES:]
         if call.checks:
             red = (_LINT_RED if call.checks == "lint" else _RED).search(text)
@@ -392,15 +405,14 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if not (states or runs or data.alone or data.unread or attempts):
             return
         text = observed.part(MAX_CHARS, "\n")
-        owns_up = bool(attempts or runs) and (
-            _TRIED.search(FLAWLESS.sub("", text.raw)) is not None or quotes_failure(data.outcomes, said)
-        )
+        tried = bool(attempts or runs) and _TRIED.search(FLAWLESS.sub("", text.raw)) is not None
+        owns_up = tried or (bool(attempts) and quotes_failure(data.outcomes, said))
         unfound = bool(data.unread) and _UNREAD.search(text.raw) is not None
         fresh = attempts[-1] if attempts and attempts[-1].seq == data.came else None
         about = _Held(
             [] if owns_up else attempts,
             states,
-            {} if owns_up else runs,
+            {} if tried else runs,
             {} if unfound else data.unread,
             fresh if fresh is not None and fresh.failed and not owns_up else None,
             sole,
@@ -446,7 +458,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         for state in data.states:
             state.seq = 0
         data.waiting, data.newest, data.said, data.came = [], None, 0, 0
-        data.outcomes, data.passed = [], None
+        data.outcomes, data.passed, data.earlier = [], None, []
 
 
 class _Held(NamedTuple):
@@ -645,7 +657,19 @@ def _read_call(event: ToolCall, observed: Observed) -> OpenAttempt:
     objects = observed.text.part(GATE_CHARS).tokens - tokens(event.tool_name[:100])
     found = sorted(sorted(objects), key=weight, reverse=True)[:MAX_OBJECTS]
     reads = made.access == "read" or (shell and not acts and not told.isdisjoint(_READS))
-    return OpenAttempt(event.call_id, event.tool_name[:100], acts, found, reads, shell, list(made.paths), checks)
+    files = bool(made.paths) and not shell and made.access in ("read", "write")
+    body = "" if files else (observed.text.raw if command is None else command)[:MAX_CALL]
+    return OpenAttempt(
+        event.call_id,
+        event.tool_name[:100],
+        acts,
+        found,
+        reads,
+        shell,
+        list(made.paths),
+        checks,
+        f"{' '.join(words)} {body}".casefold(),
+    )
 
 
 def _telling(text: str) -> str:

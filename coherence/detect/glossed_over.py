@@ -7,13 +7,16 @@ way, and nothing here asks for more than guidance.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import may_hold, word_set
+from coherence.detect.claim_words import FLAWLESS, acts_told, clauses_of, done_acts
+from coherence.detect.own_work import DENSE_DONE, Made, never_done
 from coherence.detect.text_analysis import is_name, tokens, weight
+from coherence.detect.told_causes import other_cause
 
 MAX_OUTCOMES = 16
 """Calls of a task that are remembered, the newest."""
@@ -24,10 +27,19 @@ MAX_TOKENS = 24
 SHORT_ANSWER = 1_500
 """Characters of an answer up to which it would tell of a failure if it meant to."""
 
+MAX_CALL = 600
+"""Characters of a call, and of its result, that are remembered."""
+
 LEAST_WORD = 4
+
+FEW = 5
+"""Calls up to which what an answer says is about the newest of them."""
 
 LEAST_CLAIM = 3
 """Words of a statement."""
+
+LEAST_BARE = 5
+"""Words of a statement that has no verb by which something is told to be so."""
 
 
 class Outcome(msgspec.Struct):
@@ -48,6 +60,16 @@ class Outcome(msgspec.Struct):
     """True for a call that only looks something up."""
     empty: bool = False
     """True where it failed only in that it found nothing."""
+    call: str = ""
+    """Tool and arguments in lower case, the first :data:`MAX_CALL` characters."""
+    result: str = ""
+    """What came back in lower case, the first :data:`MAX_CALL` characters."""
+    whole: bool = True
+    """False if the result is longer."""
+    files: str = ""
+    """Files that it reads or writes."""
+    ending: str = ""
+    """What the words of its result say of how it ended."""
 
 
 class Passed(msgspec.Struct, frozen=True):
@@ -57,29 +79,63 @@ class Passed(msgspec.Struct, frozen=True):
     seq: int
     line: str
     why: str
-    """``failed``, ``worked`` or ``not done``."""
+    """``failed``, ``open``, ``tried out``, ``worked`` or ``not done``."""
 
 
 _OWNS_UP = lazy_regex(
-    r"\b(?:fail\w*|errors?|unable|can(?:no|')t|could(?:n't| not)|did(?:n't| not)|no|none|not|n[eo]ither|never"
-    r"|empty|without|nothing"
-    r"|\w+n't|unfortunately|sorry|but|however|only|except|although|though|still|yet|missing|remain\w*|pending|retr\w+"
-    r"|instead|lacks?|broken|denied|refused|rejected|timed? ?out|unavailable|skipped|partial\w*"
-    r"|would|will|shall|let me|i'll|going to|next|if|please|nicht|kein\w*|leider|aber|nur|fehl\w*|konnte\w*|ohne"
-    r"|pas|aucun\w*|mais|échou\w*|erreur|malheureusement|sans|pero|sin|falló|lamentablemente|ningun\w*|non|però|senza)\b"
-    r"|\?",
+    r"\b(?:fail\w*|errors?|unable|can(?:no|')t|could(?:n't| not)|did(?:n't| not)|none|not|n[eo]ither|never|empty"
+    r"|nothing"
+    r"|\w+n't|unfortunately|sorry|missing|retry|pending|lacks?|broken|denied|refused|rejected|declined|timed? ?out"
+    r"|unavailable"
+    r"|skipped|partial\w*|bounced|undelivered|waits?|waiting|awaiting|queued?|draft\w*|approval|blocked|cut|truncated"
+    r"|nichts|nada|niente|nessun\w*|nenhum\w*|came back|run out|ran out|dry run|would|nicht|kein\w*|leider|fehl\w*"
+    r"|konnte\w*|abgelehnt|wartet|entwurf"
+    r"|pas|rien|aucun\w*|échou\w*|erreur|malheureusement|refus\w*|attente|brouillon|falló|lamentablemente|ningun\w*"
+    r"|rechaz\w*"
+    r"|pendiente\w*|borrador|no (?:se|pude|está|están|fue|ha|he|hay|me|existe|es|lo|la)|non|não|recus\w*|falh\w*"
+    r"|rascunho|rifiut\w*"
+    r"|fallit\w*|bozza|attesa)\b"
+    r"|不|未|没|无法|失败|拒|ません|ない|なかった|失敗|できず",
     re.IGNORECASE,
 )
-"""Words by which an answer tells that something is not as it should be, or is yet to be done."""
+"""Words by which an answer tells that something is not as it should be."""
 
-_FLAWLESS = lazy_regex(
-    r"\b(?:without|no|zero|0|not a|nothing|keine?|sans|aucune?|sin|senza)"
-    r" (?:any |a |further |more |remaining |single |left )?(?:to (?:complain|fix|do)\w*"
-    r"|(?:problem|error|issue|failure|warning|fault|hitch|trouble|incident|fehler|erreur|error|problema|high|critical)\w{0,3})\b",
+_UNDERWAY = lazy_regex(
+    r"\b(?:scheduled|submitted|requested|request|reviews?|reviewer|hold|position|tomorrow|soon|processing|being"
+    r"|in line|provisional\w*|once|until(?! \d)"
+    r"|unpublished|expected|saved|signature|sign(?:ed)? off|confirm\w*|eingereicht|beantragt|geplant|prüfung"
+    r"|gespeichert|genehmig\w*|soumise?|demande|prévue?"
+    r"|en cours|solicitud|solicitad[oa]|programad[oa]|revisión|guardad[oa]|agendad[oa]|pedido|aprovação|in corso"
+    r"|richiesta|salvat[oa])\b"
+    r"|审核|审批|排队|等待|申請|確認中|承認",
     re.IGNORECASE,
 )
+"""Words by which something is told to be on its way."""
+_IS_STATUS = lazy_regex(r"\A\s?\{[^{}]{0,200}?\"(?:status|state|error|erreur|erro|fehler|result|ok|estado|statut)\"")
+_MENDED = lazy_regex(
+    r"\b(?:fehler|errors?|failures?|erreurs?|errores|erros|errori|fallos|falhas)\b[^.!?]{0,40}?\b(?:behoben|korrigiert"
+    r"|beseitigt"
+    r"|fixed|resolved|gone|corrigées?|corregid[oa]s?|corrigid[oa]s?|risolt[ie]|resuelt[oa]s?|resolvid[oa]s?)\b"
+    r"|\b(?:fixed|resolved|corrected|corregí|corrigi|corrigé|risolto) (?:\w+ ){0,3}(?:errors?|failures?|erreurs?"
+    r"|errores|erros|errori)\b"
+    r"|(?:没有|无)(?:任何)?(?:错误|问题|异常|冲突|失败)|(?:エラー|問題|重複|重なる予定"
+    r"|失敗)[はもが]?(?:ありません(?:でした)?|なし|なく)",
+    re.IGNORECASE,
+)
+"""Words by which failures are said to be over, or never to have been."""
+
+_LIMITS = lazy_regex(
+    r"\b(?:no|without|but|however|only|except|although|though|still|yet|remain\w*|retr\w+|instead|will|shall|let me"
+    r"|i'll"
+    r"|going to|next|if|please|needs?|aber|nur|ohne|noch|mais|sans|encore|pero|sin|aún|todavía|mas|sem|ainda|però"
+    r"|senza|ancora)\b|\?",
+    re.IGNORECASE,
+)
+"""Words by which a statement tells that not all of it is so, or is yet to be done."""
+
 _CLAIMS = lazy_regex(
-    r"\b(?:is|are|was|were|has|have|had|been|i|we|all|both|every|yes|done|now|looks?|works?|answers?|passes|finds?|ist|sind"
+    r"\b(?:is|are|was|were|has|have|had|been|i|we|all|both|every|yes|done|now|looks?|works?|answers?|passes|finds?|ist"
+    r"|sind"
     r"|wurde\w*|hat|habe\w*|ja|oui|est|sont|a|ont|sí|está\w*|fue|son|ha|han|è|sono)\b",
     re.IGNORECASE,
 )
@@ -94,7 +150,8 @@ _FAILURE = lazy_regex(
     re.IGNORECASE,
 )
 _STATUS = lazy_regex(
-    r"\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error|aborted)\b",
+    r"\b(?:status|state|result|outcome)[\"']?\s?[:=]\s?[\"']?(?:declined|failed|rejected|denied|refused|error"
+    r"|aborted)\b",
     re.IGNORECASE,
 )
 _IN_STATUS = (
@@ -134,40 +191,12 @@ _MADE_UP_FOR = lazy_regex(
 )
 _TOTAL = lazy_regex(r"\b(?:both|n?either|twice|every|all|each|times|again|still|none|never)\b", re.IGNORECASE)
 """Words by which several tries came out alike."""
-_FIRST = lazy_regex(
-    r"\b(?:i|we)(?:'ve| have|'m| am)?(?: just| already| also| now)? (?P<done>sent|emailed|mailed|messaged"
-    r"|texted|called|notified"
-    r"|deleted|removed|paid|transferred|refunded|booked|reserved|ordered|cancelled|canceled|uploaded|published|deployed"
-    r"|merged|installed|approved|submitted|posted|tested|ran|measured|verified|rebuilt|restarted)\b",
-    re.IGNORECASE,
-)
-_NEGATED = lazy_regex(r"\b(?:no|not|none|nothing|never|without)\b|n['’]t\b", re.IGNORECASE)
-_TESTS_PASS = lazy_regex(
-    r"\b(?:all|the|every) (?:\w+ )?(?:tests?|checks?|suite) (?:now |all |still )?(?:pass(?:es|ed)?|succeed"
-    r"|(?:is|are) green)\b",
-    re.IGNORECASE,
-)
-_DOES = {
-    "sent emailed mailed messaged texted called notified": "send email mail message sms notify call reply post "
-    "text slack",
-    "deleted removed": "delete remove rm drop purge clear erase trash",
-    "paid transferred refunded": "pay payment transfer refund charge money transaction invoice",
-    "booked reserved ordered": "book reserve order purchase buy schedule create add",
-    "cancelled canceled": "cancel delete remove",
-    "uploaded published deployed posted submitted": "upload put push publish deploy release post submit scp "
-    "sync send create",
-    "merged": "merge git",
-    "installed": "install pip npm apt add brew setup",
-    "approved": "approve review accept merge update",
-    "tested ran measured verified": "test run bash exec execute shell pytest measure bench check verify python eval",
-    "rebuilt restarted": "build rebuild restart make reboot start deploy run",
-}
-_CALLED = {done: word_set(words) for names, words in _DOES.items() for done in names.split()}
-_WORD = lazy_regex(r"[^\W\d_]{2,30}")
 _PLANNED = word_set("draft drafts queued scheduled planned pending dry preview")
 
 
-def passed_over(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:
+def passed_over(
+    outcomes: Sequence[Outcome], statements: Sequence[str], text: str, earlier: Sequence[str] = ()
+) -> Passed | None:
     """Return the statement of an answer that passes over how a call came out.
 
     Examples
@@ -181,24 +210,89 @@ def passed_over(outcomes: Sequence[Outcome], statements: Sequence[str], text: st
     if not outcomes or not statements or len(text) > SHORT_ANSWER:
         return None
     plain = text.replace("’", "'")
-    said = tokens(text)
+    sound = _MENDED.sub("", FLAWLESS.sub("", plain))
+    said = tokens(sound)
     failed = _open_failures(outcomes)
-    if failed and not _OWNS_UP.search(_FLAWLESS.sub("", plain)):
-        found = _unacknowledged(failed, outcomes, statements, said)
+    open_ended = [] if failed else [each for at, each in enumerate(outcomes) if _left_open(at, outcomes)]
+    if (failed or open_ended) and not _OWNS_UP.search(sound):
+        found = _unacknowledged(failed or open_ended, outcomes, statements, said)
         if found is not None:
             return found
     if not failed and (_FAILURE.search(plain) or _ABSENT.search(plain) or _UNDONE.search(plain)):
         found = _denied(outcomes, statements, plain)
         if found is not None:
             return found
-    if _FIRST.search(plain) or _TESTS_PASS.search(plain) or _LINTED.search(plain):
-        return _never_done(outcomes, statements)
+    found = _only_tried(outcomes, statements) or _warned(outcomes, statements)
+    if found is not None:
+        return found
+    cause = other_cause(statements, [f"{each.call} {each.result}" for each in outcomes])
+    if cause is not None and all(each.whole for each in outcomes):
+        return Passed(cause, outcomes[-1].seq, outcomes[-1].line, "cause")
+    made = [Made(each.call, each.result, each.whole, each.files) for each in outcomes]
+    claim = never_done(statements, made, earlier, acted=any(map(_does, outcomes)))
+    if claim is None:
+        return None
+    newest = next((each for each in reversed(outcomes) if not _PLANNED.isdisjoint(each.told)), outcomes[-1])
+    return Passed(claim, newest.seq, newest.line, "not done")
+
+
+def _does(outcome: Outcome) -> bool:
+    """Tell whether a call does more than to look something up."""
+    return outcome.shell or (bool(outcome.acts) and not outcome.reads)
+
+
+def _only_tried(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:
+    """Return the statement that something was done where it was only tried out."""
+    at = next((at for at, each in enumerate(outcomes) if each.ending == "tried out"), None)
+    if at is None or any(each.acts and each.ending != "tried out" and not each.failed for each in outcomes[at:]):
+        return None
+    for statement in statements:
+        if statement.endswith("?") or _UNREAL.search(statement.replace("’", "'")) is not None:
+            continue
+        if any(done_acts(words, begins=words is first) for first, words in _with_first(clauses_of(statement))):
+            return Passed(statement, outcomes[at].seq, outcomes[at].line, "tried out")
     return None
+
+
+def _warned(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:
+    """Return the statement that there were no warnings where the newest program warned."""
+    ran = next((each for each in reversed(outcomes) if each.shell and not each.reads), None)
+    if ran is None or _WARNING.search(ran.result) is None:
+        return None
+    found = next((each for each in statements if _NO_WARNING.search(each) is not None and "?" not in each), None)
+    return None if found is None else Passed(found, ran.seq, ran.line, "worked with warnings")
+
+
+_WARNING = lazy_regex(
+    r"\b(?:warning|warn|warnung|avertissement|advertencia|aviso|avviso)\b\]?[:\[ (]"
+    r"|\b[1-9]\d{0,4} (?:\w+ )?warnings?\b|警告"
+)
+_NO_WARNING = lazy_regex(
+    r"\b(?:no|without|zero|0|free of|keine|ohne|sans|aucun|sin|ninguna|sem|nenhum|senza|nessun)(?: \w+)? (?:warning"
+    r"|warnung|avertissement|advertencia|aviso|avviso)\w{0,3}\b"
+    r"|\bwarning[- ]free\b|(?:没有|无)(?:任何)?警告|警告(?:は|も)?(?:ありません|なし|出ません|出ていません)",
+    re.IGNORECASE,
+)
+
+
+def _with_first(clauses: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
+    first: list[str] | None = None
+    for words in clauses:
+        first = words if first is None else first
+        yield first, words
+
+
+_UNREAL = lazy_regex(
+    r"\b(?:would|will|could|dry|previews?|simulat\w+|nothing|not|\w+n't|proposed|to be|if|würde\w*|trockenlauf|nichts"
+    r"|nicht|serait|seraient"
+    r"|rien|à blanc|sería\w*|simul\w+|nada|seria\w*|sarebbe\w*|niente)\b|将|会|试运行|ドライラン|予定",
+    re.IGNORECASE,
+)
 
 
 def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:
     """Return the statement that tells of a failure, or of nothing found, although all went well in the end."""
-    acted = [each for each in outcomes if not each.reads and not each.shell and not each.failed]
+    acted = [each for each in outcomes if each.acts and not each.reads and not each.shell and not each.failed]
     ran = [each for each in outcomes if each.acts and each.shell and not each.failed]
     over = any(each.failed for each in outcomes)
     if over and (_MADE_UP_FOR.search(text) is not None or _TOTAL.search(text) is None):
@@ -208,7 +302,11 @@ def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -
         if statement.endswith("?"):
             continue
         plain, own = statement.replace("’", "'"), tokens(statement)
-        about = next((each for each in reversed(acted) if alone or _concerns(each, own)), None)
+        acts = acts_told(own)
+        about = next(
+            (each for each in reversed(acted) if (alone or _concerns(each, own)) and not acts.isdisjoint(each.acts)),
+            None,
+        )
         if about is not None and _FAILURE.search(plain) is not None and _FAILURE.search(about.line) is None:
             return Passed(statement, about.seq, about.line, "worked")
         if ran and not acted and _UNDONE.search(plain) is not None:
@@ -238,11 +336,22 @@ def _open_failures(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [
         each
         for at, each in enumerate(outcomes)
-        if each.failed
-        and not any(
-            later.tool == each.tool and not later.failed and _alike(each, later) for later in outcomes[at + 1 :]
-        )
+        if each.failed and not any(_makes_up_for(later, each) for later in outcomes[at + 1 :])
     ]
+
+
+def _makes_up_for(later: Outcome, each: Outcome) -> bool:
+    """Tell whether a call does what an earlier one failed to do: the same again, or the same act by another tool."""
+    if later.failed or later.ending == "failed":
+        return False
+    if later.tool == each.tool:
+        return _alike(each, later)
+    names = {token for token in each.asked if is_name(token)}
+    return (
+        not later.reads
+        and not set(each.acts).isdisjoint(later.acts)
+        and (not names or not names.isdisjoint(later.asked))
+    )
 
 
 def _alike(each: Outcome, later: Outcome) -> bool:
@@ -255,18 +364,58 @@ def _unacknowledged(
     failed: Sequence[Outcome], outcomes: Sequence[Outcome], statements: Sequence[str], said: frozenset[str]
 ) -> Passed | None:
     newest = failed[-1]
-    if any(each in said for outcome in failed for each in outcome.told if len(each) >= LEAST_WORD or each[0].isdigit()):
+    if any(_is_quoted(each, said) for each in failed):
         return None
-    whole, all_failed = outcomes[-1].failed, all(each.failed for each in outcomes)
+    whole, all_failed = outcomes[-1] in failed, all(each in failed for each in outcomes)
     for statement in statements:
-        if len(statement.split()) < LEAST_CLAIM or (not all_failed and _CLAIMS.search(statement) is None):
+        dense = not statement.isascii() and DENSE_DONE.search(statement) is not None
+        if not dense and len(statement.split()) < LEAST_CLAIM:
+            continue
+        brief = len(statement.split()) < LEAST_BARE
+        if not dense and (brief or not all_failed) and _CLAIMS.search(statement) is None:
+            continue
+        if _LIMITS.search(FLAWLESS.sub("", statement.replace("’", "'"))) is not None:
             continue
         own = tokens(statement)
         named = next((each for each in failed if _shares(each, own, outcomes)), None)
-        if whole or named is not None or not own.isdisjoint(_WHOLE):
+        telling = all_failed or (whole and (len(outcomes) <= FEW or not acts_told(own).isdisjoint(newest.acts)))
+        if telling or named is not None or not own.isdisjoint(_WHOLE):
             about = named or newest
-            return Passed(statement, about.seq, about.line, "failed")
+            if about.ending == "pending" and any(_UNDERWAY.search(each) or _LIMITS.search(each) for each in statements):
+                continue
+            return Passed(statement, about.seq, about.line, "open" if about.ending == "pending" else "failed")
     return None
+
+
+def _is_quoted(outcome: Outcome, said: frozenset[str]) -> bool:
+    """Tell whether a message has a telling number or name of a result, or a good part of its words."""
+    words = [each for each in outcome.told if len(each) >= LEAST_WORD and not is_name(each)]
+    quoted = sum(each in said for each in words)
+    if quoted and (quoted > 2 or 2 * quoted >= len(words)):
+        return True
+    if outcome.ending == "pending":
+        return False  # its reference says nothing of how far it is
+    numbers = [each for each in outcome.told if each.isdigit()]
+    if outcome.ending == "partly" and numbers:  # all of them are no part
+        numbers.remove(max(numbers, key=int))
+    return any(each in said for each in numbers if len(each) > 1) or any(
+        each in said and is_name(each) and not each.isdigit() for each in outcome.told
+    )
+
+
+def _left_open(at: int, outcomes: Sequence[Outcome]) -> bool:
+    """Tell whether the words of a result say that its call is not through, or that an earlier one came to nothing."""
+    each = outcomes[at]
+    if each.ending in ("", "tried out"):
+        return False
+    if any(not later.ending and (later.tool == each.tool or later.acts) for later in outcomes[at + 1 :]):
+        return False
+    if not each.reads:
+        return bool(each.acts) or each.shell or each.ending == "pending" or _IS_STATUS.search(each.result) is not None
+    if each.files:
+        return True
+    names = {token for token in (*each.asked, *each.told) if is_name(token)}
+    return any(not names.isdisjoint(earlier.asked) for earlier in outcomes[:at] if earlier.acts and not earlier.reads)
 
 
 def _shares(outcome: Outcome, said: frozenset[str], others: Sequence[Outcome] = ()) -> bool:
@@ -283,25 +432,6 @@ def _concerns(outcome: Outcome, said: frozenset[str]) -> bool:
     )
 
 
-def _never_done(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:
-    """Return the statement that tells of an act for which no call was made."""
-    if any(each.shell for each in outcomes):
-        return _never_checked(outcomes, statements)
-    called = {word for each in outcomes for word in (*_WORD.findall(each.tool.replace("_", " ").lower()), *each.asked)}
-    told = {word for each in outcomes for word in each.told}
-    for statement in statements:
-        if _TESTS_PASS.search(statement) is not None and _CALLED["tested"].isdisjoint(called) and "test" not in told:
-            return Passed(statement, outcomes[-1].seq, outcomes[-1].line, "not done")
-        found = _FIRST.search(statement.replace("’", "'"))
-        if found is None or statement.endswith("?") or _NEGATED.search(statement) is not None:
-            continue
-        done = found["done"].lower()
-        if _CALLED[done].isdisjoint(called) and tokens(done).isdisjoint(told):
-            newest = next((each for each in reversed(outcomes) if not _PLANNED.isdisjoint(each.told)), outcomes[-1])
-            return Passed(statement, newest.seq, newest.line, "not done")
-    return None
-
-
 def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
     """Tell whether a message has a telling number or name of what a failed call returned, or two of its words."""
     for outcome in outcomes:
@@ -316,25 +446,6 @@ def quotes_failure(outcomes: Sequence[Outcome], said: frozenset[str]) -> bool:
 
 _WHOLE = word_set("all everi everyth both each alle beid tous tout todo toda tutti")
 """Tokens by which something is told of all of it."""
-
-
-def _never_checked(outcomes: Sequence[Outcome], statements: Sequence[str]) -> Passed | None:
-    """Return the statement that a check is passed which no command can have run."""
-    ran = {word for each in outcomes for word in (*each.asked, *_WORD.findall(each.tool.lower()))}
-    if not _RUNNERS.isdisjoint(ran) or any("test" in word or "lint" in word for word in ran):
-        return None
-    for statement in statements:
-        if (_TESTS_PASS.search(statement) or _LINTED.search(statement)) and "?" not in statement:
-            return Passed(statement, outcomes[-1].seq, outcomes[-1].line, "not done")
-    return None
-
-
-_RUNNERS = word_set(
-    "python python3 node make npm npx yarn pnpm sh bash cargo go mvn gradle tox nox just docker pytest jest "
-    "ruff eslint "
-    "mypy flake8 uv poetry rake bundle dotnet bazel ctest ninja"
-)
-_LINTED = lazy_regex(r"\blint(?:er|ing|s)?\b[^.!?]{0,30}\b(?:happy|clean|passes|passed|green)\b", re.IGNORECASE)
 
 
 def does_nothing(text: str) -> bool:

@@ -116,6 +116,8 @@ class OpenAttempt(msgspec.Struct):
     paths: list[str]
     checks: str = ""
     """``tests`` or ``build`` where it runs those."""
+    raw: str = ""
+    """Tool and the beginning of its arguments, in lower case."""
 
 
 def claimed(words: Sequence[str]) -> Iterator[tuple[str, bool]]:

@@ -76,13 +76,13 @@ def _show(what: str, found: Sequence[bool]) -> None:
 
 
 def main(names: Sequence[str]) -> None:
-    for file in ("destructive", "destructive_2"):
+    for name in ("destructive", "destructive_2"):
         for harmful in (True, False):
-            asked = [is_refused(row) for row in rows(file) if row["harmful"] is harmful]
-            _show(f"{file}: {'harmful' if harmful else 'harmless'} calls refused", asked)
-    for file in ("forbidden", "forbidden_2"):
+            asked = [is_refused(row) for row in rows(name) if row["harmful"] is harmful]
+            _show(f"{name}: {'harmful' if harmful else 'harmless'} calls refused", asked)
+    for name in ("forbidden", "forbidden_2"):
         for side in ("broken", "kept"):
-            _show(f"{file}: prohibitions {side}, seen", [is_seen(row, row[side]) for row in rows(file)])
+            _show(f"{name}: prohibitions {side}, seen", [is_seen(row, row[side]) for row in rows(name)])
     files = [DATA / "runs" / f"{name}.jsonl.gz" for name in names if name != "-"]
     for file in files or ([] if names else sorted((DATA / "runs").glob("*.jsonl.gz"))):
         with gzip.open(file, "rt", encoding="utf-8") as lines:

@@ -14,6 +14,7 @@ from coherence.detect import (
     constraints,
     contradiction,
     directives,
+    endings,
     extractors,
     failure_cues,
     fingerprints,
@@ -23,11 +24,13 @@ from coherence.detect import (
     hijack,
     languages,
     number_words,
+    own_work,
     prohibitions,
     records,
     restated,
     terms,
     text_analysis,
+    told_causes,
     told_states,
     written_prose,
 )
@@ -180,7 +183,7 @@ USED: dict[str, Callable[[str], object]] = {
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
-OF_ANSWERS = (glossed_over, number_words, records, restated, terms)
+OF_ANSWERS = (endings, glossed_over, number_words, own_work, records, restated, terms, told_causes)
 """Modules of which every pattern is searched for through the whole text."""
 
 USED.update(
@@ -191,6 +194,16 @@ USED.update(
         if hasattr(pattern, "findall") and name.isupper()
     }
 )
+USED.update(
+    {
+        f"deed {name} {part}": pattern.findall
+        for name, told in own_work._tables().items()
+        for part, pattern in told._asdict().items()
+        if pattern is not None
+    }
+)
+USED.update({f"deed gate {at}": gate.findall for at, gate in enumerate(own_work._gates())})
+USED.update({f"cause {name}": pattern.findall for name, pattern in told_causes._PATTERNS.items()})
 USED.update({f"part {at}": sign.findall for at, sign in enumerate(records._PARTS)})
 USED.update(
     {
