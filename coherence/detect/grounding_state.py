@@ -15,10 +15,12 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import BUILT_IN, Informed, extract, extract_some, numbers
+from coherence.detect.extractors import BUILT_IN, Informed, extract, extract_some, numbers, quotes
 from coherence.detect.fingerprints import WRITES, name_words
-from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims
-from coherence.detect.records import Kept, keep_result, misplaced
+from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, unwrapped
+from coherence.detect.languages import differ
+from coherence.detect.misplaced import misplaced
+from coherence.detect.records import Kept, keep_result
 from coherence.detect.sources import (
     MAX_CHARS,
     Given,
@@ -294,12 +296,24 @@ def note_result(
 def note_message(account: GroundingAccount, seq: int, text: str, extractors: Sequence[Extractor]) -> None:
     """Take in a message of the agent: judge it. It grounds nothing."""
     if text.strip():
-        account.answer = judge(account.given, text, extractors, looked_up=account.results > 0, seq=seq)
+        chosen = _without_translated(account, text, extractors)
+        account.answer = judge(account.given, text, chosen, looked_up=account.results > 0, seq=seq)
         account.call = account.written = None
         account.unknown *= UNKNOWN_FADES
         new = note_said(account.outputs, seq, text, answer=True)
         if account.kept.whole and account.kept.results and len(text) <= MAX_MISPLACED_CHARS:
             account.open_text, account.open_new = text.encode("utf-8", "replace").decode(), new
+
+
+def _without_translated(account: GroundingAccount, text: str, extractors: Sequence[Extractor]) -> Sequence[Extractor]:
+    """Return extractors; without that of quotations where results in another language had to be translated."""
+    told = "\n".join(result.text for result in account.kept.results)
+    if not told or _QUOTING.isdisjoint(text) or not differ(text, told):
+        return extractors
+    return [each for each in extractors if getattr(each, "extractor", each) is not quotes]
+
+
+_QUOTING = frozenset('"“”„«»「」')
 
 
 def close_answer(account: GroundingAccount, extractors: Sequence[Extractor]) -> None:
@@ -308,14 +322,15 @@ def close_answer(account: GroundingAccount, extractors: Sequence[Extractor]) -> 
     account.open_text, account.open_new = "", []
     if more and answer is not None:
         looked_up, seq = answer.looked_up, answer.seq
-        account.answer = judge(account.given, text, extractors, looked_up=looked_up, seq=seq, more=more)
+        chosen = _without_translated(account, text, extractors)
+        account.answer = judge(account.given, text, chosen, looked_up=looked_up, seq=seq, more=more)
 
 
 def _misplaced(account: GroundingAccount, text: str, asked: Container[int]) -> list[Flaw]:
     """Return what a text says of one record of a result although another one has it."""
     if not account.kept.whole or not account.kept.results or len(text) > MAX_MISPLACED_CHARS:
         return []
-    folded = fold(text)
+    folded = fold(unwrapped(text))
     found = misplaced(account.kept, folded, asked)
     flaws = [Flaw("record", each.text[:80], each.kind, each.near, each.seq) for each in islice(found, MAX_MISPLACED)]
     if len(flaws) < MAX_MISPLACED:

@@ -7,8 +7,9 @@ was not kept nothing is said: it may have had name and value together.
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
@@ -19,9 +20,10 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
 from coherence.detect.extractors import dates, times
 from coherence.detect.number_words import WORDS
-from coherence.detect.text_analysis import is_name, tokens
+from coherence.detect.text_analysis import tokens
+from coherence.detect.text_tables import table_of
 from coherence.detect.told_states import is_id_key
-from coherence.detect.values import digest
+from coherence.detect.values import fold
 
 MAX_KEPT = 12_000
 """Characters of results that are kept, the newest."""
@@ -86,15 +88,13 @@ _PARTS = (
     lazy_regex(r"\s[|•]\s"),
     lazy_regex(r";\s"),
     lazy_regex(r"\s/\s"),
-    lazy_regex(r"(?<=[\w)\]])\.\s(?=[\w#])"),
+    lazy_regex(r"(?<=[\w)\]])(?<!\b[MD][rs])(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\bNo)(?<!\b[A-Z])\.\s(?=[\w#])"),
 )
 """What parts the records of a line, the surest first."""
 _CHAIN = lazy_regex(r"(?<![\w.-])\+?(?!(?:19|20)\d\d-\d)\(?\d{1,5}\)?(?:[ /-]\(?\d{1,8}\)?){1,6}(?![\w-])")
 """Groups of digits that are one number: that of a telephone."""
 _GROUPS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _NO_DIGIT = lazy_regex(r"\D+")
-_RULE = lazy_regex(r"[\s|:+=-]{3,300}")
-_BAR, _TAB, _WIDE, _COMMA = lazy_regex(r"\|"), lazy_regex(r"\t"), lazy_regex(r"\s{2,40}"), lazy_regex(",")
 _KINDED = lazy_regex(r"(?<![\w-])([A-Za-z]{3,20})[ .#]{1,2}(\d{1,3})(?![\w%]|[.,:/-]\d)")
 """A word and a small number that together may name one thing: flat 2."""
 _NUMBERED = lazy_regex(r"(?<![\w#])#\d{1,9}\b")
@@ -107,6 +107,27 @@ _WEEKDAYS = {
     for name in names.split()
     for token in tokens(f"{name} {name}s")
 }
+_SPELT = "|".join(sorted(WORDS, key=len, reverse=True))
+_COUNTED = lazy_regex(
+    rf"(?<![\w.,/:-])(\d{{1,6}}(?:[.,]\d{{1,3}})?|{_SPELT})[ -]?([^\W\d_]{{1,20}})(?![\w:])", re.IGNORECASE
+)
+"""A number and what it counts."""
+_RUN = lazy_regex(
+    r"(?<![\w.])(?:[A-Z]\. )?[A-Z][\w'-]{0,30}(?: (?:\d{1,4}(?![\w.:/-])|(?:[A-Z]\. )?[A-Z][\w'-]{0,30}\b)){0,4}"
+)
+"""Words with a capital letter in a row."""
+_CODE = lazy_regex(r"(?<![\w.,:/-])[\w-]{0,20}\d[\w.:/-]{0,40}")
+_SIGN = lazy_regex(r"\d[\d., ]{0,60}|[^\W\d](?:[^\W\d]|[ '-]){0,60}")
+_LABELLED = lazy_regex(r"\W{0,3}(?:[^\n:.]{1,40}:|[^\W\d]{0,3}[-#.]?\d)")
+_LABEL = lazy_regex(r"[^\n:.]{1,40}:(?=\s)")
+_GOES_ON = lazy_regex(
+    r"\W{0,3}(?:it|its|he|his|she|her|they|their|this|that|these|those|there|then|but|and|also|however|er|sie|es|il|elle"
+    r"|ella|él)\b",
+    re.IGNORECASE,
+)
+_SEMICOLON = lazy_regex(r";\s")
+_INLINE = lazy_regex(r"\s{2}([A-Za-z_]{2,20}):\s([^:\s]{1,40}(?:\s[^:\s]{1,40}){0,5})(?=\s{2}|\Z)")
+_ORDINAL = lazy_regex(r"\b(\d{1,3})(?:st|nd|rd|th)\b")
 _YEAR = lazy_regex(r"(?:19|20)\d\d")
 _NUMBER = lazy_regex(r"\d{1,15}(?:[.,]\d{1,9})?")
 _BE = word_set("is are was were have has had sind ist haben hat sont est ont son es están estan está sono")
@@ -136,16 +157,36 @@ class Kept(msgspec.Struct):
     """False once a result was too long or left."""
 
 
-class Misplaced(NamedTuple):
-    """A value that stands in another record than what it is stated with."""
+class Unit(NamedTuple):
+    """A value of a record: a cell, or a number, a date or a name within a text."""
+
+    kind: str
+    """The field's name, or how it is written; values of one kind can be taken for each other."""
+    marks: frozenset[str]
+
+
+class Record(NamedTuple):
+    """One of several things of a kind, with what is said of it."""
 
     text: str
-    """The part of the answer."""
-    kind: str
-    """``row`` or ``count``."""
-    near: str
-    """Words of the result."""
+    head: frozenset[str]
+    """Marks of what it begins with: the first field, the key of a pair."""
+    units: tuple[Unit, ...]
+    marks: frozenset[str]
+    """All of them, words that belong to no unit included."""
+
+
+class Group(NamedTuple):
+    """Records of one kind in one result."""
+
     seq: int
+    records: list[Record]
+    where: dict[str, frozenset[int]]
+    """Mark -> the records that have it."""
+    units: dict[str, list[tuple[int, Unit]]]
+    """Mark -> the values that it is part of, each with its record."""
+    built: str
+    """``fields``, ``pairs`` (a key and a value each) or ``lines``."""
 
 
 def keep_result(kept: Kept, seq: int, text: str) -> None:
@@ -163,232 +204,19 @@ def keep_result(kept: Kept, seq: int, text: str) -> None:
             kept.whole = False
 
 
-class _Record(NamedTuple):
-    """One of several things of a kind, with what is said of it."""
-
-    text: str
-    fields: dict[str, str]
-    """Mark -> the name of its field; empty in a text."""
-    names: frozenset[str]
-    """Tokens that begin with a capital letter."""
-
-
-class _Group(NamedTuple):
-    """Records of one kind in one result."""
-
-    seq: int
-    records: list[_Record]
-    number: Counter[str]
-    """Mark -> how many records have it."""
-    lone: dict[str, int]
-    """Mark that tells one record from all others -> which."""
-
-
-def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Misplaced]:
-    """Yield the parts of an answer that mix two records of one result, or count its records wrongly.
-
-    Parameters
-    ----------
-    kept : Kept
-        Results.
-    answer : str
-        Folded.
-    asked : container of int
-        Digests of tokens that the user or a call has named: they may stand beside anything.
-    """
-    if not kept.whole or not kept.results:
-        return
-    parsed = [_parse(result.seq, result.text) for result in reversed(kept.results)]
-    groups = [group for found, _ in parsed for group in found][:MAX_GROUPS]
-    tables = [cells for _, found in parsed for cells in found]
-    if not groups and not tables:
-        return
-    all_said, all_words = _marks(answer), {word.casefold() for word in _WORD.findall(answer)}
-    if len(answer) <= SHORT_ANSWER and _JOINT.search(answer) is None and _CHANGES.search(answer) is None:
-        names = _names(answer)
-        for group in groups if _COMPARES.isdisjoint(all_words) else ():
-            found = _answers_other(group, all_said, names, asked)
-            if found is not None:
-                yield Misplaced(answer.strip(), *found, group.seq)
-                return
-    # most answers take nothing from two records, give no field's value, and count nothing
-    mixing = any(len({group.lone[mark] for mark in all_said & group.lone.keys()}) > 1 for group in groups)
-    counting = not all_words.isdisjoint(_WHOLE) or "of" in all_words
-    if not (mixing or counting or any(cell.values and cell.values <= all_said for cells in tables for cell in cells)):
-        return
-    others = [(result.seq, _marks_of_result(result.text)) for result in reversed(kept.results)] if mixing else []
-    for piece in islice(_pieces(answer), MAX_PIECES):
-        words = [word.casefold() for word in _WORD.findall(piece)]
-        said = _marks(piece)
-        names = _names(piece)
-        fresh = {mark for mark in said if digest(mark) not in asked}
-        cell = next((cell for cells in tables if (cell := _wrong_column(cells, said, asked)) is not None), None)
-        if cell is not None and _COMPARES.isdisjoint(words):
-            yield Misplaced(piece.strip(), "row", *cell)
-            continue
-        mixable = _COMPARES.isdisjoint(words) and _CHANGES.search(piece) is None
-        for group in groups:
-            found = _wrong_count(group, words)
-            if found is None and mixable and mixing:
-                rest = [marks for seq, marks in others if seq != group.seq]
-                found = _mixes(group, said, names, fresh, rest, listed="," in piece)
-            if found is not None:
-                kind, near = found
-                yield Misplaced(piece.strip(), kind, near, group.seq)
-                break
-
-
-def _pieces(answer: str) -> Iterator[str]:
-    """Yield sentences, and their parts where one speaks of several things."""
-    for sentence in _PIECE.split(answer):
-        if sentence and any(map(str.isalnum, sentence)):
-            yield from _JOINT.split(sentence)
-
-
-def _mixes(
-    group: _Group,
-    said: frozenset[str],
-    names: frozenset[str],
-    fresh: set[str],
-    others: Sequence[frozenset[str]],
-    *,
-    listed: bool,
-) -> tuple[str, str] | None:
-    """Return the record that a part of an answer speaks of though it takes a value from another one."""
-    found: dict[int, set[str]] = {}
-    for mark in said & group.lone.keys():
-        found.setdefault(group.lone[mark], set()).add(mark)
-    if len(found) != 2:
-        return None
-    hits = [(group.records[at], marks) for at, marks in sorted(found.items())]
-    if any(hits[0][1] | hits[1][1] <= marks for marks in others):
-        return None
-    for (record, own), (rival, other) in (hits, hits[::-1]):
-        strong = {mark for mark in other & fresh if _is_value(mark, rival) or mark in names & rival.names}
-        strong |= {mark for mark in other & fresh if _stands_for(mark, rival, record, said)}
-        leads = {mark for mark in own if record.fields[mark] or _is_value(mark, record) or mark in names & record.names}
-        if KEY in record.fields.values():
-            if not _is_swap(own, other, record, rival):
-                continue
-            strong |= other & fresh
-        kinds = {_kind(mark, record) for mark in own}
-        if listed or any(record.fields.values()) or kinds & {"number", "d:", "t:"}:
-            strong = {mark for mark in strong if _kind(mark, rival) not in kinds}
-        if strong and (leads or len(own) > 1) and (len(own) >= len(other) or len(other) == len(strong)):
-            return "row", record.text
-    return None
-
-
-def _is_swap(own: set[str], other: set[str], record: _Record, rival: _Record) -> bool:
-    """Tell whether one field gives its name alone and the other its value alone, and the values are of one kind."""
-    if {record.fields[mark] for mark in own} != {KEY} or {rival.fields[mark] for mark in other} != {VALUE}:
-        return False
-    kinds = {_kind(mark, rival) for mark in other}
-    return any(_kind(mark, record) in kinds for mark, field in record.fields.items() if field == VALUE)
-
-
-def _stands_for(mark: str, rival: _Record, record: _Record, said: frozenset[str]) -> bool:
-    """Tell whether a word is all that a field of one record says, and another record says something else there."""
-    key = rival.fields[mark]
-    if not key:
-        own = [each for each in record.fields if _tells(each, record)]
-        return len(own) <= SMALL_RECORD >= len(rival.fields) and not said.issuperset(own)
-    beside = [each for each, field in rival.fields.items() if field == key]
-    own = [each for each, field in record.fields.items() if field == key]
-    return len(beside) <= 3 and said.issuperset(beside) and bool(own) and said.isdisjoint(own)
-
-
-def _answers_other(
-    group: _Group, said: frozenset[str], names: frozenset[str], asked: Container[int]
-) -> tuple[str, str] | None:
-    """Return the record that was asked for where an answer takes its values from another one alone."""
-    if KEY in group.records[0].fields.values():
-        return None
-    lone = group.lone
-    wanted = {at for mark, at in lone.items() if digest(mark) in asked}
-    if len(wanted) != 1:
-        return None
-    wanted_at = wanted.pop()
-    record = group.records[wanted_at]
-    fresh: dict[int, set[str]] = {}
-    for mark in said & lone.keys():
-        other = group.records[lone[mark]]
-        if (_is_value(mark, other) or mark in names & other.names) and digest(mark) not in asked:
-            fresh.setdefault(lone[mark], set()).add(mark)
-    if len(fresh) != 1 or wanted_at in fresh:
-        return None
-    at, marks = fresh.popitem()
-    kinds = {_kind(mark, group.records[at]) for mark in marks}
-    left = [mark for mark in record.fields if digest(mark) not in asked and _kind(mark, record) in kinds]
-    return ("row", record.text) if left and said.isdisjoint(left) else None
-
-
-def _kind(mark: str, record: _Record) -> str:
-    """Return what a mark is one of: its field, or how it is written."""
-    field = record.fields[mark]
-    if field and field != VALUE:
-        return field
-    if mark[:2] in ("d:", "t:"):
-        return field + mark[:2]
-    if _is_value(mark, record):
-        return field + ("number" if _NUMBER.fullmatch(mark) is not None else "code")
-    return field + ("name" if mark in record.names else "word")
-
-
-def _wrong_count(group: _Group, words: Sequence[str]) -> tuple[str, str] | None:
-    """Return how many records are so where a part of an answer says that all, or another number, are."""
-    be = next((at for at, word in enumerate(words[:12]) if word in _BE), 0)
-    if not be or not _DENIES.isdisjoint(words[max(0, be - 3) : be + 4]):
-        return None
-    head, told, size = words[max(0, be - 8) : be], words[be + 1 : be + 4], len(group.records)
-    numbers = [int(word) if word.isdigit() else WORDS[word] for word in head if word.isdigit() or word in WORDS]
-    whole = not _WHOLE.isdisjoint(head)
-    if whole:
-        claimed = 2 if not _PAIR.isdisjoint(head) else next(iter(numbers), 0)
-        if claimed != size:
-            return None
-    elif len(numbers) == 2 and numbers[1] == size and "of" in head:
-        claimed = numbers[0]
-    else:
-        return None
-    word = next((word for word in told if len(word) >= LEAST_WORD and word.isalpha() and word not in _FILLERS), "")
-    having = min((group.number[token] for token in tokens(word)), default=0)
-    if 0 < having != claimed:
-        return "count", f"{having} of {size}: {word}"
-    if whole:
-        bad = [record.text for record in group.records if not _BAD.isdisjoint(_WORD.findall(record.text.casefold()))]
-        if 0 < len(bad) < size and not having:
-            return "count", bad[0]
-    return None
-
-
-def _tells(mark: str, record: _Record) -> bool:
-    """Tell whether a mark may tell one record from another: no short word or number, unless it has a field."""
-    if _YEAR.fullmatch(mark) is not None:
-        return False
-    return (
-        is_name(mark)
-        or (len(mark) >= LEAST_WORD - 1 and not mark.isdigit())
-        or (bool(record.fields.get(mark)) and (len(mark) > 1 or (mark.isdigit() and record.fields[mark] == KEY)))
-    )
-
-
-def _is_value(mark: str, record: _Record) -> bool:
-    if record.fields.get(mark) and mark[0].isdigit():
-        return True
-    return is_name(mark) or mark[:2] in ("d:", "t:")
-
-
 def _joined(found: re.Match[str]) -> str:
     digits = _NO_DIGIT.sub("", found[0])
     return digits if len(digits) >= LEAST_CHAIN else found[0]
 
 
+LONG_DAY = 12
+"""Characters of the form of a day with its year."""
+
 LEAST_CHAIN = 7
 """Digits of the number of a telephone."""
 
 
-def _marks(text: str) -> frozenset[str]:
+def marks_of(text: str) -> frozenset[str]:
     """Return the tokens of a text, and the forms of its days and times."""
     digits = any(map(str.isdigit, text))
     if digits:
@@ -397,9 +225,16 @@ def _marks(text: str) -> frozenset[str]:
     more: set[str] = {_WEEKDAYS[token] for token in found if token in _WEEKDAYS}
     if digits:
         more.update(form for claim in (*dates(text), *times(text)) for form in claim.forms)
+        more.update(f"d:{form[7:]}" for form in [*more] if form[:2] == "d:" and len(form) == LONG_DAY)
         more.update(f"{float(token):g}" for token in found if "." in token and _NUMBER.fullmatch(token) is not None)
         more.update(f"{kind.lower()} {number}" for kind, number in _KINDED.findall(text))
         more.update(value for value in _NUMBERED.findall(text))
+        more.update(_ORDINAL.findall(text))
+    more.update(
+        f"{_digits(found[1])} {noun}"
+        for found in islice(_COUNTED.finditer(text), MAX_LEAVES)
+        for noun in tokens(found[2])
+    )
     return found | more if more else found
 
 
@@ -407,123 +242,91 @@ def _names(text: str) -> frozenset[str]:
     return tokens(" ".join(_CAPITAL.findall(text)))
 
 
-_marks_of_result = lru_cache(maxsize=32)(_marks)
+marks_of_result = lru_cache(maxsize=32)(marks_of)
 """Results stay while answers come and go."""
 
 
 @lru_cache(maxsize=32)
-def _parse(seq: int, text: str) -> tuple[list[_Group], list[list[_Cell]]]:
-    """Return the groups of records of a result, and its tables; not to be changed."""
+def parse(seq: int, text: str) -> list[Group]:
+    """Return the groups of records of a result; not to be changed."""
     groups = []
-    for found in _records(text):
+    for found in _records(fold(text)):
         if 1 < len(found) <= MAX_RECORDS:
             records = [_record(fields) for fields in found]
-            number = Counter(mark for record in records for mark in record.fields)
-            lone = {
-                mark: at
-                for at, record in enumerate(records)
-                for mark in record.fields
-                if number[mark] == 1 and _tells(mark, record)
-            }
-            groups.append(_Group(seq, records, number, lone))
-    return groups, list(_tables(seq, text))
+            where: dict[str, set[int]] = {}
+            units: dict[str, list[tuple[int, Unit]]] = {}
+            for at, record in enumerate(records):
+                for mark in record.marks:
+                    where.setdefault(mark, set()).add(at)
+                for unit in record.units:
+                    for mark in unit.marks:
+                        units.setdefault(mark, []).append((at, unit))
+            names = {name for fields in found for name, _ in fields}
+            built = "pairs" if KEY in names else "fields" if any(names) else "lines"
+            groups.append(Group(seq, records, {mark: frozenset(each) for mark, each in where.items()}, units, built))
+    return groups
 
 
-class _Cell(NamedTuple):
-    seq: int
-    head: frozenset[str]
-    """Tokens of the name of its field, or of the head of its column."""
-    row: frozenset[str]
-    """Tokens of the row that no other has; empty where there is one row."""
-    values: frozenset[str]
-    text: str
+def _record(fields: Sequence[tuple[str, str]]) -> Record:
+    told = " ".join(text if key[:1] in ("", "\0") else f"{key} {text}" for key, text in fields)
+    units: list[Unit] = []
+    for key, text in fields:
+        if key and len(text) <= MAX_VALUE:
+            units.append(Unit(key + (_shape(text) if key == VALUE else ""), marks_of(text)))
+        if len(text) <= MAX_TEXT and (not key or len(text) > MAX_CELL):
+            found = units_of(text, key)
+            prose = key not in ("", VALUE) and len(text.split()) > FEW_WORDS
+            units += [unit for unit in found if not (prose and unit.kind.endswith("name"))]
+    short = [(key, text) for key, text in fields if len(text) <= (MAX_VALUE if key else MAX_TEXT)]
+    label = _LABEL.match(told)
+    head = short[0][1] if short and short[0][0] else label[0] if label is not None else told.split(None, 1)[0]
+    marks = chain(*(marks_of(text) for _, text in short), *(unit.marks for unit in units))
+    return Record(told[:80], marks_of(head), tuple(units), frozenset(marks))
 
 
-def _wrong_column(cells: Sequence[_Cell], said: frozenset[str], asked: Container[int]) -> tuple[str, int] | None:
-    """Return the field that a part of an answer names, where it gives the value of another field instead."""
-    of_rows = [cell for cell in cells if not cell.row or cell.row & said]
-    named = [cell for cell in of_rows if cell.head & said]
-    taken = [cell for cell in of_rows if cell.values and cell.values <= said]
-    wanted = [cell for cell in named if not cell.values <= said]
-    strange = [
-        cell for cell in taken if not cell.head & said and not any(map(asked.__contains__, map(digest, cell.values)))
-    ]
-    if (
-        len(wanted) != 1
-        or len(strange) != 1
-        or len([cell for cell in taken if not cell.head & said]) != 1
-        or wanted[0].row != strange[0].row
-    ):
-        return None
-    if any(cell.head & wanted[0].head and cell.values <= said for cell in cells if not cell.row):
-        return None
-    if _shape(wanted[0].values) != _shape(strange[0].values) or any(each.values & strange[0].values for each in named):
-        return None
-    return wanted[0].text, wanted[0].seq
+FEW_WORDS = 4
+"""Words of a field beyond which it is a text."""
 
 
-def _shape(values: frozenset[str]) -> str:
-    return "".join(
-        sorted(
-            "9" if value[:1].isdigit() else "d" if value[:2] == "d:" else "t" if value[:2] == "t:" else "x"
-            for value in values
-        )
-    )[:1]
+def _shape(text: str) -> str:
+    """Return how a value is written: as a day, a time, or with which signs around numbers and words."""
+    if dates(text):
+        return "date"
+    if times(text):
+        return "time"
+    return _SIGN.sub(lambda run: "9" if run[0][0].isdigit() else "a", text)
 
 
-def _tables(seq: int, text: str) -> Iterator[list[_Cell]]:
-    """Yield the fields of a flat object, and the cells of a table with a head."""
-    body = text.strip()
-    rows: list[tuple[str, list[tuple[str, str]]]] = []
-    if body[:1] == "{":
-        try:
-            value = msgspec.json.decode(body)
-        except (ValueError, RecursionError):
-            return
-        keys, waiting = _keys(value), [value]
-        while waiting and len(rows) < MAX_RECORDS:
-            item = waiting.pop(0)
-            if isinstance(item, dict):
-                rows.append(("", _lone_fields(item, keys)))
-                waiting += [each for each in item.values() if isinstance(each, dict)]
-        yield from (_cells(seq, [("", fields)]) for _, fields in rows)
-        return
-    table = _table(body.split("\n"))
-    if table is not None:
-        head, split = table
-        yield _cells(seq, [(f"{head[0]} {each[0]}", list(zip(head[1:], each[1:], strict=True))) for each in split])
+MAX_TEXT = 400
+"""Characters of a text that is about one thing."""
+
+MAX_CELL = 24
+"""Characters of a field that is one value; a longer one may hold several."""
 
 
-def _table(lines: Sequence[str]) -> tuple[list[str], list[list[str]]] | None:
-    """Return the head and the rows of a table, ``None`` if lines are none."""
-    plain = [line.strip().strip("|").strip() for line in lines[:MAX_RECORDS] if _RULE.fullmatch(line) is None]
-    for sign in (_BAR, _TAB, _WIDE, _COMMA):
-        split = [[cell.strip() for cell in sign.split(line)] for line in plain if line]
-        if len(split) > 1 and len(split[0]) > 1 and all(len(each) == len(split[0]) for each in split):
-            head, rows = split[0], split[1:]
-            digits = any(map(str.isdigit, "".join(head))) or not any(map(str.isdigit, "".join(chain(*rows))))
-            return None if digits or len({*head}) < len(head) or not all(head) else (head, rows)
-    return None
+def units_of(text: str, field: str = "") -> Iterator[Unit]:
+    """Yield the values within a text.
+
+    Examples
+    --------
+    >>> [(unit.kind, sorted(unit.marks)) for unit in units_of("paid 40 euros to Jan Kowalski")]
+    [('n euro', ['40', '40 euro']), ('name', ['jan', 'kowalski']), ('number', ['40'])]
+    """
+    for claim in (*dates(text), *times(text)):
+        yield Unit(f"{field}{claim.kind}", frozenset(claim.forms) | tokens(claim.text))
+    for found in islice(_COUNTED.finditer(text), MAX_LEAVES):
+        noun = next(iter(tokens(found[2])), "")
+        yield Unit(f"{field}n {noun}", frozenset((f"{_digits(found[1])} {noun}", *tokens(found[1]))))
+    for found in islice(_RUN.finditer(text), MAX_LEAVES):
+        if (marks := tokens(found[0])) and not marks & _WEEKDAYS.keys():
+            yield Unit(f"{field}name", marks)
+    for word in islice(_CODE.findall(text), MAX_LEAVES):
+        yield Unit(field + ("number" if _NUMBER.fullmatch(word) is not None else "code"), marks_of(word))
 
 
-def _cells(seq: int, rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> list[_Cell]:
-    parts = {key: tokens(key[:60]) for _, fields in rows for key, _ in fields}
-    heads = Counter(chain.from_iterable(parts.values()))
-    named = [_marks(name) for name, _ in rows]
-    firsts = Counter(chain.from_iterable(named))
-    found = []
-    for (name, fields), marks in zip(rows, named, strict=True):
-        row = frozenset(token for token in marks if firsts[token] == 1 and (len(token) > 1 or not token.isdigit()))
-        for key, text in fields[:MAX_LEAVES]:
-            if len(text) <= 40 and not is_id_key(key) and any(map(str.isdigit, text)) and (row or not name):
-                head = frozenset(token for token in parts[key] if heads[token] == 1)
-                found.append(_Cell(seq, head, row, _marks(text), f"{name} {key}: {text}".strip()))
-    return found
-
-
-def _record(fields: Sequence[tuple[str, str]]) -> _Record:
-    told = " ".join(f"{key} {text}".strip() for key, text in fields)
-    return _Record(told[:80], {mark: key for key, text in fields for mark in _marks(text)}, _names(told))
+def _digits(number: str) -> str:
+    low = number.lower()
+    return f"{WORDS[low]:g}" if low in WORDS else low
 
 
 Fields: TypeAlias = list[tuple[str, str]]
@@ -542,12 +345,10 @@ def _records(text: str) -> Iterator[list[Fields]]:
     """
     body = text.strip()
     if body[:1] in "{[":
-        try:
-            value = msgspec.json.decode(body)
-        except (ValueError, RecursionError):
-            value = None
+        value = _decoded(body)
         if value is not None:
             yield from _of_json(value)
+        if value is not None or body[1:2] in "{[\"'":
             return
     for mark in (_HEADING, _ITEM, _SECTION):
         starts = [found.start() for found in islice(mark.finditer(body), MAX_RECORDS + 1)]
@@ -555,28 +356,117 @@ def _records(text: str) -> Iterator[list[Fields]]:
             ends = [*starts[1:], len(body)]
             parts = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=True)]
             if mark is _ITEM:
-                yield [[("", part)] for part in parts]
+                yield [_fields_of(part[2:].split("\n")) or [("", part)] for part in parts]
             else:
-                yield [[(HEAD, head), ("", rest)] for head, _, rest in (part.partition("\n") for part in parts)]
+                heads = [part.partition("\n") for part in parts]
+                yield [[(HEAD, head), *(_fields_of(rest.split("\n")) or [("", rest)])] for head, _, rest in heads]
             return
     lines = [line for line in body.split("\n") if any(map(str.isalnum, line))]
     if len(lines) > 1:
-        if any(line[:1].isspace() for line in lines[1:]):
-            return
-        table = _table(lines)
+        table = table_of(lines)
+        indents = Counter(len(line) - len(line.lstrip()) for line in lines)
+        if table is None and len(indents) > 1:
+            most = indents.most_common(1)[0][0]
+            lines = [line.strip() for line in lines if len(line) - len(line.lstrip()) == most]
+            if len(lines) < LEAST_INDENTED or any(line[-1] in "{}[](),;:" for line in lines):
+                return
         fields = [found for line in lines if (found := _FIELD.match(line)) is not None]
         if table is not None:
             head, rows = table
-            yield [[(head[0], f"{head[0]} {row[0]}"), *zip(head[1:], row[1:], strict=True)] for row in rows]
+            yield [[(head[0], _named(head[0], row[0])), *zip(head[1:], row[1:], strict=True)] for row in rows]
         elif len(fields) == len(lines):
             yield [[(KEY, found[1]), (VALUE, found[2])] for found in fields]
         elif 2 * len(fields) <= len(lines):
-            yield [[("", line)] for line in lines]
+            inline = [_inline_fields(line) for line in lines]
+            if all(len(each) > 2 for each in inline):
+                yield inline
+                return
+            yield from ([[("", line)] for line in run] for run in _alike_lines(lines) if _are_told_apart(run))
+        for line in lines if table is None else ():
+            parts = _parts(_SEMICOLON, line)
+            if len(parts) > 1 and _are_told_apart(parts):
+                yield [[("", part)] for part in parts]
         return
     split = (_parts(sign, body) for sign in _PARTS)
     alike = next((parts for parts in split if len(parts) > 1), None) or _alike_parts(body)
-    if alike is not None:
+    if alike is not None and _are_told_apart(alike):
         yield [[("", part)] for part in alike]
+
+
+def _decoded(body: str) -> Any:
+    """Return what a text in JSON, or written as Python writes it, stands for; ``None`` for all others."""
+    try:
+        return msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return literal_eval(body)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _fields_of(lines: Sequence[str]) -> Fields:
+    """Return the fields that most lines are; empty where they are none."""
+    found = [field for line in lines if (field := _FIELD.match(line.strip())) is not None]
+    if 2 * len(found) <= len([line for line in lines if line.strip()]):
+        return []
+    return [(field[1], field[2]) for field in found[:MAX_LEAVES]]
+
+
+def _named(head: str, cell: str) -> str:
+    """Return the name of a row: 2 under the head flat is flat 2."""
+    return f"{head} {cell}" if cell.isdigit() else cell
+
+
+def _are_told_apart(parts: Sequence[str]) -> bool:
+    """Tell whether parts of a text are records: each is short or has a label; sentences go on with the one before."""
+    if any(_GOES_ON.match(part) is not None for part in parts):
+        return False
+    return all(_LABELLED.match(part) is not None or len(part.split()) <= MAX_LINE_WORDS for part in parts)
+
+
+MAX_LINE_WORDS = 10
+"""Words of a line without a label that is a record."""
+
+
+LEAST_INDENTED = 3
+"""Lines with one indent, among others, that are a list."""
+
+
+def _inline_fields(line: str) -> Fields:
+    r"""Return what a line begins with, and its fields.
+
+    Examples
+    --------
+    >>> _inline_fields("09-19  primary: S. Kapoor   backup: J. Lindgren")
+    [('', '09-19'), ('primary', 'S. Kapoor'), ('backup', 'J. Lindgren')]
+    """
+    found = list(islice(_INLINE.finditer(line), MAX_LEAVES))
+    if not found:
+        return []
+    return [("", line[: found[0].start()].strip()), *((field[1], field[2].strip()) for field in found)]
+
+
+def _alike_lines(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield lines in a row that are built alike: they begin alike, and have about as many words and numbers."""
+    run: list[str] = []
+    built: tuple[str, int, int] = ("", 0, 0)
+    for line in lines:
+        words = line.split()
+        sign = words[0][:1]
+        begins = "9" if any(map(str.isdigit, words[0])) else "a" if sign.isalnum() else sign
+        now = begins, sum(any(map(str.isdigit, word)) for word in words), len(words)
+        alike = (
+            now[0] == built[0] and abs(now[1] - built[1]) <= 1 and max(now[2], built[2]) <= 3 * min(now[2], built[2])
+        )
+        if not alike:
+            if len(run) > 1:
+                yield run
+            run = []
+        run.append(line)
+        built = now
+    if len(run) > 1:
+        yield run
 
 
 def _parts(sign: re.Pattern[str], body: str) -> list[str]:

@@ -11,8 +11,10 @@ from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.detect.extractors import dates
 from coherence.detect.number_words import MEASURES, WORDS
 from coherence.detect.records import Kept
+from coherence.detect.retold import misattributed, reversed_clauses
 from coherence.detect.sources import Given, known_words
 from coherence.detect.text_analysis import tokens
 from coherence.detect.values import words
@@ -44,6 +46,9 @@ _NONE = lazy_regex(
 )
 _SOME = lazy_regex(r"\b([a-zA-Z]{3,20})[\"']?\s?[:=]\s?[\"']?([1-9]\d{0,5})\b(?![.:/-]\d)")
 _IS_SO = lazy_regex(r"\b(?:is|are|was|were|and)\s(?:\w{1,20}\s){0,2}?([a-z]{5,20})\b")
+_BE = lazy_regex(r"\b(?:is|are|was|were)\b")
+_CALL = lazy_regex(r"\b([A-Za-z_]\w{1,40})\(([^()`\n]{1,200})\)")
+_ARGUMENT = lazy_regex(r"(?<![\w.=])([a-z_]\w{1,30})=(?!=)")
 _UP = lazy_regex(
     r"\b(?:rose|risen|increased|grew|grown|higher|slower|went up|climbed|larger|longer|gestiegen|langsamer"
     r"|augmenté|subió)\b",
@@ -59,6 +64,9 @@ _ALONE = lazy_regex(r"\s{0,9}(\d{1,12}(?:\.\d{1,6})?)\s{0,9}")
 _EMPTY = lazy_regex(
     r"\b(?:is|are|ist|sind|est|está) (?:now |completely |wieder )?(?:empty|leer|vide|vides|vacío|vacía)\b", 2
 )
+BE_BEFORE = 40
+"""Characters before "and" in which there is a verb that what follows goes on with."""
+
 SHORT_RESULT = 120
 """Characters of a result that is one measurement."""
 
@@ -99,16 +107,37 @@ def unknown_terms(given: Given, kept: Kept, answer: str) -> Iterator[tuple[str, 
             parts = [word for word in words(name) if word not in _PLACEHOLDERS]
             if parts and known_words(given, parts) < 1.0:
                 yield name, ""
+    yield from _unknown_arguments(told, answer)
+    yield from misattributed(kept, answer)
+    yield from reversed_clauses(kept, answer)
     yield from _misspelt(given, told, answer)
     yield from _miscounted(given, told, answer)
     yield from _denied(told, answer)
     yield from _turned(kept, answer)
 
 
+def _unknown_arguments(told: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Yield names of arguments with which an answer calls a function that a result declares without them."""
+    for call in islice(_CALL.finditer(answer), MAX_TERMS):
+        at = told.find(f"{call[1]}(")
+        if at < 0:
+            continue
+        declared = told[at : at + MAX_DECLARATION]
+        for name in islice(_ARGUMENT.findall(call[2]), MAX_TERMS):
+            if "**" not in declared.partition(")")[0] and not re.search(rf"\b{name}\b", told):
+                yield name, declared.partition(")")[0]
+
+
+MAX_DECLARATION = 300
+"""Characters of what declares a function."""
+
+
 def _misspelt(given: Given, told: str, answer: str) -> Iterator[tuple[str, str]]:
     """Yield names of people that no source has, each with a like one that a result has and the answer has not."""
     unknown = [
-        found[0] for found in islice(_NAME.finditer(answer), MAX_TERMS) if not known_words(given, [found[0].lower()])
+        found[0]
+        for found in islice(_NAME.finditer(answer), MAX_TERMS)
+        if not known_words(given, [found[0].lower()]) and not dates(f"1 {found[0]} 2020")
     ]
     if not unknown:
         return
@@ -167,7 +196,9 @@ def _denied(told: str, answer: str) -> Iterator[tuple[str, str]]:
         yield empty[0], number[1]
     low, said = told.lower(), answer.lower()
     for found in islice(_IS_SO.finditer(answer), MAX_TERMS):
-        word = found[1]
+        word, before = found[1], answer[max(0, found.start() - BE_BEFORE) : found.start()]
+        if found[0].lower().startswith("and") and _BE.search(before) is None:
+            continue
         opposite = next((f"{sign}{word}" for sign in ("un", "non-", "dis") if f"{sign}{word}" in low), "")
         if opposite and opposite not in said and f" {word}" not in low and not low.startswith(word):
             yield word, opposite

@@ -23,13 +23,16 @@ from coherence.detect import (
     grounding,
     hijack,
     languages,
+    misplaced,
     number_words,
     own_work,
     prohibitions,
     records,
     restated,
+    retold,
     terms,
     text_analysis,
+    text_tables,
     told_causes,
     told_states,
     written_prose,
@@ -183,7 +186,10 @@ USED: dict[str, Callable[[str], object]] = {
 }
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
-OF_ANSWERS = (endings, glossed_over, number_words, own_work, records, restated, terms, told_causes)
+OF_ANSWERS = (
+    *(endings, glossed_over, misplaced, number_words, own_work, records),
+    *(restated, retold, terms, text_tables, told_causes),
+)
 """Modules of which every pattern is searched for through the whole text."""
 
 USED.update(

@@ -1,0 +1,378 @@
+"""Values of an answer that stand in another record of a result than what they are stated with."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
+from coherence.detect.extractors import dates, times
+from coherence.detect.number_words import WORDS
+from coherence.detect.records import Group, Kept, Unit, marks_of, marks_of_result, parse
+from coherence.detect.text_analysis import is_name, tokens
+from coherence.detect.values import digest
+
+MAX_GROUPS = 12
+MAX_PIECES = 30
+"""Parts of an answer that are looked at."""
+
+MAX_VALUES = 40
+"""Values of one part that are looked at."""
+
+LEAST_WORD = 4
+"""Letters of a word that may tell one record from another."""
+
+_SENTENCE = lazy_regex(
+    r"(?<=[^\W\d])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bNo)(?<!\bNr)(?<!\bProf)(?<!\bD[Rr]a)(?<!\bSra)(?<!\b[A-Z])[.!?](?=\s|\Z)"
+    r"|(?<=[\d)\]\"'])[.!?](?=\s|\Z)(?!\s(?:Jan|Feb|M[äa]r|Apr|Ma[iy]|Jun|Jul|Aug|Sep|O[ck]t|Nov|De[cz]))|\n"
+)
+_JOINT = lazy_regex(
+    r"(?<!\d),?\s(?:and|but|while|whereas|then|or|und|aber|während|oder|et|ou|y|pero|o|e|en|maar)\s|;"
+    r"|,?\s(?:and|but|while|und|aber|et|y|pero|e|en)\s(?!\d)|,\s(?:after|before|nachdem|bevor|then|dann|with|mit|avec|con|com|met)\s",
+    re.IGNORECASE,
+)
+_PRONOUN = lazy_regex(r"\W{0,3}(?:it|its|he|his|she|her|they|their|this|that|these|those)\b", re.IGNORECASE)
+_COMPARES = word_set(
+    "than instead not no neither nor other another versus vs from between until unlike except besides without rather "
+    "same ahead earlier later both all each with nicht statt kein "
+    "zwischen außer als que sin entre sauf pas sans"
+)
+"""Words of a sentence that may speak of several records."""
+_CHANGES = lazy_regex(
+    r"->|→|=>|\+|=|\b(?:exchang|replac|swap|upgrad|compar|differ|option|alternativ)\w{0,4}\b|\?"
+    r"|(?-i:\b[A-Z]{3} (?:to|-) [A-Z]{3}\b)",
+    re.IGNORECASE,
+)
+_CAPITAL = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}")
+_BE = word_set("is are was were have has had sind ist haben hat sont est ont son es están estan está sono")
+_DENIES = word_set("not no nicht pas never kein keine none neither nor")
+_PAIR = word_set("both beide beiden")
+_FILLERS = word_set("now currently still also already both been just jetzt noch auch done")
+_WHOLE = word_set("all both every each everything alle beide jede jeder tous toutes todos todas tutti tutte")
+_BAD = word_set(
+    "fail failed failure error errors missing denied rejected refused expired down offline unreachable skipped broken "
+    "timeout fehler fehlgeschlagen échec erreur fallo"
+)
+_WORD = lazy_regex(r"[\w'-]{1,60}")
+_NUMBER = lazy_regex(r"\d{1,15}(?:[.,]\d{1,9})?")
+_CODED = lazy_regex(r"\b([A-Z]{1,5}[-_ ]?)\d{1,6}\b")
+_YEAR = lazy_regex(r"(?:19|20)\d\d")
+
+SHORT_ANSWER = 200
+"""Characters of an answer up to which it speaks of what was asked for."""
+
+
+FEW_MARKS = 4
+"""Marks of an answer that is little more than a value."""
+
+
+class Misplaced(NamedTuple):
+    """A value that stands in another record than what it is stated with."""
+
+    text: str
+    """The part of the answer."""
+    kind: str
+    """``row`` or ``count``."""
+    near: str
+    """Words of the result."""
+    seq: int
+
+
+class _Said(NamedTuple):
+    """Marks of a part of an answer."""
+
+    text: str
+    marks: frozenset[str]
+    names: frozenset[str]
+    before: frozenset[str]
+    """Marks of the parts before it that it goes on with."""
+
+
+def misplaced(kept: Kept, answer: str, asked: Container[int]) -> Iterator[Misplaced]:
+    """Yield the parts of an answer that mix two records of one result, or count its records wrongly.
+
+    Parameters
+    ----------
+    kept : Kept
+        Results.
+    answer : str
+        Folded.
+    asked : container of int
+        Digests of tokens that the user or a call has named: they may stand beside anything.
+    """
+    if not kept.whole or not kept.results:
+        return
+    groups = [group for result in reversed(kept.results) for group in parse(result.seq, result.text)][:MAX_GROUPS]
+    if not groups:
+        return
+    others = [(result.seq, marks_of_result(result.text)) for result in reversed(kept.results)]
+    short = len(answer) <= SHORT_ANSWER
+    for said in islice(_parts(answer), MAX_PIECES):
+        words = [word.casefold() for word in _WORD.findall(said.text)]
+        mixable = _COMPARES.isdisjoint(words) and _CHANGES.search(said.text) is None
+        for group in groups:
+            near = _wrong_count(group, words)
+            if near is not None:
+                yield Misplaced(said.text.strip(), "count", near, group.seq)
+                break
+            rest = [marks for seq, marks in others if seq != group.seq] if mixable else []
+            near = _mixed(group, said, asked, rest, short=short) if mixable else None
+            if near is None and mixable:
+                near = _of_unknown(group, said, asked, others)
+            if near is not None:
+                yield Misplaced(said.text.strip(), "row", near, group.seq)
+                break
+
+
+def _parts(answer: str) -> Iterator[_Said]:
+    """Yield sentences, and their parts where one speaks of several things."""
+    last: frozenset[str] = frozenset()
+    for sentence in _SENTENCE.split(answer):
+        if not sentence or not any(map(str.isalnum, sentence)):
+            continue
+        before = last if _PRONOUN.match(sentence) is not None else frozenset()
+        last = marks_of(sentence)
+        for part in _JOINT.split(sentence):
+            marks = _plain_marks(part)
+            yield _Said(part, marks, tokens(" ".join(_CAPITAL.findall(part))), before)
+            before = before | marks
+
+
+def _plain_marks(part: str) -> frozenset[str]:
+    """Return the marks of a part of an answer; a number within a day or a time is none."""
+    marks = marks_of(part)
+    if not any(mark[:2] in ("d:", "t:") for mark in marks):
+        return marks
+    rest = part
+    for claim in (*dates(part), *times(part)):
+        rest = rest.replace(claim.text, " ")
+    kept = marks_of(rest)
+    return frozenset(mark for mark in marks if mark in kept or not mark.isdigit())
+
+
+def _mixed(
+    group: Group, said: _Said, asked: Container[int], others: Sequence[frozenset[str]], *, short: bool
+) -> str | None:
+    """Return the record that a part of an answer speaks of though it takes a value from another one."""
+    values = [mark for mark in said.marks & group.units.keys() if len(group.where[mark]) < len(group.records)]
+    if not values:
+        return None
+    may_ask = short and (group.built != "pairs" or len(said.marks) <= FEW_MARKS)
+    wanted = frozenset(word for word in group.where if digest(word) in asked) if may_ask else frozenset()
+    near = said.marks | said.before
+    scopes = [_Scope(group, scope) for scope in dict.fromkeys((said.marks, near, near | wanted))]
+    found: dict[str, dict[str, set[str]]] = {}
+    for mark in islice(sorted(values), MAX_VALUES):
+        if digest(mark) not in asked and _YEAR.fullmatch(mark) is None:
+            for _, unit in group.units[mark]:
+                if _is_value(mark, unit, said):
+                    found.setdefault(unit.kind, {}).setdefault(mark, set()).update(unit.marks)
+    if found and group.built == "fields" and _lists(group, said.marks):
+        return None  # which belongs to which is told by its order
+    for kind, marks in found.items():
+        for mark, beside in marks.items():
+            # a bare number of a text may count anything that was spoken of before
+            at, words = _pointed(group, mark, kind, beside, scopes[:1] if kind == "number" else scopes)
+            if at >= 0 and not any(mark in other and words <= other for other in others):
+                return group.records[at].text
+    return None
+
+
+def _lists(group: Group, marks: frozenset[str]) -> bool:
+    """Tell whether two values of one field are said as a whole."""
+    said: dict[str, frozenset[str]] = {}
+    for record in group.records:
+        for unit in record.units:
+            if unit.marks and unit.marks <= marks and said.setdefault(unit.kind, unit.marks) != unit.marks:
+                return True
+    return False
+
+
+class _Scope:
+    """Words around a value, and the records that they name."""
+
+    def __init__(self, group: Group, marks: frozenset[str]) -> None:
+        self.marks = marks
+        self.words = {word: group.where[word] for word in marks & group.where.keys() if _tells(word)}
+        self._group = group
+        self._open: dict[str, frozenset[int]] = {}
+        self._fields: frozenset[str] | None = None
+
+    def fields(self) -> frozenset[str]:
+        """Return the fields that are named, each by a word that no other field has."""
+        if self._fields is None:
+            parts = {unit.kind: tokens(unit.kind) for unit in self._group.records[0].units[1:]}
+            number = Counter(part for found in parts.values() for part in found)
+            self._fields = frozenset(
+                kind
+                for kind, found in parts.items()
+                if any(
+                    number[part] == 1 and part not in self._group.where and self._says(part)
+                    for part in found
+                    if len(part) >= LEAST_WORD - 1
+                )
+            )
+        return self._fields
+
+    def _says(self, part: str) -> bool:
+        return part in self.marks or (len(part) >= LEAST_WORD and any(mark.startswith(part) for mark in self.marks))
+
+    def having(self, kind: str) -> frozenset[int]:
+        """Return the records that have a value of a kind of which nothing is said."""
+        if kind not in self._open:
+            self._open[kind] = frozenset(
+                at
+                for at, record in enumerate(self._group.records)
+                if any(unit.kind == kind and unit.marks and unit.marks.isdisjoint(self.marks) for unit in record.units)
+            )
+        return self._open[kind]
+
+
+def _is_value(mark: str, unit: Unit, said: _Said) -> bool:
+    """Tell whether a mark is a value of its own, or one of a value that is said as a whole."""
+    whole = unit.marks <= said.marks
+    if unit.kind == "name" and not whole:
+        return False
+    if unit.kind[:1] == "\0" and not whole:
+        return False
+    if mark[:2] not in ("d:", "t:") and any(each[:2] in ("d:", "t:") for each in unit.marks):
+        return False
+    if (
+        is_name(mark)
+        or " " in mark
+        or mark[:2] in ("d:", "t:")
+        or (mark in said.names and 2 * len(unit.marks & said.marks) >= len(unit.marks))
+    ):
+        return True
+    if len(mark) > 1 and mark[0].isdigit():
+        return unit.kind not in ("number", "name")
+    return "name" not in unit.kind and whole and max(map(len, unit.marks)) >= LEAST_WORD
+
+
+def _pointed(
+    group: Group, mark: str, kind: str, beside: set[str], scopes: Sequence[_Scope]
+) -> tuple[int, frozenset[str]]:
+    """Return the one record that the words around a value point to, and those words; -1 where it is one with the value.
+
+    Only records count that have the value, or another one of its kind.
+    """
+    owners = group.where[mark]
+    for scope in scopes:
+        able = owners | scope.having(kind)
+        found: dict[int, set[str]] = {}
+        for word, having in scope.words.items():
+            if word not in beside and len(holders := having & able) == 1:
+                found.setdefault(next(iter(holders)), set()).add(word)
+        if found:
+            at = next(iter(found))
+            if len(found) == 1 and at in owners and group.built == "fields":
+                return (at, frozenset(found[at])) if _other_field(group, at, kind, scopes) else (-1, frozenset())
+            if len(found) == 1 and at not in owners and _suffices(found[at], group, at, scope):
+                return at, frozenset(found[at])
+            break
+    return -1, frozenset()
+
+
+def _other_field(group: Group, at: int, kind: str, scopes: Sequence[_Scope]) -> bool:
+    """Tell whether the words around a value name another field of its record, of which they do not say the value."""
+    said = next((found for scope in scopes if (found := scope.fields())), frozenset())
+    if kind in said or len(said) != 1:
+        return False
+    own = {unit.kind: unit for unit in group.records[at].units}
+    wanted = own.get(next(iter(said)))
+    return (
+        wanted is not None
+        and kind in own
+        and bool(wanted.marks)
+        and wanted.marks.isdisjoint(scopes[-1].marks)
+        and _shape(wanted.marks) == _shape(own[kind].marks) != _shape(frozenset("a"))
+        and "id" not in tokens(wanted.kind)
+    )
+
+
+def _shape(marks: frozenset[str]) -> frozenset[str]:
+    """Return how values are written: numbers, days, times or words."""
+    return frozenset(mark[:2] if mark[1:2] == ":" else "9" if mark[0].isdigit() else "a" for mark in marks)
+
+
+def _of_unknown(
+    group: Group, said: _Said, asked: Container[int], others: Sequence[tuple[int, frozenset[str]]]
+) -> str | None:
+    """Return the record whose words are said of a code that was asked for and that no result has, though it has others.
+
+    A manual that has E-24 and E-25 says nothing of E-47.
+    """
+    for code in islice(_CODED.finditer(said.text), MAX_VALUES):
+        marks = frozenset(mark for mark in marks_of(code[0]) if mark[0].isdigit() or is_name(mark))
+        if not marks or not all(digest(mark) in asked for mark in marks) or any(marks <= had for _, had in others):
+            continue
+        like = sum(
+            _CODED.match(record.text) is not None and record.text.startswith(code[1]) for record in group.records
+        )
+        if like < LEAST_ALIKE:
+            continue
+        found: dict[int, int] = {}
+        for mark in said.marks:
+            having = group.where.get(mark, frozenset())
+            if len(having) == 1 and len(mark) >= LEAST_WORD:
+                found[next(iter(having))] = found.get(next(iter(having)), 0) + 1
+        at, number = max(found.items(), key=lambda each: each[1], default=(0, 0))
+        if number > 1:
+            return group.records[at].text
+    return None
+
+
+SHORT_RECORD = 12
+"""Marks of a line of which two words are enough to tell which it is."""
+
+LEAST_ALIKE = 2
+"""Records whose codes are built like the one that was asked for."""
+
+
+def _suffices(words: set[str], group: Group, at: int, scope: _Scope) -> bool:
+    """Tell whether words are enough to say that a record is spoken of."""
+    record = group.records[at]
+    if group.built == "pairs":
+        return words <= record.head <= scope.marks
+    named = frozenset(mark for unit in record.units if "name" in unit.kind for mark in unit.marks)
+    strong = (is_name(word) or " " in word or word[:2] in ("d:", "t:") or word in named for word in words)
+    least = 1 if group.built == "fields" or len(record.marks) <= SHORT_RECORD else 2
+    return bool(words & record.head) or any(strong) or sum(len(word) >= LEAST_WORD for word in words) > least
+
+
+def _tells(mark: str) -> bool:
+    """Tell whether a mark may tell one record from another: no short word, digit or year."""
+    if _YEAR.fullmatch(mark) is not None:
+        return False
+    return is_name(mark) or len(mark) >= LEAST_WORD - 1 or (len(mark) > 1 and mark.isdigit())
+
+
+def _wrong_count(group: Group, words: Sequence[str]) -> str | None:
+    """Return how many records are so where a part of an answer says that all, or another number, are."""
+    be = next((at for at, word in enumerate(words[:12]) if word in _BE), 0)
+    if not be or "been" in words or not _DENIES.isdisjoint(words[max(0, be - 3) : be + 4]):
+        return None
+    head, told, size = words[max(0, be - 8) : be], words[be + 1 : be + 4], len(group.records)
+    numbers = [int(word) if word.isdigit() else WORDS[word] for word in head if word.isdigit() or word in WORDS]
+    whole = not _WHOLE.isdisjoint(head)
+    if whole:
+        claimed = 2 if not _PAIR.isdisjoint(head) else next(iter(numbers), 0)
+        if claimed != size:
+            return None
+    elif len(numbers) == 2 and numbers[1] == size and "of" in head:
+        claimed = numbers[0]
+    else:
+        return None
+    word = next((word for word in told if len(word) >= LEAST_WORD and word.isalpha() and word not in _FILLERS), "")
+    having = min((len(group.where.get(token, ())) for token in tokens(word)), default=0)
+    if 0 < having != claimed:
+        return f"{having} of {size}: {word}"
+    if whole:
+        bad = [record.text for record in group.records if not _BAD.isdisjoint(_WORD.findall(record.text.casefold()))]
+        if 0 < len(bad) < size and not having:
+            return bad[0]
+    return None
