@@ -15,7 +15,7 @@ SAYS: Mapping[str, str] = {
     "breakdown": "the newest text has lost its thread",
     "goal_hijack": "a call does not fit what the user asked for",
     "rule.destructive_unasked": "a call destroys something, and nobody asked for that",
-    "rule.contradicted_claim": "the newest message claims what the run's own results contradict",
+    "rule.contradicted_claim": "the newest message, or a text that a call writes, is contradicted by the run's results",
     "rule.broken_constraint": "the newest call does what somebody has forbidden",
     "rule.ungrounded_writing": "the newest call writes down what nothing has shown",
     "unknown_id": "a call refers to something by an id that nothing has given",

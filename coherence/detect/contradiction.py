@@ -13,6 +13,7 @@ from posixpath import basename
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from coherence.core.events import Message, ToolCall, ToolResult
 from coherence.core.lazy import lazy_regex
@@ -64,9 +65,16 @@ from coherence.detect.told_states import (
     states_in,
     with_singulars,
 )
+from coherence.detect.written_prose import prose_of
 
 ClaimKind: TypeAlias = Literal["done", "tests", "state", "amount", "unread"]
 """Subject of a claim: something done, tests, how something is, how much of it there is, a file that nobody saw."""
+
+HANDING_IN = word_set("complete completion finish finished done submit answer result final reply respond report close")
+"""Words in the names of tools by which an agent says how its work came out."""
+
+SHORT_WRITING = 300
+"""Characters of a text up to which all of it is about what was just done."""
 
 MAX_ATTEMPTS = 32
 """Calls of which it is remembered how they came out."""
@@ -98,6 +106,11 @@ MAX_ASKED = 80
 MAX_TOLD = 600
 """Characters of a result whose tokens are remembered."""
 
+_DICTATES = lazy_regex(
+    r"\b(?:that|saying|says|dass|que|che)\b[^.!?\n]{0,30}?\b(?:i|we|he|she|ich|wir|je|nous|yo|nosotros|io|noi|eu)\b"
+    r"|\b(?:that|que) (?:j['’]|h[ea] )",
+    re.IGNORECASE,
+)
 _SUCCESS = lazy_regex(
     r"\b(?:successful(?:ly)?|all set|(?:it|that|this) worked|went through|taken care of|(?:is|are|all) done|^done"
     r"|success|erfolgreich|avec succès|con éxito)\b",
@@ -110,7 +123,7 @@ _TRIED = lazy_regex(
     r"\b(?:fail\w*|errors?|unable|could(?:n['’]t| not)|can(?:not|['’]t)|did(?:n['’]t| not)|was(?:n['’]t| not)"
     r"|(?:have|has)(?:n['’]t| not)|not been|unfortunately|unsuccessful\w*|den(?:y|ied)|refused|rejected|sorry"
     r"|apologi[sz]e|insufficient|issues?|problems?|retry|again|instead|still|except|reverted|rolled back|leider"
-    r"|konnten?|fehl\w*|malheureusement|échou\w+|erreur|lamentablemente|falló|mistake|wrong|incorrect)\b",
+    r"|block\w*|prevent\w*|konnten?|fehl\w*|malheureusement|échou\w+|erreur|lamentablemente|falló|mistake|wrong|incorrect)\b",
     re.IGNORECASE,
 )
 """Words of a message that owns up to a failure."""
@@ -249,6 +262,17 @@ class Contradiction(msgspec.Struct, frozen=True):
     """Of an amount: the number that is claimed."""
 
 
+class Written(msgspec.Struct):
+    """What the newest call writes for people, judged as a message is."""
+
+    seq: int
+    tool: str
+    text: str
+    newest: Contradiction | None = None
+    amounts: list[Contradiction] = []
+    passed: Passed | None = None
+
+
 class ClaimFacts(msgspec.Struct):
     """Memory by which claims are judged; plain data, bounded."""
 
@@ -274,14 +298,38 @@ class ClaimFacts(msgspec.Struct):
     """Families of activities that calls before those may have done."""
     asked: list[str] = []
     """Tokens of the goal."""
+    dictated: bool = False
+    """Whether the user wants to have written what he did."""
     passed: Passed | None = None
     """Tests that the newest message calls failing though they pass, should it be an answer."""
+    written: Written | None = None
+    """What the newest call writes, if it came after that message."""
 
     def passes_over(self, answer: str) -> Passed | None:
         """Return what the newest message, which is an answer, passes over."""
         if self.passed is not None or self.newest is not None or len(answer) > SHORT_ANSWER:
             return self.passed
         return passed_over(self.outcomes, statements(answer), answer, self.earlier) if self.outcomes else None
+
+    def written_over(self) -> Passed | None:
+        """Return what the newest call writes and so passes over.
+
+        Unless the call hands in what the agent has done, a failure that it tells of may be somebody else's, a fragment
+        may be of a record, and an act the user's.
+        """
+        written = self.written
+        if written is None:
+            return None
+        found = replace(self, newest=written.newest, passed=written.passed).passes_over(written.text)
+        if found is None or not HANDING_IN.isdisjoint(name_words(written.tool)):
+            return found
+        if found.why == "worked" or found.statement[:1].islower() or (found.why == "not done" and self.dictated):
+            return None
+        if len(written.text) <= SHORT_WRITING:
+            return found
+        said = tokens(found.statement)
+        about = (each for each in self.outcomes if each.seq == found.seq and each.failed)
+        return None if any(said.isdisjoint({*each.asked, *tokens(each.tool)}) for each in about) else found
 
 
 class ContradictionDetector(EventDetector[ClaimFacts]):
@@ -310,10 +358,13 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         if observed.new_goal:
             self.data = ClaimFacts()
         self.data.asked = sorted(observed.text.part(GATE_CHARS).tokens)[:MAX_ASKED]
+        self.data.dictated = _DICTATES.search(observed.text.part(GATE_CHARS).raw) is not None
 
     def on_tool_call(self, observed: Observed) -> None:
-        """Remember what a call is to do."""
+        """Remember what a call is to do, and judge what it writes."""
         event: ToolCall = observed.event
+        prose = prose_of(event.tool_name, observed.arguments)
+        self.data.written = self._written(observed.seq, event.tool_name, prose) if prose else None
         waiting = _read_call(event, observed)
         self.data.waiting = [*self.data.waiting[-15:], waiting]
 
@@ -384,10 +435,19 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         event: Message = observed.event
         if event.role == "assistant" and not observed.text.is_blank:
             self.data.said = observed.seq
-            self.data.newest, self.data.passed, self.data.amounts = None, None, []
+            self.data.newest, self.data.passed, self.data.amounts, self.data.written = None, None, [], None
             self._judge(observed.seq, observed.text)
             self.data.passed = self._fails(observed.text)
             self.data.alone = None
+
+    def _written(self, seq: int, tool: str, prose: str) -> Written:
+        data, text = self.data, TextAnalysis(prose)
+        said = data.newest, data.amounts
+        data.newest, data.amounts = None, []
+        self._judge(seq, text)
+        written = Written(seq, tool[:100], prose, data.newest, data.amounts, self._fails(text))
+        data.newest, data.amounts = said
+        return written
 
     def _judge(self, seq: int, observed: TextAnalysis) -> None:
         data = self.data
@@ -458,7 +518,7 @@ class ContradictionDetector(EventDetector[ClaimFacts]):
         for state in data.states:
             state.seq = 0
         data.waiting, data.newest, data.said, data.came = [], None, 0, 0
-        data.outcomes, data.passed, data.earlier = [], None, []
+        data.outcomes, data.passed, data.earlier, data.written = [], None, [], None
 
 
 class _Held(NamedTuple):

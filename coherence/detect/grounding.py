@@ -358,11 +358,16 @@ def judge(
         What else is wrong with it; each counts as a number does.
     """
     text = without_commands(without_thinking(ends(fold(ends(unwrapped(text), MAX_ANSWER, "\n\n")), MAX_ANSWER, "\n\n")))
+    return judge_claims(given, text, stated_in(given, text, extractors), looked_up=looked_up, seq=seq, more=more)
+
+
+def stated_in(given: Given, text: str, extractors: Sequence[Extractor]) -> Sequence[Claim]:
+    """Return the claims of a folded text, measures that are spelt out in words too."""
     claims = extract(text, extractors)
     if any(getattr(each, "extractor", each) is numbers for each in extractors):
         spelt = [claim for claim in measures(text) if known_words(given, words(claim.text)) < 1.0]
         claims = sorted((*claims, *spelt), key=lambda claim: claim.start) if spelt else claims
-    return judge_claims(given, text, claims, looked_up=looked_up, seq=seq, more=more)
+    return claims
 
 
 def without_thinking(text: str) -> str:

@@ -15,9 +15,9 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.core.registry import create_extractor
 from coherence.core.validation import shown
 from coherence.detect.detector import EventDetector, Observed
-from coherence.detect.extractors import BUILT_IN, Informed, extract, extract_some, numbers, quotes
+from coherence.detect.extractors import BUILT_IN, Informed, extract_some, numbers, quotes
 from coherence.detect.fingerprints import WRITES, name_words
-from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, unwrapped
+from coherence.detect.grounding import Flaw, Grounds, judge, judge_claims, stated_in, unwrapped
 from coherence.detect.languages import differ
 from coherence.detect.misplaced import misplaced
 from coherence.detect.records import Kept, keep_result
@@ -35,7 +35,7 @@ from coherence.detect.sources import (
 from coherence.detect.terms import unknown_terms
 from coherence.detect.text_analysis import most_of
 from coherence.detect.values import fold, words
-from coherence.detect.written_prose import prose_of, tells_a_fact
+from coherence.detect.written_prose import facts_of, plans, prose_of
 
 MAX_CALLS = 16
 """Calls without a result whose arguments are remembered."""
@@ -210,7 +210,8 @@ def note_call(
     prose = fold(prose_of(tool, arguments))
     account.written = None
     if prose:
-        stated = [claim for claim in extract(prose, extractors) if tells_a_fact(claim)]
+        said = stated_in(account.given, prose, extractors)
+        stated = facts_of(said, prose, planned=plans(tool, prose))
         account.written = judge_claims(
             account.given,
             prose,

@@ -9,7 +9,7 @@ import pytest
 from coherence.core.readings import Claim
 from coherence.detect.extractors import BUILT_IN, DEFAULT
 from coherence.detect.grounding_state import GroundingAccount, note_call, note_result
-from coherence.detect.written_prose import prose_of, tells_a_fact
+from coherence.detect.written_prose import facts_of, plans, prose_of
 
 CHOSEN = [BUILT_IN[name] for name in DEFAULT]
 SAID = "The total is 40 euros."
@@ -29,6 +29,26 @@ SAID = "The total is 40 euros."
         ("search_files", {"content": SAID}, ""),
         ("reply", {"text": "ok"}, ""),
         ("reply", SAID, ""),
+        ("jira_add_comment", {"issueKey": "K-1", "commentBody": SAID}, SAID),
+        ("slack_post", {"blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": SAID}}]}, SAID),
+        ("notiz_anlegen", {"notiz": SAID}, SAID),
+        ("outlook_reply", {"html": f"<p>{SAID}</p>"}, SAID),
+        ("sheets_set_cell", {"cell": "B2", "value": 40}, "40"),
+        ("write_file", {"path": "report.json", "content": '{"total": 40}'}, "total: 40"),
+        ("write_file", {"path": "settings.json", "content": '{"total": 40}'}, ""),
+        ("edit_file", {"path": "notes.md", "old_string": "no", "new_string": SAID}, SAID),
+        ("TodoWrite", {"todos": [{"content": SAID}]}, ""),
+        ("Task", {"description": SAID, "prompt": SAID}, ""),
+        ("apply_patch", {"text": SAID}, ""),
+        ("translate", {"text": SAID}, ""),
+        ("run_sql", {"sql": "INSERT INTO kpi (name, total) VALUES ('east side', 40)"}, " \n east side ; 40 "),
+        ("run_sql", {"sql": "CREATE TABLE kpi (n int); INSERT INTO kpi VALUES (40)"}, ""),
+        ("bash", {"description": SAID}, ""),
+        ("bash", {"command": f"git commit -qam '{SAID}'"}, SAID),
+        ("bash", {"command": f'gh pr create --title "To pay" --body "{SAID}"'}, f"To pay\n{SAID}"),
+        ("bash", {"command": f"git commit -m \"$(cat <<'EOF'\n{SAID}\nEOF\n)\""}, SAID),
+        ("bash", {"command": f'curl https://x.test -d \'{{"text": "{SAID}"}}\''}, SAID),
+        ("bash", {"command": f'curl http://localhost:80 -d \'{{"text": "{SAID}"}}\''}, ""),
         ("bash", {"command": f"cat > NOTES.md <<'EOF'\n{SAID}\nEOF"}, SAID),
         ("bash", {"command": f"cat <<EOF >> NOTES.md\n{SAID}\nEOF\nls"}, SAID),
         ("bash", {"command": f"echo '{SAID}' >> log.txt"}, SAID),
@@ -44,10 +64,32 @@ def test_prose_of_a_megabyte_is_read_from_both_ends() -> None:
     assert len(prose_of("send_email", {"body": "word " * 200_000})) <= 4_010
 
 
-def test_tells_a_fact_not_names_of_what_is_to_come() -> None:
+def test_facts_of_what_is_written_are_not_names_of_what_is_to_come() -> None:
     values = {"R-88213": "id", "slice1": "id", "pay": "function", "a/b.md": "path", "7": "number", "a b c": "quote"}
-    told = [text for text, kind in values.items() if tells_a_fact(Claim(kind, text, 0, ("x:",)))]
+    claims = [Claim(kind, text, 0, ("x:",)) for text, kind in values.items()]
+    told = [claim.text for claim in facts_of(claims, "", planned=False)]
     assert told == ["R-88213", "7", "a b c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("The shop opened on 4 May 2023.", True),
+        ("Could we meet on 4 May 2023?", False),
+        ("It was sold.\nI suggest 4 May 2023.", False),
+        ("I suggest another one. It was sold on 4 May 2023.", True),
+    ],
+)
+def test_facts_of_what_is_written_are_no_days_of_a_plan(text: str, told: bool) -> None:
+    claim = Claim("date", "4 May 2023", text.index("4 May"), ("d:2023-05-04",))
+    assert bool(facts_of([claim], text, planned=False)) is told
+    assert facts_of([claim], text, planned=True) == []
+
+
+def test_plans_is_told_by_the_tool_or_the_title() -> None:
+    assert plans("create_calendar_event", "Lunch")
+    assert plans("write_file", "# Agenda of the week")
+    assert not plans("write_file", "# Survey")
 
 
 def written(content: str, *results: str) -> list[tuple[str, str]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from coherence.core.decisions import Appraisal, DecisionKind, Finding
 from coherence.core.lazy import lazy_regex
 from coherence.core.readings import Reading
 from coherence.core.validation import check_number
-from coherence.detect.contradiction import Contradiction
+from coherence.detect.contradiction import ClaimFacts, Contradiction, Written
 from coherence.detect.glossed_over import Passed
-from coherence.detect.grounding import MAX_TOLD, describe_flaw
+from coherence.detect.grounding import MAX_TOLD, Grounds, describe_flaw
 from coherence.detect.prohibitions import BrokenProhibition
 from coherence.policy.rules.finding_builders import THRESHOLD, found, plain_quote, quiet, shown_tool
 from coherence.state.data import Answer
@@ -27,7 +29,7 @@ SAYS = {
 
 
 class ContradictedClaim:
-    """The newest message claims what the agent's own results contradict.
+    """The newest message, or what the newest call writes, claims what the agent's own results contradict.
 
     That something was done though the call failed, that tests pass though the newest run of them fails, the opposite of
     a state or another number than a result has, what is in a file that nobody could read. The score is 1 until the
@@ -57,11 +59,19 @@ class ContradictedClaim:
     def __call__(self, state: AgentState, reading: Reading | None, appraisal: Appraisal) -> Finding | None:
         """Judge the newest message."""
         data = state.claims.data
+        if data.written is not None:
+            finding = self._told(data.written.newest or _amount(data.written, state.grounding.data.written))
+            finding = finding or self._passed(data.written_over(), data.written.seq)
+            if finding is not None:
+                return replace(finding, why=f"{shown_tool(data.written.tool)} writes {finding.why}")
         if not data.said:
             return None
-        claim = data.newest or _amount(state)
+        return self._told(data.newest or _amount(data, state.grounding.data.answer)) or self._answered(state)
+
+    def _told(self, claim: Contradiction | None) -> Finding | None:
+        """Return the finding of a claim."""
         if claim is None:
-            return self._passed(state)
+            return None
         where = f" (event {claim.other})" if claim.other > 0 else ", in an earlier session"
         return found(
             self.name,
@@ -72,7 +82,7 @@ class ContradictedClaim:
             [claim.other, claim.seq],
         )
 
-    def _passed(self, state: AgentState) -> Finding:
+    def _answered(self, state: AgentState) -> Finding:
         """Return what the answer passes over, as guidance."""
         data, answer = state.claims.data, state.facts.answer
         if answer is None or answer.seq != data.said:
@@ -81,9 +91,12 @@ class ContradictedClaim:
             return self._quiet
         if self._known is None or self._known[0] is not answer:  # ticks come again with nothing new
             self._known = answer, data.passes_over(answer.text)
-        passed = self._known[1]
+        return self._passed(self._known[1], data.said) or self._quiet
+
+    def _passed(self, passed: Passed | None, seq: int) -> Finding | None:
+        """Return the finding of what passes over how a call came out."""
         if passed is None:
-            return self._quiet
+            return None
         where = f" (event {passed.seq})" if passed.seq > 0 else ", in an earlier session"
         return found(
             self.name,
@@ -91,7 +104,7 @@ class ContradictedClaim:
             "guide",
             f'"{plain_quote(passed.statement[:140])}" - {PASSES[passed.why]}: "{plain_quote(passed.line)}"{where}',
             "say how the calls came out",
-            [passed.seq, data.said],
+            [passed.seq, seq],
         )
 
 
@@ -156,12 +169,13 @@ def broken_constraint(broken: BrokenProhibition, severity: DecisionKind) -> Find
     )
 
 
-WEIGHTS = {"record": 1.0, "term": 1.0, "number": 1.0, "amount": 1.0, "date": 0.25, "time": 0.25}
-"""Kind -> how much a value counts in what is written; 3 for all others. Days and hours are often what is planned."""
+WEIGHTS = dict.fromkeys(("record", "term", "number", "amount", "date", "time"), 1.0)
+"""Kind -> how much a value counts in what is written; 3 for all others."""
 
 MADE_UP = lazy_regex(
     r"\b(?:make (?:it |them |something |one )?up|invent\w*|imagin\w+|fiction\w*|fictitious|dummy|placeholder|made[- ]up"
-    r"|samples?|examples?|mock|fake|brainstorm|come up with|stor(?:y|ies)|poem|template|novel|essay|slogan|estimate\w*"
+    r"|test (?:data|values?|users?|accounts?|entries)|samples?|examples?|mock|fake|brainstorm"
+    r"|come up with|stor(?:y|ies)|poem|template|novel|essay|slogan|estimate\w*"
     r"|erfinde\w*|ausgedacht\w*|beispiel\w*|geschichte|invente\w*|histoire|exemple|cuento|ejemplo)\b",
     re.IGNORECASE,
 )
@@ -172,10 +186,10 @@ class UngroundedWriting:
     """A call writes down, sends or submits numbers, ids, addresses or quotations that the agent was not given.
 
     Looked at is what is written for people: files of prose, notes, mails, messages, final results; not code. As in
-    :class:`~coherence.policy.rules.quality.UngroundedAnswer` the score is ``1 - 2**-w``; a number weighs 1, a date or a
-    time 0.25, the rest 3. It is active from 0.5 and asks to warn from ``warn`` on, until the agent's next message or
-    call; it is silent where the user asks for something made up. ``None`` where the newest call writes nothing of the
-    kind.
+    :class:`~coherence.policy.rules.quality.UngroundedAnswer` the score is ``1 - 2**-w``; a number, a date
+    or a time weighs 1, the rest 3. It is active from 0.5 and asks to warn from ``warn`` on, until the agent's next
+    message or call; it is silent where the user asks for something made up. ``None`` where the newest call writes
+    nothing of the kind.
 
     Parameters
     ----------
@@ -227,10 +241,10 @@ REQUEST_CHARS = 4_000
 """Characters of a request in which is looked for what is to be made up."""
 
 
-def _amount(state: AgentState) -> Contradiction | None:
-    """Return a number of the newest message that nothing leads to, where a result has another for the same thing."""
-    answer = state.grounding.data.answer
-    if answer is None or answer.seq != state.claims.data.said:
+def _amount(said: ClaimFacts | Written, grounds: Grounds | None) -> Contradiction | None:
+    """Return a number of a statement that nothing leads to, where a result has another for the same thing."""
+    seq = said.seq if isinstance(said, Written) else said.said
+    if grounds is None or grounds.seq != seq:
         return None
-    texts = [flaw.text for flaw in answer.grave if flaw.kind in ("number", "amount")]
-    return next((each for each in state.claims.data.amounts if any(each.value in text for text in texts)), None)
+    texts = [flaw.text for flaw in grounds.grave if flaw.kind in ("number", "amount")]
+    return next((each for each in said.amounts if any(each.value in text for text in texts)), None)

@@ -18,6 +18,7 @@ PAIRS, MORE = (json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 BROKEN = [pair for pair in (*PAIRS, *MORE) if pair["kind"] == "constraint_broken"]
 WRITTEN = [pair for pair in PAIRS if pair["kind"] == "written_fabrication"]
 VALUES = [pair for pair in PAIRS if pair["kind"] == "fabricated_value"]
+KINDS = json.loads((FOLDER / "written.json").read_text(encoding="utf-8"))
 CLAIMS = [pair for pair in (*PAIRS, *MORE) if pair["kind"] in ("claim", "false_success", "contradicts_evidence")]
 
 
@@ -83,6 +84,34 @@ def test_broken_constraint_quotes_the_sentence_until_the_next_call() -> None:
 def test_ungrounded_writing_tells_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
     assert found(pair, "wrong", "ungrounded_writing") is not None
     assert found(pair, "right", "ungrounded_writing") is None
+
+
+def written(pair: dict[str, Any], which: str) -> list[Finding]:
+    return [each for rule in ("contradicted_claim", "ungrounded_writing") if (each := found(pair, which, rule))]
+
+
+@pytest.mark.parametrize("pair", [pair for pair in KINDS if "wrong" in pair], ids=lambda pair: pair["wrong"]["tool"])
+def test_ungrounded_writing_and_contradicted_claim_tell_the_wrong_call_of_a_pair(pair: dict[str, Any]) -> None:
+    assert written(pair, "wrong") != []
+    assert written(pair, "right") == []
+
+
+@pytest.mark.parametrize("pair", [pair for pair in KINDS if "wrong" not in pair], ids=lambda pair: pair["goal"])
+def test_ungrounded_writing_is_silent_where_an_agent_may_choose(pair: dict[str, Any]) -> None:
+    assert written(pair, "right") == []
+
+
+def test_contradicted_claim_quotes_the_call_that_writes_until_the_next_one() -> None:
+    m = Monitor(goal="Put the report on the server", embedder=False)
+    call = m.tool_call("upload_file", {"path": "report.pdf"})
+    m.tool_result("403 Forbidden", call=call, error=True)
+    m.tool_call("jira_add_comment", {"issue": "K-1", "comment_body": "I have uploaded report.pdf."})
+    claim = next(each for each in m.decide().findings if each.rule == "contradicted_claim")
+    assert claim.why == (
+        'jira_add_comment writes "I have uploaded report.pdf." - it did not work: "403 Forbidden" (event 3)'
+    )
+    m.tool_call("list_files", {})
+    assert not any(each.rule == "contradicted_claim" and each.active for each in m.decide().findings)
 
 
 @pytest.mark.parametrize("pair", VALUES, ids=lambda pair: pair["domain"])
