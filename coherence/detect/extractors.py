@@ -15,6 +15,7 @@ from coherence.core.config import GroundingConfig
 from coherence.core.lazy import lazy_regex, twin_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import MAX_CLAIMS, Claim
+from coherence.detect.notations import compact_days, notations
 from coherence.detect.values import (
     CURRENCIES,
     FIELD_UNITS,
@@ -244,8 +245,12 @@ _ORDINAL = lazy_regex(
     re.I,
 )
 
+_POWERS = frozenset(f"{scale}{power}" for scale in ("m", "mm", "cm", "dm", "km", "hm", "ft", "in") for power in "23")
+"""Units of area and volume."""
+
 _DATE = lazy_regex(
     r"(?=\d{1,4}[-./年])(?<![^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?<![./])(?:(?P<y>(?:19|20)\d\d)-(?P<m>\d\d?)-(?P<d>\d\d?)(?!\d)"
+    r"|(?P<y6>(?:19|20)\d\d)-(?P<m6>0[1-9]|1[0-2])(?![\w/-])"
     r"|(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y2>(?:19|20)\d\d)(?![\w/])"
     r"|(?P<d5>\d\d?)\.(?P<m5>[01]?\d)\.(?=[\s,;)]|\Z)"
     r"|(?P<a2>\d\d?)/(?P<b2>\d\d?)/(?P<y4>\d\d)(?![\w/])"
@@ -256,11 +261,14 @@ _MAYBE_DATE = lazy_regex(r"\d[-./年]\d")
 _AFTER_INITIAL = "|".join(f"(?<={name[0]}){name[1:]}" for name in sorted(MONTHS, key=len, reverse=True))
 _MONTHS = lazy_regex(rf"[jfmasondeglJFMASONDEGL](?<!\w.)(?i:{_AFTER_INITIAL})\b\.?")
 _MONTH_NAMES = frozenset(MONTHS)
-_DAY_BEFORE = lazy_regex(r"(?<![\d.:/-])(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I)
+_DAY_BEFORE = lazy_regex(
+    r"(?:(?<![\d.:/-])|(?<=\s\d-)|(?<=\s\d\d-))(\d\d?)(?:st|nd|rd|th|\.)?(?:\s{1,30}|-|\s(?:of|de)\s)\Z", re.I
+)
 _DAY_AFTER = lazy_regex(r"(?:\s{1,30}|-)(\d\d?)(?:st|nd|rd|th)?(?!:?\d|,\d{3}(?!\d))", re.I)
 _YEAR_AFTER = lazy_regex(r"(?:,?\sof|\sde|,)?(?:\s{1,30}|-)((?:19|20)\d\d)\b")
 _TIME = twin_regex(
-    r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::\d\d(?:\.\d{1,9})?)?|\.(?P<m2>\d\d)(?= ?[ap]\.?m\b))"
+    r"(?P<h>\d(?<![\d:.]\d)\d?)(?:(?::(?P<m>\d\d)(?::(?P<s>\d\d)(?:\.\d{1,9})?)?"
+    r"|\.(?P<m2>\d\d)(?= ?(?:[ap]\.?m|uhr)\b))"
     r"(?: ?(?P<half>[ap])\.?m\b\.?)?| ?(?P<half2>[ap])\.?m\b\.?)(?!:?\d|,\d{3})",
     re.I,
 )
@@ -371,7 +379,7 @@ def ids(text: str) -> list[Claim]:
         if said is None:
             continue
         plain = said.lower().replace(" ", "").lstrip("#")
-        if match["code"] and (_ORDINAL.fullmatch(plain) or plain.replace("-", "").isdigit()):
+        if match["code"] and (_ORDINAL.fullmatch(plain) or plain in _POWERS or plain.replace("-", "").isdigit()):
             continue
         if match["phone"]:
             parts = _DIGITS.findall(said)
@@ -410,6 +418,9 @@ def dates(text: str) -> list[Claim]:
             if 1 <= int(match["d5"]) <= 31 and 1 <= int(match["m5"]) <= 12:
                 _add_date(found, match[0], match.start(), [(None, int(match["m5"]), int(match["d5"]))])
             continue
+        if match["y6"]:
+            _add_date(found, match[0], match.start(), [(int(match["y6"]), int(match["m6"]), None)])
+            continue
         if match["y"] or match["y3"]:
             year: int | None = int(match["y"] or match["y3"])
             days = [(int(match["m"] or match["m3"] or match["m4"]), int(match["d"] or match["d3"] or match["d4"]))]
@@ -419,6 +430,8 @@ def dates(text: str) -> list[Claim]:
             days = [(one, two), (two, one)]
         _add_date(found, match[0], match.start(), [(year, month, day) for month, day in days])
 
+    for said, start, year, month, day in islice(compact_days(text), MAX_CLAIMS):
+        _add_date(found, said, start, [(year, month, day)])
     for match in takewhile(lambda _: len(found) < MAX_CLAIMS, _months(text)):
         start, end = match.span()
         found_day = _DAY_BEFORE.search(text, max(0, start - 40), start)
@@ -472,12 +485,18 @@ def times(text: str) -> list[Claim]:
     found: list[Claim] = []
     if _DIGIT.search(text) is None:
         return found
+    found += notations(text)
     for match in _matches(_TIME, text, found):
         hour, minute, half = (
             int(match["h"]),
             int(match["m"] or match["m2"] or 0),
             (match["half"] or match["half2"] or "").lower(),
         )
+        if hour > 24 and not half and minute <= 59 and match["s"] is None:  # minutes and seconds
+            value = 60.0 * hour + minute
+            known = f"t:{match[0].strip()}", number_form(value, "s")
+            found.append(Claim("time", match[0].strip(), match.start(), known, (), value, 1.0, "s"))
+            continue
         if hour > (12 if half else 24) or minute > 59:
             found.append(Claim("time", match[0].strip(), match.start(), (f"t:{match[0].strip().lower()}",)))
             continue
@@ -486,7 +505,7 @@ def times(text: str) -> list[Claim]:
         else:
             hours = [hour % 24] if hour > 12 or match["h"].startswith("0") else [hour, (hour + 12) % 24]
         forms = tuple(f"t:{each:02d}:{minute:02d}" for each in hours)
-        value = 3600.0 * hours[0] + 60.0 * minute
+        value = 3600.0 * hours[0] + 60.0 * minute + float(match["s"] or 0)
         found.append(Claim("time", match[0].strip(), match.start(), forms, (), value, 60.0, "clock"))
     return found
 
@@ -644,6 +663,8 @@ def _unit_of_field(text: str, start: int) -> tuple[str, bool]:
     if (":" not in near and "=" not in near) or _IS_FIELD.search(near) is None:
         return "", False
     field = _FIELD.search(text, max(0, start - 40), start)
+    if field is not None and text[max(0, field.start() - 2) : field.start()].strip().isdigit():
+        return "", False  # 16 days: 3 as an egg
     name = field[1] if field is not None else ""
     name = (camel[0] if (camel := _CAMEL.search(name)) is not None else name).lower()
     name = FIELD_UNITS.get(name, name)

@@ -12,7 +12,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.protocols import Extractor
 from coherence.core.readings import Claim, number_of, one_line
 from coherence.core.validation import ends
-from coherence.detect.arithmetic import Reach, derived, rounded
+from coherence.detect.arithmetic import has_degrees, is_converted, rounded
 from coherence.detect.extractors import (
     AROUND,
     LEAST_TITLE,
@@ -26,9 +26,11 @@ from coherence.detect.extractors import (
     title_of,
 )
 from coherence.detect.number_words import measures
+from coherence.detect.reckoned import Reckoning
 from coherence.detect.restated import is_restated
 from coherence.detect.sources import SMALL, Given, as_written, form_key, known_words, lookup
 from coherence.detect.values import digest, fold, words
+from coherence.detect.workings import gives, workings
 
 SAME_TITLE = 0.5
 """Share of a title's words that stand beside the id where it is the right one."""
@@ -186,6 +188,9 @@ WRAPPED_WORDS = 12
 MAX_JUDGED = 300
 """Values of one answer that are judged; further ones count as unknown."""
 
+MAX_WAITING = 20
+"""Values that nothing has given up to which they are held against those that were found grounded after them."""
+
 MAX_UNGROUNDED = 8
 """Ungrounded values of one answer that are named."""
 
@@ -266,7 +271,10 @@ _PLACEHOLDER = lazy_regex(r"0{4}|(\d)\1{5}|1234567")
 _DIGIT_CHAIN = lazy_regex(r"\d[\d -]{6,22}\d[Xx]?")
 _SIZES = lazy_regex(r"\d{1,6}(?: ?[x×] ?\d{1,6}){1,2}")
 _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
-_DEGREES = lazy_regex(r" ?(?:°|º|degrees? ?)? ?(?P<scale>[FC]|fahrenheit|celsius)\b", re.I)
+_BASES = frozenset([1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0])
+_BASE_AMOUNT = lazy_regex(r"10{0,5}(?![\d.,])")
+_PER = lazy_regex(r"(?:/|\b(?:per|pro|je|por|par|sur|cada|every|ogni|aux))\s?\Z", re.I)
+"""What stands before that for which something is stated: per 100 g."""
 _PLAIN = frozenset({"email", "number", "amount", "date", "time"})
 """Kinds of values that a call may be told of though it failed: it did not make them."""
 _ADMITS = lazy_regex(
@@ -300,7 +308,8 @@ class Flaw(msgspec.Struct, frozen=True):
     flaw: str
     """``absent``, ``altered`` (something like it came in), ``version``, ``title`` (it stands under that of another),
     ``invented title`` (it stands under one that no source has), ``row`` (a record of a result has it, another one what
-    it is stated with), ``count`` (another number of records is so), ``unopened`` or ``untitled``."""
+    it is stated with), ``count`` (another number of records is so), ``sum`` (written
+    out, it makes another), ``unopened`` or ``untitled``."""
     near: str = ""
     """What the sources have instead."""
     seq: int = 0
@@ -449,11 +458,28 @@ def judge_claims(
     distinct = {claim.forms: claim for claim in reversed(claims) if not _is_trivial(given, text, claim)}
     stated = sorted(distinct.values(), key=lambda claim: claim.start)
     unknown = max(len(stated) - MAX_JUDGED, 0)
-    reach = Reach(given)
-    for claim in stated[:MAX_JUDGED]:
-        flaw = _flaw(given, text, claim, claims, plain, reach, cited=cited)
-        if flaw is None and claim.value is not None and claim not in plain:
-            plain.append(claim)  # a total may be used further
+    reckoning = Reckoning(given)
+    worked = list(workings(text))
+    wrong = {each.said_start: each for each in worked if not each.is_right}
+    judged_flaws: dict[int, Flaw | None] = {}
+    waiting = list(enumerate(stated[:MAX_JUDGED]))
+    while waiting:  # a total may be used further, also one that is stated before its parts
+        known = len(plain)
+        for at, claim in waiting:
+            flaw = _flaw(given, text, claim, claims, plain, reckoning, cited=cited)
+            if flaw is not None and any(gives(each, claim) for each in worked):
+                flaw = None
+            place = next((each for each in wrong if claim.start <= each < claim.start + len(claim.text)), -1)
+            if place >= 0 and claim.value is not None:
+                flaw = _made(claim, "sum", (f"{wrong[place].result:.10g}", 0))
+            judged_flaws[at] = flaw
+            if flaw is None and claim.value is not None and claim not in plain:
+                plain.append(claim)
+        waiting = [(at, claim) for at, claim in waiting if judged_flaws[at] is not None and claim.value is not None]
+        if len(plain) == known or len(waiting) > MAX_WAITING:
+            break
+    for at, claim in enumerate(stated[:MAX_JUDGED]):
+        flaw = judged_flaws[at]
         weight = _weight(claim)
         if flaw is not None and claim.kind == "quote" and not _is_attributed(text, claim):
             weight *= 0.0 if wordings else UNATTRIBUTED  # several are choices that are offered
@@ -501,7 +527,11 @@ def _is_trivial(given: Given, text: str, claim: Claim) -> bool:
     if claim.kind == "quote":
         return _is_wording(text, claim)
     if claim.kind == "number" and claim.value is not None:
+        if claim.value in _BASES and _PER.search(text, max(0, claim.start - 8), claim.start) is not None:
+            return True
         return (claim.value in SMALL and not _is_exact(text, claim)) or _is_sample(text, claim)
+    if claim.kind == "amount" and _BASE_AMOUNT.match(claim.text) is not None:
+        return _PER.search(text, max(0, claim.start - 8), claim.start) is not None
     if claim.kind in ("date", "time", "email", "amount"):
         return _is_sample(text, claim)
     return claim.kind == "function" and not given.code
@@ -516,7 +546,7 @@ def _is_example(text: str, claim: Claim) -> bool:
 
 def _is_exact(text: str, claim: Claim) -> bool:
     """Tell whether a small number is none of those that count: degrees, a fraction written out, room 3."""
-    if claim.grain != 1.0 or _DEGREES.match(text, claim.start + len(claim.text)) is not None:
+    if claim.grain != 1.0 or has_degrees(text, claim):
         return True
     return _NUMBERED.search(text, max(0, claim.start - 12), claim.start) is not None
 
@@ -586,20 +616,6 @@ def _is_joined(given: Given, text: str, claim: Claim) -> bool:
     return short is not None and known_words(given, [f"{short[1]}{short[2].lower()}"]) == 1.0
 
 
-def _is_converted(given: Given, text: str, claim: Claim) -> bool:
-    """Tell whether a temperature is a given one on the other scale."""
-    found = _DEGREES.match(text, claim.start + len(claim.text))
-    if found is None or claim.value is None:
-        return False
-    fahrenheit = found["scale"][0].lower() == "f"
-    half = max(0.5 * claim.grain, 0.5) + 1e-9
-    for number in given.numbers:
-        other = number.value * 9 / 5 + 32 if fahrenheit else (number.value - 32) * 5 / 9
-        if abs(other - claim.value) <= half:
-            return True
-    return False
-
-
 def _is_age(given: Given, claim: Claim) -> bool:
     """Tell whether a whole number is the years between two days that were given."""
     if claim.kind != "number" or claim.grain != 1.0 or not claim.value or not LEAST_AGE <= claim.value <= MOST_AGE:
@@ -617,7 +633,7 @@ def _flaw(
     claim: Claim,
     claims: Sequence[Claim],
     plain: Sequence[Claim],
-    reach: Reach,
+    reckoning: Reckoning,
     *,
     cited: bool,
 ) -> Flaw | None:
@@ -635,10 +651,10 @@ def _flaw(
             claim.value in SMALL
             and claim.kind == "number"
             and claim.grain == 1.0
-            and not _is_converted(given, text, claim)
+            and not is_converted(given, text, claim)
         ):
             return None if any(each.value == claim.value for each in given.numbers) else _made(claim, "absent")
-        if claim.value is not None and (rounded(given, text, claim) or derived(reach, claim, plain)):
+        if claim.value is not None and rounded(given, text, claim):
             return None
         if claim.kind in ("number", "amount") and _is_row(given, claim):
             return None
@@ -647,13 +663,15 @@ def _flaw(
         if claim.kind == "id" and _is_known_id(given, claim):
             return None
         if claim.kind in ("number", "amount") and (
-            _is_joined(given, text, claim) or _is_converted(given, text, claim) or _is_age(given, claim)
+            _is_joined(given, text, claim) or is_converted(given, text, claim) or _is_age(given, claim)
         ):
             return None
         tried = any(claim.text in text or _has_number(text, claim) for text in given.tried)
         if tried and (claim.kind in _PLAIN or _ADMITS.search(text) is not None):
             return None
         if is_restated(given, text, claim, plain):
+            return None
+        if reckoning.follows(text, claim, plain):
             return None
         found = other_version(given, claim)
         return _made(claim, "version", found) if found is not None else _made(claim, "absent")
@@ -742,6 +760,8 @@ def describe_flaw(flaw: Flaw) -> str:
             return f"stands beside what another record of the result has: {_plain(flaw.near)}{where}"
         case "count":
             return f"is not what the result has: {_plain(flaw.near)}{where}"
+        case "sum":
+            return f"is not what the sum makes: {_plain(flaw.near)}"
         case "unopened":
             return "is cited, but no call opened it"
         case "untitled":

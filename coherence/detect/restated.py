@@ -216,7 +216,7 @@ def _is_duration(given: Given, claim: Claim) -> bool:
     for number in given.numbers[-NEWEST:]:
         if number.unit == "clock":
             times.setdefault(number.seq, []).append(number.value)
-    half = 60.0 if claim.grain <= 60.0 else 0.5 * claim.grain if claim.grain < 3600.0 else 0.0
+    half = 60.0 if claim.grain == 60.0 else 0.5 * claim.grain if claim.grain < 3600.0 else 0.0
     return any(
         abs(abs(one - two) - (claim.value or 0.0)) <= half
         for found in times.values()

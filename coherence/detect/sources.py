@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -51,6 +51,9 @@ SMALL = frozenset(map(float, range(13)))
 MAX_FORM = 64
 """Characters of a form that are kept as they are; longer ones become a digest."""
 
+MAX_ATTACHED = 100
+"""Numbers of one source that stand behind letters, or behind another number."""
+
 MAX_CODED = 20_000
 """Words whose digests are kept at hand."""
 
@@ -61,6 +64,17 @@ _ITEM_SIGNS = ("- ", "* ", "• ")
 _OBJECT = lazy_regex(r"\}\s{0,40},\s{0,40}(?:\"[^\"\n]{0,80}\"\s?:\s?)?\{|\n[ \t]*\n")
 _LABELS = lazy_regex("[:=|]")
 _MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
+_BEHIND_LETTERS = lazy_regex(
+    r"[A-Zx](?<![\w-].)(?:(?<=x)(?=\d)|(?<!x)[a-z](?=\d)|(?<!x)(?=\d{1,4}\.\d))(\d{1,6}(?:\.\d{1,4})?)(?![\w-]|\.\d)"
+)
+_LONE_DAY = lazy_regex(
+    r"(?:(?<=\bd[ií]a )|(?<=\bam )|(?<=\ble )|(?<=\bthe )|(?<=\bden )|(?<=\bdag )|(?<=\bil )|(?<=\bday )|(?<=\bden ))"
+    r"([0-3]?\d)(?:st|nd|rd|th|er|\.)?(?![\w%/-]|[.,:]\d| ?(?:%|h\b|uhr))|(?<![\w.,])([0-3]?\d)(?:st|nd|rd|th)\b",
+    re.I,
+)
+"""A day without its month: el día 7, am 7., the 7th."""
+_RATIO = lazy_regex(r"/(?<=\d/)(\d{1,6})(?![\w/]|[.,]\d)")
+_TOP = lazy_regex(r"(?<![\w./-])\d{1,6}\Z")
 _LABEL = lazy_regex(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
 
 
@@ -74,6 +88,8 @@ class SeenNumber(msgspec.Struct, frozen=True, array_like=True):
     """Which number of its source it is."""
     column: int
     """Digest of the word before it (``amount:``); 0 = none."""
+    line: int = 0
+    """Which line of its source has it."""
 
 
 class Given(msgspec.Struct):
@@ -148,6 +164,7 @@ def take_source(
     given.lost += cut
     _take_values(given, seq, claims)
     know_words(given, words_once(text))
+    know_words(given, [f"day {int(day[1] or day[2])}" for day in islice(_LONE_DAY.finditer(text), MAX_ATTACHED)])
     items = list(_ITEM.finditer(text)) if any(sign in text for sign in _ITEM_SIGNS) else []
     _take_numbers(given, seq, text, claims, len(items))
     _take_records(given, text, claims, items)
@@ -232,10 +249,14 @@ def know_words(given: Given, said: Sequence[str]) -> None:
 
 def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim], items: int) -> None:
     place, joined = 0, list[SeenNumber]()
+    line = read = 0
     given.code = given.code or any(claim.kind == "function" for claim in claims)
-    for claim in claims:
+    attached = list(islice(_attached(text), MAX_ATTACHED))
+    given.values.update({each.forms[0]: seq for each in attached if each.value not in SMALL})
+    for claim in sorted((*claims, *attached), key=lambda each: each.start) if attached else claims:
         if claim.value is None:
             continue
+        line, read = line + text.count("\n", read, claim.start), claim.start
         labelled = _LABELS.search(text, max(0, claim.start - 4), claim.start)
         label = _LABEL.search(text, max(0, claim.start - 48), claim.start) if labelled else None
         if label is not None and claim.kind == "number":
@@ -245,14 +266,30 @@ def _take_numbers(given: Given, seq: int, text: str, claims: Sequence[Claim], it
         told = [each for part in parts for each in numbers(part)]
         for each in told or [claim]:
             place += 1
-            given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column))
-        joined += [SeenNumber(claim.value, claim.unit, seq, 0, column)] if told else []
+            given.numbers.append(SeenNumber(each.value or 0.0, each.unit, seq, place, column, line))
+        joined += [SeenNumber(claim.value, claim.unit, seq, 0, column, line)] if told else []
     given.numbers += [msgspec.structs.replace(each, place=place + at) for at, each in enumerate(joined, 1)]
     if items:
         given.values[number_form(items)] = seq
     if len(given.numbers) > MAX_NUMBERS:
         given.lost_numbers += 1
         del given.numbers[: len(given.numbers) - MAX_NUMBERS]
+
+
+def _attached(text: str) -> Iterator[Claim]:
+    """Yield numbers that belong to letters or to another number: ``x4``, ``Sn96.5``, ``118/342``."""
+    for found in _BEHIND_LETTERS.finditer(text):
+        yield _plain(found[1], found.start(1))
+    for found in _RATIO.finditer(text) if "/" in text else ():
+        before = _TOP.search(text, max(0, found.start() - 8), found.start())
+        if before is not None:
+            yield _plain(before[0], before.start())
+            yield _plain(found[1], found.start(1))
+
+
+def _plain(digits: str, start: int) -> Claim:
+    value, places = float(digits), len(digits.partition(".")[2])
+    return Claim("number", digits, start, (number_form(value),), (), value, 10.0**-places)
 
 
 def _take_records(given: Given, text: str, claims: Sequence[Claim], items: Sequence[re.Match[str]]) -> None:

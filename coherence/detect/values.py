@@ -13,24 +13,24 @@ MONTHS = {
     name: at
     for at, names in enumerate(
         [
-            "jan january januar janvier enero janeiro gennaio",
-            "feb february februar février febrero fevereiro febbraio",
-            "mar march märz mars marzo março",
+            "jan january januar januari janvier enero janeiro gennaio",
+            "feb february februar februari février febrero fevereiro febbraio",
+            "mar march märz mars marzo março maart marts",
             "apr april avril abril aprile",
-            "may mai mayo maio maggio",
+            "may mai mayo maio maggio mei maj",
             "jun june juni juin junio junho giugno",
             "jul july juli juillet julio julho luglio",
-            "aug august août agosto",
+            "aug august augusti augustus août agosto",
             "sep sept september septembre septiembre setembro settembre",
-            "oct october oktober octobre octubre outubro ottobre",
+            "oct okt october oktober octobre octubre outubro ottobre",
             "nov november novembre noviembre novembro",
-            "dec december dezember décembre diciembre dezembro dicembre",
+            "dec dez december dezember décembre diciembre dezembro dicembre",
         ],
         1,
     )
     for name in names.split()
 }
-"""Names of months in English, German, French, Spanish, Portuguese and Italian -> 1 to 12."""
+"""Names of months in nine European languages -> 1 to 12."""
 
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 SCALES.update({"b": 1e9, "lakh": 1e5, "crore": 1e7, "万": 1e4, "億": 1e8, "亿": 1e8})
@@ -116,6 +116,8 @@ _UNITS: dict[str, dict[str, float]] = {
         "mib": 1024.0**2,
         "gib": 1024.0**3,
         "tib": 1024.0**4,
+        "ki": 1024.0,
+        "gi": 1024.0**3,
     },
     "": {"cent": 0.01, "cents": 0.01},
 }
@@ -258,7 +260,7 @@ def quantity(digits: str, before: str = "", after: str = "") -> Quantity | None:
     elif first in ("%", "percent"):
         unit = "%"
     elif not unit and first in UNITS:
-        unit, factor = UNITS[first]
+        unit, factor = UNITS["mib" if short == "Mi" else first]  # mi is a mile
         value, grain = value * factor, grain * factor
     return Quantity(value, grain, unit)
 

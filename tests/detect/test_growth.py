@@ -9,6 +9,7 @@ from growth import check_growth
 
 from coherence.detect import (
     additions,
+    arithmetic,
     breakdown,
     claim_words,
     constraints,
@@ -24,17 +25,22 @@ from coherence.detect import (
     hijack,
     languages,
     misplaced,
+    notations,
     number_words,
     own_work,
     prohibitions,
+    reckoned,
     records,
     restated,
     retold,
+    sources,
+    spans,
     terms,
     text_analysis,
     text_tables,
     told_causes,
     told_states,
+    workings,
     written_prose,
 )
 from coherence.policy.danger import unasked
@@ -86,6 +92,11 @@ USED: dict[str, Callable[[str], object]] = {
     "ends of sentences": lambda text: text_analysis._ENDS.split(text),
     "sentence end": lambda text: breakdown._SENTENCE_END.split(text),
     "paths": extractors.paths,
+    "times": extractors.times,
+    "dates": extractors.dates,
+    "workings": lambda text: list(workings.workings(text)),
+    "attached numbers": lambda text: list(sources._attached(text)),
+    "lone days": lambda text: sources._LONE_DAY.findall(text),
     "ids": extractors.ids,
     "calls of names": lambda text: extractors._NAMED_CALL.search(text),
     "claims tried": lambda text: contradiction._TRIED.findall(text),
@@ -135,7 +146,6 @@ USED: dict[str, Callable[[str], object]] = {
     "grounding digit chain": lambda text: grounding._DIGIT_CHAIN.findall(text),
     "grounding sizes": lambda text: grounding._SIZES.findall(text),
     "grounding bytes": lambda text: grounding._BYTES.findall(text),
-    "grounding degrees": lambda text: grounding._DEGREES.findall(text),
     "grounding fence": lambda text: grounding._FENCE.findall(text),
     "grounding command": lambda text: grounding._COMMAND.findall(text),
     "grounding wordlike": lambda text: grounding._WORDLIKE.fullmatch(text),
@@ -198,8 +208,8 @@ USED: dict[str, Callable[[str], object]] = {
 """Each as it is asked; a search through the whole text where one search might stop early."""
 
 OF_ANSWERS = (
-    *(endings, glossed_over, misplaced, number_words, own_work, records),
-    *(restated, retold, terms, text_tables, told_causes),
+    *(arithmetic, endings, glossed_over, misplaced, notations, number_words, own_work, reckoned, records),
+    *(restated, retold, spans, terms, text_tables, told_causes, workings),
 )
 """Modules of which every pattern is searched for through the whole text."""
 
