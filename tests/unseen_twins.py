@@ -32,7 +32,7 @@ class Judged(NamedTuple):
 
 
 def read_twins(name: str) -> list[Twin]:
-    """Return the pairs of ``answers``, ``claims``, ``answers_2`` or ``claims_2``, in the order of their file."""
+    """Return the pairs of a file, such as ``answers`` or ``claims_2``, in the order of their file."""
     with (FOLDER / f"unseen_{name}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 

@@ -46,7 +46,7 @@ def is_good(labels: dict[str, Any]) -> bool:
 
 def unseen() -> None:
     """Show how many wrong and right statements are flagged, by half: the rules were mended with the even lines."""
-    for name in ("answers", "answers_2", "claims", "claims_2"):
+    for name in ("answers", "answers_2", "answers_3", "claims", "claims_2", "claims_3"):
         judged = [each for line, twin in enumerate(read_twins(name)) for each in judge_twin(line, twin)]
         for half, parts in (("all", {0, 1}), ("even lines", {0}), ("odd lines", {1})):
             chosen = [each for each in judged if each.line % 2 in parts]
