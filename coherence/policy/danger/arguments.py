@@ -166,7 +166,9 @@ def read_call(tool: str, arguments: bytes | object) -> ReadArguments:
             seen += len(item)
             stack.extend(inner for inner in item[:MAX_VALUES] if isinstance(inner, Mapping | list | tuple))
     program = next((word for word in words if word in PROGRAMS), "") if not PROGRAMS.isdisjoint(words) else ""
-    if program and not found.argvs and not shell:
+    if program and found.argvs and not shell:
+        found.argvs[:] = [argv if argv[0] == program else (program, *argv) for argv in found.argvs]
+    elif program and not shell:
         _read_program(program, found)
     if shell and not found.scripts and not found.argvs:
         found.scripts.extend(text for key, text in found.pairs if key not in _TALK_KEYS)
@@ -197,6 +199,9 @@ PROGRAMS = frozenset(
         "dd",
         "curl",
         "heroku",
+        "npm",
+        "restic",
+        "velero",
     ]
 )
 """Programs after which tools are named that take the program's own words."""
@@ -206,6 +211,10 @@ def _read_program(program: str, found: ReadArguments) -> None:
     """Read the words of a tool that is named after a program: ``git(args=["push", "--force"])``."""
     texts = [value for key, value in found.pairs if key in _WORD_KEYS and len(value) <= 2_000]
     text = texts[0] if len(texts) == 1 else join(texts)
+    if not text and len(found.words) > 1 and found.words[0] == program:
+        named = [value for _, value in found.pairs if len(value) <= 60 and value not in ("true", "false", "0")]
+        flags = [f"--{key}" for key, value in found.pairs if value == "true"]
+        found.of_program.append(join([*found.words, *named[:8], *flags[:8]]))
     if text:
         found.of_program.append(text if text.split(" ", 1)[0] == program else f"{program} {text}")
 
@@ -223,8 +232,8 @@ def _read_one(
                 found.argvs.append((value, *(str(arg) for arg in args if isinstance(arg, str | int))))
             else:
                 found.scripts.append(value)
-    elif value is True or value == {}:
-        found.pairs.append((key, "true" if value else "{}"))
+    elif isinstance(value, bool) or value in ({}, 0):
+        found.pairs.append((key, str(value).lower()))
     elif isinstance(value, list | tuple):
         texts = tuple(item for item in value[:MAX_VALUES] if isinstance(item, str))
         found.pairs.extend((key, text) for text in texts)

@@ -27,7 +27,11 @@ ACTS = (
     "rid uninstall reinitialize repartition overwrite zero shred force rewrite rebase amend squash run execute "
     "install pipe "
     "curl send mail email post upload share forward copy transfer push sync deploy message tell give publish "
-    "scp rsync put "
+    "scp rsync put disable stop pause turn switch deactivate suspend unpublish terminate forget open allow "
+    "expose make grant "
+    "add set change permit write flash burn make create partition swap use update raise increase lower "
+    "reduce mark fill "
+    "convert rename replace assign backfill multiply round activate "
     "lösche löschen entferne leere setze sende schicke supprime efface vide envoie borra elimina envía"
 )
 """Words of which one stands in every sentence that asks for something enforced."""
@@ -81,6 +85,16 @@ _FILLERS = frozenset(
         "entire",
         "old",
         "all",
+        "oldest",
+        "newest",
+        "last",
+        "latest",
+        "two",
+        "three",
+        "four",
+        "few",
+        "expired",
+        "outdated",
         "local",
         "remote",
         "new",
@@ -285,7 +299,8 @@ def is_asked(match: Match, orders: Iterable[str]) -> bool:
 
 def _asks(order: str, asking: Asking, targets: Sequence[str], part: str) -> bool:
     found = tokens(order.replace("-", " "))
-    if _stems(asking.acts).isdisjoint(found):
+    acts = not _stems(asking.acts).isdisjoint(found)
+    if not acts and (not asking.named or _stems(asking.named).isdisjoint(found)):
         return False
     things = not _stems(asking.things).isdisjoint(found)
     if asking.addresses:
@@ -296,7 +311,7 @@ def _asks(order: str, asking: Asking, targets: Sequence[str], part: str) -> bool
     literal = bool(named) and all(any(_same(word, target) for word in words) for target in named)
     if literal:
         return things or asking.enough
-    if not things or not _right_environment(order, part, targets) or not SHARED.isdisjoint(named):
+    if not acts or not things or not _right_environment(order, part, targets) or not SHARED.isdisjoint(named):
         return False
     others = _names(order, words, asking)
     return not others or not named or all(any(_fits(name, target) for name in others) for target in named)

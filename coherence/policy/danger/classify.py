@@ -18,7 +18,7 @@ from coherence.policy.danger.danger import Command, Danger, DangerousCall, Dange
 from coherence.policy.danger.follow import followed
 from coherence.policy.danger.shell import Simple
 from coherence.policy.danger.table import DEFAULT
-from coherence.policy.danger.unwrap import Unwrapper
+from coherence.policy.danger.unwrap import POWERSHELLS, Unwrapper
 
 
 def classify(tool: str, arguments: bytes | object, table: Sequence[Danger] = DEFAULT) -> Match | None:
@@ -173,7 +173,11 @@ class _Index:
         call = ToolUse(words=reading.words, pairs=tuple(reading.pairs))
         first: Match | None = None
         enforced: list[Match] = []
-        plain = is_shell(reading.words) and all(key in _PLAIN for key, _ in reading.pairs)  # its commands are judged
+        plain = (
+            is_shell(reading.words)
+            and POWERSHELLS.isdisjoint(reading.words)
+            and all(key in _PLAIN for key, _ in reading.pairs)
+        )  # its commands are judged
         words = reading.words
         reads = words[:1] and words[0] in _READING and _DATABASE.isdisjoint(words)
         for row in self._asked_if_plain if plain or reads else self._calls:

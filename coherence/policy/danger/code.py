@@ -33,7 +33,7 @@ _DELETES = lazy_regex(
     re.IGNORECASE,
 )
 _RUNS = lazy_regex(
-    r"\b(?:system|popen|execSync|execFileSync|execFile|exec|spawnSync|spawn|shell_exec|passthru|run|call|check_call"
+    r"\b(?:system|os\.execute|popen|execSync|execFileSync|execFile|exec|spawnSync|spawn|shell_exec|passthru|run|call|check_call"
     r"|check_output|Popen|getoutput|execl|execvp|execv)\s*\(?\s*(?:\[\s*)?[frb]{0,2}(?=(?P<rest>[\"'`][^\n]{0,2000}))"
 )
 _WRITES = lazy_regex(
@@ -44,6 +44,17 @@ _LITERAL = lazy_regex(r'"((?:[^"\\\n]|\\.)*)"|\'((?:[^\'\\\n]|\\.)*)\'|`([^`\n]*
 _QUERIES = lazy_regex(
     r"\b(?:execute|executescript|executemany|query|raw|text)\s*\(\s*[frb]{0,2}[\"'`]{1,3}(?P<sql>[^\"`]{0,2000})"
 )
+_IN_ENV = r"(?:\b(?:os\.)?environ(?:\.get)?|\$?\bENV|\bgetenv|\$_SERVER|\$_ENV)[\[({{]\s?[\"']?{}[\"']?\s?[\])}}]"
+_ROOTS = lazy_regex(
+    r"(?P<open>[$#]?\{)?(?:(?P<here>(?:\b(?:process|Deno|os|Path|pathlib\.Path|Cwd)(?:\.|::)|\b)(?:getcwdb?|cwd|Getwd)\(\)"
+    r"|\bDir\.pwd\b|\bprocess\.env\.PWD\b|\b__dirname\b|" + _IN_ENV.format("PWD") + r")"
+    r"|(?P<home>\b(?:pathlib\.)?Path\.home\(\)|(?:\brequire\([\"'](?:node:)?os[\"']\)\.|\bos\.|\b)homedir\(\)|\bDir\.home\b"
+    r"|\bprocess\.env\.(?:HOME|USERPROFILE)\b|\bos\.UserHomeDir\(\)|\b(?:os\.path\.)?expanduser\([\"']~/?[\"']\)|"
+    + _IN_ENV.format("HOME")
+    + r"))(?P<close>\})?"
+)
+_ROOT_CUE = ("cwd", "getwd", "pwd", "home", "userprofile", "__dirname")
+_JOINED = lazy_regex(r"([\"'`])(?: ?\+ ?| \. |(?P<path> / ))\1")
 _CLUSTER = lazy_regex(r"-[A-Za-z0-9]{1,6}")
 _BACKTICKS = lazy_regex(r"`([^`\n]*)`")
 
@@ -75,6 +86,29 @@ def _overwrites(code: str) -> bool:
     return any(is_guarded(found["open"] or found["write"] or found["path"]) for found in _WRITES.finditer(code))
 
 
+def plain_roots(code: str) -> str:
+    r"""Return code with ``'.'`` and ``'~'`` where it asks for the working folder and the home, and joined texts as one.
+
+    Examples
+    --------
+    >>> plain_roots("rmSync(process.cwd() + '/dist')"), plain_roots("f'rm -rf {Path.home()}'")
+    ("rmSync('./dist')", "f'rm -rf ~'")
+    """
+    low = code.casefold()
+    if any(cue in low for cue in _ROOT_CUE):
+        code = _ROOTS.sub(_plain_root, code)
+    return _JOINED.sub(lambda found: "/" if found["path"] else "", code)
+
+
+def _plain_root(found: re.Match[str]) -> str:
+    root = "." if found["here"] else "~"
+    if found["open"] and found["close"]:
+        return root
+    before = found.string[max(0, found.start() - 4) : found.start()].rstrip(" .+")[-1:]
+    quote = '"' if before == '"' else "'"  # so that texts on both sides of a sign become one
+    return f"{found['open'] or ''}{quote}{root}{quote}{found['close'] or ''}"
+
+
 def destroys(code: str) -> bool:
     """Return whether code calls something that deletes files, kills processes or drops data.
 
@@ -99,7 +133,7 @@ def scripts_in(code: str) -> Iterator[str | tuple[str, ...]]:
     >>> list(scripts_in("os.system('rm x'); subprocess.run(['git', 'clean', '-f'])"))
     ['rm x', ('git', 'clean', '-f')]
     """
-    code = ends(code, MAX_CODE, "\n")
+    code = plain_roots(ends(code, MAX_CODE, "\n"))
     quoted: list[tuple[int, int]] | None = None
     for count, found in enumerate(_RUNS.finditer(code)):
         if count == MAX_SCRIPTS:

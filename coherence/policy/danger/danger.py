@@ -107,12 +107,15 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
         Whether what the call is done to is an address: then only addresses in the sentence are held against it.
     enough
         Whether an act and the name of what the call is done to are enough, without one of the things.
+    named
+        Acts that count only where the sentence names what the call is done to.
     """
 
     acts: str
     things: str
     addresses: bool = False
     enough: bool = True
+    named: str = ""
 
 
 class DangerousCommand(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ _SENDERS = (
     "curl wget http https xh httpie iwr irm invoke-webrequest invoke-restmethod nc ncat netcat socat telnet "
     "scp rsync sftp "
     "ftp lftp aws gsutil gcloud s3cmd rclone az mc mail mailx mutt sendmail swaks msmtp ssmtp gh glab ssh "
-    "pastebinit croc "
-    "wormhole ipfs magic-wormhole s5cmd azcopy b2 dig nslookup host ping"
+    "cp install ln openssl pastebinit croc "
+    "wormhole ipfs magic-wormhole s5cmd azcopy b2 dig nslookup host ping git"
 )
 SENDERS = tuple(_SENDERS.split())
 """Programs that send something to an address."""
@@ -27,7 +27,22 @@ _HTTP = frozenset(
 _COPIERS = frozenset(["scp", "rsync", "sftp", "lftp", "croc", "wormhole", "ipfs", "magic-wormhole", "pastebinit"])
 _STORES = frozenset(["aws", "gsutil", "gcloud", "s3cmd", "rclone", "az", "mc", "s5cmd", "azcopy", "b2"])
 _STORING = frozenset(
-    ["cp", "mv", "sync", "put", "copy", "copyto", "move", "upload", "put-object", "rsync", "upload-file", "rcat"]
+    [
+        "cp",
+        "mv",
+        "sync",
+        "put",
+        "copy",
+        "copyto",
+        "move",
+        "upload",
+        "put-object",
+        "rsync",
+        "upload-file",
+        "rcat",
+        "publish",
+        "send-email",
+    ]
 )
 _RESOLVERS = frozenset(["dig", "nslookup", "host", "ping"])
 _MAILERS = frozenset(["mail", "mailx", "mutt", "sendmail", "swaks", "msmtp", "ssmtp"])
@@ -88,9 +103,12 @@ _WORDS = lazy_regex(r"[^\s\"'`()<>|;&=,@{}\[\]]+")
 _DUMPS = lazy_regex(
     r"\$\(\s*(?:sudo )?(?:env|printenv|set|export -p|declare -x|history)\s*(?:\||\)|$)|/proc/(?:self|\d+)/environ"
     r"|\$\([^)\n]{0,40}?(?:--export-secret|get secrets?\b|kv get\b|get-secret-value|secrets versions access"
-    r"|auth token\b"
+    r"|auth token\b|auth print-|account get-access-token|\bitem get\b|\bget password\b|\bl?pass show\b|\bvault read\b"
+    r"|get-parameters?\b|get-session-token|169\.254\.169\.254|metadata\.google\.internal"
     r"|find-(?:generic|internet)-password|configure get)"
 )
+_PUBLIC = lazy_regex(r"(?:^|/)(?:public|www|html|htdocs|wwwroot|public_html|static)(?:/|$)")
+_DATA_DUMP = lazy_regex(r"\$\((?:sudo )?(?:pg_dump(?:all)?|mysqldump|mariadb-dump|mongodump)\b")
 _SECRET_VARIABLE = lazy_regex(
     r"\$\{?(?:env:)?\w{0,40}(?:SECRET|PASSW(?:OR)?D|PRIVATE_KEY|ACCESS_KEY|API_?KEY|TOKEN|CREDENTIALS?"
     r"|PASSPHRASE)\w{0,20}",
@@ -107,7 +125,7 @@ _SOFT = frozenset(["password", "auth", "cookie", "secret", "token"])
 
 _TOLD = lazy_regex(
     r"\b(?:password|passphrase|passwort|passcode|contraseña|mot de passe|secret key|access key|api[ _-]?key"
-    r"|private key|token|login|logins"
+    r"|private key|master key|client[ _]secret|wi-?fi (?:code|key)|pin|token|login|logins"
     r"|credentials?|creds|pwd?|pass)s?\b(?P<rest>[^\n]{1,80})",
     re.IGNORECASE,
 )
@@ -141,7 +159,7 @@ def is_secret_file(path: str) -> bool:
     """Return whether a path is a file or a folder with keys or passwords."""
     if path in _SYSTEM_SECRET or (("/." in path or path.startswith(".")) and _SECRET_FOLDER.search(path) is not None):
         return True
-    return len(path) > 3 and is_secret(path) and not path.startswith(("http", "$"))
+    return len(path) > 3 and is_secret(path) and not path.startswith("http") and (path[0] != "$" or "/" in path)
 
 
 def hard_secret(text: str) -> str:
@@ -184,11 +202,11 @@ def _payload(command: Command) -> Iterator[str]:
         yield from _bodies(args)
         if program in ("http", "https", "xh", "httpie"):
             yield from (arg for arg in args if "@" in arg and not arg.startswith("-") and "://" not in arg)
-        yield from (arg for arg in args if "$(" in arg and "://" in arg)
+        yield from (arg for arg in args if ("$(" in arg or "{}" in arg) and "://" in arg)
     elif program == "ssh":
         yield ""
     elif program in _RESOLVERS:
-        yield from (arg for arg in args if "$(" in arg)
+        yield from (arg for arg in args if "$(" in arg or "{}" in arg)
     elif program in _MAILERS:
         yield from args
     elif program in _STORES:
@@ -197,7 +215,10 @@ def _payload(command: Command) -> Iterator[str]:
         yield from (
             args
             if command.operands[:2]
-            in (("gist", "create"), ("release", "upload"), ("issue", "create"), ("snippet", "create"))
+            in (
+                *(("gist", "create"), ("release", "upload"), ("snippet", "create")),
+                *((kind, verb) for kind in ("issue", "pr", "mr") for verb in ("create", "comment", "edit", "note")),
+            )
             else ()
         )
     else:
@@ -211,6 +232,13 @@ def sends_secret(command: Command) -> bool:
     sign somebody in.
     """
     program, holding = command.program, command.holding
+    if program in ("cp", "install", "ln"):
+        *given, put = command.operands or ("",)
+        return _PUBLIC.search(put) is not None and bool(names_secret(" ".join(given)))
+    if program == "openssl" and "s_client" not in command.operands:
+        return False
+    if program == "git":
+        return bool(holding) and command.lead.startswith("push ")
     if program in _COPIERS and program in ("scp", "rsync", "sftp"):
         places = [
             arg
@@ -244,13 +272,15 @@ def sends_secret(command: Command) -> bool:
                 return True
     if brought and (
         sent
-        or program in ("nc", "ncat", "netcat", "socat", "telnet", "ssh", "pastebinit", "ftp")
+        or program in ("nc", "ncat", "netcat", "socat", "telnet", "ssh", "pastebinit", "ftp", "openssl")
         or program in _MAILERS
     ):
         plain = command.reads if command.reads and "$(" not in command.reads else ""
         if plain and any(is_secret_file(word) or word in holding for word in plain.split()):
             return True
         if _reads_secret(brought, holding):
+            return True
+        if (program in _HTTP or program in ("nc", "ncat", "netcat", "socat")) and _DATA_DUMP.search(brought):
             return True
         if (
             "$" in command.stdin
@@ -314,6 +344,8 @@ _SENDS_IN_CODE = lazy_regex(
     r"|\burlopen\s*\(|\bfetch\s*\(|\bsend_?mail\w*\s*\(|\bsend_message\s*\(|\bsendall\s*\("
     r"|\bsock\w*\.send\s*\(|\bupload_file(?:obj)?\s*\(|\bput_object\s*\("
     r"|\bstorbinary\s*\(|\bNet::HTTP\b|\bchat_postMessage\s*\(|\bfiles_upload\w*\s*\(|\bcurl_exec\s*\("
+    r"|\bInvoke-(?:RestMethod|WebRequest)\b|\b(?:irm|iwr) |\bUpload(?:String|File|Data)\b|\bSend-MailMessage\b"
+    r"|\bLWP::|\bHTTP::Tiny\b|\bfile_get_contents\(\s*[\"']https?:|\bSFTPClient\b|\bhttps?\.(?:get|request)\s*\(|\bURI\(|\bhttps?[\"']\)\.(?:get|request)\("
     r"|\bsftp\.put\s*\(|\bUrlFetchApp\b|\bhttps?\.request\s*\("
 )
 _OPENS = lazy_regex(
@@ -333,6 +365,10 @@ _SENT_VARIABLE = lazy_regex(
     r"\w{0,40}(?:SECRET|PASSW(?:OR)?D|PRIVATE_KEY|ACCESS_KEY|API_?KEY|TOKEN)",
     re.IGNORECASE,
 )
+_IN_URL = lazy_regex(
+    r"https?://[^\s\"'`]{0,200}\{\s?(?:os\.environ|os\.getenv|process\.env)[^}\n]{0,60}(?:SECRET|PASSW|PRIVATE)",
+    re.IGNORECASE,
+)
 _CODE_CUE = (
     "open",
     "path",
@@ -347,10 +383,14 @@ _CODE_CUE = (
     "redacted",
     "sk-",
     "akia",
+    "/etc/",
+    "content",
+    "attach",
+    "put",
 )
 
 
-def code_sends_secret(code: str) -> bool:
+def code_sends_secret(code: str, holding: frozenset[str] = frozenset()) -> bool:
     """Return whether code in another language reads a file with secrets, or all variables, and sends something.
 
     Examples
@@ -364,11 +404,38 @@ def code_sends_secret(code: str) -> bool:
     low = code.casefold()
     if not any(cue in low for cue in _CODE_CUE) or _SENDS_IN_CODE.search(code) is None:
         return False
-    if any(is_secret_file(found["path"]) for found in _OPENS.finditer(code)):
+    if any(is_secret_file(found["path"]) or found["path"] in holding for found in _OPENS.finditer(code)):
         return True
-    if _WHOLE_ENVIRON.search(code) is not None:
+    if _WHOLE_ENVIRON.search(code) is not None or _IN_URL.search(code) is not None or _names_read_secret(code):
         return True
     return _SENT_VARIABLE.search(code) is not None and _SIGNS_IN.search(code) is None
+
+
+_READS = lazy_regex(
+    r"\b(?:open|read\w{0,20}|readFile\w{0,10}|createReadStream|file_get_contents|slurp|put|upload\w{0,20}|cat"
+    r"|Get-Content|gc|Attachments?|InFile|ReadAll\w{1,10})\b"
+)
+_PROVES_IT = lazy_regex(
+    r"cert|verify|load_|dotenv|from_service|key_file|ssl|createServer|Agent|identity|connect\(|startsWith|endswith|exists"
+)
+"""Words of lines that use a key to prove who one is, or only look for it."""
+_PLACES = lazy_regex(r"[\"'`]([^\"'`\n]{3,200})[\"'`]|[ =(]((?:\$\w|[~/]|[A-Za-z]:\\)[^\s\"'`();,]{3,200})")
+
+
+def _names_read_secret(code: str) -> bool:
+    """Return whether a line of code names a file with secrets, and the code reads files."""
+    if _READS.search(code) is None:
+        return False
+    for line in islice(code.splitlines(), 400):
+        if _PROVES_IT.search(line) is not None:
+            continue
+        for found in islice(_PLACES.finditer(line[:2_000]), 40):
+            place = (found[1] or found[2]).replace("\\", "/").replace("//", "/")
+            if place == "credentials" and ".aws" in line:
+                return True
+            if not place.startswith("http") and any(sign in place for sign in "./_") and names_secret(place):
+                return True
+    return False
 
 
 _SENDING = frozenset(
@@ -390,6 +457,10 @@ _SENDING = frozenset(
         "webhook",
         "notify",
         "sms",
+        "navigate",
+        "browse",
+        "browser",
+        "visit",
         "slack",
         "discord",
         "telegram",
@@ -443,6 +514,13 @@ _FILES = frozenset(
         "media",
         "localpath",
         "file_name",
+        "attach",
+        "attachment_path",
+        "attachment_paths",
+        "file_paths",
+        "paths",
+        "body_file",
+        "local_file",
         "input",
         "from",
     ]
@@ -457,27 +535,68 @@ def call_sends_secret(call: ToolUse) -> bool:
     if http and any(_SIGNS_IN.search(value) for key, value in call.pairs if key in ("url", "uri", "endpoint", "path")):
         return False
     for key, value in call.pairs:
-        if key in _PROVES or not value:
+        if not value or (key in _PROVES and "-----BEGIN" not in value):
             continue
+        variable = _SECRET_VARIABLE.search(value[:4_000]) if http and "$" in value else None
+        if variable is not None and not any(
+            word in key for word in ("auth", "key", "token", "secret", "pass", "header")
+        ):
+            return True
         if key in _FILES and len(value) <= 4_000 and is_secret_file(value):
             return True
         if "$(" in value and _reads_secret(value, frozenset()):
+            return True
+        if (value[:1] == "@" or "{{" in value[:500]) and len(value) <= 4_000 and names_secret(value.strip("@")):
+            return True
+        if any(sign in value for sign in ("_", "-", "AK", "AI")) and _LOOKS_LIKE_KEY.search(value[:20_000]) is not None:
             return True
         kind = hard_secret(value)
         if kind and (kind not in _SOFT or not http):
             return True
         if any(
             cue in value
-            for cue in ("ass", "key", "oken", "redential", "Key", "KEY", "ASS", "ogin", "creds", "pw", "ontrase")
+            for cue in (
+                "ass",
+                "key",
+                "oken",
+                "PIN",
+                "pin ",
+                "phrase",
+                "ifi",
+                "iFi",
+                "ecret",
+                "redential",
+                "Key",
+                "KEY",
+                "ASS",
+                "ogin",
+                "creds",
+                "pw",
+                "ontrase",
+            )
         ) and _tells(value[:20_000]):
             return True
     return False
 
 
+_LOOKS_LIKE_KEY = lazy_regex(
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{12}|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abpr]-|[sr]k_live_|npm_|hf_|dckr_pat_|shpat_|AIza)(?=\w*\d)[\w-]{8,100}"
+    r"|\bsk-(?:ant-|proj-)?(?=[\w-]{0,60}\d)[\w-]{16,100}|-----BEGIN [A-Z ]{0,20}PRIVATE KEY"
+)
+
+
 def _tells(text: str) -> bool:
     """Return whether a text tells a password or a key in words: ``the login is postgres / Vt9!kd02``."""
+    if _SEED.search(text) is not None:
+        return True
     for found in islice(_TOLD.finditer(text), 20):
         rest = found["rest"]
+        if found[0][:3].casefold() == "pin":
+            if (told := _SAYS_IT.search(rest)) is not None and _DIGITS.match(rest, told.end()) is not None:
+                return True
+            continue
+        if _is_made_up(rest.split(" ", 2)[1].strip(".:*_,;") if rest[0] == " " and len(rest) > 1 else ""):
+            return True
         said = _SAYS_IT.search(rest)
         if said is not None and any(
             _is_made_up(value[0].strip(".:*_")) for value in _VALUE.finditer(rest, said.start())
@@ -486,10 +605,19 @@ def _tells(text: str) -> bool:
     return False
 
 
+_DIGITS = lazy_regex(r"\s{0,3}\d{4,8}\b")
+_SEED = lazy_regex(r"\b(?:seed|recovery|mnemonic)[ _-](?:phrase|words)\W{1,4}(?:[a-z]{3,8} ){11}", re.IGNORECASE)
+_LOOKS_MADE = lazy_regex(
+    r"[A-Za-z]{3,30}\d{1,8}|(?=[a-z-]{0,40}\d)[a-z]{3,20}(?:-[a-z\d]{1,20}){1,4}|(?=[a-f]{0,30}\d)[0-9a-f]{16,64}"
+)
+
+
 def _is_made_up(value: str) -> bool:
     """Return whether a word looks like a password: letters and digits or signs mixed, and no address, path or date."""
+    value = value.rpartition(":")[2]
     if (
         len(value) < 6
+        or value == "1Password"
         or ("@" in value[1:-1] and "." in value)
         or "://" in value
         or "/" in value
@@ -502,6 +630,8 @@ def _is_made_up(value: str) -> bool:
         any(map(str.isdigit, value)),
         any(sign in "!#$%&*+?^~@=" for sign in value),
     )
+    if _LOOKS_MADE.fullmatch(value) is not None:
+        return True
     return sum(kinds) >= 3 or (kinds[3] and sum(kinds) >= 2 and len(value) >= 8)
 
 

@@ -9,23 +9,29 @@ from coherence.core.lazy import lazy_regex
 _SECRET = lazy_regex(
     r"""
     \.env(?:rc|\..+)? | .+\.env                                   # .env, .env.production, prod.env
-    | \.?credentials?(?:[-_].*)?(?:\.(?:json|ya?ml|ini|csv|toml|xml|db|env|txt|enc))?
+    | \.?(?:.+[-_])?credentials?(?:[-_].*)?(?:\.(?:json|ya?ml|ini|csv|toml|xml|db|env|txt|enc))?
     | (?:.+[-_.])?secrets?(?:\.(?:json|ya?ml|ini|csv|toml|xml|env|txt|enc|properties|tfvars|auto\.tfvars))?
     | (?:client_secret|service[-_]account).*\.json | token\.json
     | .+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate)
     | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
     | \.(?:npmrc|pypirc|netrc|pgpass|my\.cnf|git-credentials|htpasswd|dockercfg|vault-token) | _netrc
-    | kubeconfig(?:\..*)? | authorized_keys | shadow
+    | (?:.+[-_])?passwords?(?:[-_].*)?\.(?:txt|csv|xlsx?|docx?|json|md|kdbx) | .+\.tfvars
+    | kubeconfig(?:\..*)? | authorized_keys | shadow | \.(?:bash|zsh|psql|mysql|python)_history
+    | login\ data | key4\.db | logins\.json | wallet\.dat | ntds\.dit | login\.keychain(?:-db)? | wp-config\.php
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SECRET_IN_FOLDER = lazy_regex(r"(?:^|/)(?:\.kube/config|\.docker/config\.json|\.aws/config|\.gnupg/[^/]+)$")
+_SECRET_IN_FOLDER = lazy_regex(
+    r"(?:^|/)(?:\.kube/config|\.docker/config\.json|\.aws/config|\.gnupg/[^/]+"
+    r"|\.config/gh/hosts\.yml|run/secrets/\S{1,200}|etc/ssl/private/[^/]+|proc/(?:self|\d+)/environ"
+    r"|(?:Default|Profile \d+)/Cookies)$"
+)
 _HARMLESS = lazy_regex(r".+\.(?:example|sample|template|tmpl|dist|defaults?|bak|backup|orig|old|pub|md)", re.IGNORECASE)
 _SYSTEM = lazy_regex(
     r"/(?:etc|boot|bin|sbin|lib|lib64|sys|proc|usr/(?:bin|sbin|lib))/.+"
     r"|/dev/(?!(?:null|zero|stdin|stdout|stderr|tty\w*|full|random|urandom)$|(?:fd|shm|pts|tcp|udp)/).+"
 )
-_DEVICE = lazy_regex(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/|md|mem|kmem).*")
+_DEVICE = lazy_regex(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/|md|mem|kmem|[${]).*")
 
 
 def is_secret(path: str) -> bool:

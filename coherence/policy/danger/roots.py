@@ -20,16 +20,37 @@ _ROOT = lazy_regex(
     r"|/var/lib/(?:mysql|mariadb|postgres\w*|pgsql|mongo\w*|redis|docker|etcd|kubelet|elasticsearch|clickhouse"
     r"|cassandra|influxdb)(?:/data|/\d+/\w+)?"
     r"|/(?:mnt|media|volumes)/[^/*]+"
-    r"|~(?:/(?:\.ssh|\.aws|\.gnupg|\.kube|\.config|documents|desktop|pictures|photos|music|videos|library|projects?"
+    r"|/(?:srv|mnt|opt|data|nas|media|var|backup|volumes?\d?)(?:/[\w .-]{1,60}){0,2}/(?:backups?|time machine)"
+    r"|/data/(?:postgres\w*|mysql|mongo\w*|redis)"
+    r"|(?:~|/(?:home|users)/[^/*]{1,60})(?:/(?:backups?|\.ssh|\.aws|\.gnupg|\.kube|\.config|documents|desktop|pictures|photos|music|videos|library|projects?"
     r"|code|repos?|src|work))?"
     r"|\$\{?home\}?|%(?:systemroot|systemdrive|windir)%|\$env:systemdrive"
-    r"|[a-z]:[/\\]?(?:windows[/\\]?(?:system32)?|users(?:[/\\][^/\\*]+)?|program ?files(?: \(x86\))?)?\**",
+    r"|[a-z]:[/\\]?(?:windows[/\\]?(?:system32)?|users(?:[/\\][^/\\*]+)?|program ?files(?: \(x86\))?)?\**(?:\.\*)?",
     re.IGNORECASE,
 )
 _DEFAULT = lazy_regex(r"\$\{\w{1,60}:?-([^}]{0,200})\}")
 _BELOW_ROOT = lazy_regex(r"/\$\{?\w{1,60}\}?/?")
 _SYSTEM = lazy_regex(r"/?|/(?:etc|usr|var|boot|s?bin|lib(?:32|64)?|root|home|sys|proc)|/usr/(?:bin|sbin|lib|lib64)")
-_HERE = frozenset({"*", ".", "./*", ".*", "./", "..", "../*", "../..", "../../*", "$PWD", "${PWD}", "$PWD/*", "$(pwd)"})
+_HERE = frozenset(
+    {
+        "*",
+        "**",
+        "**/*",
+        ".",
+        "./*",
+        ".*",
+        "./",
+        "..",
+        "../*",
+        "../..",
+        "../../*",
+        "$PWD",
+        "${PWD}",
+        "$PWD/*",
+        "$(pwd)",
+        "$(git rev-parse --show-toplevel)",
+    }
+)
 
 
 def normal(path: str) -> str:

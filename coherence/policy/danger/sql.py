@@ -19,11 +19,18 @@ _WHERE = lazy_regex(r"\bWHERE\b(?!\s+(?:1\s*=\s*1|TRUE)\s*(?:;|\)|$))", re.IGNOR
 _ONLY_SHOWS = lazy_regex(r"\s*(?:EXPLAIN(?!\s+ANALYZE)|SHOW|DESCRIBE)\b", re.IGNORECASE)
 
 
-def without_noise(text: str) -> str:
-    """Return SQL without its comments and without what its strings hold."""
+_SIGNS = lazy_regex(r"[^\w%]")
+
+
+def without_noise(text: str, *, keep: bool = False) -> str:
+    """Return SQL without its comments and without what its strings hold, or with their letters, digits and ``%``."""
     if "*/" not in text:  # or each comment that stays open would be searched to the end
         text = text.replace("/*", " ")
-    return _NOISE.sub(lambda found: "''" if found[0][0] == "'" else " ", text)
+    return _NOISE.sub(lambda found: _letters(found[0], keep) if found[0][0] == "'" else " ", text)
+
+
+def _letters(text: str, keep: bool) -> str:
+    return f"'{_SIGNS.sub('', text)}'" if keep else "''"
 
 
 def destroys_data(text: str) -> bool:

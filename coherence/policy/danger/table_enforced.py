@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import word_set
+from coherence.policy.danger import table_things
 from coherence.policy.danger.arguments import is_shell, runs_code
-from coherence.policy.danger.code import INTERPRETERS, code_of
+from coherence.policy.danger.code import INTERPRETERS, code_of, scripts_in
 from coherence.policy.danger.danger import DRY, Asking, Command, Danger, DangerousCall, DangerousCommand, ToolUse
 from coherence.policy.danger.disclosure import (
     SENDERS,
@@ -24,10 +25,20 @@ from coherence.policy.danger.disclosure import (
     sends_secret,
 )
 from coherence.policy.danger.paths import is_device
-from coherence.policy.danger.requests import DISCLOSE, FORCE_PUSH, RUN_DOWNLOAD, WIPE_DATA, WIPE_FILES, WIPE_SERVICES
+from coherence.policy.danger.requests import (
+    CHANGE_ALL,
+    DISCLOSE,
+    FORCE_PUSH,
+    RUN_DOWNLOAD,
+    WIPE_DATA,
+    WIPE_FILES,
+    WIPE_SERVICES,
+)
 from coherence.policy.danger.roots import LIVE, holds_everything, is_disposable, is_system, normal
 from coherence.policy.danger.shell import FEEDERS
 from coherence.policy.danger.table_services import SQL_PROGRAMS
+from coherence.policy.danger.things import COLLECTIONS, STORES, parts, singular, wiped_over_http
+from coherence.policy.danger.unwrap import POWERSHELLS, SHELLS
 from coherence.policy.danger.wipes import wiped_by_code, wiped_by_sql
 
 _FILTERS = frozenset(
@@ -53,7 +64,6 @@ _FILTERS = frozenset(
         "-nogroup",
         "-inum",
         "-samefile",
-        "-maxdepth",
     ]
 )
 _BRANCHES = lazy_regex(
@@ -61,75 +71,25 @@ _BRANCHES = lazy_regex(
     re.IGNORECASE,
 )
 _ALL_BUCKET = lazy_regex(r"(?:s3|gs|b2)://[^/]+/?")
-_ES_ALL = lazy_regex(r"://[^/\s]+/(?:_all|\*|[\w.*-]+)/?(?:\?.*)?")
-_ES_HOST = lazy_regex(r":9200\b|elastic|opensearch", re.IGNORECASE)
+_ALL_KEYS = lazy_regex(r"\bKEYS [\"']?\*[\"']?(?:\s|\)|$)|--scan(?! --pattern| ?-\w)", re.IGNORECASE)
 _REPOSITORY = lazy_regex(r"api\.github\.com/repos/[^/\s]+/[^/\s?]+/?$|(?:^|/)repos/[^/\s]+/[^/\s]+/?$")
 _MONGO = lazy_regex(
-    r"\bdropDatabase\s*\(|\.\s*drop\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*\{?\s*\}?\s*\)|\bdropAllUsers\b",
+    r"\bdropDatabase\s*\(|\.\s*drop\s*\(|\.\s*(?:deleteMany|remove)\s*\(\s*\{?\s*\}?\s*\)|\bdropAllUsers\b"
+    r"|\bdelete_?many\s?\(\s?\{\s?\w{1,40}:\s?\{\s?\$(?:exists: ?true|ne: ?null)\s?\}"
+    r"|\bdelete_?\w{1,40}\s?\(\s?(?:where|filter):\s?\{\s?\}",
     re.IGNORECASE,
 )
 _MONGO_NAME = lazy_regex(
     r"\bdb\s*\.\s*(?:getSiblingDB\(\s*[\"'](\w+)[\"']\s*\)|(\w+)\s*\.\s*(?:drop|deleteMany|remove)\b)"
 )
-_CLOUD_WIPE = frozenset(
-    [
-        "delete-db-instance",
-        "delete-db-cluster",
-        "delete-table",
-        "delete-stack",
-        "delete-cluster",
-        "delete-bucket",
-        "delete-file-system",
-        "delete-vpc",
-        "delete-repository",
-        "delete-domain",
-        "delete-global-cluster",
-        "delete-hosted-zone",
-        "schedule-key-deletion",
-        "delete-user-pool",
-        "terminate-instances",
-        "delete-volume",
-        "delete-snapshot",
-        "delete-db-snapshot",
-        "delete-backup-vault",
-        "delete-cache-cluster",
-        "delete-replication-group",
-        "delete-organization",
-        "close-account",
-        "delete-secret",
-        "delete-nodegroup",
-        "terminate-job-flows",
-    ]
+_IS_STORED = lazy_regex(
+    r"(?:^|[/_-])(?:prod(?:uction)?|live|main)\w{0,20}\.(?:sqlite3?|db)$"
+    r"|^(?!/tmp/|/var/tmp/)(?:~|/)(?:[\w.-]{1,60}/){0,3}backups?/[^/\s]{0,60}\*[^/\s]{0,60}$",
+    re.IGNORECASE,
 )
-_CLOUD_THINGS = frozenset(
-    [
-        "projects",
-        "instances",
-        "databases",
-        "clusters",
-        "buckets",
-        "group",
-        "disks",
-        "volumes",
-        "server",
-        "db",
-        "sql",
-        "resource-group",
-        "vm",
-        "storage",
-        "account",
-        "database",
-        "databases:delete",
-        "apps",
-        "app",
-        "droplet",
-        "kubernetes",
-        "k8s",
-        "namespace",
-        "repos",
-        "droplets",
-        "services",
-    ]
+"""Files that hold a live database, and all files of a folder of backups."""
+_LISTS_ALL = lazy_regex(
+    r"\$\((?:ls(?: -[A1a]+)*|git ls-files(?: -z)?|find(?: \.)?(?: -type f| -print0?| -mindepth 1)*)\)"
 )
 
 
@@ -150,13 +110,15 @@ def _wiped(command: Command) -> Iterator[str]:
     for operand in command.operands[:200]:
         whole = operand.casefold() not in ("/s", "/q", "/f") and holds_everything(operand, command.folder)
         anchored = "*" in operand and operand.strip("\"'").startswith(("/", "~", "$HOME", "C:", "c:"))
-        if whole and (recursive or anchored):
+        if (whole and (recursive or anchored)) or _IS_STORED.search(operand) is not None:
             yield operand
         elif recursive and command.reads and operand.strip("\"'{}").startswith("$") and "/" not in operand:
             yield from (word for word in command.reads.split() if holds_everything(word) and word not in (".", "*"))
     for arg in command.args[:200]:
         if "no-preserve-root" in arg:
             yield "/"
+    if not command.operands and _LISTS_ALL.fullmatch(command.stdin.strip()) is not None:
+        yield "."
     if recursive and not command.operands and command.stdin:
         yield from (
             word
@@ -175,6 +137,7 @@ def _found(command: Command) -> Iterator[str]:
     )
     filters = any(
         arg in _FILTERS
+        and args[at - 1] not in ("-not", "!")
         and not (arg in ("-name", "-iname", "-path") and args[at + 1 : at + 2] in (("*",), ("*.*",), ("?*",)))
         for at, arg in enumerate(args)
     )
@@ -189,12 +152,32 @@ def _found(command: Command) -> Iterator[str]:
 def _mirrored(command: Command) -> Iterator[str]:
     """Yield the system's folders and homes over which ``rsync`` puts something else."""
     if any(flag.startswith("--del") for flag in command.flags) and len(command.operands) > 1:
-        yield from (path for path in command.operands[-1:] if is_system(path) or normal(path) == "~")
+        empty = "empty" in command.operands[0]
+        yield from (
+            path
+            for path in command.operands[-1:]
+            if is_system(path) or normal(path) == "~" or (empty and holds_everything(path, command.folder))
+        )
+
+
+_LISTS_DISKS = lazy_regex(r"\$\((?:sudo )?(?:lsblk|blkid|fdisk -l|ls /dev/(?:sd|nvme|vd|disk))\b")
+
+
+def _spelled_out(command: Command) -> tuple[str, ...]:
+    """Return a command's words, with the disks that a loop, or the command before it, puts in the place of one."""
+    args = command.args
+    if "/dev/" in command.reads and any("$" in arg for arg in args):
+        disks = [word for word in command.reads.split() if word.startswith("/dev/")]
+        args = tuple(arg.partition("$")[0] + disk for arg in args if "$" in arg for disk in disks[:8]) + args
+    if command.stdin and _LISTS_DISKS.search(command.stdin[:500]) is not None:
+        args = tuple(arg.replace("{}", "/dev/{}") for arg in args if "{}" in arg) or ("/dev/{}",)
+        args = (*args, "/dev/{a}")
+    return args
 
 
 def _devices(command: Command) -> Iterator[str]:
     """Yield the disks that a command overwrites or formats."""
-    args, program = command.args, command.program
+    args, program = _spelled_out(command), command.program
     if program == "dd":
         yield from (arg[3:] for arg in args if arg.startswith("of=") and is_device(arg[3:]))
     elif program in ("cp", "tee", "cat", "mv"):
@@ -211,7 +194,13 @@ def _devices(command: Command) -> Iterator[str]:
             and command.operands[0].casefold().startswith(("erase", "partition", "zero", "secureerase"))
             else ()
         )
-    elif program in ("format", "format-volume", "clear-disk", "diskpart", "initialize-disk"):
+    elif program == "diskpart":
+        yield from (
+            "?"
+            for word in re.findall(r"[a-z]+", command.stdin.replace("\\n", " ").casefold())
+            if word in ("clean", "format")
+        )
+    elif program in ("format", "format-volume", "clear-disk", "initialize-disk"):
         drive = r"[A-Za-z]:" if program == "format" else r"[A-Za-z]:?|\d+"  # "Format plan B" is prose
         found = [arg for arg in args if re.fullmatch(drive, arg)]
         yield from found or (["?"] if program in ("clear-disk", "format-volume", "initialize-disk") else [])
@@ -234,13 +223,15 @@ def _thrown_away(command: Command) -> Iterator[str]:
         yield from (path for path in command.operands[:-1] if holds_everything(path, command.folder))
 
 
-def _sql(command: Command) -> Iterator[str]:
+def _sql(command: Command, *, changes: bool = False) -> Iterator[str]:
     where = [arg for arg in command.args if " " not in arg]
     if is_disposable(*where, command.reads):
         return
     for text in (command.stdin, *(arg for arg in command.args if " " in arg)):
+        text = text.replace("{}", "each") if command.stdin else text  # one of many names
         yield from wiped_by_sql(
-            text.partition("=")[2] if text.startswith("--") else re.sub(r"^-[ceQq](?=\S)", "", text)
+            text.partition("=")[2] if text.startswith("--") else re.sub(r"^-[ceQq](?=\S)", "", text),
+            changes=changes,
         )
 
 
@@ -258,14 +249,16 @@ def _mongo(command: Command) -> Iterator[str]:
 
 def _redis(command: Command) -> Iterator[str]:
     words = [word.casefold() for word in (*command.operands[:1], *command.stdin.split()[:1])]
-    if ("flushall" in words or "flushdb" in words) and not is_disposable(*command.args):
+    every = words[:1] in (["del"], ["unlink"]) and _ALL_KEYS.search(command.stdin) is not None
+    every = every or (words[:1] == ["eval"] and "flush" in command.text.casefold())
+    if (every or "flushall" in words or "flushdb" in words) and not is_disposable(*command.args):
         yield "?"
 
 
 def _dropdb(command: Command) -> Iterator[str]:
     operands = [word for word in command.operands if word not in ("drop", "create")]
     if command.program != "mysqladmin" or "drop" in command.operands:
-        yield from (name for name in operands[-1:] if not is_disposable(name, *command.args))
+        yield from (name for name in operands[-1:] or ("?",) if not is_disposable(name, *command.args))
 
 
 def _frameworks(command: Command) -> Iterator[str]:
@@ -273,14 +266,19 @@ def _frameworks(command: Command) -> Iterator[str]:
     runs = command.program.startswith("python") or command.program in ("php", "uv", "npx", "node")
     if runs and not any(word.rpartition("/")[2] in ("manage.py", "artisan", "prisma") for word in words[:2]):
         return
-    resets = any(
-        re.fullmatch(
-            r"(?:.*:)?(?:drop|reset|purge|wipe|fresh|flush|sqlflush|reset_db|truncate_all|drop:all|undo:all)(?::.*)?",
-            word,
+    resets = (
+        ("downgrade" in words and "base" in words)
+        or words[3:4] == ("zero",)
+        or any(
+            re.fullmatch(
+                r"(?:.*:)?(?:drop|reset|purge|wipe|fresh|flush|sqlflush|reset_db|truncate_all|drop:all|undo:all)(?::.*)?",
+                word,
+            )
+            for word in words
         )
-        for word in words
     )
     forced = not command.flags.isdisjoint(("--force-reset", "--accept-data-loss"))
+    forced = forced or (words[:1] == ("migrate:rollback",) and "--all" in command.flags)
     if (resets or forced) and not is_disposable(command.text) and "cache" not in command.text:
         yield "?"
 
@@ -356,19 +354,28 @@ def _kubectl(command: Command) -> Iterator[str]:
 
 def _helm(command: Command) -> Iterator[str]:
     text = " ".join(command.args)
-    if LIVE.search(text.replace("_", " ")) is not None:
+    if len(command.operands) == 1 and command.stdin:  # their names come from elsewhere
+        yield "?"
+    elif LIVE.search(text.replace("_", " ")) is not None:
         yield from command.operands[1:2]
+
+
+_ALL_CONTAINERS = lazy_regex(
+    r"\b(?:docker|podman) (?:ps|container ls|container list) (?:-\w{0,5}a\w{0,5}|--all)(?! -f| --filter| -\w f)"
+)
 
 
 def _containers(command: Command) -> Iterator[str]:
     args = command.args
     text = " ".join(args)
-    if (command.lead.startswith("system prune") and "--volumes" in command.flags) or (
-        command.lead.startswith("volume prune") and not command.flags.isdisjoint(("-a", "--all"))
+    if (
+        (command.lead.startswith("system prune") and "--volumes" in command.flags)
+        or (command.lead.startswith("volume prune") and not command.flags.isdisjoint(("-a", "--all")))
+        or (command.lead.startswith(("rm ", "container rm ")) and _ALL_CONTAINERS.search(f"{text} {command.stdin}"))
     ):
         yield "?"
     elif command.lead.startswith(("volume rm", "stack rm")) and not is_disposable(text):
-        yield from command.operands[2:]
+        yield from command.operands[2:] or ("?",)
     elif (
         "down" in command.operands[:4]
         and not command.flags.isdisjoint(("-v", "--volumes"))
@@ -388,40 +395,13 @@ def _buckets(command: Command) -> Iterator[str]:
             yield arg.partition("://")[2].strip("/*")
 
 
-def _clouds(command: Command) -> Iterator[str]:
-    operands, text = command.operands, " ".join(command.args)
-    if is_disposable(text):
-        return
-    if command.program == "aws":
-        if operands[1:2] and operands[1] in _CLOUD_WIPE:
-            named = (value for flag, value in pairwise(command.args) if flag.startswith("--") and value[:1] != "-")
-            yield next(named, "?")
-        return
-    deletes = any(
-        word in ("delete", "destroy", "rm", "remove") or word.endswith((":destroy", ":delete", ":reset"))
-        for word in operands[:4]
-    )
-    store = any(word.startswith(("apps:", "pg:", "redis:")) for word in operands[:2])
-    if deletes and (store or not _CLOUD_THINGS.isdisjoint(operands[:4])):
-        known = {*_CLOUD_THINGS, "delete", "destroy", "rm", "remove"}
-        rest = [word for word in operands if word not in known and ":" not in word]
-        yield from [*rest[-1:], "?"][:1]
-
-
 def _repository(command: Command) -> Iterator[str]:
     if command.operands[:2] == ("repo", "delete"):
         yield from [*command.operands[2:3], "?"][:1]
-    elif command.operands[:1] == ("api",) and "DELETE" in command.args:
-        yield from (word for word in command.operands[1:] if _REPOSITORY.search(word))
-
-
-def _http_wipes(command: Command) -> Iterator[str]:
-    args = command.args
-    if "DELETE" not in args and not any(arg in ("-XDELETE", "--request=DELETE", "--method=DELETE") for arg in args):
-        return
-    for arg in args:
-        if _REPOSITORY.search(arg) or (_ES_HOST.search(arg) and _ES_ALL.search(arg) and not is_disposable(arg)):
-            yield arg.partition("://")[2].rstrip("/").rpartition("/")[2]
+    elif command.operands[:1] == ("api",) and "DELETE" in " ".join(command.args[:20]):
+        for word in command.operands[1:]:
+            if _REPOSITORY.search(word) or wiped_over_http(word):
+                yield word.rstrip("/").rpartition("/")[2]
 
 
 def _pushed(command: Command) -> list[str]:
@@ -449,7 +429,9 @@ def _leases(command: Command) -> bool:
 
 
 def _forces(command: Command) -> bool:
-    forced = not command.flags.isdisjoint(("-f", "--force", "--force-with-lease", "--force-if-includes", "--mirror"))
+    forced = not command.flags.isdisjoint(
+        ("-f", "--force", "--force-with-lease", "--force-if-includes", "--mirror", "--prune")
+    )
     plus = any(word.startswith("+") and len(word) > 1 for word in command.operands[1:])
     return (forced and not _leases(command)) or plus
 
@@ -458,7 +440,8 @@ def _deletes_main(command: Command) -> bool:
     deletes = not command.flags.isdisjoint(("-d", "--delete")) or any(
         word.startswith(":") for word in command.operands[1:]
     )
-    unnamed = "--delete" in command.flags and len(command.operands) <= 2  # their names come from elsewhere
+    named = [word for word in command.operands[2:] if not word.startswith(("$(", "{}", "`"))]
+    unnamed = not command.flags.isdisjoint(("-d", "--delete")) and not named  # their names come from elsewhere
     return deletes and (bool(_branch(command)) or unnamed)
 
 
@@ -473,7 +456,7 @@ def _code_wipes(command: Command) -> list[str]:
 
 def _code_sends(command: Command) -> bool:
     code = code_of(command)
-    return bool(code) and code_sends_secret(code)
+    return bool(code) and code_sends_secret(code, command.holding)
 
 
 _RUNS_FETCHED = lazy_regex(
@@ -488,6 +471,22 @@ _THEN_RUN = lazy_regex(r"\.then\(\s*(?:eval\b|\w{1,20}\s*=>\s*(?:eval|new Functi
 _EXECUTES = lazy_regex(r"\b(?:exec|eval|Function)\s*\(\s*([A-Za-z_]\w{0,40})")
 
 
+_SAVES = lazy_regex(
+    r"urlretrieve\([^,\n]{1,300},\s?[\"']([^\"'\n]{1,200})[\"']"
+    r"|open\([\"']([^\"'\n]{1,200})[\"'],\s?[\"']wb?[\"']\)\.write\([^\n]{0,60}(?:requests\.get|httpx\.get|urlopen)\("
+)
+_SCRIPT_BLOCK = lazy_regex(r"scriptblock\]::Create\([^\n]{0,80}(?:\birm\b|\biwr\b|Invoke-|Download)", re.IGNORECASE)
+_UNPICKLES = lazy_regex(r"\b(?:pickle|marshal|dill)\.loads?\([^\n]{0,80}(?:urlopen|requests\.get|httpx\.get)\(")
+
+
+def _saved_and_run(path: str, code: str) -> bool:
+    for script in scripts_in(code):
+        words = script.split() if isinstance(script, str) else list(script)
+        if path in words and (path == words[0] or words[0] in SHELLS or words[0] in INTERPRETERS or "chmod" in words):
+            return True
+    return False
+
+
 def runs_fetched(code: str) -> bool:
     """Return whether code executes what it downloads.
 
@@ -497,11 +496,17 @@ def runs_fetched(code: str) -> bool:
     (True, False)
     """
     code = code[:20_000]
-    if "exec" not in code and "eval" not in code and "Function" not in code:
+    if not any(cue in code for cue in ("exec", "eval", "Function", "system", "subprocess", "spawn", "pickle", "block")):
         return False
+    if _SCRIPT_BLOCK.search(code) is not None:
+        return True
+    if _UNPICKLES.search(code) is not None or ("dup2(" in code and "connect(" in code):
+        return True
     if (found := _RUNS_FETCHED.search(code)) is not None and not found[0].startswith(("loads", "run(")):
         return True
     if ".then(" in code and "fetch" in code and _THEN_RUN.search(code) is not None:
+        return True
+    if any(_saved_and_run(found[1] or found[2], code) for found in islice(_SAVES.finditer(code), 20)):
         return True
     fetched = {found[1] for found in _GETS.finditer(code)}
     return bool(fetched) and any(found[1] in fetched for found in _EXECUTES.finditer(code))
@@ -605,6 +610,7 @@ COMMANDS: tuple[DangerousCommand, ...] = (
                 "format-volume",
                 "clear-disk",
                 "initialize-disk",
+                "diskpart",
                 "diskutil",
                 "cryptsetup",
                 "badblocks",
@@ -681,12 +687,23 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         name="wipe-sql",
         kind="wipe",
         says="drops or empties whole tables or databases",
-        programs=SQL_PROGRAMS,
+        programs=(*SQL_PROGRAMS, "cypher-shell"),
         test=lambda command: any(True for _ in _sql(command)),
         enforced=True,
         weighs=False,
         asking=WIPE_DATA,
         targets=_sql,
+    ),
+    DangerousCommand(
+        name="change-sql",
+        kind="wipe",
+        says="changes every row of a table",
+        programs=SQL_PROGRAMS,
+        test=lambda command: any(True for _ in _sql(command, changes=True)),
+        enforced=True,
+        weighs=False,
+        asking=CHANGE_ALL,
+        targets=lambda command: _sql(command, changes=True),
     ),
     DangerousCommand(
         name="wipe-mongo",
@@ -739,6 +756,8 @@ COMMANDS: tuple[DangerousCommand, ...] = (
             "sequelize",
             "typeorm",
             "knex",
+            "alembic",
+            "flask",
         ),
         test=lambda command: any(True for _ in _frameworks(command)),
         enforced=True,
@@ -803,31 +822,6 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         targets=_buckets,
     ),
     DangerousCommand(
-        name="wipe-cloud",
-        kind="wipe",
-        says="deletes data or machines of a cloud",
-        programs=(
-            "aws",
-            "gcloud",
-            "az",
-            "doctl",
-            "heroku",
-            "fly",
-            "flyctl",
-            "supabase",
-            "railway",
-            "firebase",
-            "linode-cli",
-            "hcloud",
-            "vercel",
-        ),
-        test=lambda command: any(True for _ in _clouds(command)),
-        enforced=True,
-        weighs=False,
-        asking=WIPE_SERVICES,
-        targets=_clouds,
-    ),
-    DangerousCommand(
         name="wipe-repository",
         kind="wipe",
         says="deletes a repository",
@@ -837,17 +831,6 @@ COMMANDS: tuple[DangerousCommand, ...] = (
         weighs=False,
         asking=WIPE_SERVICES,
         targets=_repository,
-    ),
-    DangerousCommand(
-        name="wipe-over-http",
-        kind="wipe",
-        says="deletes a whole index or repository",
-        programs=("curl", "http", "https", "xh", "wget", "iwr", "irm", "invoke-restmethod"),
-        test=lambda command: any(True for _ in _http_wipes(command)),
-        enforced=True,
-        weighs=False,
-        asking=Asking(acts=WIPE_DATA.acts, things=WIPE_DATA.things + " indices repository repo"),
-        targets=_http_wipes,
     ),
     DangerousCommand(
         name="wipe-storage",
@@ -972,26 +955,19 @@ _WIPING = frozenset(
         "rmdir",
         "rmtree",
         "empty",
+        "terminate",
+        "flushall",
+        "flushdb",
     ]
 )
-_STORES = frozenset(
-    [
-        "database",
-        "databases",
-        "db",
-        "schema",
-        "disk",
-        "disks",
-        "drive",
-        "cluster",
-        "repository",
-        "repo",
-        "namespace",
-        "bucket",
-        "project",
-        "keyspace",
-    ]
+_STRONG = frozenset({"delete", "drop", "wipe", "purge", "erase", "destroy", "nuke", "terminate", "remove", "rm"})
+_OLD_STORES = word_set("database db schema disk drive cluster repository repo namespace bucket project keyspace")
+"""Stores of which nobody wants one emptied or reset either."""
+_OWNED = word_set(
+    "customer team board site calendar mailbox audience account group app function environment webapp space "
+    "product list user base topic secret"
 )
+"""What is destroyed whole only where it is the last word of a tool's name."""
 _TABLES = frozenset(["table", "tables", "collection", "collections"])
 _EVERY = frozenset(["all", "everything", "every", "entire"])
 _OTHERS = frozenset(
@@ -1089,6 +1065,26 @@ _PATH_KEYS = word_set("path file_path filepath dir directory folder target paths
 _NAME_KEYS = word_set(
     "name database db table schema namespace bucket repo repository project cluster collection id target"
 )
+_SELECTIONS = word_set(
+    "scope which selection target filter what pattern query ids id name names where selector criteria condition keys"
+)
+_EVERYTHING = (
+    "all",
+    "*",
+    "everything",
+    "{}",
+    "%",
+    ".*",
+    "**",
+    "*:*",
+    "in:anywhere",
+    "id != null",
+    "1=1",
+    "1 = 1",
+    "true",
+)
+_PARTS = frozenset(["cache", "variable", "from", "draft", "filter", "notification", "notifications", "cart"])
+"""Words of tools that take a trifle, or a part of a thing, away."""
 _TRUE = ("true", "yes", "1", "force")
 
 
@@ -1101,7 +1097,7 @@ def _wiping(call: ToolUse) -> str:
     words = call.words
     for value in call.values(("action", "operation", "op", "method", "command", "subcommand", "verb")):
         if len(value) <= 60:
-            words = (*words, *re.findall(r"[a-z]+", value.casefold()))
+            words = (*words, *parts(value))
     for word in words:
         if word in _LOOKS:
             return ""
@@ -1116,16 +1112,29 @@ def _wipes_by_name(call: ToolUse) -> bool:
     words = set(call.words)
     for value in call.values(("action", "operation", "op", "method", "resource", "resource_type", "kind", "type")):
         if len(value) <= 60:
-            words |= set(re.findall(r"[a-z]+", value.casefold()))
-    if any(
-        value.casefold() in ("all", "*", "everything")
-        for value in call.values(("scope", "which", "selection", "target", "filter", "what"))
-    ) or any(value == "true" for value in call.values(("all", "everything"))):
+            words |= set(parts(value))
+    chosen = [value for key, value in call.pairs if key in _SELECTIONS]
+    if any(value.strip().casefold() in _EVERYTHING for value in chosen) and not any(call.values(_PATH_KEYS)):
+        words |= {"all", "data"}
+    if any(value == "true" for value in call.values(("all", "everything"))):
         words.add("all")
-    stores = bool(words & _STORES) or (
-        bool(words & _TABLES) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"})
+    if "user" in call.words and _last(call) != "user":
+        return False
+    if not words.isdisjoint(_PARTS):
+        return False
+    if words & {"flushall", "flushdb"} or words >= {"redis", "flush"}:
+        return True
+    if call.words[-1:] in (("all",), ("everything",)) and _wiping(call) in _STRONG:
+        return True
+    things = {singular(word) for word in words}
+    stores = (
+        bool(things & (STORES if _wiping(call) in _STRONG else _OLD_STORES))
+        or _last(call) in _OWNED
+        or (bool(words & _TABLES) and bool(words & {"drop", "truncate", "wipe", "purge", "empty"}))
     )
-    every = bool(words & _EVERY) and bool(words & (_OTHERS | _STORES) or words <= _WIPING | _EVERY)
+    every = bool(words & _EVERY) and bool(
+        {*words, *map(singular, words)} & (_OTHERS | COLLECTIONS) or words <= _WIPING | _EVERY
+    )
     if words & {"index", "indices"} and any(
         value.strip() in ("*", "_all") for value in call.values(("index", "indices", "name", "pattern"))
     ):
@@ -1149,18 +1158,28 @@ def _wipes_by_name(call: ToolUse) -> bool:
             "member",
         }
         and not every
+        and "dns" not in words
     ):
         return False
     return (stores or every) and not is_disposable(*_named(call))
 
 
+def _last(call: ToolUse) -> str:
+    """Return the last noun of a tool's name, where its verb destroys: what it is done to."""
+    nouns = [word for word in call.words if word not in _WIPING]
+    return singular(nouns[-1]) if nouns and _wiping(call) in _STRONG else ""
+
+
 def _wiped_paths(call: ToolUse) -> list[str]:
     if not _wiping(call):
         return []
-    return [path for path in call.values(_PATH_KEYS) if holds_everything(path) and path not in (".", "*", "..")]
+    below = any(value == "true" for value in call.values(("recursive", "force", "recurse")))
+    return [
+        path for path in call.values(_PATH_KEYS) if holds_everything(path) and (below or path not in (".", "*", ".."))
+    ]
 
 
-def _wiped_data(call: ToolUse) -> list[str]:
+def _wiped_data(call: ToolUse, *, changes: bool = False) -> list[str]:
     if _writes_code(call):
         return []
     sql = not _SQL_TOOL.isdisjoint(call.words)
@@ -1174,8 +1193,12 @@ def _wiped_data(call: ToolUse) -> list[str]:
         )
     ):
         return []
-    found = [name for text in texts for name in wiped_by_sql(text)]
-    if not found and not _SQL_TOOL.union(("mongo", "redis", "cache")).isdisjoint(call.words):
+    found = [name for text in texts for name in wiped_by_sql(text, changes=changes)]
+    if (
+        not found
+        and not changes
+        and not _SQL_TOOL.union(("mongo", "mongodb", "redis", "cache", "graphql")).isdisjoint(call.words)
+    ):
         deletes = bool(_wiping(call)) or any(key in _DELETE_KEYS for key, _ in call.pairs)
         if deletes and any(key in _FILTER_KEYS and value == "{}" for key, value in call.pairs):
             return [
@@ -1191,7 +1214,7 @@ def _wiped_data(call: ToolUse) -> list[str]:
 
 
 def _codes(call: ToolUse) -> Iterator[str]:
-    code_tool = runs_code(call.words) or "code" in call.words
+    code_tool = runs_code(call.words) or "code" in call.words or not POWERSHELLS.isdisjoint(call.words)
     yield from (
         value
         for key, value in call.pairs
@@ -1224,6 +1247,11 @@ def _force_pushes(call: ToolUse) -> bool:
     verbs = {
         value.casefold() for value in call.values(("action", "command", "operation", "subcommand")) if len(value) < 40
     }
+    if any("/git/refs/heads/" in value for value in call.values(("url", "endpoint", "path"))) or words & {
+        "ref",
+        "refs",
+    }:
+        verbs.add("push")
     if "push" not in words and not any(verb == "push" or verb.startswith("git push") for verb in verbs):
         return False
     return (
@@ -1238,6 +1266,10 @@ def _force_pushes(call: ToolUse) -> bool:
             if key in ("args", "flags", "options", "arguments", "refspec")
         )
     )
+
+
+def _main_deleted(call: ToolUse) -> list[str]:
+    return _refs(call) if "branch" in call.words and _wiping(call) else []
 
 
 def _cluster(call: ToolUse) -> list[str]:
@@ -1280,7 +1312,9 @@ CALLS: tuple[DangerousCall, ...] = (
         enforced=True,
         weighs=False,
         asking=Asking(
-            acts=WIPE_SERVICES.acts, things=WIPE_SERVICES.things + " " + WIPE_DATA.things + " " + WIPE_FILES.things
+            acts=WIPE_SERVICES.acts,
+            things=f"{' '.join(sorted(COLLECTIONS | _OWNED))} {WIPE_SERVICES.things} {WIPE_DATA.things} "
+            f"{WIPE_FILES.things}",
         ),
         targets=_named,
     ),
@@ -1305,6 +1339,16 @@ CALLS: tuple[DangerousCall, ...] = (
         targets=_wiped_data,
     ),
     DangerousCall(
+        name="tool-change-data",
+        kind="wipe",
+        says="changes every row of a table",
+        test=lambda call: bool(_wiped_data(call, changes=True)),
+        enforced=True,
+        weighs=False,
+        asking=CHANGE_ALL,
+        targets=lambda call: _wiped_data(call, changes=True),
+    ),
+    DangerousCall(
         name="tool-wipe-code",
         kind="wipe",
         says="runs code that wipes folders or data",
@@ -1323,6 +1367,16 @@ CALLS: tuple[DangerousCall, ...] = (
         weighs=False,
         asking=WIPE_SERVICES,
         targets=_cluster,
+    ),
+    DangerousCall(
+        name="tool-delete-main",
+        kind="force push",
+        says="deletes a branch that others work on",
+        test=lambda call: bool(_main_deleted(call)),
+        enforced=True,
+        weighs=False,
+        asking=WIPE_SERVICES,
+        targets=_main_deleted,
     ),
     DangerousCall(
         name="tool-force-push",
@@ -1367,5 +1421,5 @@ CALLS: tuple[DangerousCall, ...] = (
 )
 """Rows about tools that are no shell."""
 
-ENFORCED: tuple[Danger, ...] = (*COMMANDS, *CALLS)
+ENFORCED: tuple[Danger, ...] = (*COMMANDS, *table_things.COMMANDS, *CALLS, *table_things.CALLS)
 """Rows that are enforced by themselves."""

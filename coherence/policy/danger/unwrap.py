@@ -290,6 +290,8 @@ def _inner(command: Command) -> Iterator[str | tuple[str, ...]]:
             if verb in command.operands[:3]:
                 yield _after_options(args[args.index(verb) + 1 :], _CONTAINER_VALUES, 1)
                 break
+    elif program == "git" and command.lead.startswith("config "):
+        yield from (arg[1:] for arg in args[:20] if arg.startswith("!"))
     elif program in ("tmux", "screen"):
         yield from (arg for arg in args[:100] if " " in arg)
     elif program in ("kubectl", "oc", "lxc", "incus") and "--" in args:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import eq, ge, gt, le, lt, ne
 
 from coherence.core.lazy import lazy_regex
+from coherence.policy.danger.code import plain_roots
+from coherence.policy.danger.paths import is_device
 from coherence.policy.danger.roots import holds_everything, is_disposable
 from coherence.policy.danger.sql import without_noise
+from coherence.policy.danger.things import taken_by_code
 
 _NAME = r"(?P<{}>[\w.\"`\[\]#-]{{1,200}})"
 _DROPS = lazy_regex(
@@ -15,19 +19,44 @@ _DROPS = lazy_regex(
     + _NAME.format("dropped")
     + r"|TRUNCATE\s+(?![(-])(?:TABLE\s+)?(?:ONLY\s+)?"
     + _NAME.format("truncated")
-    + r"|(?:EXEC\w{0,4}\s+\w*drop\w*|FLUSHALL|FLUSHDB)\b)",
+    + r"|(?:EXEC\w{0,4}\s+\w*drop\w*|FLUSHALL|FLUSHDB|MATCH\s*\(\w{0,20}\)\s*DETACH\s+DELETE)\b)",
     re.IGNORECASE,
 )
-_DELETES = lazy_regex(r"\bDELETE\s+(?:FROM\s+)?(?:ONLY\s+)?" + _NAME.format("emptied"), re.IGNORECASE)
-_STARTS_DELETE = lazy_regex(r"\s*(?:DELETE\s+FROM\s|WITH\s|BEGIN\b|DO\b)", re.IGNORECASE)
+_DELETES = lazy_regex(r"\bDELETE\s+(?:(?:\w{1,60}\s+)?FROM\s+)?(?:ONLY\s+)?" + _NAME.format("emptied"), re.IGNORECASE)
+_STARTS_DELETE = lazy_regex(r"\s*(?:DELETE\s+(?:\w{1,60}\s+)?FROM\s|WITH\s|BEGIN\b|DO\b)", re.IGNORECASE)
 _UPDATES = lazy_regex(r"\s*UPDATE\s+" + _NAME.format("changed") + r"\s+(?:AS\s+\w+\s+)?SET\s", re.IGNORECASE)
 _LIMITS = lazy_regex(r"\b(?:WHERE|USING|LIMIT|JOIN)\b", re.IGNORECASE)
-_ALWAYS = lazy_regex(
-    r"\bWHERE\s+\(?\s*(?:(\d+|'')\s*=\s*\1|TRUE|1|1\s*<\s*2|NOT\s+FALSE|\w{1,60}\s+IS\s+NOT\s+NULL"
-    r"|\w{0,20}id\s*>=?\s*[01-]\d?"
-    r"|\w{1,60}\s+LIKE\s+'%?')\s*\)?\s*$",
+_CONDITION = lazy_regex(r"\bWHERE\b(.{1,2000})", re.IGNORECASE | re.DOTALL)
+_BETWEEN = lazy_regex(r"\bBETWEEN\s+(?:-\d+|[01])\s+AND\s+\d{6,20}", re.IGNORECASE)
+_OR, _AND = lazy_regex(r"\bOR\b", re.IGNORECASE), lazy_regex(r"\bAND\b", re.IGNORECASE)
+_NUMBERS = lazy_regex(r"(?P<not>NOT\s+)?(?P<a>\d{1,18})\s*(?P<sign><>|!=|[<>]=?|==?)\s*(?P<b>\d{1,18})", re.IGNORECASE)
+_SIGNS = {"=": eq, "==": eq, "<>": ne, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_TRUE = lazy_regex(
+    r"TRUE|1|NOT\s+FALSE|EXISTS\s*\(\s*SELECT\s+(?:1|\*|NULL)\s*|(?P<same>'[\w%]{0,80}'|\w{1,60}(?:\.\w{1,60})?)\s*(?:[<>]?=)\s*(?P=same)"
+    r"|\w{0,20}id\s*(?:>=?|<>|!=)\s*(?:-\d{1,3}|[01])|\w{0,20}id\s+(?:IS\s+NOT\s+NULL|>=\s*0)|\w{1,60}\s+I?LIKE\s+'%{1,3}'"
+    r"|\w{1,60}\s*(?:<>|!=)\s*''|(?!\w{0,40}(?:_at|_on|_date|delet|archiv|expir|revok|parent|error|replac|cancel))\w{1,60}\s+IS\s+NOT\s+NULL"
+    r"|(?:char_)?len(?:gth)?\s*\(\w{1,60}\)\s*>=\s*0|\w{0,20}id\s+IN\s*\(\s*SELECT\s+\w{0,20}id\s+FROM\s+\w{1,60}\s*"
+    r"|created\w{0,10}\s*<=?\s*(?:NOW\(?|CURRENT_TIMESTAMP|'(?:[3-9]\d|2[1-9]|209|20[3-8])\d{1,16}')",
     re.IGNORECASE,
 )
+
+
+def _is_always(statement: str) -> bool:
+    """Return whether the condition of a statement is true of every row."""
+    found = _CONDITION.search(statement)
+    if found is None:
+        return False
+    options = _OR.split(_BETWEEN.sub(">= 0", found[1]))
+    return any(all(_is_true(part) for part in _AND.split(option)) for option in options)
+
+
+def _is_true(text: str) -> bool:
+    text = text.strip(" \t\n()")
+    if (numbers := _NUMBERS.fullmatch(text)) is not None:
+        return _SIGNS[numbers["sign"]](int(numbers["a"]), int(numbers["b"])) is (numbers["not"] is None)
+    return _TRUE.fullmatch(text) is not None
+
+
 _MADE = lazy_regex(
     r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:LOCAL|GLOBAL)\s+)?(?P<temp>TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"(?P<made>[\w.\"`\[\]#-]{1,200})",
@@ -41,8 +70,10 @@ def _plain(name: str) -> str:
     return name.strip('"`[]').replace('"', "").casefold()
 
 
-def wiped_by_sql(text: str) -> list[str]:
+def wiped_by_sql(text: str, *, changes: bool = False) -> list[str]:
     """Return the names of tables and databases that SQL drops or empties; ``?`` where it names none.
+
+    With ``changes`` they are those of tables in which it changes every row.
 
     Not counted are names that say that they are made to be thrown away, a table that the same text makes anew, and what
     the text takes back.
@@ -58,19 +89,22 @@ def wiped_by_sql(text: str) -> list[str]:
     if not any(cue in low for cue in _SQL_CUE):
         return []
     text = text if len(text) <= 20_000 else text[:10_000] + ";" + text[-10_000:]
-    clean = without_noise(text)
+    clean = without_noise(text, keep=True)
     if _UNDONE.search(clean) and "commit" not in low:
         return []
     made = {_plain(found["made"]) for found in _MADE.finditer(clean)}
     wiped: list[str] = []
     for statement in clean.split(";"):
-        if (drop := _DROPS.match(statement)) is not None:
+        if not changes and (drop := _DROPS.match(statement)) is not None:
             name = _plain(drop["dropped"] or drop["truncated"] or "?")
             if not (drop["truncated"] is None and name in made) and not is_disposable(name):
                 wiped.append(name)
             continue
-        found = _DELETES.search(statement) if _STARTS_DELETE.match(statement) else _UPDATES.match(statement)
-        if found is not None and (not _LIMITS.search(statement, found.end()) or _ALWAYS.search(statement)):
+        deletes = _STARTS_DELETE.match(statement) is not None
+        if deletes is changes:
+            continue
+        found = _DELETES.search(statement) if deletes else _UPDATES.match(statement)
+        if found is not None and (not _LIMITS.search(statement, found.end()) or _is_always(statement)):
             name = _plain(found[1])
             if name not in made and not is_disposable(name):
                 wiped.append(name)
@@ -78,24 +112,20 @@ def wiped_by_sql(text: str) -> list[str]:
 
 
 _REMOVES_TREE = lazy_regex(
-    r"\b(?:rmtree|removedirs|rmSync|rmdirSync|rm|rmdir|removeSync|emptyDirSync|emptyDir|rimraf|rimrafSync|rm_rf|rm_r"
-    r"|remove_entry_secure|remove_dir_all|RemoveAll|deleteDirectory|deleteRecursively|remove_tree|nuke)"
-    r"\s*\(\s*(?P<what>[^\n]{1,300})"
+    r"\b(?:rmtree|removedirs|rmSync|rmdirSync|rm|rmdir|removeSync|emptyDirSync|emptyDir|rimraf(?:[\"']\)\.|\.)sync|rimraf|rimrafSync|rm_rf|rm_r"
+    r"|remove_entry_secure|remove_dir_all|remove_dir|RemoveAll|deleteDirectory|deleteRecursively|remove_tree|nuke)"
+    r"(?:\s*\(\s*| (?=[\"']))(?P<what>[^\n]{1,300})"
 )
 _STRING = lazy_regex(r"[\"'`]([^\"'`\n]{1,300})[\"'`]")
 _VARIABLE = lazy_regex(r"[A-Za-z_]\w{0,60}")
 _SET = lazy_regex(r"(?:^|[;\n])\s{0,20}(?:const |let |var )?([A-Za-z_]\w{0,60}) = ([^\n;]{1,300})")
-_LOOP = lazy_regex(r"\bfor ([A-Za-z_]\w{0,60}) (?:in|of) ([^\n:]{1,300})")
-_HOME_CALL = lazy_regex(
-    r"(?:(?:pathlib\.)?Path\.home\(\)|(?:os\.)?homedir\(\)|Dir\.home"
-    r"|(?:os\.)?environ(?:\.get)?[\[(]\s*[\"']HOME[\"']\s*[\])]"
-    r"|process\.env\.HOME|ENV\[[\"']HOME[\"']\]|os\.UserHomeDir\(\))\s*(?:[,)]|$)"
-)
+_LOOP = lazy_regex(r"\bfor \(?(?:const |let |var )?([A-Za-z_]\w{0,60}) (?:in|of) ([^\n:]{1,300})")
 _DROPS_DATA = lazy_regex(
     r"\bdrop_?database\s*\(|\bdrop_all\s*\(|\.\s*delete_?many\s*\(\s*(?:\{\s*\}\s*)?\)|\.\s*remove\s*\(\s*\{\s*\}\s*\)"
     r"|\.objects\s*\.\s*all\s*\(\s*\)\s*\.\s*(?:_raw_)?delete\s*\(|\.\s*query\s*\.\s*delete\s*\(\s*\)"
     r"|\bflush_?(?:all|db)\s*\(|\bdrop_?collection\s*\(|\.\s*drop\s*\(\s*\)\s*;?\s*$|\b(?:deleteAll|delete_all"
     r"|destroy_all|truncateAll)\b"
+    r"|\.store\(\s?[\"']1:\*[\"'],\s?[\"']\+FLAGS[\"'],\s?[\"'][^\"'\n]{0,20}Deleted"
     r"|\bindices\s*\.\s*delete\s*\(\s*(?:index\s*=\s*)?[\"'](?:\*|_all)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -108,7 +138,7 @@ _TEXTS = lazy_regex(
     r"|`([^`]{1,2000})`",
     re.DOTALL,
 )
-_TREE_CUE = ("rm", "remov", "empty", "delete", "rimraf", "nuke")
+_TREE_CUE = ("rm", "remov", "empty", "delete", "rimraf", "nuke", "unlink")
 MAX_CODE = 20_000
 
 
@@ -124,40 +154,71 @@ def wiped_by_code(code: str) -> list[str]:
     """
     code = code if len(code) <= MAX_CODE else code[: MAX_CODE // 2] + "\n" + code[-MAX_CODE // 2 :]
     low = code.casefold()
-    return [*_trees(code, low), *_data(code, low)][:8]
+    return [*_trees(plain_roots(code), low), *_data(code, low), *taken_by_code(code, low)][:8]
 
 
 def _trees(code: str, low: str) -> Iterator[str]:
-    if not any(cue in low for cue in _TREE_CUE):
+    if not any(cue in low for cue in _TREE_CUE) and "/dev/" not in low:
         return
+    sifted = _SIFTED.search(code) is not None
     if "walk" in low or "glob" in low or "dir" in low:
-        walked = [
-            found["root"]
-            for found in _WALKS.finditer(code)
-            if _is_whole(found["root"]) and found["root"] not in (".", "*")
-        ]
+        roots = [found["root"] or "~" for found in _WALKS.finditer(code)]
+        apart = sifted or not all(map(_is_whole, roots))
+        walked = [root for root in roots if _is_whole(root) and not (apart and root in (".", "*"))]
         if walked and _REMOVES_EACH.search(code) is not None:
             yield walked[0]
-    known = {found[1]: found[2] for found in _SET.finditer(code)}
-    known |= {found[1]: found[2] for found in _LOOP.finditer(code)}
+    looped = {found[1]: found[2] for found in _LOOP.finditer(code)}
+    known = {found[1]: found[2] for found in _SET.finditer(code)} | looped
     for found in _REMOVES_TREE.finditer(code):
+        if _is_told(code, found.start()):
+            continue
         what = found["what"]
         name = _VARIABLE.match(what)
         if name is not None and name[0] in known and what[name.end() :].lstrip()[:1] in (",", ")", ""):
+            if sifted and name[0] in looped:
+                continue
             what = known[name[0]] + ")"
         head = what.partition(")")[0] + ")"
-        if _HOME_CALL.match(what) is not None:
-            yield "~"
-        elif (text := _STRING.search(head)) is not None and "join" not in head and "/ " not in head:
-            before = head[: text.start()].strip()
+        if (
+            (text := _STRING.search(head)) is not None
+            and "join" not in head
+            and _GOES_ON.match(what, text.end()) is None
+        ):
+            before, after = head[: text.start()].strip(), what[text.end() :].lstrip()
+            if (
+                before[-2:-1].isalnum()
+                and before[-5:] not in ("glob(",)
+                and before.endswith("(")
+                and after.startswith(",")
+            ) or (text[1] == "." and "chdir" in low):
+                continue  # a folder in it, or another one
             if (not before or before.endswith("(") or before in ("f", "r", "b")) and _is_whole(text[1]):
                 yield text[1]
+    yield from (found[1] for found in _OPENS_DISK.finditer(code) if is_device(found[1]))
 
 
 _WALKS = lazy_regex(
     r"\b(?:walk|Path|scandir|glob|rglob|readdirSync|listdir)\s*\(\s*[\"'](?P<root>[^\"'\n]{1,200})[\"']"
+    r"|[\"']~[\"']\.(?:rglob|iterdir|glob)\("
 )
+_SIFTED = lazy_regex(
+    r"\bif\b(?! \(?(?:\w{1,40}\.is|os\.path\.is))|\bunless\b|filter|match|suffix|ends_?with|starts_?with|chdir|mkdtemp"
+    r"|glob\w{0,5}\(\s?[rf]?[\"'](?!(?:\*\*/)?\*[\"'])",
+    re.IGNORECASE,
+)
+"""What takes only some of the files in a folder, or goes to another one."""
+_GOES_ON = lazy_regex(
+    r"[\s)]{0,20}(?:\.(?:resolve|absolute|expanduser)\(\))*[\s)]{0,20}"
+    r"(?:[+%]|/(?!/)|\.(?!then|catch|sync|resolve|absolute|expanduser))"
+)
+_OPENS_DISK = lazy_regex(r"\b(?:open|openSync|fopen)\(\s?[\"'](/dev/[^\"'\n]{1,80})[\"']\s?,\s?[\"'](?:[wa]|r\+|rb\+)")
 _REMOVES_EACH = lazy_regex(r"\b(?:os\.remove|os\.unlink|unlinkSync|rmSync|\.unlink|rmtree)\s*\(")
+
+
+def _is_told(code: str, at: int) -> bool:
+    """Return whether a place in code stands within a text of its line."""
+    line = code[max(code.rfind("\n", 0, at), at - 300, 0) : at]
+    return (line.count("'") % 2 == 1 and line.count('"') % 2 == 0) or (line.count('"') % 2 == 1 and "'" not in line)
 
 
 def _is_whole(path: str) -> bool:
@@ -174,5 +235,6 @@ def _data(code: str, low: str) -> Iterator[str]:
         text = next(group for group in found.groups() if group is not None)
         if " " in text:
             yield from wiped_by_sql(text)
+            yield from wiped_by_sql(text, changes=True)
     if _DROPS_DATA.search(code) is not None:
         yield "?"

@@ -7,15 +7,28 @@ from growth import check_growth, spent
 
 from coherence.core.config import ForbiddenCall
 from coherence.detect import prohibitions
-from coherence.policy.danger import asking, classify, disclosure, roots, table_enforced, wipes
+from coherence.policy.danger import (
+    asking,
+    classify,
+    code,
+    disclosure,
+    follow,
+    roots,
+    sql,
+    table_enforced,
+    table_things,
+    things,
+    wipes,
+)
 from coherence.policy.danger.classify import judge
 
 NAMED = [
     (f"{module.__name__.rpartition('.')[2]}.{name}", pattern)
-    for module in (asking, classify, disclosure, roots, table_enforced, wipes)
+    for module in (asking, classify, disclosure, follow, roots, sql, table_enforced, table_things, things, wipes)
     for name, pattern in vars(module).items()
     if hasattr(pattern, "finditer") and name.isupper()
 ]
+NAMED += [(f"code.{name}", getattr(code, name)) for name in ("_ROOTS", "_JOINED")]
 NAMED += [
     (f"prohibitions.{name}", getattr(prohibitions, name))
     for name in (
@@ -26,7 +39,22 @@ NAMED += [
 NAMED += [(f"prohibitions.FORMS[{name}]", pattern) for name, pattern in prohibitions.FORMS.items()]
 
 WHOLE = ("_REMOTE", "_HOST", "_ROOT", "_SYSTEM", "_BRANCHES", "_ALL_BUCKET", "_PART", "_CLUSTER", "_BELOW_ROOT")
-START = ("_DROPS", "_STARTS_DELETE", "_UPDATES", "_VARIABLE", "_HOME_CALL", "_DEFAULT", "_CELL")
+WHOLE += ("_TRUE", "_NUMBERS", "_AUDIT_LOG", "_OPEN_MODE", "_GUARDED", "_LISTS_ALL", "_LOOKS_MADE")
+START = (
+    "_DROPS",
+    "_STARTS_DELETE",
+    "_UPDATES",
+    "_VARIABLE",
+    "_HOME_CALL",
+    "_DEFAULT",
+    "_CELL",
+    "_GOES_ON",
+    "_OWN_HOST",
+    "_ONE",
+    "_DIGITS",
+    "_DROP",
+    "_ONLY_SHOWS",
+)
 """Patterns that are asked about a whole text, or its beginning, alone."""
 
 PIECES = (
@@ -148,6 +176,42 @@ PIECES = (
         "5 mg ",
         "$5",
         "x(a) = ",
+    ),
+    *(
+        "process.cwd()",
+        "$ENV{",
+        "' + '",
+        ".delete_a(",
+        "new Delete",
+        "'https://a' ",
+        "method: 'DELETE'",
+        "delete",
+        "created",
+    ),
+    *(
+        "\ta\n",
+        "a: ;",
+        '"a": "b"',
+        "* ",
+        "| base64 -d",
+        "seed phrase: a",
+        "word ",
+        "gh_",
+        "sk-",
+        "a-",
+        "backups/",
+        "~/a/",
+    ),
+    *(
+        "KEYS *",
+        "$(ls ",
+        "scriptblock]::Create(",
+        "glob('*')",
+        "if ",
+        "BETWEEN 0 AND ",
+        "id = id",
+        "LIKE '%'",
+        "0.0.0.0/0",
     ),
     *("- [", "to Ana ", "without ", "not ", "without ask", "do not ", "to The ", "/proc/1", "Bearer "),
 )
