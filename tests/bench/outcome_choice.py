@@ -19,9 +19,9 @@ import numpy as np
 from ranks import Floats, Run, Scored, auroc, equal_length, folded, interval, load, steps_of
 from service_cues import ServiceDetector
 
+from coherence.detect.acts import acts_of
 from coherence.detect.detector import Observed
 from coherence.detect.fingerprints import name_words
-from coherence.detect.prohibitions import ACTS
 from coherence.detect.text_analysis import TextAnalysis
 
 DESKS = ("tau_airline", "tau_retail")
@@ -79,7 +79,7 @@ def follow(steps: list[dict[str, Any]]) -> Followed:
 
 
 def kind_of(word: str) -> str:
-    return ACTS.get(word, word[:5])
+    return min(acts_of(word), default=word[:5])
 
 
 def kinds(text: str) -> set[str]:

@@ -9,11 +9,13 @@ from growth import check_growth
 
 from coherence.detect import (
     additions,
+    allowances,
     arithmetic,
     breakdown,
     claim_words,
     constraints,
     contradiction,
+    deeds,
     directives,
     endings,
     extractors,
@@ -27,11 +29,14 @@ from coherence.detect import (
     misplaced,
     notations,
     number_words,
+    objects,
     own_work,
     prohibitions,
+    properties,
     reckoned,
     records,
     restated,
+    restriction_words,
     retold,
     sources,
     spans,
@@ -114,24 +119,6 @@ USED: dict[str, Callable[[str], object]] = {
     "claims sql": lambda text: contradiction._SQL.findall(text),
     "steps of a command": lambda text: fingerprints.STEPS.findall(text),
     "claims marks": lambda text: told_states.MARKS.findall(text),
-    "forbids condition": lambda text: prohibitions._CONDITION.findall(text),
-    "forbids do not": lambda text: prohibitions._DO_NOT.findall(text),
-    "forbids want not": lambda text: prohibitions._WANT_NOT.findall(text),
-    "forbids stays": lambda text: prohibitions._STAYS.findall(text),
-    "forbids not be": lambda text: prohibitions._NOT_BE.findall(text),
-    "forbids no noun": lambda text: prohibitions._NO_NOUN.findall(text),
-    "forbids limit": lambda text: prohibitions._LIMIT.findall(text),
-    "forbids able": lambda text: prohibitions._ABLE.findall(text),
-    "forbids outside": lambda text: prohibitions._OUTSIDE.findall(text),
-    "forbids word": lambda text: prohibitions._WORD.findall(text),
-    "forbids stops": lambda text: prohibitions._STOPS.findall(text),
-    "forbids quantity": lambda text: prohibitions._QUANTITY.findall(text),
-    "forbids path": lambda text: prohibitions._PATH.findall(text),
-    "forbids into": lambda text: prohibitions._INTO.findall(text),
-    "forbids in sql": lambda text: prohibitions._IN_SQL.findall(text),
-    "forbids mail": lambda text: prohibitions._MAIL.findall(text),
-    "forbids signature": lambda text: prohibitions._SIGNATURE.findall(text),
-    "forbids money key": lambda text: prohibitions._MONEY_KEY.findall(text),
     "claims test call": lambda text: contradiction._TEST_CALL.findall(text),
     "claims build call": lambda text: contradiction._BUILD_CALL.findall(text),
     "claims field line": lambda text: told_states._FIELD_LINE.findall(text),
@@ -170,9 +157,6 @@ USED: dict[str, Callable[[str], object]] = {
     "claims success": lambda text: contradiction._SUCCESS.findall(text),
     "claims flawless": lambda text: claim_words.FLAWLESS.findall(text),
     "claims measured": lambda text: told_states._MEASURED.findall(text),
-    "forbids hands off": lambda text: prohibitions._HANDS_OFF.findall(text),
-    "forbids only in": lambda text: prohibitions._ONLY_IN.findall(text),
-    "forbids budget": lambda text: prohibitions._BUDGET.findall(text),
     "fenced": lambda text: text_analysis._FENCED.findall(text),
     "statement end": lambda text: text_analysis._STATEMENT_END.findall(text),
     "label": lambda text: text_analysis._LABEL.match(text),
@@ -269,6 +253,18 @@ PIECES = (
     'at most 1', 'a@b.c', 'a@', 'def ', 'sende ', ' no ', ', ', ' but ', '(', '<returncode>',
     '>a\n', '**', 'THOUGHT: ', '1) ', '2024-01-0',
 )  # fmt: skip
+
+
+USED.update(
+    {
+        f"{module.__name__.rpartition('.')[2]}.{name}": pattern.findall
+        for module in (allowances, deeds, objects, prohibitions, properties, restriction_words)
+        for name, pattern in vars(module).items()
+        if hasattr(pattern, "finditer") and name.isupper()
+    }
+)
+USED.update({f"form {name}": pattern.findall for name, pattern in properties.FORMS.items()})
+USED.update({f"kind {name}": pattern.findall for name, pattern in sorted(objects.KINDS.items())})
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 
 from coherence.core.events import Correction, Goal, Message, ToolCall, ToolResult
 from coherence.detect.detector import Observed
-from coherence.detect.prohibitions import BrokenProhibition, ProhibitionDetector, ProhibitionFacts, prohibitions
+from coherence.detect.prohibitions import BrokenProhibition, ProhibitionDetector, ProhibitionFacts
+from coherence.detect.restrictions import prohibitions
 
 
 def told(*texts: str, role: str = "user") -> ProhibitionDetector:
@@ -27,15 +28,18 @@ def call(detector: ProhibitionDetector, tool: str, arguments: Any) -> BrokenProh
     return detector.data.newest
 
 
+STAYS = ("change", "remove", "add", "cancel", "close", "restart", "open", "book", "other", "publish")
+
+
 @pytest.mark.parametrize(
     ("text", "acts", "objects"),
     [
-        ("Do not touch the tests.", ("change", "remove"), ("test",)),
+        ("Do not touch the tests.", ("change",), ("test",)),
         ("Fix it, but don't delete any log.", ("remove",), ("log",)),
         ("Please install no additional packages.", ("install",), ()),
         ("No new dependencies.", ("install",), ()),
-        ("No logging.", ("have",), ("logg",)),
-        ("My address must stay the same.", ("change", "remove", "add", "cancel"), ("addres",)),
+        ("No logging.", ("any", "have"), ("logg",)),
+        ("My address must stay the same.", STAYS, ("addres",)),
         ("Keep all databases.", ("remove",), ("databas",)),
         ("The invoices must not be deleted.", ("remove",), ("invoic",)),
         ("I don't want to be transferred.", ("handover",), ()),

@@ -6,7 +6,6 @@ import pytest
 from growth import check_growth, spent
 
 from coherence.core.config import ForbiddenCall
-from coherence.detect import prohibitions
 from coherence.policy.danger import (
     asking,
     classify,
@@ -29,14 +28,6 @@ NAMED = [
     if hasattr(pattern, "finditer") and name.isupper()
 ]
 NAMED += [(f"code.{name}", getattr(code, name)) for name in ("_ROOTS", "_JOINED")]
-NAMED += [
-    (f"prohibitions.{name}", getattr(prohibitions, name))
-    for name in (
-        *("_DO_NOT", "_NOT_BE", "_ONLY_MAY", "_STANDARD", "_EXCEPT", "_KEEP_OUT", "_STAYS_ELSEWHERE", "_CHINESE"),
-        *("_WORD_LIMIT", "_LABELLED", "_ID", "_IS_FORBIDDEN", "_NO_FORM", "_HANDS_OFF", "_NO_NOUN"),
-    )
-]
-NAMED += [(f"prohibitions.FORMS[{name}]", pattern) for name, pattern in prohibitions.FORMS.items()]
 
 WHOLE = ("_REMOTE", "_HOST", "_ROOT", "_SYSTEM", "_BRANCHES", "_ALL_BUCKET", "_PART", "_CLUSTER", "_BELOW_ROOT")
 WHOLE += ("_TRUE", "_NUMBERS", "_AUDIT_LOG", "_OPEN_MODE", "_GUARDED", "_LISTS_ALL", "_LOOKS_MADE")

@@ -1,0 +1,248 @@
+"""What alone is allowed, and how much of it: "only below src/", "to nobody else", "at most five"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
+from coherence.detect.language_names import LANGUAGES
+from coherence.detect.prohibition import Prohibition
+
+_NOBODY_ELSE = lazy_regex(
+    r"\b(?:(?:nobody|noone|niemand\w{0,2}|personne|nadie|nessuno|ninguém|no other \w+|none|not? \w{3,12} (?:may"
+    r"|must|should|shall|is to|can|will) be \w+)"
+    r"\b(?:[^\n]{0,30}?)\b(?:else|besides|except|but|other than|apart from|d'autre|más|sonst|anderem|außer|altro"
+    r"|mais)\b"
+    r"|only (?:to|for|with|invite|send|mail|email|notify|cc|contact|share|tell)\b|[Oo]nly (?=[A-Z])|exclusively\b"
+    r"|exclusively to|ausschließlich an|nur an|uniquement à|seulement à|solo a|solamente a)",
+)
+_ELSE = lazy_regex(
+    r"\b(?:nothing (?:else|besides|but|other)|(?:no|any) other|anything else|everything else|all else|else in"
+    r"|rest of|the rest\b|nowhere else|anywhere else"
+    r"|sonst nichts|nichts anderes|alles andere|rien d'autre|nada más|nient'altro)\b",
+    re.IGNORECASE,
+)
+_ONLY = lazy_regex(
+    r"\b(?:only|just|exclusively|solely|nur|ausschließlich|seulement|uniquement|solo|sólo|solamente|únicamente"
+    r"|soltanto|apenas|somente)\b",
+    re.IGNORECASE,
+)
+OUTSIDE = lazy_regex(
+    r"\b(?:outside|beyond|external|hors d[eu]|en dehors|externes?|außerhalb|externen?|extern|fuera de|fuori"
+    r"|esterni?|fora d\w)\b",
+    re.IGNORECASE,
+)
+_PATHS = lazy_regex(
+    r"[\w.~*-]{0,80}/[\w./*~-]{0,120}|\b[\w-]{1,60}\.(?:py|jsx?|tsx?|md|txt|json|ya?ml|toml|html?|s?css|go|rs"
+    r"|java|rb|php"
+    r"|c|h|cpp|sql|sh|cfg|ini|csv|xml|vue|kt|swift|lock|docx?|xlsx?|pdf|tex|rst|ipynb)\b"
+)
+DOMAIN = lazy_regex(r"(?<![\w/])(?:[\w-]{1,40}\.){1,4}(?:com|org|net|example|de|fr|es|it|io|eu|test|co|ch|at|uk)\b")
+_MAIL = lazy_regex(r"[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[\w-]{1,60}")
+_NAME = lazy_regex(r"\b[A-ZÄÖÜÉ][\w'-]{1,30}")
+_COUNTED = (
+    "one ein eine un une uno una um uma|two zwei deux dos due dois|three drei trois tres tre três|"
+    "four vier quatre cuatro quattro|five fünf cinq cinco cinque|six sechs seis sei|seven sieben sept siete|"
+    "eight acht huit ocho otto|nine neun neuf nueve nove|ten zehn dix diez dieci dez|eleven elf|"
+    "twelve zwölf douze doce dodici doze"
+)
+_NUMBER_WORDS = {
+    word: number
+    for number, words in enumerate(
+        _COUNTED.split("|"),
+        1,
+    )
+    for word in words.split()
+} | {"fifteen": 15, "twenty": 20, "zwanzig": 20, "thirty": 30, "forty": 40, "fifty": 50, "fünfzig": 50, "hundred": 100}
+_AT_MOST = lazy_regex(
+    r"\b(?:(?P<cap>at most|no more than|not more than|not (?:\w+ ){0,4}?(?:more than|over|above|exceed)"
+    r"|never (?:\w+ ){0,4}?(?:more than|over|above|exceed)|(?:must|may|should) not exceed"
+    r"|(?:no\w*|not|never|any\w*) (?:\w+ ){0,3}?(?:beyond|exceeding|\w{3,12}er than)"
+    r"|nothing (?:\w+ ){0,2}?(?:over|above)|max(?:imum|imal)?\.?(?: of)?|up to|a limit of|limit is|limit of"
+    r"|cap of|capped at|höchstens|nicht (?:\w+ ){0,4}?(?:mehr als|über)|nie mehr als|au (?:plus|maximum)"
+    r"|pas plus de|como (?:máximo|mucho)|(?:no|nunca) (?:\w+ ){0,3}?más de|(?:no|aucune?|keine?n?|ninguna?"
+    r"|nessuna?) (?:\w+ ){1,3}?(?:over|above|more than|au-dessus de|de plus de|supérieure à|über|de más de"
+    r"|superior a|sopra i)|al massimo|non (?:\w+ ){0,3}?più di|no máximo|não (?:\w+ ){0,3}?mais de|budget is"
+    r"|budget of)"
+    r"|(?P<below>under|below|within|less than|fewer than|unter|weniger als|moins de|menos de"
+    r"|meno di)) ?(?:a total of |the |of )?"
+    r"(?P<sign>[$€£])?\s?(?P<number>\d{1,9}(?:[.,]\d{3}){0,3}(?:[.,]\d{1,2})?|[a-zäöüß]{2,9})\b ?(?P<unit>[$€£]"
+    r"|[\w-]{1,20})?",
+    re.IGNORECASE,
+)
+_TOPS = lazy_regex(
+    r"(?:(?P<sign>[$€£])\s?)?\b(?P<number>\d{1,9}(?:[.,]\d{3}){0,3}(?:[.,]\d{1,2})?|one|two|three|four|five|six"
+    r"|seven|eight|nine|ten|twelve|twenty|zwei|drei|vier|fünf|deux|trois|dos|tres)"
+    r"(?: (?P<unit>[$€£]|[\w-]{1,20}))?,? (?P<cap>at (?:the )?(?:very )?most|at maximum|max(?:imum)?\b|tops"
+    r"|or (?:less|fewer)|only\b|(?:is|are) the (?:upper )?(?:limit|maximum|max|cap|most|ceiling|bound)"
+    r"|and (?:not \w+(?: \w+)?|no|nothing|not) more|keinen? \w+ mehr|pas plus|ni \w+ más|höchstens|maximal"
+    r"|au (?:plus|maximum)|como (?:máximo|mucho)|al massimo)(?P<below>)",
+    re.IGNORECASE,
+)
+_OVER = lazy_regex(
+    r"\b(?P<cap>above|over|more than|beyond|exceeding|über|supérieurs? à|de plus de|superiores a"
+    r"|mayores de)(?P<below>) (?P<sign>[$€£])?\s?"
+    r"(?P<number>\d{1,9}(?:[.,]\d{3}){0,3}(?:[.,]\d{1,2})?) ?(?P<unit>[$€£]|[\w-]{1,20})?"
+    r"[^\n.;]{0,30}\b(?:forbidden|taboo|off[- ]limits|not allowed|prohibited|out of the question|tabu|verboten"
+    r"|interdits?|prohibid\w\w|need\w* (?:my|approval|the)|out)\b",
+    re.IGNORECASE,
+)
+BOUND = lazy_regex(
+    r"\b(?:than|above|over|most|beyond|exceed\w*|below|under|mehr als|über|unter|limit|maximum)\b", re.IGNORECASE
+)
+_BOUNDED = word_set(
+    "spend keep stay pay cost costs charge transfer total price remain budget buy order book answer reply write "
+    "summarise summarize explain describe in halte bleib dépense gasta antworte"
+)
+_MONEY = word_set("€ $ £ eur usd gbp chf euro euros dollar dollars pound pounds francs franken bucks")
+_SPENT = lazy_regex(
+    r"\b(?:spend|pay|cost|price|budget|charge|transfer|refund|buy|order|book|total|altogether|ausgeben|kosten"
+    r"|zahl|dépens|coût|gast)",
+    re.IGNORECASE,
+)
+_STANDARD = lazy_regex(r"\b(?:standard library|stdlib|built-?ins?|vanilla \w+|plain \w+)\b", re.IGNORECASE)
+_CONFINE = lazy_regex(
+    r"\b(?:stick to|confine \w+(?: \w+){0,2} to|limit \w+(?: \w+){0,2} to|restrict \w+(?: \w+){0,2} to"
+    r"|stay (?:within|inside|in)|keep (?:to|within|inside)|beschränk\w* dich auf|limite-toi à|limítate a)\b",
+    re.IGNORECASE,
+)
+_OWN = lazy_regex(
+    r"\b(?:in|with|use|using|keep it|stay) (?:only )?(?:vanilla|pure|plain) (?:js|javascript|python|ruby|css|sql"
+    r"|go|bash|node|php|typescript)\b"
+    r"|\bwith (?:what is|what's|what|whatever is|the \w+ that are"
+    r"|the \w+) (?:\w+ ){0,2}?(?:already )?(?:installed|we have|we already have|there)\b",
+    re.IGNORECASE,
+)
+_TELLS = lazy_regex(r"\b(?:can|could|if|is down|fails?)\b", re.IGNORECASE)
+_HOURS = lazy_regex(
+    r"\b(?:between|from|zwischen|entre|tra|von)\s(?P<from>\d{1,2})(?::\d\d)?\s?(?P<am>am|pm)?\s?(?:uhr )?(?:and"
+    r"|to|und|et|y|e|bis)\s(?P<to>\d{1,2})(?::\d\d)?\s?(?P<pm>am|pm)?"
+    r"|\bnot(?:hing)?\b[^\n]{0,30}\b(?:before|earlier than|vor)\s(?P<early>\d{1,2})(?::\d\d)?\s?(?P<eam>am|pm)?\b"
+    r"|\bno(?:t(?:hing)?)?\b[^\n]{0,30}\b(?:after|later than|past|nach)\s(?P<late>\d{1,2})(?::\d\d)?\s?(?P<lpm>am"
+    r"|pm)?\b",
+    re.IGNORECASE,
+)
+_NETWORK = lazy_regex(r"\b(?:internet|network access|the web|offline|air-gapped|online|outside world)\b", re.IGNORECASE)
+SAYS_NO = lazy_regex(
+    r"\b(?:nobody|none|no one|niemand\w*|personne|nadie|nessun\w*|aucun\w*"
+    r"|no|not|never|nothing|without|offline|ohne|kein\w*|sans|sin|nicht)\b",
+    re.IGNORECASE,
+)
+UNITS = {
+    "word": word_set("words word wörter wörtern worte palabras mots parole palavras"),
+    "sentence": word_set("sentences sentence sätze sätzen satz phrases frases frasi oraciones"),
+    "line": word_set("lines line zeilen lignes líneas righe linhas"),
+    "character": word_set("characters chars zeichen caractères caracteres caratteri"),
+    "bullet": word_set("bullets bullet points stichpunkte items"),
+}
+"""What is counted in an answer -> the words for it."""
+
+
+def allowances(said: str, goal: str) -> Iterator[Prohibition]:
+    """Read what alone may be touched, contacted, used or spoken."""
+    only = _ONLY.search(said)
+    if (only is not None and _STANDARD.search(said) is not None) or _OWN.search(said) is not None:
+        yield Prohibition(("install",), (), "")
+    if only is None and _NETWORK.search(said) and SAYS_NO.search(said) and not _TELLS.search(said):
+        yield Prohibition(("online",), (), "")
+    if only is not None or re.search(
+        r"\b(?:always|immer|toujours|siempre|sempre|whatever|whichever|regardless)\b", said, re.IGNORECASE
+    ):
+        spoken = {
+            LANGUAGES[word] for word in said.casefold().replace(",", " ").replace(".", " ").split() if word in LANGUAGES
+        }
+        if len(spoken) == 1 and re.search(
+            r"(?i)\b(?:reply|answer|respond|write|speak|antworte|schreib|répond|respond|escrib|rispond|language"
+            r"|always)",
+            said,
+            re.IGNORECASE,
+        ):
+            yield Prohibition((), (), "", only=tuple(spoken), of="language")
+    window = _HOURS.search(said)
+    if window is not None and (only is not None or window["early"] or window["late"]):
+        start = _hour(window["from"] or window["early"] or "0", window["am"] or window["eam"])
+        end = _hour(window["to"] or window["late"] or "24", window["pm"] or window["lpm"])
+        if start < end <= 24:
+            yield Prohibition(
+                ("add", "book", "send", "invite", "change", "any"), (), "", only=(str(start), str(end)), of="hour"
+            )
+    people = _NOBODY_ELSE.search(said)
+    if people is not None and not _PATHS.search(_MAIL.sub("", said)):
+        tail = said[people.start() :]
+        named = _allowed_people(tail) or _allowed_people(goal)
+        if named and re.search(
+            r"send|mail|invite|contact|share|tell|notify|inform|write|forward|cc\b|post|schick|send|invit|envo"
+            r"|envi|mand|add|message",
+            said + goal,
+            re.IGNORECASE,
+        ):
+            yield Prohibition(("send", "invite", "add"), (), "", only=named, of="person")
+    paths = tuple(path.strip("./*").casefold() for path in _PATHS.findall(DOMAIN.sub("", _MAIL.sub("", said))))
+    other = _ELSE.search(said)
+    outside = OUTSIDE.search(said)
+    changing = re.search(
+        r"\b(?:stay|remain|renam|fix|touch|chang|edit|modif|work|write|file|code|alter|updat|in|below|under|änder"
+        r"|bearbeit|datei|toqu|toc|touche)",
+        said,
+        re.IGNORECASE,
+    )
+    if paths and _CONFINE.search(said) is not None:
+        changing = only = _CONFINE.search(said)
+    if (only is not None and paths) or (outside is not None and paths and SAYS_NO.search(said)) or other is not None:
+        if not paths and other is not None:
+            paths = tuple(path.strip("./*").casefold() for path in _PATHS.findall(DOMAIN.sub("", _MAIL.sub("", goal))))
+        if other is not None and not re.search(
+            r"\b(?:touch|chang|edit|modif|alone|as|file|änder|datei|fichier|archivo|toc|toqu|leave|keep|alter"
+            r"|stay|remain|rest)",
+            said,
+            re.IGNORECASE,
+        ):
+            return
+        paths = tuple(path for path in paths if path)
+        if paths and changing is not None:
+            yield Prohibition(("change", "remove", "write", "add"), (), "", only=paths, of="path")
+
+
+def _hour(number: str, half: str | None) -> int:
+    return int(number) + (12 if half and half.casefold() == "pm" and int(number) < 12 else 0)
+
+
+def _allowed_people(text: str) -> tuple[str, ...]:
+    mails = [mail.casefold() for mail in _MAIL.findall(text)]
+    names = [
+        name.casefold() for name in _NAME.findall(_MAIL.sub("", text)) if name not in ("I", "Only", "Send", "Mail")
+    ]
+    return tuple(dict.fromkeys([*mails, *names]))[:16]
+
+
+def bounds(said: str) -> Iterator[Prohibition]:
+    """Yield the numbers that must not be passed: of money, of words of an answer, of things."""
+    for found in (
+        *islice(_AT_MOST.finditer(said), 3),
+        *islice(_TOPS.finditer(said), 2),
+        *islice(_OVER.finditer(said), 1),
+    ):
+        text = found["number"].casefold()
+        number = _NUMBER_WORDS.get(text)
+        if number is None:
+            if not text[0].isdigit():
+                continue
+            digits = re.sub(r"[.,](?=\d{3}\b)", "", text).replace(",", ".")
+            value = float(digits)
+        else:
+            value = float(number)
+        unit = (found["unit"] or "").casefold()
+        words = set(re.findall(r"\w+", said[: found.start()].casefold()))
+        money = bool(found["sign"]) or unit in _MONEY or bool(_SPENT.search(said))
+        counted = next((name for name, forms in UNITS.items() if unit in forms), "")
+        if found["below"] and not counted and not (money and words & _BOUNDED):
+            continue
+        if counted:
+            yield Prohibition((), (), "", limit=value, unit=counted)
+        elif money:
+            yield Prohibition(("pay", "buy", "send", "book", "other"), (), "", limit=value, unit="money")
+        elif found["cap"] and unit not in ("%", "hours", "minutes", "days", "seconds", "gb", "mb", "years", "percent"):
+            yield Prohibition(("any",), (), "", limit=value, unit="count")
