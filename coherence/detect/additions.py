@@ -1,7 +1,8 @@
-"""What an answer adds that its task does not ask for: things announced as extra, and features that nobody named.
+"""What an answer adds that its task does not ask for: acts and things announced as extra, or that nobody named.
 
 Precision before recall. What a task leaves open (a fault to find, something to build, work to make robust) may be done
-by any means; a change that is asked for as it stands (to rename, to convert, to translate) brings nothing of its own.
+by any means, so that only what is announced as extra counts; a change that is asked for as it stands (to rename, to
+convert, to cancel) brings nothing of its own, and neither does a task that says "nothing else".
 """
 
 from __future__ import annotations
@@ -9,180 +10,121 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import Literal, TypeAlias
+from itertools import chain, islice, pairwise
+from typing import NamedTuple
 from unicodedata import normalize
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.validation import ends
 from coherence.core.words import word_set
-from coherence.detect.constraints import ACTORS, ACTS, BOUNDS, DONE, NAMED, SKIPPED, forbidden, is_negation
-from coherence.detect.languages import differ
+from coherence.detect.asked import (
+    Kind,
+    is_brief,
+    is_closed,
+    is_counted,
+    is_delegated,
+    is_message,
+    is_one_act,
+    is_question,
+    kind_of,
+    may_be_mended,
+    rewords,
+    wants_text,
+)
+from coherence.detect.authored import FILLER, GIVING, INFORMING, LINKS, WORLDLY, acts_of, things_of, tokens_of
+from coherence.detect.code_features import (
+    COMMENT,
+    FEATURES,
+    WATCHING,
+    code_features,
+    code_of,
+    features_in,
+    in_code,
+    is_named,
+    named,
+    other_code,
+)
+from coherence.detect.constraints import ACTS, DONE, forbidden, is_negation
+from coherence.detect.languages import FUNCTION_WORDS, differ, language
 from coherence.detect.ngrams import bag, shares
 from coherence.detect.text_analysis import statements
 
 MAX_CHARS = 8_000
 """Characters of a task or an answer that are read; of a longer one, half from its beginning and half from its end."""
 
-TOLD_CHARS = 4_000
-"""Characters of a task that tell what it asks for."""
+TOLD_CHARS = 1_500
+"""Characters of a task above which a feature must be announced: a long one has it somewhere in other words."""
 
 MAX_ADDITIONS = 6
 
-FEATURES: dict[str, tuple[str, str]] = {
-    "logging": (
-        r"logging|loggers?|logs?|logged|protokollierung|journalisation|registro de eventos|bitácora|логирование",
-        "日志|ログ",
-    ),
-    "tracing": (
-        r"tracing|tracers?|traces?|spans?|telemetry|opentelemetry|telemetrie|traçage|télémétrie|trazas|telemetría",
-        "追踪|遥测|トレース",
-    ),
-    "metrics": (
-        r"metrics?|counters?|gauges?|prometheus|statsd|instrumentation|monitoring|analytics|zähler|metriken|compteurs?"
-        r"|métriques?|contador(?:es)?|métricas?|счётчик",
-        "计数器|指标|监控|メトリクス|カウンター",
-    ),
-    "timeout": (
-        r"time-?outs?|time limits?|zeitüberschreitung|zeitlimit|délais? d['’]attente|tiempos? de espera|таймаут",
-        "超时|タイムアウト",
-    ),
-    "retries": (r"retry|retries|back-?off|wiederholungsversuche?|nouvelles tentatives|reintentos?", "重试|リトライ"),
-    "caching": (r"cach(?:es?|ing|ed)|memoi[sz](?:ation|ed)|zwischenspeicher|mise en cache|caché", "缓存|キャッシュ"),
-    "rate limiting": (r"rate[- ]limit(?:s|ing|er)?|throttling|circuit[- ]breakers?", "限流"),
-    "error handling": (
-        r"(?:error|exception)[- ]handl(?:ing|ers?)|fehlerbehandlung|gestion des erreurs|manejo de errores",
-        "错误处理|エラー処理",
-    ),
-    "validation": (r"validation|validators?|validates|validierung|validación", "校验|验证"),
-    "docstrings": (r"docstrings?|doc comments?|comments|kommentare|commentaires|comentarios", "注释|コメント"),
-    "type hints": (r"type (?:hints?|annotations?)|typannotationen|annotations de type|anotaciones de tipo", "类型注解"),
-    "interface": (
-        r"command[- ]line(?: \w+)?|cli|dockerfile|feature flags?|dark mode|mode sombre|modo oscuro|middleware",
-        "命令行|深色模式",
-    ),
-}
-"""Feature -> how texts name it, in several languages, and in those without spaces: what comes unasked with code."""
+ITEM_CHARS = 120
+"""Characters of a line in a list of extras that may be one of them."""
 
-WATCHING = ("logging", "tracing", "metrics", "interface")
-"""Features that tell what happens, or are a thing of their own: hardly ever a means to mend something."""
+BRISK_CHARS = 900
+"""Characters of an answer above which it tells of steps on its way."""
 
-_FEATURES = {
-    name: lazy_regex(rf"(?<!\w)(?:{latin})(?!\w)|{dense}", re.IGNORECASE) for name, (latin, dense) in FEATURES.items()
-}
-_CODE_FEATURES = lazy_regex(
-    r"(?P<logging>\blog(?:ger|ging)?[.:]{1,2}\w|console\.(?:log|info|warn|error))"
-    r"|(?P<tracing>trac(?:er|ing)\b|start_as_current_span|opentelemetry)"
-    r"|(?P<metrics>metrics?\b|counter\b|statsd|prometheus|histogram\b)"
-    r"|(?P<timeout>time_?out\b|wait_for\b)"
-    r"|(?P<retries>retr(?:y|ies)\b|backoff|tenacity)"
-    r"|(?P<caching>lru_cache|memoize|cache[.(\[])",
-    re.IGNORECASE,
-)
+BRIEF_WORDS = 5
+"""Words of a further sentence that are more than a task wants that asks for a word or a number."""
 
+_bag = lru_cache(maxsize=4)(bag)
 _NAMES = {act: lazy_regex(rf"\b(?:{'|'.join(ACTS[act][0].split())})\b", re.IGNORECASE) for act in ("change", "remove")}
 
-Kind: TypeAlias = Literal["change", "mend", "make", ""]
-"""What a task asks for: a change as it stands, something to be mended or made better, something new, anything else."""
-
-_MEND = lazy_regex(
-    r"\b(?:fix|repair|solve|improv\w+|harden|robust\w*|reliab\w+|resilien\w+|production|optimi[sz]\w+|fast(?:er)?"
-    r"|slow\w*|speed|performan\w+|debug\w*|diagnos\w+|investigat\w+|find out|why|hangs?|crash\w*|fail\w*|errors?|bugs?"
-    r"|broken|issue|wrong|secur\w+|review|observab\w+|best practices?|behebe\w*|reparier\w*|korrigier\w*|fehler\w*"
-    r"|langsam|schneller|verbesser\w*|corrig\w+|répar\w+|amélior\w+|erreur|lent|arregl\w+|mejor\w+|rápid\w+|lento"
-    r"|исправ\w+|ошибк\w+|улучш\w+)\b|修复|改进|优化|错误|修正|改善",
-    re.IGNORECASE,
-)
-_MAKE = lazy_regex(
-    r"\b(?:build|creat\w+|writ(?:e|ing)|implement\w*|develop\w*|design|generate|set up|scaffold|prototype|add|new|draft"
-    r"|compose|make (?:me |us )?an?|erstell\w*|bau(?:e|en)?|schreib\w*|entwickl\w+|crée\w*|écri\w+|développ\w+|ajout\w+"
-    r"|crea|escrib\w+|desarroll\w+|añad\w+|напиш\w+|созда\w+)\b|创建|编写|写一|开发|实现|添加|作成|書い",
-    re.IGNORECASE,
-)
-_SPELLING = lazy_regex(
-    r"\b(?:typos?|spelling|misspel\w+|grammar|punctuation|tippfehler|faute|orthographe)\b", re.IGNORECASE
-)
-_CHANGE = lazy_regex(
-    r"\b(?:typos?|spelling|grammar|update|set|refactor\w*|renam\w+|convert\w*|translat\w+|mov(?:e|ing)"
-    r"|extract|inline|split|reformat|format|sort|simplif\w+"
-    r"|rewrite|port|migrate|replace|chang(?:e|ing)|switch|turn|swap|reorder|shorten|reword|rephrase|remove|delete|drop"
-    r"|bump|upgrade|make [^.!?\n]{1,60}\b(?:async\w*|returns?|use|accept|take|static|private|public)"
-    r"|unchanged|umbenenn\w*|benenn\w*|übersetz\w*|konvertier\w*"
-    r"|verschieb\w*|ersetz\w*|entfern\w*|kürz\w*|sortier\w*|refaktorisier\w*|änder\w*|renomm\w+|tradui\w+|converti\w*"
-    r"|déplac\w+|remplac\w+|supprim\w+|raccourci\w*|renombr\w+|traduc\w+|conviert\w+|muev\w+|reemplaz\w+|elimin\w+"
-    r"|acort\w+|переимен\w+|рефактор\w+|перевед\w+|замен\w+)\b|重命名|改成|改为|翻译|转换|替换|删除|重构|翻訳|変換",
-    re.IGNORECASE,
-)
-
-_ASKS = lazy_regex(
-    r"[\W_]{0,3}(?:what|why|who|whom|whose|which|where|when|how|is|are|was|were|does|did|do you|has|have you"
-    r"|warum|wie|was"
-    r"|wer|wo|wann|welche[rsmn]?|wieso|pourquoi|comment|qui|quel(?:le)?s?|où|quand|combien|por qué|cómo|quién"
-    r"|cuál(?:es)?"
-    r"|dónde|cuándo|qué|como|почему|как|что|кто|где|когда)\b(?=[^.!?\n]{0,300}[?？])",
-    re.IGNORECASE,
-)
-_REQUEST = lazy_regex(
-    r"\b(?:can|could|would|will) (?:you|we)\b|\bplease\b|\bkannst du\b|\bkönn(?:en|ten) sie\b|\bbitte\b"
-    r"|\b(?:peux|pouvez|pourri\w+)[- ](?:tu|vous)\b|\bpuedes?\b|\bpodrías?\b",
-    re.IGNORECASE,
-)
 _STRONG = lazy_regex(
-    r"\b(?:(?:took|taken|taking) the liberty|(?:took|take|taking) the (?:opportunity|chance)|at it\b|as (?:a"
-    r"|an extra|an added) bonus|bonus:|for good measure"
-    r"|on top of (?:that|it|this)|beyond (?:what|the request)|unasked|without being asked|proactively|unprompted"
-    r"|threw in|thrown in|went ahead and|gone ahead and|nebenbei|bei der gelegenheit|gleich noch|ungefragt"
-    r"|(?:j['’]en ai|en) profité|tant que j['’]y étais|en bonus|aprovech(?:é|ando)|de paso)\b|顺便|顺手|ついでに",
+    r"\b(?:(?:took|taken|taking) the liberty|(?:took|take|taking) the (?:opportunity|chance)|at it\b"
+    r"|while there|(?:while|since|as) (?:i|we) (?:was|were|had) (?:at|in|there|on|already|\w{2,12}ing)\b"
+    r"|along the way|in the process|by the way|as (?:a|an extra|an added) (?:little |small )?(?:bonus|extra)|bonus:"
+    r"|for good measure|in passing|in the same (?:go|breath|commit|step|pass|stroke)|into the bargain|on the side"
+    r"|to (?:go with|round|top) (?:it|this|that)\b"
+    r"|on top\b|beyond (?:what|the (?:request|task|scope|brief))|besides the|unasked|unrequested"
+    r"|without being asked|proactively|unprompted"
+    r"|threw in|thrown in|(?:went|gone) (?:a step|one step|further|beyond)|a step further|surprise"
+    r"|nebenbei|bei (?:der|dieser) gelegenheit|gleich (?:noch|mit)|wo ich schon|im (?:gleichen|selben) (?:zug"
+    r"|schritt|commit)|obendrein|sonst noch"
+    r"|kurzerhand|ungefragt|au passage|(?:j['’]en ai|en) profité|(?:tant|pendant) que j['’]y étais|dans la foulée"
+    r"|en prime"
+    r"|en bonus|par la même occasion|de paso|ya que estaba|ya puestos|aprove(?:ch|it)\w+|de quebra|já que est\w+"
+    r"|già che c['’]ero|approfitt\w+|przy okazji|заодно)\b|顺便|顺手|顺带|一并|ついでに|김에",
     re.IGNORECASE,
 )
+"""How an answer says that something goes beyond the task."""
+
 _WEAK = lazy_regex(
-    r"\b(?:also|additionally|in addition|(?:comes|ships|come|shipped) with|moreover|furthermore|besides"
-    r"|as well|plus|außerdem|zusätzlich|ausserdem|ferner"
-    r"|auch|darüber hinaus|aussi|également|de plus|en outre|también|además|asimismo|inoltre|anche|também)\b"
-    r"|另外|此外|还|也|さらに|また",
+    r"\b(?:also|too|additional(?:ly)?|in addition|(?:comes|ships|come|shipped) with|moreover|furthermore|further"
+    r"|besides"
+    r"|as well|plus|another|afterwards|meanwhile|extra|außerdem|zusätzlich|ausserdem|ferner|weitere[ns]?|dazu|zudem"
+    r"|auch|darüber hinaus|aussi|également|de plus|en outre|par ailleurs|también|además|asimismo|inoltre|anche|também"
+    r"|além disso|ook|daarnaast|bovendien|też|również|dodatkowo|ayrıca|также|кроме того|дополнительно)\b"
+    r"|另外|此外|还|也|同时|额外|さらに|また|併せて|あわせて|또한|추가로",
     re.IGNORECASE,
 )
-MARKS = word_set(
-    "also additionally additional additions addition moreover furthermore besides well plus comes ships come shipped "
-    "liberty opportunity chance bonus measure top beyond unasked asked proactively unprompted threw thrown ahead extra "
-    "extras improvements enhancements auch ferner nebenbei gelegenheit gleich ungefragt aussi outre tant inoltre anche "
-    "paso aprovechando mejoras"
-)
-"""Words of which one is in whatever announces something extra in plain ASCII letters, but for "at it"."""
-
-_ANNOUNCING = MARKS | word_set("ausserdem asimismo")
-
-BEGINNINGS = word_set(
-    "log logg logs cons trac span tele open otel metr coun gaug prom stat inst moni anal time retr back wait cach memo "
-    "lru_ lru rate thro circ erro exce vali docs doc comm type cli dock feat dark midd dead "
-    "prot jour regi comp cont zeit tiem wied nouv rein zwis mise fehl gest mane komm typa anno modo mode traz come anot"
-)
-"""First four letters of words that name a feature."""
+"""How an answer says that there is more, which may belong to the task."""
 
 _DENSE_NOT = lazy_regex("没有|未|不要|并没|无需|ません|なし")
+_DENSE_ACT = lazy_regex(
+    r"(?:新增|添加|增加|加入|接入|引入|[\u4e00-\u9fff]{1,3}了)(?:一[个份些条张]|三[个份条])?(?P<thing>[^，。、；！？\s,;!?]{2,20})"
+    r"|把(?P<taken>[^，。、；！？\s,;!?]{2,12})[^，。、；！？\s,;!?]{0,6}了"
+    r"|(?P<before>[^，。、；！？\s,;!?]{2,20})(?:を|도 |를 |을 )"
+)
+_NUMBERED = lazy_regex(r"([^\W\d_]{4,20}) (\d{1,4})\b")
+_ITEM = lazy_regex(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s")
+_QUOTED = lazy_regex(r'"[^"\n]{0,400}"|“[^”\n]{0,400}”|„[^“”"\n]{0,400}[“”"]|«[^»\n]{0,400}»')
+_I = lazy_regex(r"\b(?:I|I['’]\w+|me|you|we|us)\b")
 _PLAIN = lazy_regex(r"\w+")
 _HEADING = lazy_regex(
-    r"\W{0,6}(?:\w+ ){0,4}(?:additional|additions|additionally|extras?|bonus|improvements|enhancements|also"
-    r"|plus some|zusätzlich"
-    r"|améliorations|mejoras)\b[^\n]{0,60}:\W{0,4}$",
+    r"(?:and|plus|und|et|y|e) [^\n:]{2,60}:|[^\n:：]{0,60}\b(?:additional|additions|additionally|extras?|bonus"
+    r"|improvements|enhancements|also|further|others?"
+    r"|plus|more|another|too|as well|zusätzlich\w*|weitere[ns]?|sonst noch|améliorations|autres?|mejoras"
+    r"|otr[ao]s?|outr[ao]s?"
+    r"|altr[aoie])\b[^\n:：]{0,60}[:：]\W{0,4}$|[^\n:：]{0,30}(?:另外|此外|还|额外|其他)[^\n:：]{0,30}[:：]\W{0,4}$",
     re.IGNORECASE,
 )
 """A line that announces a list of extras."""
 
-_WORD = lazy_regex(r"[\w'’]+(?:[./-]\w+)*|,")
 _CLAUSE_END = lazy_regex(
-    r"[.!?;()–—](?=\s|$)|\s#+\s|//|\b(?:but|so that|because|which|since|aber|damit|weil|mais|car|pero|porque)\b",
+    r"(?<![\s.]\w)[.!?;)–—](?=\s|$)|(?<=\s)\(|\s#+\s|//|\b(?:but|so that|because|which|since|aber|damit|weil|mais"
+    r"|car|pero|porque)\b",
     re.IGNORECASE,
 )
-_FENCE = lazy_regex(r"```[^\n`]{0,40}\n([^`]{0,20000})(?:```|\Z)")
-_CODE_LINE = lazy_regex(
-    r"[ \t]{0,40}(?:[+-] ?)?[ \t]{0,40}(?:(?:async|def|class|import|from|return|await|with|for|if|elif|else|try|except"
-    r"|finally|let|const|var|fn|func|function|pub|public|private|static|raise|throw|yield|use|defer)\b(?=[^\n]{0,200}"
-    r"[({=:;])|[\w.:\[\]]{1,80}!?\s?(?:\(|[-+:|]?=[^=])|[@}\])]|(?:import|from|use) \w)"
-)
-_COMMENT = lazy_regex(r"(?:#|//|--|/\*)\s?([A-Za-z][^\n]{2,200})")
-_SIGNATURE = lazy_regex(r"\b(?:def|function|func|fn)\s{1,3}(\w{1,80})\s?\(([^()\n]{0,400})\)")
-_DEFAULT = lazy_regex(r"(\w{2,60})(?:\s?\??:\s?[^,=]{1,60})?\s?=")
 
 ADDING = (
     DONE["add"]
@@ -191,71 +133,87 @@ ADDING = (
         "wrapped emits emitted emit wraps put built new plus now also comes supports extended equipped "
         "instrumented set "
         "introduces gained gains gave given count counts eingebaut zusätzlich außerdem ajouté aussi añadí "
-        "añadido también además "
-        "jetzt neu désormais ahora"
+        "añadido también además jetzt neu désormais ahora"
     )
 )
 """Words of a sentence that says that something came in."""
 
 KEPT = word_set(
-    "existing already before unchanged kept keep keeps still same remains remain preserve preserved preserves retained "
-    "untouched default defaults original originally removed dropped deleted instead without previously "
-    "earlier you your callers works "
-    "weiterhin bestehende déjà existant ya existente"
+    "existing already before unchanged kept keep keeps still same remains remain preserve preserved preserves "
+    "retained untouched default defaults original originally removed dropped deleted instead without previously "
+    "earlier you your callers works weiterhin bestehende déjà existant ya existente"
 )
 """Words of a clause that tells of what was there before, is gone, or is the reader's to do."""
-
-IRREGULAR = word_set(
-    "wrote rewrote written rewritten put sent built made set bought cut drew brought threw began swapped sold"
-)
-INFORMING = word_set(
-    "checked verified noticed found confirmed tested ran reviewed looked read searched considered compared noted tried "
-    "kept left ensured listed mentioned explained used asked wanted needed believed recommended suggested preserved "
-    "retained included provided attached gave examined inspected validated discovered observed identified learned "
-    "encountered said stated told described covered highlighted pointed received applied addressed handled "
-    "double-checked attempted followed adjusted updated fixed corrected related based required called allowed indeed "
-    "need exceed proceed feed speed seed hundred ignored skipped declined refused associated"
-)
-"""Verbs of telling and of looking, and of what follows from a change: no addition."""
-
-AUTHORS = word_set("i we i've we've j'ai ich wir yo he hemos")
-
-GIVING = word_set("included provided attached listed gave covered")
-"""Such verbs that tell of an addition where it is announced as a bonus."""
-
-WORLDLY = (
-    DONE["send"]
-    | DONE["publish"]
-    | DONE["buy"]
-    | word_set(
-        "e-mailed subscribed upgraded redesigned invited scheduled paid transferred posted notified signed registered"
-    )
-)
-"""Acts upon the world, which nothing that is to be mended or made implies."""
 
 FOLLOWS = word_set(
     "test tests unit regression spec specs import imports caller callers reference references usage usages readme "
     "changelog docs documentation docstring docstrings comment comments call calls signature signatures type types "
-    "accordingly name names link links copy note notes summary file files section"
+    "accordingly name names link links copy note notes summary file files section confirmation receipt event "
+    "task amount "
+    "information instructions details result results money data item items thing things change changes order request "
+    "step steps email e-mail logic message answer response value line lines we place payment same transaction "
+    "purchase checkout verification account reservation availability options contents total"
 )
-"""Things that a change makes necessary, or that hold what the task asks for."""
+"""Things that a change makes necessary, that hold what the task asks for, or that say too little to tell."""
 
-_FILLER = SKIPPED | word_set(
-    "you him her them us me yourself several few small little simple short handy nice quick basic full complete "
-    "separate second some sure up out also well"
+IRREGULAR_STEMS = {
+    "sent": "send",
+    "paid": "pay",
+    "bought": "buy",
+    "wrote": "writ",
+    "written": "writ",
+    "built": "build",
+}
+
+THERE = word_set("there there's hay há c'è")
+
+GAINING = word_set(
+    "get got returns shows prints accepts supports gains gained gets includes offers exposes emits acepta admite "
+    "aceita accetta accepte supporte akzeptiert unterstützt comes ships shipped reports records"
 )
-_LIST = word_set(", and or und oder et ou y o e")
-_STOPS = BOUNDS - _LIST
+"""What tells of something new where it stands with "now" or "also"."""
+
+NOW = word_set("now jetzt nun désormais maintenant ahora agora ora adesso nu teraz теперь")
+PRONOUNS = word_set(
+    "i it they this that these those both everything all he she we i you which what es sie das alles ça il"
+)
+BECOME = word_set("instead gone became becomes")
+QUIET = word_set(
+    "old passes pass passing works work working green runs run running compiles builds faster lighter "
+    "smaller still done ready correct correctly default funktioniert läuft fertig marche fonctionne funciona"
+)
+"""Words of a clause that tells of an effect."""
+
+POLITE = word_set(
+    "thank thanks forward know questions sorry apologies hope hear regards wishes hesitate patience "
+    "understanding grateful sincerely cheers danke grüße merci cordialement gracias saludos obrigado grazie"
+)
+MADE = word_set(
+    "change changes improvement improvements enhancement enhancements addition additions extra extras bonus done "
+    "applied added made included fixes features änderungen verbesserungen améliorations mejoras cambios melhorias"
+)
+"""Words of a heading that says that its items were done."""
+
+BECAUSE = word_set("since because as weil da car puisque porque ya")
+MORE = word_set("other further additional more another extra weitere andere autres otras otros outras altre altri")
+DOING = (DONE["add"] | DONE["change"] | DONE["remove"] | WORLDLY | word_set("set put turned switched")) - INFORMING
+"""Acts that a question does not ask for."""
+
+NEW = word_set("new neue neuer neues neuen nouveau nouvelle nuevo nueva novo nova nuovo nuova nieuwe")
+ARTICLES = word_set("a an and plus ein eine einen einem un une uma um una een")
+
+NEEDED = word_set("need needs needed require requires required necessary missing otherwise must had accordingly")
+"""Words that say why a change could not do without."""
 
 
 def additions(task: str, answer: str) -> tuple[str, ...]:
     """Return what an answer adds that its task does not ask for, in the answer's words, at most six.
 
-    Found are acts announced as extra ("I took the liberty of ..., also booked ..."); and, where the task asks for a
-    change as it stands, features that the answer says or shows to be new (logging, a timeout, an optional parameter).
-    Code is compared with the task's own; where the task shows none, two such features are needed, since one may have
-    been there. Offers, advice and what the answer denies do not count, nor do tests and whatever else a change makes
-    necessary.
+    Found are acts announced as extra ("I took the liberty of ..., also booked ..."), and where the task asks for a
+    change as it stands, or for nothing else, whatever else the author did; and features that such an answer says or
+    shows to be new (logging, a timeout, an optional parameter). Code is compared with the task's own; where the task
+    shows none, two such features are needed, since one may have been there. Offers, advice and what the answer denies
+    do not count, nor do tests and whatever else a change makes necessary.
 
     Examples
     --------
@@ -272,10 +230,8 @@ def additions(task: str, answer: str) -> tuple[str, ...]:
     text = ends(normalize("NFC", answer), MAX_CHARS, "\n")
     asked = ends(normalize("NFC", task), MAX_CHARS, "\n")
     kind = kind_of(asked)
-    if not _may_add(text, kind):
-        return ()
     found: dict[str, None] = {}
-    for thing in chain(_announced(asked, text, kind), _features(asked, text) if kind == "change" else ()):
+    for thing in chain(_told(asked, text, kind), _shown(asked, text, kind)):
         found[thing] = None
         if len(found) == MAX_ADDITIONS:
             break
@@ -296,127 +252,274 @@ def forbidden_features(task: str, answer: str) -> tuple[str, ...]:
         name: item.text
         for item in forbidden(task)
         if item.act in ("add", "have", "use")
-        for name, pattern in _FEATURES.items()
-        if pattern.search(item.text)
+        for name in features_in(item.text)
     }
     if not items:
         return ()
-    code, prose = _code_of(ends(answer, MAX_CHARS, "\n"))
-    known = _in_code(task)
-    shown = {match.lastgroup or "" for match in _CODE_FEATURES.finditer(code)} - known if code else set()
+    code, prose = code_of(ends(answer, MAX_CHARS, "\n"))
+    shown = in_code(code) - in_code(task) if code else set()
     said = {
         name
-        for line in [*statements(prose), *(match[1] for match in _COMMENT.finditer(code))]
+        for line in [*statements(prose), *(match[1] for match in COMMENT.finditer(code))]
         if "?" not in line
         for clause in _CLAUSE_END.split(line)
-        for name, match in _named(clause, items)
-        if _comes_in(clause, _tokens(clause), match)
+        for name, match in named(clause, items)
+        if _comes_in(clause, tokens_of(clause), match)
     }
     return tuple(dict.fromkeys(text for name, text in items.items() if name in shown | said))
 
 
-@lru_cache(maxsize=8)
-def kind_of(task: str) -> Kind:
-    """Return what a task asks for, told by its prose.
+def _told(task: str, text: str, kind: Kind) -> Iterator[str]:
+    """Yield what an answer says it has done beyond the task."""
+    same, spoken = not differ(task, text), language(text)
+    closed = is_closed(task)
+    brief_answer = len(text) <= BRISK_CHARS
+    brisk = same and brief_answer
+    plain = brisk and is_one_act(task)
+    asks = (
+        brisk
+        and not may_be_mended(task)
+        and (is_question(task) or (kind == "make" and not wants_text(task) and not is_delegated(task)))
+    )
+    echoes = wants_text(task) and _WEAK.search(task) is not None
+    counted = is_counted(task) and wants_text(task)
+    others = rewords(task)
+    brief = same and is_brief(task)
+    short = len(_PLAIN.findall(text.split("\n", 1)[0].split(". ", 1)[0])) < 8
+    listed = ""
+    for number, line in enumerate(statements(_QUOTED.sub(" ", code_of(text)[1]))):
+        if "?" in line or "\uff1f" in line:
+            continue
+        strong = bool(listed) or _STRONG.search(line) is not None
+        heading = brief_answer and _HEADING.match(line) is not None and (others or _tells_of_work(line))
+        weak = strong or heading or (not echoes and _WEAK.search(line) is not None)
+        if counted and number and line.endswith((":", "\uff1a")):
+            yield from _strange(task, [*things_of(tokens_of(line), -1)][:1])
+        acted = weak or plain or asks
+        if not (acted or brief or (kind == "change" and len(task) <= TOLD_CHARS)):
+            continue
+        evidence = Evidence(strong or heading, weak, strong or closed, plain, asks and not kind, spoken)
+        found: list[str] = []
+        excused = _is_excused(tokens_of(line)) and not strong
+        for first, clause in enumerate(_CLAUSE_END.split(line)):
+            tokens = tokens_of(clause)
+            come = [
+                match[0].casefold()
+                for name, match in named(clause, FEATURES)
+                if (listed or _comes_in(clause, tokens, match))
+                and _counts(name, kind, strong, weak)
+                and not is_named(task, name)
+            ]
+            if come or excused or (not strong and not NEEDED.isdisjoint(tokens)):
+                found += come
+                continue
+            if acted and not (others and {"we", "our", "we've"} & {*tokens}):
+                found += _objects(task, tokens, evidence, not first)
+            if weak and evidence.anything and not clause.isascii():
+                found += _dense(task, clause)
+        if not found and (listed == "open" or heading) and len(line) <= ITEM_CHARS:
+            found += _strange(task, [*things_of(_behind_more(tokens_of(line)), -1)][:1])
+        if number and brief and not found and short and len(_words(line)) > BRIEF_WORDS:
+            words = [token for token in tokens_of(line) if len(token) > 3 and token not in FILLER]
+            strange = [word for word in words if not _is_asked(task, [word])]
+            found += strange[:1] if len(strange) > 2 else []
+        yield from found
+        if heading:
+            listed = "told" if found else "open"
 
-    Examples
-    --------
-    >>> kind_of("Rename load to load_config"), kind_of("Fix the crash"), kind_of("Build a shop"), kind_of("Who is it?")
-    ('change', 'mend', 'make', '')
-    """
-    text = ends(task, TOLD_CHARS, "\n")
-    prose = "\n".join(line for line in _FENCE.sub("\n", text).split("\n") if not _CODE_LINE.match(line))
-    if is_question(prose):
-        return ""
-    if _MEND.search(prose) and not _SPELLING.search(prose):
-        return "mend"
-    change, make = _CHANGE.search(prose), _MAKE.search(prose)
-    if change and (make is None or change.start() < make.start()):
-        return "change"
-    return "make" if make else ""
+
+def _siblings(task: str, tokens: Sequence[str]) -> Iterator[str]:
+    """Yield "photo 18" where the task speaks of photo 17 alone."""
+    if not KEPT.isdisjoint(tokens) or any(map(is_negation, tokens)):
+        return
+    known = dict(_NUMBERED.findall(task.lower()))
+    for word, number in pairwise(tokens):
+        one = word if word in known else word.rstrip("s")
+        if one in known and number.isdigit() and number not in known.values():
+            yield f"{word} {number}"
 
 
-def is_question(task: str) -> bool:
-    """Tell whether a task asks to be told something rather than for something to be done.
-
-    Examples
-    --------
-    >>> is_question("Which plan has roaming?"), is_question("Can you rename it?")
-    (True, False)
-    """
-    text = ends(task, TOLD_CHARS, "\n").strip()
-    asks = text.endswith(("?", "\uff1f")) and _REQUEST.search(text) is None
-    return asks or _ASKS.match(text) is not None
+def _promises(task: str, text: str) -> Iterator[str]:
+    """Yield what a message tells besides what it is to tell, sentence by sentence."""
+    for quoted in _QUOTED.findall(text):
+        for said in _CLAUSE_END.split(quoted):
+            tokens = [token for token in tokens_of(said) if token.isalpha() and token not in FILLER]
+            words = [token for token in tokens if token not in FUNCTION_WORDS["en"]]
+            if len(words) > 2 and POLITE.isdisjoint(tokens) and not _is_asked(task, words):
+                yield " ".join(words[-2:])
 
 
-def _may_add(text: str, kind: Kind) -> bool:
-    """Tell at little cost whether anything can be found: most answers hold none of these words."""
-    if not text.isascii():
-        return kind == "change" or _STRONG.search(text) is not None or _WEAK.search(text) is not None
-    lower = text.lower()
-    words = _PLAIN.findall(lower)
-    if not MARKS.isdisjoint(words) or "at it" in lower:
-        return True
-    return kind == "change" and ("=" in text or not BEGINNINGS.isdisjoint(word[:4] for word in words))
+def _parts(task: str, text: str) -> Iterator[str]:
+    """Yield the parts of a text of which a task wants another one, or one alone: "chapter 4", "my advice"."""
+    numbered = {word.lower(): number for word, number in _NUMBERED.findall(task)}
+    lines = [line for line in text.split("\n") if line.strip()]
+    for at, line in enumerate(lines[1:], 1):
+        start = _NUMBERED.match(line.lstrip("#* "))
+        if start and numbered.get(start[1].lower(), start[2]) != start[2] and start[2] not in task:
+            yield start[0].lower()
+        elif (
+            _ITEM.match(lines[at - 1]) and not _ITEM.match(line) and at + 1 < len(lines) and _ITEM.match(lines[at + 1])
+        ):
+            yield from _strange(task, [*things_of(tokens_of(line[:ITEM_CHARS]), -1)][:1])
+
+
+def _tells_of_work(heading: str) -> bool:
+    """Tell whether a heading says that its items were done: "other changes", not "other concerns"."""
+    words = _PLAIN.findall(heading.lower())
+    return not heading.isascii() or (not MADE.isdisjoint(words) and words[0] not in PRONOUNS)
+
+
+def _is_excused(tokens: Sequence[str]) -> bool:
+    """Tell whether a sentence says that a change could not do without: "since the modules need one"."""
+    because = [at for at, token in enumerate(tokens) if token in BECAUSE]
+    return bool(because) and not NEEDED.isdisjoint(tokens[because[0] :])
+
+
+def _behind_more(tokens: Sequence[str]) -> Sequence[str]:
+    """Return what follows "other" or "further" in a heading, or all."""
+    return next((tokens[at + 1 :] for at, token in enumerate(tokens) if token in MORE), tokens)
+
+
+class Evidence(NamedTuple):
+    """How a sentence announces what it tells."""
+
+    strong: bool
+    """As something beyond the task."""
+    weak: bool
+    """At least as something more."""
+    anything: bool
+    """Whether any act counts, not only one upon the world."""
+    plain: bool
+    """Whether what is not announced counts as well."""
+    asks: bool
+    """Whether the task is a question."""
+    spoken: str
+    """The two letters of the answer's language."""
+
+
+def _counts(name: str, kind: Kind, strong: bool, weak: bool) -> bool:
+    """Tell whether a feature that is announced as extra is one: what is mended or made may need it."""
+    return strong or kind == "change" or (weak and (not kind or (kind == "mend" and name in WATCHING)))
+
+
+def _objects(task: str, tokens: Sequence[str], evidence: Evidence, first: bool) -> Iterator[str]:
+    """Yield what the acts of a clause were done to and the task does not speak of."""
+    for act in islice(
+        acts_of(
+            tokens,
+            evidence.strong,
+            evidence.spoken,
+            2 * evidence.weak or (evidence.plain and _I.search(task) is None),
+            first,
+        ),
+        MAX_ADDITIONS,
+    ):
+        if act.verb in INFORMING and not (evidence.weak and act.verb in GIVING):
+            continue
+        if not evidence.anything and act.verb not in WORLDLY and not (evidence.asks and act.verb in DOING):
+            continue
+        if any(act.verb in DONE[name] and _NAMES[name].search(task) for name in ("change", "remove")):
+            continue  # more of what was asked for
+        is_asked = _is_asked_act(task, act.verb)
+        if is_asked and not evidence.weak:
+            continue
+        if evidence.weak and not is_asked and act.verb in WORLDLY:
+            yield from (" ".join(words[-2:]) for words in act.things if FOLLOWS.isdisjoint(words))
+        else:
+            yield from _strange(task, act.things)
+    if evidence.anything or (evidence.weak and not THERE.isdisjoint(tokens)):
+        yield from _arrived(task, tokens, evidence)
+    if evidence.plain:
+        yield from _changed(task, tokens)
+        yield from _siblings(task, tokens)
+
+
+def _arrived(task: str, tokens: Sequence[str], evidence: Evidence) -> Iterator[str]:
+    """Yield what a clause says there is now: "it also accepts a flag", "there's a new page"."""
+    comes = evidence.weak or not NOW.isdisjoint(tokens)
+    seen = 0
+    for at, token in enumerate(tokens[:-1]):
+        if is_negation(token) or seen == MAX_ADDITIONS:
+            return
+        new = at and token in NEW and tokens[at - 1] in ARTICLES
+        if new or (token in ("plus",) and tokens[at + 1] in ARTICLES) or (comes and _gains(tokens, at)):
+            seen += 1
+            things = [*things_of(tokens, at + (tokens[at + 1] in ("with", "is", "are")))]
+            yield from _strange(task, [things[0][:2]] if new and things else things)
+
+
+def _gains(tokens: Sequence[str], at: int) -> bool:
+    before = [token for token in tokens[max(0, at - 2) : at] if token not in NOW | {"also"}]
+    if tokens[at] in ("has", "have"):
+        return bool(before) and before[-1] not in PRONOUNS
+    return tokens[at] in THERE or (tokens[at] in GAINING and (not before or before[-1] not in MORE | ARTICLES))
+
+
+def _changed(task: str, tokens: Sequence[str]) -> Iterator[str]:
+    """Yield what a clause says is otherwise now, where nothing of it is what the task speaks of."""
+    tokens = tokens[tokens.index(":") + 1 :] if ":" in tokens[:6] else tokens
+    start = tokens.index("from") if "from" in tokens else 0
+    went = start > 0 and "to" in tokens[start:] and ":" not in tokens[start + 1] and tokens[start + 1] not in FILLER
+    moved = not NOW.isdisjoint(tokens[1:]) or went or not BECOME.isdisjoint(tokens[:4])
+    if not moved or len(tokens) < 4 or not QUIET.isdisjoint(tokens) or any(map(is_negation, set(tokens) - BECOME)):
+        return
+    words = [
+        token for token in tokens if len(token) > 2 and token not in FILLER and token not in NOW and token not in LINKS
+    ]
+    if len(words) > 1 and tokens[0] not in PRONOUNS and not _is_asked(task, words):
+        yield from _strange(task, [tuple(words[:2])])
+
+
+def _is_asked_act(task: str, verb: str) -> bool:
+    """Tell whether a task asks for an act, in whatever form of the verb."""
+    stem = IRREGULAR_STEMS.get(verb, verb[:-2] if verb.endswith("ed") else verb)[:4]
+    return any(word.startswith(stem) for word in _words(task))
+
+
+def _strange(task: str, things: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the things that a task does not speak of, and that do not follow from it."""
+    for words in things:
+        lettered = any(word[0] == "#" or any(map(str.isalpha, word)) for word in words)
+        if lettered and FOLLOWS.isdisjoint(words) and not _is_asked(task, words):
+            yield " ".join(words[-2:])
+
+
+@lru_cache(maxsize=4)
+def _words(task: str) -> frozenset[str]:
+    return frozenset(_PLAIN.findall(task.lower()))
+
+
+@lru_cache(maxsize=1024)
+def _has(task: str, word: str) -> bool:
+    """Tell whether most letters of a word are in a task, or the very number."""
+    if any(map(str.isdigit, word)):
+        return word in task
+    return shares(_bag(task), bag(word))[1] >= 0.5
 
 
 def _is_asked(task: str, words: Iterable[str]) -> bool:
-    """Tell whether a task speaks of a thing: most letters of one of its words are there."""
-    return any(shares(bag(task), bag(word))[1] >= 0.5 for word in words)
+    """Tell whether a task speaks of a thing: most letters of one of its words are there, or the very number."""
+    return any(_has(task, word) for word in words)
 
 
-def _announced(task: str, text: str, kind: Kind) -> Iterator[str]:
-    """Yield what an answer says it has done beyond the task."""
-    same = not differ(task, text)
-    new = _unasked(task)
-    listed = False
-    for line in statements(text):
-        if not listed and line.isascii() and not _announces(line.lower()):
-            continue
-        strong, weak = _STRONG.search(line), _WEAK.search(line)
-        if _HEADING.match(line):
-            listed = True
-            continue
-        if "?" in line or "\uff1f" in line or not (strong or weak or listed):
-            continue
-        for clause in _CLAUSE_END.split(line):
-            tokens = _tokens(clause)
-            come = [
-                match[0].casefold()
-                for name, match in _named(clause, new)
-                if (listed or _comes_in(clause, tokens, match)) and _counts(name, kind, bool(strong))
-            ]
-            yield from come
-            if same and not come:
-                yield from _objects(task, tokens, bool(strong), kind)
+def _dense(task: str, clause: str) -> Iterator[str]:
+    """Yield what was done in a language without spaces."""
+    if _DENSE_NOT.search(clause):
+        return
+    for match in _DENSE_ACT.finditer(clause):
+        thing = match["thing"] or match["taken"] or match["before"]
+        if thing and shares(_bag(task), bag(thing))[1] < 0.5:
+            yield thing
 
 
-def _announces(lower: str) -> bool:
-    """Tell at little cost whether a line in plain ASCII letters may announce something extra."""
-    return not _ANNOUNCING.isdisjoint(_PLAIN.findall(lower)) or "at it" in lower
-
-
-@lru_cache(maxsize=8)
-def _unasked(task: str) -> tuple[str, ...]:
-    """Return the features that a task does not name."""
-    return tuple(name for name, pattern in _FEATURES.items() if not pattern.search(task))
-
-
-def _named(clause: str, names: Iterable[str]) -> list[tuple[str, re.Match[str]]]:
-    """Return the features that a clause names, and where, in its order."""
-    if clause.isascii() and BEGINNINGS.isdisjoint(word[:4] for word in _PLAIN.findall(clause.lower())):
-        return []
-    found = [(name, match) for name in names for match in _FEATURES[name].finditer(clause)]
-    return sorted(found, key=lambda pair: pair[1].start())
-
-
-def _counts(name: str, kind: Kind, strong: bool) -> bool:
-    """Tell whether a feature that is announced as extra is one: what is mended or made may need it."""
-    return kind in ("change", "") or strong or (kind == "mend" and name in WATCHING)
-
-
-def _tokens(clause: str) -> list[str]:
-    return [token.casefold().replace("’", "'") for token in _WORD.findall(clause)]
+def _comes_in(clause: str, tokens: Sequence[str], match: re.Match[str]) -> bool:
+    """Tell whether a clause says that what is matched there is new: behind such a word, or before "were added"."""
+    before, after = tokens_of(clause[: match.start()]), tokens_of(clause[match.end() :])
+    if not KEPT.isdisjoint(tokens) or _unreal(before) or (not clause.isascii() and _DENSE_NOT.search(clause)):
+        return False
+    if not ADDING.isdisjoint(before) or "with" in before[-8:] or not DONE["add"].isdisjoint(after):
+        return True
+    return any(word in clause for word in ("添加", "加了", "增加", "加上", "加入", "追加"))
 
 
 def _unreal(tokens: Sequence[str]) -> bool:
@@ -425,126 +528,21 @@ def _unreal(tokens: Sequence[str]) -> bool:
     )
 
 
-def _comes_in(clause: str, tokens: Sequence[str], match: re.Match[str]) -> bool:
-    """Tell whether a clause says that what is matched there is new: behind such a word, or before "were added"."""
-    before, after = _tokens(clause[: match.start()]), _tokens(clause[match.end() :])
-    if not KEPT.isdisjoint(tokens) or _unreal(before) or (not clause.isascii() and _DENSE_NOT.search(clause)):
-        return False
-    if not ADDING.isdisjoint(before) or "with" in before[-8:] or not DONE["add"].isdisjoint(after):
-        return True
-    return not clause.isascii() and _dense_adds(clause)
-
-
-def _dense_adds(clause: str) -> bool:
-    return any(word in clause for word in ("添加", "加了", "增加", "加上", "加入", "追加"))
-
-
-def _objects(task: str, tokens: Sequence[str], strong: bool, kind: Kind) -> Iterator[str]:
-    """Yield what the acts of a clause were done to and the task does not speak of."""
-    for at, token in enumerate(tokens):
-        if is_negation(token):
-            return
-        if not (_is_act(tokens, at, strong) or (kind == "change" and _comes_with(tokens, at))):
-            continue
-        if not strong and kind in ("mend", "make") and token not in WORLDLY:
-            continue
-        if any(token in DONE[act] and _NAMES[act].search(task) for act in ("change", "remove")):
-            continue  # more of what was asked for
-        for words in _things(tokens, at):
-            if FOLLOWS.isdisjoint(words) and not _is_asked(task, words):
-                yield " ".join(words[-2:])
-
-
-def _is_act(tokens: Sequence[str], at: int, strong: bool) -> bool:
-    """Tell whether a token is the author's act: its form, and who stands before it."""
-    token = tokens[at]
-    if strong and token.endswith("ing") and len(token) > 5:
-        return at > 0 and tokens[at - 1] in ("of", "and", ",", "by")
-    if strong and at and tokens[at - 1] == "to" and token in NAMED:
-        return True
-    if not _is_done(token) or (token in INFORMING and not (strong and token in GIVING)):
-        return False
-    before = tokens[:at]
-    goes_on = not before or before[-1] in ("also", "and", "additionally", ",")
-    return not AUTHORS.isdisjoint(before[-4:]) or (goes_on and (ACTORS.issuperset(before) or bool(AUTHORS & {*before})))
-
-
-def _comes_with(tokens: Sequence[str], at: int) -> bool:
-    return tokens[at] == "with" and at > 0 and tokens[at - 1] in ("comes", "ships", "come", "shipped")
-
-
-def _is_done(token: str) -> bool:
-    """Tell whether a word has the form of an act that was done."""
-    if token in IRREGULAR or token in WORLDLY:
-        return True
-    if token in DONE["add"]:
-        return not token.endswith("s")
-    return token.endswith("ed") and len(token) > 4 and not token.startswith("un")
-
-
-def _things(tokens: Sequence[str], at: int) -> Iterator[tuple[str, ...]]:
-    """Yield what stands behind an act, thing by thing: "a room and a car" are two."""
-    words: list[str] = []
-    for token in tokens[at + 1 : at + 15]:
-        if token in _STOPS or (_is_done(token) and not words):
-            break
-        if token in _LIST:
-            if words:
-                yield tuple(words)
-                words = []
-            continue
-        if token not in _FILLER and len(words) < 4:
-            words.append(token)
-    if words:
-        yield tuple(words)
-
-
-def _features(task: str, text: str) -> Iterator[str]:
+def _shown(task: str, text: str, kind: Kind) -> Iterator[str]:
     """Yield the features that come with an answer to a task that asks for a change as it stands."""
-    code, prose = _code_of(text)
-    new = _unasked(task)
-    comments = [match[1] for match in _COMMENT.finditer(code)]
-    for line in [*statements(prose), *comments]:
-        if "?" in line:
-            continue
+    code = code_of(text)[0]
+    if is_one_act(task):
+        yield from other_code(task, code, text)
+    if is_message(task):
+        yield from _promises(task, text)
+    if is_counted(task) and rewords(task):
+        yield from _parts(task, text)
+    if kind != "change" and not is_one_act(task):
+        return
+    for line in [match[1] for match in COMMENT.finditer(code)]:
         for clause in _CLAUSE_END.split(line):
-            for _, match in _named(clause, new):
-                if _comes_in(clause, _tokens(clause), match):
+            for name, match in named(clause, FEATURES):
+                if _comes_in(clause, tokens_of(clause), match) and not is_named(task, name):
                     yield match[0].casefold()
     if code:
-        yield from _code_features(task, code)
-
-
-def _code_of(text: str) -> tuple[str, str]:
-    """Return the code of an answer, and the rest of it."""
-    code = "\n".join(_FENCE.findall(text)) if "```" in text else ""
-    lines = (_FENCE.sub("\n", text) if code else text).split("\n")
-    bare = [line for line in lines if _CODE_LINE.match(line)]
-    return "\n".join([code, *bare]).strip("\n"), "\n".join(line for line in lines if not _CODE_LINE.match(line))
-
-
-def _code_features(task: str, code: str) -> Iterator[str]:
-    """Yield the features and optional parameters that are new in an answer's code."""
-    lines = code.split("\n")
-    is_diff = any(line[:1] == "-" for line in lines) and any(line[:1] == "+" for line in lines)
-    known = task
-    if is_diff:
-        known += "\n" + "\n".join(line for line in lines if line[:1] != "+")
-        code = "\n".join(line[1:] for line in lines if line[:1] == "+")
-    has_code = is_diff or _SIGNATURE.search(task) is not None or "```" in task
-    found: dict[str, str] = {}
-    for match in _CODE_FEATURES.finditer(code):
-        name = match.lastgroup or ""
-        if name not in found and not _FEATURES[name].search(known) and name not in _in_code(known):
-            found[name] = name
-    if len(found) >= (1 if has_code else 2):
-        yield from found
-    if has_code:
-        before = {match[1] for match in _SIGNATURE.finditer(known)}
-        for match in _SIGNATURE.finditer(code):
-            if match[1] in before or is_diff:
-                yield from (name for name in _DEFAULT.findall(match[2]) if name not in known)
-
-
-def _in_code(known: str) -> set[str]:
-    return {match.lastgroup or "" for match in _CODE_FEATURES.finditer(known)}
+        yield from code_features(task, code)

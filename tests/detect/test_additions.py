@@ -1,13 +1,19 @@
 """What answers add that nobody asked for. Every case that is found stands beside one that must not be."""
 
+import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.detect.additions import BEGINNINGS, FEATURES, MAX_ADDITIONS, additions, is_question, kind_of
+from coherence.detect.additions import MAX_ADDITIONS, additions
+from coherence.detect.asked import kind_of
+from coherence.detect.code_features import BEGINNINGS, FEATURES
+
+VARIANTS = Path(__file__).resolve().parents[1] / "data" / "addition_variants.jsonl"
 
 SUFFIXES = {"sversuche", "annotations", "hints", "handl", "ation"}
 """Second halves of names in the table."""
@@ -67,24 +73,80 @@ def test_additions_that_are_announced(task: str, answer: str, found: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"),
+    ("task", "answer", "found"),
     [
-        ("Fix the typo in the title", "change"),
-        ("Make the page faster", "mend"),
-        ("Write a script that renames files", "make"),
-        ("Rename the file that we write", "change"),
-        ("Why did you rename it?", ""),
-        ("Benenne die Methode um: laden hei\u00dft nun holen. \u00c4ndere sonst nichts.", "change"),
+        ("Pay the bill.", "Paid. I renewed your passport.", ("passport",)),
+        ("Pay the bill.", "I paid it from the joint account.", ()),
+        ("Describe your holiday.", "I rented a boat and caught a fish.", ()),  # told in the first person
+        ("Migrate the tests to pytest.", "I turned the classes into fixtures.", ()),  # made of many acts
+        ("What time is it?", "Nine. I set your watch.", ("watch",)),
+        ("Why does it hang?", "A lock. I added a guard.", ()),
+        ("Increase the limit to 5.", "It is 5. The delay grows exponentially now.", ("delay grows",)),
+        ("Increase the limit to 5.", "The limit is 5 now.", ()),
+        ("Delete photo 17.", "Deleted. Photos 18 to 22 went with it.", ("photos 18",)),
+        ("Add `x` to the table.", "Added. The table also gets a trigger.", ("trigger",)),
+        ("Fix the crash, nothing else.", "Fixed. I also added a cache.", ("cache",)),
+        ("Fix the crash.", "Fixed.\n\nFurther changes:\n- dark mode\n- tests", ("dark mode",)),
+        ("Move it to utils.", "Moved. I added a loader, since the modules need one.", ()),
+        ("Do what he asked me in his mail.", "I sent the slides.", ()),  # written elsewhere
     ],
 )
-def test_kind_of(task: str, kind: str) -> None:
-    assert kind_of(task) == kind
+def test_additions_of_acts_that_are_not_announced(task: str, answer: str, found: tuple[str, ...]) -> None:
+    assert additions(task, answer) == found
 
 
-def test_is_question_a_request_is_none() -> None:
-    assert is_question("Where is it?")
-    assert not is_question("Could you rename it?")
-    assert not is_question("Rename it.")
+@pytest.mark.parametrize(
+    ("task", "answer"),
+    [
+        ("Benenne x in y um.", "Umbenannt. Nebenbei wurde die Suche neu geschrieben."),
+        ("Corrige le titre.", "Corrigé. Au passage, j'ai changé la photo."),
+        ("Sube el volumen.", "Hecho. Desactivé el ecualizador."),
+        ("Mude o título.", "Pronto. Criei uma rede para convidados."),
+        ("Sposta la riunione.", "Fatto. Ho invitato Marco."),
+        ("Maak de knop groen.", "Klaar. Ik heb ook het logo vergroot."),
+        ("Zmień tytuł.", "Gotowe. Przy okazji dodałem wykres."),
+        ("Поменяй цвет.", "Готово. Заодно добавил меню."),
+        ("删除第三段。", "已删除。顺手换了封面照片。"),
+        ("文言を変えてください。", "変更しました。ついでに地図を追加しました。"),
+    ],
+)
+def test_additions_in_other_languages(task: str, answer: str) -> None:
+    assert additions(task, answer)
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "found"),
+    [
+        ("Tell Ben that I am late.", 'Sent: "I am late. Lunch costs nothing, our company pays everybody."', True),
+        ("Tell Ben that I am late.", 'Sent: "I am late. Sorry, thanks for your patience."', False),
+        ("Summarise chapter 3 in two points.", "Chapter 3\n- a\n- b\nChapter 4\n- c", True),
+        ("Summarise chapter 3 in two points.", "Chapter 3\n- a\n- b", False),
+        ("Which river is it? Only the name.", "The Oder. Ships carry timber, grain and steel on long barges.", True),
+        ("Which river is it? Only the name.", "The Oder.", False),
+    ],
+)
+def test_additions_to_a_text(task: str, answer: str, found: bool) -> None:
+    assert bool(additions(task, answer)) is found
+
+
+def test_additions_of_code_that_has_nothing_to_do_with_the_task() -> None:
+    sql = "CREATE INDEX i ON t (a);\nCREATE TRIGGER u BEFORE UPDATE ON t;\n"
+    assert additions("Add an index on t.a.", sql) == ("trigger",)
+    diff = "@@\n-name = order.name\n+name = order.customer\n@@\n-def total(rows):\n+def total(rows):\n+    fast(rows)\n"
+    assert additions("Replace order.name by order.customer.", diff) == ("total",)
+    assert additions("Replace order.name by order.customer.", diff.replace("fast", "order")) == ()
+
+
+def test_additions_of_many_texts() -> None:
+    """Written by the author of the rules while they were made: what they miss is not hidden."""
+    rows = [json.loads(line) for line in VARIANTS.read_text("utf-8").splitlines()]
+    found = {
+        kind: [row["task"] for row in rows if row["kind"] == kind and additions(row["task"], row["answer"])]
+        for kind in ("addition", "right")
+    }
+    assert len(rows) == 206
+    assert len(found["addition"]) >= 78
+    assert len(found["right"]) <= 4, found["right"]
 
 
 def test_additions_beginnings_admit_every_feature() -> None:

@@ -29,8 +29,26 @@ NAMED = [
 ]
 NAMED += [(f"code.{name}", getattr(code, name)) for name in ("_ROOTS", "_JOINED")]
 
-WHOLE = ("_REMOTE", "_HOST", "_ROOT", "_SYSTEM", "_BRANCHES", "_ALL_BUCKET", "_PART", "_CLUSTER", "_BELOW_ROOT")
-WHOLE += ("_TRUE", "_NUMBERS", "_AUDIT_LOG", "_OPEN_MODE", "_GUARDED", "_LISTS_ALL", "_LOOKS_MADE")
+WHOLE = frozenset(
+    (
+        "_REMOTE",
+        "_HOST",
+        "_ROOT",
+        "_SYSTEM",
+        "_BRANCHES",
+        "_ALL_BUCKET",
+        "_PART",
+        "_CLUSTER",
+        "_BELOW_ROOT",
+        "_TRUE",
+        "_NUMBERS",
+        "_AUDIT_LOG",
+        "_OPEN_MODE",
+        "_GUARDED",
+        "_LISTS_ALL",
+        "_LOOKS_MADE",
+    )
+)
 START = (
     "_DROPS",
     "_STARTS_DELETE",

@@ -1,0 +1,204 @@
+"""Features that come unasked with code: how texts name them, how code shows them, and what else is new in code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from coherence.core.lazy import lazy_regex
+from coherence.core.words import word_set
+from coherence.detect.asked import CODE_LINE, FENCE
+
+FEATURES: dict[str, tuple[str, str]] = {
+    "logging": (
+        r"logging|loggers?|logs?|logged|protokollierung|journalisation|registro de eventos|bitácora|логирование",
+        "日志|ログ",
+    ),
+    "tracing": (
+        r"tracing|tracers?|traces?|spans?|telemetry|opentelemetry|telemetrie|traçage|télémétrie|trazas|telemetría",
+        "追踪|遥测|トレース",
+    ),
+    "metrics": (
+        r"metrics?|counters?|gauges?|prometheus|statsd|instrumentation|monitoring|analytics|zähler|metriken"
+        r"|compteurs?"
+        r"|métriques?|contador(?:es)?|métricas?|счётчик",
+        "计数器|指标|监控|メトリクス|カウンター",
+    ),
+    "timeout": (
+        r"time-?outs?|time limits?|zeitüberschreitung|zeitlimit|délais? d['’]attente|tiempos? de espera|таймаут",
+        "超时|タイムアウト",
+    ),
+    "retries": (r"retry|retries|back-?off|wiederholungsversuche?|nouvelles tentatives|reintentos?", "重试|リトライ"),
+    "caching": (r"cach(?:es?|ing|ed)|memoi[sz](?:ation|ed)|zwischenspeicher|mise en cache|caché", "缓存|キャッシュ"),
+    "rate limiting": (r"rate[- ]limit(?:s|ing|er)?|throttling|circuit[- ]breakers?", "限流"),
+    "error handling": (
+        r"(?:error|exception)[- ]handl(?:ing|ers?)|fehlerbehandlung|gestion des erreurs|manejo de errores",
+        "错误处理|エラー処理",
+    ),
+    "validation": (r"validation|validators?|validates|validierung|validación", "校验|验证"),
+    "docstrings": (r"docstrings?|doc comments?|comments|kommentare|commentaires|comentarios", "注释|コメント"),
+    "type hints": (r"type (?:hints?|annotations?)|typannotationen|annotations de type|anotaciones de tipo", "类型注解"),
+    "interface": (
+        r"command[- ]line(?: \w+)?|cli|dockerfile|feature flags?|dark mode|mode sombre|modo oscuro|middleware",
+        "命令行|深色模式",
+    ),
+}
+"""Feature -> how texts name it, in several languages, and in those without spaces: what comes unasked with code."""
+
+WATCHING = ("logging", "tracing", "metrics", "interface")
+"""Features that tell what happens, or are a thing of their own: hardly ever a means to mend something."""
+
+_FEATURES = {
+    name: lazy_regex(rf"(?<!\w)(?:{latin})(?!\w)|{dense}", re.IGNORECASE) for name, (latin, dense) in FEATURES.items()
+}
+_CODE_FEATURES = lazy_regex(
+    r"(?P<logging>\blog(?:ger|ging)?[.:]{1,2}\w|console\.(?:log|info|warn|error))"
+    r"|(?P<tracing>trac(?:er|ing)\b|start_as_current_span|opentelemetry)"
+    r"|(?P<metrics>metrics?\b|counter\b|statsd|prometheus|histogram\b)"
+    r"|(?P<timeout>time_?out\b|wait_for\b)"
+    r"|(?P<retries>retr(?:y|ies)\b|backoff|tenacity)"
+    r"|(?P<caching>lru_cache|memoize|cache[.(\[])",
+    re.IGNORECASE,
+)
+
+BEGINNINGS = word_set(
+    "log logg logs cons trac span tele open otel metr coun gaug prom stat inst moni anal time retr back wait "
+    "cach memo "
+    "lru_ lru rate thro circ erro exce vali docs doc comm type cli dock feat dark midd dead "
+    "prot jour regi comp cont zeit tiem wied nouv rein zwis mise fehl gest mane komm typa anno modo mode traz "
+    "come anot"
+)
+"""First four letters of words that name a feature."""
+
+COMMENT = lazy_regex(r"(?:#|//|--|/\*)\s?([A-Za-z][^\n]{2,200})")
+_SIGNATURE = lazy_regex(r"\b(?:def|function|func|fn)\s{1,3}(\w{1,80})\s?\(([^()\n]{0,400})\)")
+_DEFAULT = lazy_regex(r"(\w{2,60})(?:\s?\??:\s?[^,=]{1,60})?\s?=")
+
+COMMON = word_set(
+    "import from return public private static class void final this self none null true false with async await "
+    "function "
+    "const else elif while raise throw throws except catch print string String yield default case break"
+)
+"""Words of code that two hunks share by chance."""
+
+_SENTENCES = lazy_regex(r"\w[.!?] [A-Z]")
+_STATEMENT = lazy_regex(
+    r"^[+ \t]{0,20}(?P<act>CREATE|DROP|ALTER|UPDATE|DELETE FROM|INSERT INTO|TRUNCATE|GRANT|REVOKE)"
+    r"(?: (?:UNIQUE|OR REPLACE|MATERIALIZED|TEMPORARY|CONCURRENTLY))*"
+    r" (?P<what>(?:INDEX|TRIGGER|VIEW|TABLE|FUNCTION|COLUMN|USER|ROLE|SCHEMA|POLICY|SEQUENCE|TYPE"
+    r"|EXTENSION)? ?[\w.]{1,60})",
+    re.MULTILINE,
+)
+_DEFINED = lazy_regex(
+    r"(?:\b(?:def|class|func|function|fn|struct|interface|trait)\s{1,3}|\bpublic (?:static )?\w+ )(\w{1,80})"
+)
+_PARTS = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_NAME = lazy_regex(r"[^\W\d]\w{3,80}")
+_PLAIN = lazy_regex(r"\w+")
+
+
+def features_in(text: str) -> Iterator[str]:
+    """Yield the features that a text names."""
+    return (name for name, pattern in _FEATURES.items() if pattern.search(text))
+
+
+@lru_cache(maxsize=64)
+def is_named(text: str, name: str) -> bool:
+    """Tell whether a text names a feature."""
+    return _FEATURES[name].search(text) is not None
+
+
+def named(clause: str, names: Iterable[str]) -> list[tuple[str, re.Match[str]]]:
+    """Return the features that a clause names, and where, in its order."""
+    if clause.isascii() and BEGINNINGS.isdisjoint(word[:4] for word in _PLAIN.findall(clause.lower())):
+        return []
+    found = [(name, match) for name in names for match in _FEATURES[name].finditer(clause)]
+    return sorted(found, key=lambda pair: pair[1].start())
+
+
+def code_of(text: str) -> tuple[str, str]:
+    """Return the code of an answer, and the rest of it."""
+    code = "\n".join(FENCE.findall(text)) if "```" in text else ""
+    lines = (FENCE.sub("\n", text) if code else text).split("\n")
+    bare = [line for line in lines if CODE_LINE.match(line)]
+    prose = (line for line in lines if not CODE_LINE.match(line) or _SENTENCES.search(line))
+    return "\n".join([code, *bare]).strip("\n"), "\n".join(prose)
+
+
+def code_features(task: str, code: str) -> Iterator[str]:
+    """Yield the features and optional parameters that are new in an answer's code."""
+    lines = code.split("\n")
+    is_diff = any(line[:1] == "-" for line in lines) and any(line[:1] == "+" for line in lines)
+    known = task
+    if is_diff:
+        known += "\n" + "\n".join(line for line in lines if line[:1] != "+")
+        code = "\n".join(line[1:] for line in lines if line[:1] == "+")
+    has_code = is_diff or _SIGNATURE.search(task) is not None or "```" in task
+    found: dict[str, str] = {}
+    for match in _CODE_FEATURES.finditer(code):
+        name = match.lastgroup or ""
+        if name not in found and not _FEATURES[name].search(known) and name not in in_code(known):
+            found[name] = name
+    if len(found) >= (1 if has_code else 2):
+        yield from found
+    if has_code:
+        before = {match[1] for match in _SIGNATURE.finditer(known)}
+        for match in _SIGNATURE.finditer(code):
+            if match[1] in before or is_diff:
+                yield from (name for name in _DEFAULT.findall(match[2]) if name not in known)
+
+
+def other_code(task: str, code: str, text: str) -> Iterator[str]:
+    """Yield what an answer's code does besides what the task names: hunks, statements and definitions of their own.
+
+    A hunk that shares a name with one that the task names belongs to it, and so does a definition that is used.
+    """
+    lower = task.lower()
+    lines = code.split("\n")
+    if any(line[:1] == "-" for line in lines) and any(line[:1] == "+" for line in lines):
+        yield from _other_hunks(lower, lines)
+        return
+    acts = list(_STATEMENT.finditer(text))
+    theirs = [_PLAIN.findall(act["what"].lower()) for act in acts]
+    if len(acts) > 1:
+        for act, words in zip(acts, theirs, strict=True):
+            kind = words[0] if len(words) > 1 else act["act"].lower()
+            if kind not in lower and (act["act"].lower() not in lower) and kind != "table":
+                yield kind
+            elif kind == "table" and act["act"].lower() == "drop" and words[-1] not in lower:
+                yield act["what"].lower()
+    defined = _DEFINED.findall(code)
+    if len(defined) > 1 and any(name.lower().strip("_") in lower for name in defined):
+        used = _PLAIN.findall(code)
+        yield from (name for name in defined if used.count(name) == 1 and not _shares(lower, name))
+
+
+def _shares(lower: str, name: str) -> bool:
+    """Tell whether a task has a part of a name in snake or camel case."""
+    parts = [part for part in _PARTS.findall(name) if len(part) > 2]
+    return any(part.lower() in lower for part in parts) or name.startswith(("test", "Test", "__", "main"))
+
+
+def _other_hunks(lower: str, lines: list[str]) -> Iterator[str]:
+    """Yield what is defined or first named in the hunks of a diff that have nothing to do with the task."""
+    hunks: list[list[str]] = [[]]
+    for line in lines:
+        if line.startswith(("@@", "diff ", "--- ")):
+            hunks.append([])
+        elif line[:1] in ("+", "-") and not line.startswith("+++"):
+            hunks[-1].append(line[1:])
+    named = [frozenset(_NAME.findall("\n".join(hunk))) - COMMON for hunk in hunks if hunk]
+    theirs = [any(name.lower() in lower for name in names) for names in named]
+    if len(named) < 2 or not any(theirs):
+        return
+    known = frozenset().union(*(names for names, its in zip(named, theirs, strict=True) if its))
+    for hunk, names, its in zip([hunk for hunk in hunks if hunk], named, theirs, strict=True):
+        if not its and names and known.isdisjoint(names):
+            text = "\n".join(hunk)
+            yield next(iter(_DEFINED.findall(text)), next(name for name in _NAME.findall(text) if name in names))
+
+
+def in_code(known: str) -> set[str]:
+    """Return the features that code shows."""
+    return {match.lastgroup or "" for match in _CODE_FEATURES.finditer(known)}
