@@ -25,7 +25,8 @@ _STEMS: dict[str, str] = {
     "mention": "mention say sai reveal disclos tell told nam stat expos leak print show list quot cit giv includ "
     "erwähn nenn verrat verrät zeig sag mentionn menion mencion révél dire dis dit dir revel diga "
     "digas digan promis zusag "
-    "zugesag prometa prom refer divulg discuss talk speak hint recommend suggest output display contain",
+    "zugesag prometa prom refer divulg discuss talk speak hint recommend suggest output display contain "
+    "shar partag compart teil",
     "run": "run execut start launch trigger spin boot esegu ejecut exécut lanc starten starte",
     "send": "send sent sends writ email e-mail mail contact messag notif notify call text sms attach invit shar "
     "forward repl reply answer ping reach cc bcc contact dm post tweet phone respond schreib schick "

@@ -15,6 +15,7 @@ from coherence.core.words import word_set
 from coherence.detect.acts import HTTP, NOUNS, READING, SQL, acts_of
 from coherence.detect.detector import Observed
 from coherence.detect.fingerprints import PATHS, SHELLS, STEPS, command_of, name_words
+from coherence.detect.objects import DAYS
 from coherence.detect.text_analysis import tokens
 
 MAX_CHARS = 20_000
@@ -279,8 +280,8 @@ class Deeds:
         return [int(hour) + int(minute) / 60 for hour, minute in _HOUR.findall(texts.replace("T", " "))]
 
     def days(self) -> list[int]:
-        """Return the days of the week of the dates among the arguments, Monday = 0."""
-        found = []
+        """Return the days of the week that the arguments name or that their dates fall on, Monday = 0."""
+        found = [int(day) for part in self.parts for token in part.tokens for day in DAYS.get(token, ())]
         for year, month, day in islice(_DATE.findall(self.text), 8):
             try:
                 found.append(date(int(year), int(month), int(day)).weekday())
