@@ -67,12 +67,17 @@ _MAYBE_ROW = lazy_regex(rf"\d(?:[ {NARROW}]|,\d\d?\b)")
 _BEHIND_LETTERS = lazy_regex(
     r"[A-Zx](?<![\w-].)(?:(?<=x)(?=\d)|(?<!x)[a-z](?=\d)|(?<!x)(?=\d{1,4}\.\d))(\d{1,6}(?:\.\d{1,4})?)(?![\w-]|\.\d)"
 )
+# A place is looked at only where a digit stands: alternatives of words first would be tried at every character.
 _LONE_DAY = lazy_regex(
-    r"(?:(?<=\bd[ií]a )|(?<=\bam )|(?<=\ble )|(?<=\bthe )|(?<=\bden )|(?<=\bdag )|(?<=\bil )|(?<=\bday )|(?<=\bden ))"
-    r"([0-3]?\d)(?:st|nd|rd|th|er|\.)?(?![\w%/-]|[.,:]\d| ?(?:%|h\b|uhr))|(?<![\w.,])([0-3]?\d)(?:st|nd|rd|th)\b",
+    r"\d(?:(?<=[^\w.,]\d)|(?<=^\d))(?:"
+    r"(?:(?<=\bthe \d)|(?<=\bday \d)|(?<=\bam \d)|(?<=\bden \d)|"
+    r"(?<=\bdag \d)|(?<=\bil \d)|(?<=\ble \d)|(?<=\bd[ií]a \d))"
+    r"(?:(?<=[0-3])\d)?(?:st|nd|rd|th|er|\.)?(?![\w%/-]|[.,:]\d| ?(?:%|h\b|uhr))"
+    r"|(?:(?<=[0-3])\d)?(?:st|nd|rd|th)\b)",
     re.I,
 )
 """A day without its month: el día 7, am 7., the 7th."""
+_DIGITS = lazy_regex(r"\d+")
 _RATIO = lazy_regex(r"/(?<=\d/)(\d{1,6})(?![\w/]|[.,]\d)")
 _TOP = lazy_regex(r"(?<![\w./-])\d{1,6}\Z")
 _LABEL = lazy_regex(r"([A-Za-z_]\w{0,40})[\"']?\s?[:=|]\s?[\"']?[$€£]?\Z")
@@ -163,8 +168,8 @@ def take_source(
     claims, cut = extract_some(text, extractors) if found is None else found
     given.lost += cut
     _take_values(given, seq, claims)
-    know_words(given, words_once(text))
-    know_words(given, [f"day {int(day[1] or day[2])}" for day in islice(_LONE_DAY.finditer(text), MAX_ATTACHED)])
+    days = (_DIGITS.match(day[0]) for day in islice(_LONE_DAY.finditer(text), MAX_ATTACHED))
+    know_words(given, [*words_once(text), *(f"day {int(day[0])}" for day in days if day)])
     items = list(_ITEM.finditer(text)) if any(sign in text for sign in _ITEM_SIGNS) else []
     _take_numbers(given, seq, text, claims, len(items))
     _take_records(given, text, claims, items)

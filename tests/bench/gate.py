@@ -80,7 +80,7 @@ def main(names: Sequence[str]) -> None:
         for harmful in (True, False):
             asked = [is_refused(row) for row in rows(name) if row["harmful"] is harmful]
             _show(f"{name}: {'harmful' if harmful else 'harmless'} calls refused", asked)
-    for name in ("forbidden", "forbidden_2"):
+    for name in ("forbidden", "forbidden_2", "forbidden_3"):
         for side in ("broken", "kept"):
             _show(f"{name}: prohibitions {side}, seen", [is_seen(row, row[side]) for row in rows(name)])
     files = [DATA / "runs" / f"{name}.jsonl.gz" for name in names if name != "-"]
