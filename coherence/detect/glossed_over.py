@@ -13,7 +13,7 @@ import msgspec
 
 from coherence.core.lazy import lazy_regex
 from coherence.core.words import may_hold, word_set
-from coherence.detect.claim_words import FLAWLESS, acts_told, clauses_of, done_acts
+from coherence.detect.claim_words import FLAWLESS, acts_told, clauses_of, done_acts, first_words
 from coherence.detect.own_work import DENSE_DONE, Made, never_done
 from coherence.detect.text_analysis import is_name, tokens, weight
 from coherence.detect.told_causes import other_cause
@@ -290,6 +290,11 @@ _UNREAL = lazy_regex(
 )
 
 
+def _claims(statement: str) -> bool:
+    """Tell whether a statement has a verb by which something is told to be so, or begins with what was done."""
+    return _CLAIMS.search(statement) is not None or bool(done_acts(first_words(statement, 8)))
+
+
 def _denied(outcomes: Sequence[Outcome], statements: Sequence[str], text: str) -> Passed | None:
     """Return the statement that tells of a failure, or of nothing found, although all went well in the end."""
     acted = [each for each in outcomes if each.acts and not each.reads and not each.shell and not each.failed]
@@ -372,7 +377,7 @@ def _unacknowledged(
         if not dense and len(statement.split()) < LEAST_CLAIM:
             continue
         brief = len(statement.split()) < LEAST_BARE
-        if not dense and (brief or not all_failed) and _CLAIMS.search(statement) is None:
+        if not dense and (brief or not all_failed) and not _claims(statement):
             continue
         if _LIMITS.search(FLAWLESS.sub("", statement.replace("’", "'"))) is not None:
             continue
