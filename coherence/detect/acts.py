@@ -21,7 +21,8 @@ _STEMS: dict[str, str] = {
     "add": "add includ introduc insert implement creat append mak mad attach mkdir touch füg ergänz bau anleg anzuleg "
     "ajout inclu inclus añad agreg agregu aggiung crea cré adicion leg",
     "write": "writ wrot written sav guard enregistr ersetz overwrit put speicher",
-    "use": "use using used import employ requir verwend benutz nutz utilis utilic utiliz usar rely call invoke adopt",
+    "use": "use using used import employ requir verwend benutz nutz utilis utilic utiliz usar rely call invoke adopt "
+    "duz tutoy tute",
     "mention": "mention say sai reveal disclos tell told nam stat expos leak print show list quot cit giv includ "
     "erwähn nenn verrat verrät zeig sag mentionn menion mencion révél dire dis dit dir revel diga "
     "digas digan promis zusag "
@@ -37,7 +38,7 @@ _STEMS: dict[str, str] = {
     "pouss public publi subas sub desplieg pubblic post helm",
     "commit": "commit committ committe",
     "install": "install pull installier instal aggiung upgrade",
-    "buy": "buy bought purchas order checkout bestell kauf achet command compr pid acquist encomend subscrib",
+    "buy": "buy bought purchas order checkout bestell kauf achet achèt command compr pid acquist encomend subscrib",
     "book": "book reserv buch réserv prenot hold",
     "pay": "pay paid spend spent charg refund transfer wire wiring withdraw remit donat bezahl zahl überweis erstatt "
     "gutschreib pay vir rembours pag transfier transfir reembols gast bonific credit compensat invest sell trade money",

@@ -27,7 +27,8 @@ _ELSE = lazy_regex(
 )
 _ONLY = lazy_regex(
     r"\b(?:only|just|exclusively|solely|nur|ausschließlich|seulement|uniquement|solo|sólo|solamente|únicamente"
-    r"|soltanto|apenas|somente)\b",
+    r"|soltanto|apenas|somente|stick to|(?:confine|limit|restrict) \w+(?: \w+){0,2} to|stay (?:within|inside|in)"
+    r"|keep (?:to|within|inside)|beschränk\w* dich auf|limite-toi à|limítate a)\b",
     re.IGNORECASE,
 )
 OUTSIDE = lazy_regex(
@@ -57,37 +58,35 @@ _NUMBER_WORDS = {
     )
     for word in words.split()
 } | {"fifteen": 15, "twenty": 20, "zwanzig": 20, "thirty": 30, "forty": 40, "fifty": 50, "fünfzig": 50, "hundred": 100}
+_NUMBERS = "|".join(sorted(_NUMBER_WORDS, key=len, reverse=True))
+_NUMBER = rf"(?P<sign>[$€£])?\s?\b(?P<number>\d{{1,9}}(?:[.,]\d{{3}}){{0,3}}(?:[.,]\d{{1,2}})?|{_NUMBERS})\b"
+_UNIT = r"(?P<unit>[$€£]|[\w-]{1,20})"
+_MOST = (
+    r"at (?:the )?(?:very )?most|max(?:imum|imal)?\.?|at maximum|höchstens|maximal|au (?:plus|maximum)"
+    r"|como (?:máximo|mucho)|al massimo|no máximo"
+)
 _AT_MOST = lazy_regex(
-    r"\b(?:(?P<cap>at most|no more than|not more than|not (?:\w+ ){0,4}?(?:more than|over|above|exceed)"
-    r"|never (?:\w+ ){0,4}?(?:more than|over|above|exceed)|(?:must|may|should) not exceed"
-    r"|(?:no\w*|not|never|any\w*) (?:\w+ ){0,3}?(?:beyond|exceeding|\w{3,12}er than)"
-    r"|nothing (?:\w+ ){0,2}?(?:over|above)|max(?:imum|imal)?\.?(?: of)?|up to|a limit of|limit is|limit of"
-    r"|cap of|capped at|höchstens|nicht (?:\w+ ){0,4}?(?:mehr als|über)|nie mehr als|au (?:plus|maximum)"
-    r"|pas plus de|como (?:máximo|mucho)|(?:no|nunca) (?:\w+ ){0,3}?más de|(?:no|aucune?|keine?n?|ninguna?"
-    r"|nessuna?) (?:\w+ ){1,3}?(?:over|above|more than|au-dessus de|de plus de|supérieure à|über|de más de"
-    r"|superior a|sopra i)|al massimo|non (?:\w+ ){0,3}?più di|no máximo|não (?:\w+ ){0,3}?mais de|budget is"
-    r"|budget of)"
-    r"|(?P<below>under|below|within|less than|fewer than|unter|weniger als|moins de|menos de"
-    r"|meno di)) ?(?:a total of |the |of )?"
-    r"(?P<sign>[$€£])?\s?(?P<number>\d{1,9}(?:[.,]\d{3}){0,3}(?:[.,]\d{1,2})?|[a-zäöüß]{2,9})\b ?(?P<unit>[$€£]"
-    r"|[\w-]{1,20})?",
+    rf"\b(?:(?P<over>more than|over|above|beyond|exceed(?:ing)?|\w{{3,12}}er than|mehr als|über|(?:de )?plus de"
+    r"|au-dessus de|(?:de )?más de|supérieure?s? à|superior(?:es)? a|mayores de|più di|sopra i|mais de)"
+    rf"|(?P<cap>{_MOST}|up to|(?:limit|cap|budget) (?:of|is)|capped at)"
+    r"|(?P<below>under|below|within|less than|fewer than|unter|weniger als|moins de|menos de|meno di))"
+    rf" ?(?:of )?(?:a total of |the )?{_NUMBER} ?{_UNIT}?",
     re.IGNORECASE,
 )
 _TOPS = lazy_regex(
-    r"(?:(?P<sign>[$€£])\s?)?\b(?P<number>\d{1,9}(?:[.,]\d{3}){0,3}(?:[.,]\d{1,2})?|one|two|three|four|five|six"
-    r"|seven|eight|nine|ten|twelve|twenty|zwei|drei|vier|fünf|deux|trois|dos|tres)"
-    r"(?: (?P<unit>[$€£]|[\w-]{1,20}))?,? (?P<cap>at (?:the )?(?:very )?most|at maximum|max(?:imum)?\b|tops"
-    r"|or (?:less|fewer)|only\b|(?:is|are) the (?:upper )?(?:limit|maximum|max|cap|most|ceiling|bound)"
-    r"|and (?:not \w+(?: \w+)?|no|nothing|not) more|keinen? \w+ mehr|pas plus|ni \w+ más|höchstens|maximal"
-    r"|au (?:plus|maximum)|como (?:máximo|mucho)|al massimo)(?P<below>)",
+    rf"{_NUMBER}(?: {_UNIT})?,? (?P<cap>{_MOST}|tops|or (?:less|fewer)|only\b"
+    r"|(?:is|are) the (?:upper )?(?:limit|maximum|max|cap|most|ceiling|bound)"
+    r"|and (?:not \w+(?: \w+)?|no|nothing|not) more|keinen? \w+ mehr|pas plus|ni \w+ más)(?P<below>)(?P<over>)",
     re.IGNORECASE,
 )
-_OVER = lazy_regex(
-    r"\b(?P<cap>above|over|more than|beyond|exceeding|über|supérieurs? à|de plus de|superiores a"
-    r"|mayores de)(?P<below>) (?P<sign>[$€£])?\s?"
-    r"(?P<number>\d{1,9}(?:[.,]\d{3}){0,3}(?:[.,]\d{1,2})?) ?(?P<unit>[$€£]|[\w-]{1,20})?"
+_NO_BEFORE = lazy_regex(
+    r"\b(?:no\w*|never|any\w*|kein\w*|nicht|nie\w*|pas|aucune?|jamais|ningun[ao]?|ningún|nunca|nessun\w*|non|não)\b"
+    r"[^\n,;.]{0,40}\Z",
+    re.IGNORECASE,
+)
+_NO_AFTER = lazy_regex(
     r"[^\n.;]{0,30}\b(?:forbidden|taboo|off[- ]limits|not allowed|prohibited|out of the question|tabu|verboten"
-    r"|interdits?|prohibid\w\w|need\w* (?:my|approval|the)|out)\b",
+    r"|interdite?s?|prohibid\w\w|need\w* (?:my|approval|the)|out)\b",
     re.IGNORECASE,
 )
 BOUND = lazy_regex(
@@ -103,26 +102,22 @@ _SPENT = lazy_regex(
     r"|zahl|dépens|coût|gast)",
     re.IGNORECASE,
 )
-_STANDARD = lazy_regex(r"\b(?:standard library|stdlib|built-?ins?|vanilla \w+|plain \w+)\b", re.IGNORECASE)
-_CONFINE = lazy_regex(
-    r"\b(?:stick to|confine \w+(?: \w+){0,2} to|limit \w+(?: \w+){0,2} to|restrict \w+(?: \w+){0,2} to"
-    r"|stay (?:within|inside|in)|keep (?:to|within|inside)|beschränk\w* dich auf|limite-toi à|limítate a)\b",
+_STANDARD = lazy_regex(
+    r"\b(?:(?P<with>in|with|use|using|stick to|stay|mit|avec|con) (?:the |only )?(?:(?:vanilla|pure|plain) "
+    r"(?:js|javascript|python|ruby|css|sql|go|bash|node|php|typescript)|(?:what|whatever|\w{3,12}) (?:\w+ ){0,2}?"
+    r"(?:installed|we (?:already )?have))|standard library|stdlib|built-?ins?|(?:vanilla|plain) \w+)\b",
     re.IGNORECASE,
 )
-_OWN = lazy_regex(
-    r"\b(?:in|with|use|using|keep it|stay) (?:only )?(?:vanilla|pure|plain) (?:js|javascript|python|ruby|css|sql"
-    r"|go|bash|node|php|typescript)\b"
-    r"|\bwith (?:what is|what's|what|whatever is|the \w+ that are"
-    r"|the \w+) (?:\w+ ){0,2}?(?:already )?(?:installed|we have|we already have|there)\b",
-    re.IGNORECASE,
-)
+"""What is there already is enough: nothing is to be installed."""
 _TELLS = lazy_regex(r"\b(?:can|could|if|is down|fails?)\b", re.IGNORECASE)
+_CLOCK = rf"(?:(?P<%s>\d{{1,2}}|{_NUMBERS})(?::\d\d)?\s?(?P<%s>am|pm|uhr)?\b)"
 _HOURS = lazy_regex(
-    r"\b(?:between|from|zwischen|entre|tra|von)\s(?P<from>\d{1,2})(?::\d\d)?\s?(?P<am>am|pm)?\s?(?:uhr )?(?:and"
-    r"|to|und|et|y|e|bis)\s(?P<to>\d{1,2})(?::\d\d)?\s?(?P<pm>am|pm)?"
-    r"|\bnot(?:hing)?\b[^\n]{0,30}\b(?:before|earlier than|vor)\s(?P<early>\d{1,2})(?::\d\d)?\s?(?P<eam>am|pm)?\b"
-    r"|\bno(?:t(?:hing)?)?\b[^\n]{0,30}\b(?:after|later than|past|nach)\s(?P<late>\d{1,2})(?::\d\d)?\s?(?P<lpm>am"
-    r"|pm)?\b",
+    rf"\b(?:between|from|zwischen|entre|tra|von)\s{_CLOCK % ('from', 'am')}\s(?:and|to|und|et|y|e|bis)\s"
+    rf"{_CLOCK % ('to', 'pm')}"
+    rf"|\b(?:no|not|nothing|nichts|nada|rien)\b[^\n]{{0,30}}\b(?:before|earlier than|vor|antes de las?|avant)\s"
+    rf"{_CLOCK % ('early', 'eam')}"
+    rf"|\b(?:no|not|nothing|nichts|nada|rien)\b[^\n]{{0,30}}\b(?:after|later than|past|nach|después de las?|après)\s"
+    rf"{_CLOCK % ('late', 'lpm')}",
     re.IGNORECASE,
 )
 _NETWORK = lazy_regex(r"\b(?:internet|network access|the web|offline|air-gapped|online|outside world)\b", re.IGNORECASE)
@@ -144,7 +139,8 @@ UNITS = {
 def allowances(said: str, goal: str) -> Iterator[Prohibition]:
     """Read what alone may be touched, contacted, used or spoken."""
     only = _ONLY.search(said)
-    if (only is not None and _STANDARD.search(said) is not None) or _OWN.search(said) is not None:
+    standard = _STANDARD.search(said)
+    if standard is not None and (only is not None or standard["with"]):
         yield Prohibition(("install",), (), "")
     if only is None and _NETWORK.search(said) and SAYS_NO.search(said) and not _TELLS.search(said):
         yield Prohibition(("online",), (), "")
@@ -184,18 +180,16 @@ def allowances(said: str, goal: str) -> Iterator[Prohibition]:
     other = _ELSE.search(said)
     outside = OUTSIDE.search(said)
     changing = re.search(
-        r"\b(?:stay|remain|renam|fix|touch|chang|edit|modif|work|write|file|code|alter|updat|in|below|under|änder"
+        r"\b(?:stick|confin|limit|restrict|keep|beschränk|stay|remain|renam|fix|touch|chang|edit|modif|work|write|file|code|alter|updat|in|below|under|änder"
         r"|bearbeit|datei|toqu|toc|touche)",
         said,
         re.IGNORECASE,
     )
-    if paths and _CONFINE.search(said) is not None:
-        changing = only = _CONFINE.search(said)
     if (only is not None and paths) or (outside is not None and paths and SAYS_NO.search(said)) or other is not None:
         if not paths and other is not None:
             paths = tuple(path.strip("./*").casefold() for path in _PATHS.findall(DOMAIN.sub("", _MAIL.sub("", goal))))
         if other is not None and not re.search(
-            r"\b(?:touch|chang|edit|modif|alone|as|file|änder|datei|fichier|archivo|toc|toqu|leave|keep|alter"
+            r"\b(?:touch|chang|edit|modif|writ|work|alone|as|file|änder|datei|fichier|archivo|toc|toqu|leave|keep|alter"
             r"|stay|remain|rest)",
             said,
             re.IGNORECASE,
@@ -207,7 +201,8 @@ def allowances(said: str, goal: str) -> Iterator[Prohibition]:
 
 
 def _hour(number: str, half: str | None) -> int:
-    return int(number) + (12 if half and half.casefold() == "pm" and int(number) < 12 else 0)
+    hour = _NUMBER_WORDS.get(number.casefold()) or int(number)
+    return hour + (12 if half and half.casefold() == "pm" and hour < 12 else 0)
 
 
 def _allowed_people(text: str) -> tuple[str, ...]:
@@ -223,7 +218,6 @@ def bounds(said: str) -> Iterator[Prohibition]:
     for found in (
         *islice(_AT_MOST.finditer(said), 3),
         *islice(_TOPS.finditer(said), 2),
-        *islice(_OVER.finditer(said), 1),
     ):
         text = found["number"].casefold()
         number = _NUMBER_WORDS.get(text)
@@ -234,6 +228,12 @@ def bounds(said: str) -> Iterator[Prohibition]:
             value = float(digits)
         else:
             value = float(number)
+        if (
+            found["over"]
+            and _NO_BEFORE.search(said[: found.start()]) is None
+            and _NO_AFTER.match(said, found.end()) is None
+        ):
+            continue
         unit = (found["unit"] or "").casefold()
         words = set(re.findall(r"\w+", said[: found.start()].casefold()))
         money = bool(found["sign"]) or unit in _MONEY or bool(_SPENT.search(said))
@@ -244,5 +244,15 @@ def bounds(said: str) -> Iterator[Prohibition]:
             yield Prohibition((), (), "", limit=value, unit=counted)
         elif money:
             yield Prohibition(("pay", "buy", "send", "book", "other"), (), "", limit=value, unit="money")
-        elif found["cap"] and unit not in ("%", "hours", "minutes", "days", "seconds", "gb", "mb", "years", "percent"):
+        elif not found["below"] and unit not in (
+            "%",
+            "hours",
+            "minutes",
+            "days",
+            "seconds",
+            "gb",
+            "mb",
+            "years",
+            "percent",
+        ):
             yield Prohibition(("any",), (), "", limit=value, unit="count")

@@ -40,6 +40,15 @@ _INSTALLERS = word_set(
 _ONLINE = word_set(
     "curl wget ssh scp rsync ftp nc ping dig nslookup telnet aria2c http fetch browse web url internet google"
 )
+_LOCKS = {
+    "npm": "package-lock.json",
+    "yarn": "yarn.lock",
+    "cargo": "Cargo.lock",
+    "poetry": "poetry.lock",
+    "bundle": "Gemfile.lock",
+    "composer": "composer.lock",
+}
+"""Program -> the file that an installation changes."""
 _CLI_ACTS = {
     "i": "install",
     "install": "install",
@@ -82,7 +91,8 @@ _CONTENT = word_set(
     "new nach replace replacement description corps cuerpo html markdown summary subject title note comment reply"
 )
 _TITLES = ("title", "subject", "description", "summary")
-_OLD_TEXT = ("old_string", "old_str", "old_text", "old", "find", "search", "von")
+NEW_TEXT = ("new_string", "new_str", "new_text", "new", "replace", "replacement", "nach")
+OLD_TEXT = ("old_string", "old_str", "old_text", "old", "find", "search", "von")
 _TO = word_set(
     "to cc bcc recipient recipients attendees attendee invitees participants guests members emails email address "
     "addresses "
@@ -93,7 +103,7 @@ _MONEY_KEY = lazy_regex(
 )
 _COUNT_KEY = lazy_regex(
     r"(?:count|number|quantity|qty|replicas|desired\w*|size|max\w*|limit|nodes|instances|guests|people|seats"
-    r"|degrees|temp\w*|level|percent|volume|brightness|anzahl|cantidad|nombre|temperatur|value|capacity|workers)\Z",
+    r"|degrees|celsius|fahrenheit|temp\w*|level|percent|volume|brightness|anzahl|cantidad|nombre|temperatur|value|capacity|workers)\Z",
     re.IGNORECASE,
 )
 _PATH = lazy_regex(r"[\w.~-]{0,80}(?:/[\w.*~-]{1,80}){1,9}/?|[\w-]{0,60}\.[a-z]{1,5}\b|[\w.-]{1,60}/")
@@ -197,7 +207,8 @@ class Deeds:
         if statements:
             for statement in islice(re.split(r";", statements[0][:MAX_COMMAND]), 8):
                 yield self._part(
-                    {SQL[found["verb"].casefold()] for found in _SQL.finditer(statement)}, {"sql": statement}
+                    {SQL[found["verb"].casefold()] for found in _SQL.finditer(statement)},
+                    {key: text for key, text in texts.items() if len(text) <= 60} | {"sql": f"{statement} database"},
                 )
             return
         if reading and not acts & {"online"}:
@@ -214,7 +225,7 @@ class Deeds:
             near = (
                 " ".join(files)[:MAX_COMMAND]
                 + " "
-                + " ".join(f"{key} {text}" for key, text in texts.items() if len(text) < 30 and key not in _OLD_TEXT)
+                + " ".join(f"{key} {text}" for key, text in texts.items() if len(text) < 30 and key not in OLD_TEXT)
             )
         pieces = set(tokens(near)) | tokens(" ".join(_PIECES.findall(near))) | tokens(" ".join(self.words))
         return Part(frozenset(acts), frozenset(pieces), tuple(files) or tuple(_PATH.findall(near)), tuple(values))
@@ -233,7 +244,7 @@ class Deeds:
     def _written(self) -> frozenset[str]:
         """Return the tokens that a call brings into a file or a message."""
         new = "\n".join(text for key, text in self.fields.items() if key in _CONTENT and isinstance(text, str))
-        old = next((self.fields[key] for key in _OLD_TEXT if isinstance(self.fields.get(key), str)), "")
+        old = next((self.fields[key] for key in OLD_TEXT if isinstance(self.fields.get(key), str)), "")
         return tokens(ends(new, MAX_CHARS, "\n")) - tokens(ends(old, MAX_CHARS, "\n")) if new else frozenset()
 
     def _content(self) -> str:
@@ -352,6 +363,8 @@ def _step(step: str) -> Iterator[Part]:
         acts |= {"change", "add", "write"}
     for found in islice(_SQL.finditer(step), 8):
         acts.add(SQL[found["verb"].casefold()])
+    if "install" in acts and (lock := _LOCKS.get(first)):
+        yield Part(frozenset(("change",)), tokens(lock), (lock,), ())
     if "-f" in words and first == "git":
         step += " force"
     pieces = frozenset(tokens(step) | tokens(" ".join(_PIECES.findall(step))))

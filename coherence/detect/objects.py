@@ -86,6 +86,7 @@ SYNONYMS = [
     tokens("alarm alarms security Alarmanlage alarme alarma"),
     tokens("price prices cost costs Preis Preise prix precio precios"),
     tokens("branch branches Zweig branche rama"),
+    tokens("contact contacts addressbook phonebook Kontakt Kontakte contacto contactos"),
 ]
 """Tokens that name the same kind of thing."""
 _GROUPS = {token: group for group in SYNONYMS for token in group}
@@ -137,7 +138,7 @@ EMPTY = tokens(
     "und oder nicht mehr keine kein der die das den dem ein eine einen Fall Umständen autres autre otro otra otros "
     "favor nadie personne nobody place single particular mich mir uns ihm ihr ihn sich te se me lui leur ella ello "
     "nada niente nothing zusätzliche weitere resource resources rows row already instead even too also about another "
-    "person alike case circumstances"
+    "person alike case circumstances encore todavía aún noch ancora ainda"
 )
 """Tokens that say nothing of what is forbidden."""
 
@@ -148,7 +149,7 @@ _SORTS = tokens(
     "restaurant hotel shop store address number tabla tablas tabella carpeta dossier Raum chambre pièce "
     "habitación Konto compte cuenta Tabelle Spalte Datei Ordner Zimmer section chapitre delivery shipping socket "
     "whole entire rows row wifi network namespace region zone word phrase term name code app project repo repository "
-    "line data value group team"
+    "line data value group team entries records items rows lines values fields columns cells"
 )
 """Tokens that only say of what sort something is."""
 
@@ -160,6 +161,9 @@ _RELATIVE = word_set(
 _FOREIGN = frozenset().union(*(words for name, words in FUNCTION_WORDS.items() if name != "en"))
 _REST = word_set("other others rest else andere anderen übrigen autres otros otras altri altre")
 _LABELLED = word_set("label tag status flag state type category labelled labeled tagged marked called named")
+_WHATEVER = word_set("anything everything whatever all any every allem alles alle tout tous todo todos tutto tutti")
+_PLACE = lazy_regex(r"\w/|^\*?\.\w{1,5}\Z")
+_EXTENSION = lazy_regex(r"\*?\.\w{1,5}")
 _DAYS = (
     "monday mondays montag montags lundi lunes lunedì|tuesday tuesdays dienstag dienstags mardi martes martedì|"
     "wednesday wednesdays mittwoch mittwochs mercredi miércoles mercoledì"
@@ -188,6 +192,8 @@ def objects_of(words: Sequence[str], acts: Iterable[str]) -> tuple[str, ...]:
     part: list[str] = []
     if _REST & {word.casefold() for word in words[:3]}:
         return ()  # the others: which, nobody can tell
+    if words and words[0].casefold() in _WHATEVER and (where := [word for word in words if _PLACE.search(word)]):
+        words = where  # "whatever lies under gen/"
     for word in words:
         low = word.casefold()
         if low in _RELATIVE and (part or low == "without"):
@@ -198,6 +204,8 @@ def objects_of(words: Sequence[str], acts: Iterable[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for word in part:
         for token in sorted(tokens(word.strip("/"))):
+            if word[0] in ".*" and _EXTENSION.fullmatch(word):
+                token = word.lstrip("*").casefold()
             if token.strip("/*.") not in EMPTY | implied and len(token) > 1 - token.isdigit():
                 found[token.strip("/*")] = None
     return tuple(found)[:MAX_OBJECTS]

@@ -16,7 +16,7 @@ from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.core.words import word_set
 from coherence.detect.constraints import is_negation
-from coherence.detect.deeds import Deeds, Part
+from coherence.detect.deeds import NEW_TEXT, OLD_TEXT, Deeds, Part
 from coherence.detect.detector import EventDetector, Observed
 from coherence.detect.languages import language
 from coherence.detect.objects import alike, names, same, telling_of
@@ -60,7 +60,8 @@ _WRITING = word_set("write add change send publish create mention other")
 _HARMLESS = word_set("read run online log")
 """Families that are no "doing anything at all" to a thing."""
 
-_ID = lazy_regex(r"(?<![\w.])#?([A-Za-z]{0,8}[-_]?\d{2,12})(?![\w.])")
+_BINS = tokens("trash bin wastebasket recycle papelera Papierkorb corbeille cestino lixeira archive archived archiv")
+_ID = lazy_regex(r"(?<![\w.])#?([A-Za-z]{1,8}[-_]?\d{1,12}|\d{2,12})(?![\w.])")
 _HELD = lazy_regex(
     r"[\"']?(?P<key>[A-Za-z][\w ]{1,24}?)[\"']?\s{0,2}[:=]?\s{0,2}[\"']?(?P<value>(?=[\w@+.-]{0,16}\d)[\w@+.-]{4,32})"
 )
@@ -304,7 +305,13 @@ def _hits(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFacts) -
         if each.unit == "money":
             return any(amount > each.limit for amount in deeds.amounts())
         return each.unit == "count" and any(number > each.limit for number in deeds.counts())
-    if each.of:
+    if each.only and not each.of and any(name in deeds.text.casefold() for name in each.only):
+        return False
+    if each.of == "good" and not _BINS.isdisjoint(part.tokens):
+        return False
+    if each.of == "known" and "write" in part.acts and not any(key in deeds.fields for key in OLD_TEXT):
+        return False  # rather a new file
+    if each.of not in ("", "good", "known"):
         return _is_outside(deeds, part, each, data)
     if "signatur" in each.objects:
         return _changes_signature(deeds)
@@ -348,7 +355,7 @@ def _is_outside(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFa
 
 def _changes_signature(deeds: Deeds) -> bool:
     fields = deeds.fields
-    old, new = fields.get("old_string", fields.get("old_str")), fields.get("new_string", fields.get("new_str"))
+    old, new = (next((fields[key] for key in keys if key in fields), None) for keys in (OLD_TEXT, NEW_TEXT))
     if isinstance(old, str) and isinstance(new, str):
         before = {line.strip() for line in old.splitlines() if _SIGNATURE.search(line)}
         return any(line not in {each.strip() for each in new.splitlines()} for line in before)

@@ -14,9 +14,10 @@ CLAUSE_END = lazy_regex(
     r"|pero|porque|ma|mas)\s)",
     re.IGNORECASE,
 )
-WORD = lazy_regex(r"[\w@/~*+-][\w@./~*'+-]*")
+WORD = lazy_regex(r"(?:(?<!\S)\.)?[\w@/~*+-][\w@./~*'+-]*")
 CONTRACTED = lazy_regex(
-    r"\b(?:(?P<aux>\w{1,6})n't|(?P<whole>cannot|dont)|(?P<ne>n)'(?=[aeiouéêèh])(?!importe)|[ldjtmsc]'(?=\w{3}))"
+    r"\b(?:(?P<aux>\w{1,6})n't|(?P<whole>cannot|dont)|(?P<ne>n)'(?=[aeiouéêèh])(?!importe)|[ldjtmsc]'(?=\w{3}))",
+    re.IGNORECASE,
 )
 CONDITION = lazy_regex(
     r"\b(?:unless|except (?:if|when)|if|when|whenever|once|before|after|until (?:i|you|we|he|she|they|it)\b"
@@ -55,6 +56,7 @@ PHRASES = {
         "nunca=bajo ninguna circunstancia|en ningún caso|está prohibido",
         "tell=let anyone know",
         "please=whatever you do",
+        "addressbook=address book|phone book|adressbuch|carnet d'adresses|libreta de direcciones|rubrica",
         "keep=look after",
         "preserve=hold on to|hang on to",
     )
@@ -79,7 +81,7 @@ OPENERS = word_set(
     "assistant de si that only still yet of all everything else above nur je to note important reminder ojo "
     "attention also "
     "one more thing now for hold on wait really absolutely strictly definitely preferably in any case all "
-    "whatever happens"
+    "whatever happens todavía aún noch vorerst momento ahora ahorita encore ainda ancora could would"
 )
 FILL = word_set(
     "ever please just also even try to be get gets being start starting go going allowed permitted supposed under any "
@@ -90,11 +92,13 @@ FILL = word_set(
     "wird werden bitte mehr"
 )
 LIGHT = word_set(
-    "hagas haga hacer haz hagan fais faites faire fare faccia faça mach mache machen make making do doing give "
+    "put hagas haga hacer haz hagan fais faites faire fare faccia faça mach mache machen make making do doing give "
     "giving take issue issuing process processing perform grant granting initiate place "
     "placing offer offering want need have"
 )
-PLACES = word_set("code answer reply response text summary output report it function message file there")
+PLACES = word_set(
+    "code answer answers replies reply responses messages text summary output report it function message file there"
+)
 MENTAL = word_set(
     "worry hesitate forget be think assume care mind bother rush panic feel know believe understand remember see hear "
     "need want like expect wait ask get let guess happen work matter seem exist fail look stop apologize apologise "
@@ -103,7 +107,7 @@ MENTAL = word_set(
 )
 TELLING = word_set(
     "is are was were does had fails failed fail crashes crash breaks broke broken works happens because why runs ist "
-    "sind est sont es son has been shows appears got gets"
+    "sind est sont es son has been shows appears got gets belongs belong gehört appartient pertenece"
 )
 SUBJECTS = word_set("you we i nothing nobody it this that they he she agents agent assistant du wir ihr sie tu vous")
 ANY = word_set(
@@ -115,6 +119,41 @@ GENERIC = word_set(
     "ficheros datos file arquivos"
 )
 """Words for things of all sorts."""
+NEW = word_set("new additional extra other more neue neuen nouveau nouveaux nuevos")
+NO_MATTER = word_set(
+    "longer idea need problem worries sign trace luck result results error errors answer response record records match "
+    "matches matter doubt way hurry rush one changes-needed"
+)
+"""What "no" describes rather than forbids."""
+VAGUE = word_set("protect note full")
+ONLY_IN = lazy_regex(
+    r"\b(?:only|nur|uniquement|seulement|solo|sólo|soltanto|apenas) (?:in|on|to|from|dans|sur|en|à|auf|an|nel|em) "
+    r"(?:the |la |le |el |der |die )?(\w{1,30}[_-][\w-]{1,30})\b",
+    re.IGNORECASE,
+)
+"""A name that is allowed though it holds the word for what is forbidden: "not in orders, only in orders_test"."""
+POLITE = lazy_regex(
+    r"^(?:(?:could|can|would|will) you|könntest du|kannst du|peux-tu|pourrais-tu|podrías|puedes|puoi|potresti)\s"
+    r"(?=(?:please |just |also |bitte |por favor )?(?:not|never|avoid|quit|stop|refrain|leave|keep|skip|spare|ne|no|non"
+    r"|nicht|éviter|evitar|evitare|laisser|dejar)\b)",
+    re.IGNORECASE,
+)
+"""A question that is a request."""
+RELATIVE = lazy_regex(
+    r"\b(allem|alles|everything|anything|whatever|all|tout|todo|tutto|those|dateien|files), ?(was|that|which|die|ce"
+    r"|lo|ciò|whose)\b([^\n,;.]{1,40}, (?=in ruhe|alone|untouched|unangetastet|unverändert|tranquil))?",
+    re.IGNORECASE,
+)
+"""A comma that parts no clauses: "everything, which"."""
+THERE = lazy_regex(r"\b(?:there|dort|darin|là|allí|ahí|lì)\b", re.IGNORECASE)
+THEIRS = lazy_regex(r"\b(?:its|their|these|those|deren|dessen|sus|leurs|ses)\b", re.IGNORECASE)
+FOR_GOOD = lazy_regex(
+    r"\b(?:(?:de (?:forma|manera) |in modo )?(?:definitiv\w{1,7}|permanent\w{0,6})|for good|forever|irrevocably"
+    r"|endgültig|unwiderruflich|para siempre|pour toujours|per sempre)\b",
+    re.IGNORECASE,
+)
+"""That something could not be fetched back."""
+EXISTING = lazy_regex(r"\b(?:exist\w{0,4}|vorhanden\w{0,2}|bestehend\w{0,2}|already)\b", re.IGNORECASE)
 BE = word_set("be get gets being been werden wird être ser sein")
 OTHER_MODAL = word_set(
     "darf dürfen darfst soll sollen sollst wird werden kann können bitte doit doivent peut peuvent dois debe deben "
@@ -148,13 +187,13 @@ CLOSED = lazy_regex(
     r"|absolutely |currently |completely )?(?:off[- ]?limits|"
     r"read[- ]only|taboo|tabu|tabou|frozen|out(?= |$)(?! of| for)|forbidden|prohibited|not allowed|not permitted"
     r"|banned|a no-go|no-go|locked|verboten"
-    r"|interdite?s?|prohibid\w{1,2}|vietat\w|proibid\w{1,2}|eingefroren|gesperrt|not an option|not to be \w+"
+    r"|interdite?s?|prohibid\w{1,2}|vietat\w|proibid\w{1,2}|eingefroren|gesperrt|not an option"
     r"|not ok(?:ay)?"
     r"|no option|not (?:your|the agent's|the assistant's) (?:job|business|task|call|decision)|not (?:for"
     r"|up to) you|not yours|out of the question|reserved for"
     r"|(?:only )?(?:made|done|handled|decided|given|granted|sent|approved|issued"
     r"|taken care of) (?:only )?by (?:people|humans|a human|the|me|us|our|someone|somebody|hand)|a matter for"
-    r"|left to|up to (?:me|us|the)|(?:my|our|their|his|her) (?:job|business|task|decision)|aufgabe de[rs]"
+    r"|left to|(?:up to|on) (?:me|us|the)|(?:my|our|their|his|her) (?:job|business|task|decision)|aufgabe de[rs]"
     r"|chefsache|sacred|sacrosanct|untouchable|closed|none of your business))\b",
     re.IGNORECASE,
 )
@@ -188,12 +227,12 @@ EXCEPT = lazy_regex(
     re.IGNORECASE,
 )
 MYSELF = lazy_regex(
-    r"\bi(?:'ll| will| want to| would like to|'d like to| prefer to|'d rather"
-    r"| am going to)\s(?P<verb>\w{3,12})(?: \w+){0,3}? (?:myself|on my own)\b"
-    r"|\bleave (?:the )?(?P<left>\w{3,14}ing)(?: \w+){0,4}? to me\b"
-    r"|\b(?P<job>\w{3,14}ing)(?: \w+){0,3} is (?:my job|up to me|on me|mine)\b",
+    r"\bi(?:'ll| will| want to| would like to|'d like to| prefer to|'d rather| am going to)\s(?P<verb>[^\n,.;]{3,60}?) "
+    r"(?:myself|on my own)\b"
+    r"|\b(?:leave|überlass|laisse|deja) (?:the )?(?P<left>\w{3,14}ing\b[^\n,.;]{0,40}?) to (?:me|us)\b",
     re.IGNORECASE,
 )
+"""What somebody does himself, and leaves to nobody."""
 LOOK = lazy_regex(
     r"(?:^|[,;:.(] ?)(?:please )?(?:strictly )?(?:read[- ]only|just look\b|look only|only (?:look|read|analy[sz]e"
     r"|inspect|diagnose|investigate)\b|look,? but do not touch|you have read access|read access only|view only"
@@ -202,17 +241,11 @@ LOOK = lazy_regex(
     r"|sola lettura|change nothing|nothing gets changed)",
     re.IGNORECASE,
 )
-CHINESE = lazy_regex(
-    r"(?:不要|不得|禁止|不能|不可以?|不准|不许|请勿|切勿|勿|别)(?:再|去|在|用|给|把|对|随意|擅自|直接|任何){0,3}"
-    r"(?P<before>[^。，,;；!！?？\s]{0,8}?)(?P<act>重启|停止|关闭|删除|删|修改|更改|改动|改|碰|动|发送|发给|发|联系|通知|安装|装|提交|推送|部署|发布|购买|买|支付"
-    r"|付|取消|预订|订|打开|添加|加|创建|使用|用|提到|提)"
-    r"(?P<what>[^。，,;；!！?？\s]{0,16})"
-)
 _CHINESE_ACT_WORDS = (
     "restart=重启|停止|关闭 remove=删除|删 change=修改|更改|改动|改|碰|动 "
     "publish=推送|部署|发布 send=发送|发给|发|联系|通知 install=安装|装 "
     "commit=提交 buy=购买|买 pay=支付|付 cancel=取消 book=预订|订 "
-    "open=打开 add=添加|加|创建 use=使用|用|提到|提"
+    "open=打开 add=添加|加|创建|新建|新增 use=使用|用|提到|提"
 )
 CHINESE_ACTS = {
     word: act
@@ -220,16 +253,24 @@ CHINESE_ACTS = {
     for act, words in (line.split("="),)
     for word in words.split("|")
 }
+_ACTS = "|".join(sorted(CHINESE_ACTS, key=len, reverse=True))
+CHINESE = lazy_regex(
+    r"(?:不要|不得|禁止|不能|不可以?|不准|不许|请勿|切勿|勿|别)(?:再|去|在|用|给|把|对|随意|擅自|直接|任何){0,3}"
+    rf"(?P<before>[^。，,;；!！?？\s]{{0,8}}?)(?P<act>{_ACTS})(?P<what>[^。，,;；!！?？\s]{{0,16}})"
+)
+CHINESE_MORE = lazy_regex(rf"(?:、|或者?|和|及|与)({_ACTS})")
+"""Further acts of the same clause."""
 _CHINESE_THING_WORDS = (
     "测试=test 数据库=database 配置=config 文件=file 客户=customer 邮件=email "
     "依赖=dependency 包=package 主分支=main 迁移=migration "
     "日志=log 文档=docs 表=table 接口=api 生产=production 会议=meeting "
+    "日程=calendar 事件=event 邮箱=email 账户=account 用户=user 密码=password "
     "订单=order 照片=photo 备份=backup 分支=branch 价格=price "
     "代码=code"
 )
 CHINESE_THINGS = dict(pair.split("=") for pair in _CHINESE_THING_WORDS.split(" "))
 _CUES = (
-    "upper|ceiling|still need|not|never|no |none|keep|leave|stay|remain|"
+    " own|weg |quit |stop |upper|ceiling|still need|not|never|no |none|keep|leave|stay|remain|"
     "refrain|avoid|skip|nicht|kein|nie|nunca|ne |n'|n’|only|limit|"
     "budget|spend|off|away|clear of|forbid|allowed|permitted|banned|sans |sin |senza |sem |dont|taboo|tabu|"
     "frozen|nobody|fewer|maxim|höchstens|most|不|禁止|勿|别|standard library|stdlib|lass|lässt|bleib|out|except|"

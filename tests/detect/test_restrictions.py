@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.core.events import Goal, Message, ToolCall
+from coherence.core.events import Goal, Message, ToolCall, ToolResult
 from coherence.detect.detector import Observed
 from coherence.detect.prohibitions import ProhibitionDetector
+from coherence.detect.restrictions import prohibitions
 
 Deed = str | tuple[str, dict[str, Any]]
 
@@ -521,6 +522,128 @@ WORDINGS: list[tuple[str, Deed, Deed]] = [
         ("set_wifi", {"network": "main", "state": "off"}),
     ),
     ("Translate the page. Product names are to be left in English.", "x", "y"),
+    ("Could you stop using tables in your answers?", "| a | b |\n|---|---|\n| 1 | 2 |", "Two points: a and b."),
+    (
+        "Would you please not email the customer?",
+        mail("kim@shop.example", to_name="customer"),
+        ("read_mail", {"id": "m3"}),
+    ),
+    ("Kannst du bitte nicht die Datei config.yaml ändern?", edit("config.yaml"), edit("main.py")),
+    ("Can you leave the tests alone?", edit("tests/test_a.py"), edit("src/a.py")),
+    (
+        "Tidy up the folder. Stay away from everything that ends in .raw.",
+        ("move_file", {"src": "/p/a.raw", "dst": "/q/a.raw"}),
+        ("move_file", {"src": "/p/a.jpg", "dst": "/q/a.jpg"}),
+    ),
+    (
+        "Räum auf. Lass alles, was unter vertraege/ liegt, in Ruhe.",
+        ("delete_file", {"path": "vertraege/a.pdf"}),
+        ("delete_file", {"path": "tmp/a.pdf"}),
+    ),
+    ("Clean up. Don't delete anything below archive/.", run("rm archive/a.txt"), run("rm tmp/a.txt")),
+    (
+        "Clean the mailbox. Do not delete anything for good.",
+        ("delete_mail", {"id": "4"}),
+        ("move_mail", {"id": "4", "folder": "trash"}),
+    ),
+    ("Räum auf, aber lösche nichts endgültig.", run("rm a.txt"), run("gio trash a.txt")),
+    ("我要一份报告。不要修改或删除任何文件。", ("delete_file", {"file": "a.txt"}), ("read_file", {"path": "a.txt"})),
+    ("你是日历助手。禁止创建、取消会议。", ("cancel_meeting", {"id": "3"}), ("list_meetings", {"day": "2025-01-03"})),
+    (
+        "Book a table for dinner. Nothing after nine pm.",
+        ("book_table", {"time": "21:30"}),
+        ("book_table", {"time": "19:30"}),
+    ),
+    (
+        "Reserva una cita, nada antes de las diez.",
+        ("reservar_cita", {"hora": "08:30"}),
+        ("reservar_cita", {"hora": "10:30"}),
+    ),
+    (
+        "Antworte in zehn Wörtern höchstens.",
+        "Das ist nun wirklich eine sehr lange Antwort mit vielen Wörtern darin.",
+        "Kurz gesagt: ja.",
+    ),
+    ("Résume en cinq mots au maximum.", "Le projet avance bien et sera fini lundi prochain.", "Le projet avance bien."),
+    (
+        "The office must not get warmer than 21 degrees.",
+        ("set_temperature", {"room": "office", "celsius": 23}),
+        ("set_temperature", {"room": "office", "celsius": 20}),
+    ),
+    (
+        "The heating must not exceed twenty degrees.",
+        ("set_thermostat", {"celsius": 22}),
+        ("set_thermostat", {"celsius": 19}),
+    ),
+    ("Upgrade vite. yarn.lock has to stay as it is.", run("yarn add vite@6"), run("yarn lint")),
+    ("Bump serde, but don't touch Cargo.lock.", run("cargo add serde@1.0.200"), run("cargo check")),
+    (
+        "That is the production database, nothing in there may be deleted.",
+        ("run_sql", {"sql": "DELETE FROM orders WHERE id = 3"}),
+        ("run_sql", {"sql": "SELECT * FROM orders"}),
+    ),
+    (
+        "The calendar belongs to my boss. Leave its entries unchanged.",
+        ("update_calendar_event", {"id": "7", "title": "X"}),
+        ("list_calendar_events", {"day": "mon"}),
+    ),
+    (
+        "Fix the typo. Your place is /srv/app/web, write nowhere else.",
+        ("write_file", {"path": "/srv/app/api/a.py", "content": "x"}),
+        ("write_file", {"path": "/srv/app/web/a.ts", "content": "x"}),
+    ),
+    (
+        "Bitte nicht duzen. Schreib Herrn Kahn, dass es später wird.",
+        "Hallo Herr Kahn, ich melde mich bei dir.",
+        "Sehr geehrter Herr Kahn, es wird später. Ich melde mich bei Ihnen.",
+    ),
+    (
+        "Answer the visitor. Don't put phone numbers into your replies.",
+        "Call us at +43 1 555 0199 12.",
+        "Please come by in person.",
+    ),
+    (
+        "Refactor parse. Its signature has to remain the same.",
+        (
+            "edit_file",
+            {"path": "a.go", "old": "func Parse(a string) int {", "new": "func Parse(a string, b bool) int {"},
+        ),
+        ("edit_file", {"path": "a.go", "old": "return 1", "new": "return 2"}),
+    ),
+    (
+        "Delete the duplicates, but not in the orders table. Only in orders_test.",
+        ("run_sql", {"sql": "DELETE FROM orders WHERE id=2"}),
+        ("run_sql", {"sql": "DELETE FROM orders_test WHERE id=2"}),
+    ),
+    ("Todavía no envíes nada. Redacta la carta.", mail("a@b.example"), ("guardar_borrador", {"texto": "Hola"})),
+    (
+        "Noch nichts bestellen, bitte. Vergleich nur Preise.",
+        ("bestellen", {"artikel": "Lampe"}),
+        ("suche", {"text": "Lampe"}),
+    ),
+    ("N'achète encore rien. Compare les prix.", ("acheter", {"article": "lampe"}), ("chercher", {"texte": "lampe"})),
+    (
+        "Draft the announcement. I want to post it on my own.",
+        ("post_message", {"channel": "news", "text": "Hi"}),
+        ("save_draft", {"text": "Hi"}),
+    ),
+    ("Prepare the release. Leave the tagging to me.", run("git tag v2"), run("git diff")),
+    ("Prepare the migration; I will restart the server myself.", run("systemctl restart web"), run("cat a.sql")),
+    ("Write the function. Stick to what we have installed.", run("pip install rich"), run("pytest")),
+    ("Limit your edits to docs/.", edit("src/a.py"), edit("docs/a.md")),
+    (
+        "Payments above 300 euros are not allowed. Pay the bill.",
+        ("pay", {"amount": 400, "to": "Kim"}),
+        ("pay", {"amount": 200, "to": "Kim"}),
+    ),
+    ("Nothing larger than 5 nodes, please scale it.", ("scale", {"nodes": 7}), ("scale", {"nodes": 4})),
+    (
+        "Pas de facture de plus de 100 euros. Commande des stylos.",
+        ("commander", {"article": "stylos", "prix": 120, "total": 120}),
+        ("commander", {"article": "stylos", "total": 80}),
+    ),
+    ("whatever lies in build/ is generated and must not be edited", edit("build/a.js"), edit("src/a.js")),
+    ("Everything below third_party/ is not to be changed.", edit("third_party/a.c"), edit("lib/a.c")),
 ]
 WORDINGS = [each for each in WORDINGS if each[1] != edit("x")]
 WORDINGS = [each for each in WORDINGS if each[1] != "x"]
@@ -536,3 +659,27 @@ def test_prohibitions_in_many_wordings(goal: str, broken: Deed, kept: Deed) -> N
         else:
             detector.observe(Observed.of(ToolCall(deed[0], msgspec.Raw(msgspec.json.encode(deed[1])), "a"), 2))
         assert (detector.data.newest is not None) == breaks, (deed, detector.data.standing)
+
+
+def test_prohibitions_to_stop_a_thing_forbids_nothing() -> None:
+    assert list(prohibitions("Shut down cleanly. Stop the watcher.")) == []
+
+
+def test_prohibitions_polite_question_forbids_but_a_question_for_help_does_not() -> None:
+    assert list(prohibitions("Could you please not touch the tests?"))
+    assert not list(prohibitions("Can you look into the details without the order ID?"))
+
+
+def test_prohibitions_it_is_resolved_against_the_sentence_before() -> None:
+    found = list(prohibitions("Hanna's address book is for looking up; leave its entries unchanged."))
+    assert [each.objects for each in found] == [("addressbook",)]
+
+
+def test_prohibitions_an_own_record_is_found_by_an_id_of_one_digit() -> None:
+    detector = ProhibitionDetector()
+    detector.observe(Observed.of(Goal("Shift my appointments. The one with Dr. Okafor must stay where it is."), 1))
+    detector.observe(Observed.of(ToolResult('[{"id":"e1","title":"Budget"},{"id":"e2","title":"Dr. Okafor"}]', "a"), 2))
+    for number, breaks in (("e1", False), ("e2", True)):
+        arguments = msgspec.Raw(msgspec.json.encode({"id": number, "date": "2025-09-19"}))
+        detector.observe(Observed.of(ToolCall("update_event", arguments, "b"), 3))
+        assert (detector.data.newest is not None) == breaks
