@@ -236,7 +236,7 @@ def bounds(said: str) -> Iterator[Prohibition]:
             continue
         unit = (found["unit"] or "").casefold()
         words = set(re.findall(r"\w+", said[: found.start()].casefold()))
-        money = bool(found["sign"]) or unit in _MONEY or bool(_SPENT.search(said))
+        money = bool(found["sign"]) or unit in _MONEY or (number is None and _SPENT.search(said) is not None)
         counted = next((name for name, forms in UNITS.items() if unit in forms), "")
         if found["below"] and not counted and not (money and words & _BOUNDED):
             continue

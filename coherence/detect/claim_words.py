@@ -134,7 +134,7 @@ FLAWLESS = lazy_regex(
 )
 """Words that deny nothing but trouble."""
 IN_FLAWLESS = (
-    *("problem", "error", "issue", "failure", "warning", "fault", "hitch", "trouble", "incident", "high", "critical"),
+    *("problem", "error", "issue", "failure", "warning", "fault", "hitch", "trouble", "inciden", "high", "critical"),
     *(
         "conflict",
         "overlap",

@@ -233,11 +233,13 @@ def _shows(text: str, each: Prohibition) -> bool:
 
 def _tells(text: str, each: Prohibition, data: ProhibitionFacts) -> bool:
     """Tell whether an answer tells what must not be told: by name, or a value that a result holds under that name."""
+    if data.called and "mention" not in each.acts:
+        return False
     if data.held:
         words = {_bare(word) for word in re.findall(r"[\w@+.,-]{4,32}", text)}
         if not words.isdisjoint(data.held):
             return True
-    if not each.objects or ("any" in each.acts and data.called):
+    if not each.objects:
         return False
     wanted = telling_of(each.objects)
     for clause in islice(_CLAUSES.split(text), 200):
@@ -319,7 +321,8 @@ def _hits(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFacts) -
         return True
     own = {word.casefold().lstrip("#") for word in re.findall(r"[\w'-]+", deeds.text)}
     marked = {token for line in data.marked for name, *held in (line.split(),) if name in own for token in held}
-    if marked and all(token in marked or token in part.tokens for token in each.objects):
+    # What a policy says of a kind of record has exceptions elsewhere in it.
+    if marked and not each.lasting and all(token in marked or token in part.tokens for token in each.objects):
         return True
     reached = " ".join(deeds.recipients())
     people = tokens(" ".join(re.findall(r"[^\W_]+", reached))) if reached else frozenset()

@@ -12,6 +12,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
+from coherence.core.lazy import lazy_regex
 from coherence.core.readings import excerpt
 from coherence.detect import restriction_words as says
 from coherence.detect.acts import acts_of
@@ -22,6 +23,9 @@ from coherence.detect.objects import DAYS, IMPLIED, objects_of, telling_of
 from coherence.detect.prohibition import Prohibition
 from coherence.detect.properties import forms_of
 from coherence.detect.text_analysis import TextAnalysis, tokens
+
+_CASE = lazy_regex(r"\W*(?:if|when|wenn|falls|si|cuando|se|quando|如果)\b", re.IGNORECASE)
+"""How a sentence begins that holds in one case alone."""
 
 MAX_CHARS = 20_000
 MAX_CLAUSES = 12
@@ -67,7 +71,8 @@ def _of_statement(said: str, goal: str, lasting: bool, before: str) -> Iterator[
     said = says.CONTRACTED.sub(_spelled, said)
     said = says.MYSELF.sub(lambda found: f"do not {found['verb']}" if found["verb"] else f"avoid {found['left']}", said)
     yield from allowances(said, goal)
-    bound = list(bounds(said))
+    # The number of a policy is of things that no argument may name: it binds where money or a length is meant.
+    bound = [each for each in bounds(said) if each.unit != "count" or not lasting]
     yield from bound
     yield from _chinese(said)
     once = not lasting and says.MINE.search(said) is not None
@@ -84,11 +89,12 @@ def _of_statement(said: str, goal: str, lasting: bool, before: str) -> Iterator[
     yield from _looks(said)
     acts: tuple[str, ...] = ()
     earlier = says.PHRASE.sub(lambda found: says.PHRASES[found[0].casefold()], before)
+    conditional = _CASE.match(said) is not None
     for at, clause in enumerate(clauses):
         near = clause if at == 0 else f"{clauses[at - 1]}, {clause}" if _starts_condition(clauses[at - 1]) else clause
         if at + 1 < len(clauses) and _starts_condition(clauses[at + 1]):
             near = f"{near}, {clauses[at + 1]}"
-        if not once and says.CONDITION.search(near) is not None:
+        if not once and (conditional or says.CONDITION.search(near) is not None):
             acts = ()
             continue
         if bound and BOUND.search(clause):

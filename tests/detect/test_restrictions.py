@@ -678,7 +678,9 @@ def test_prohibitions_it_is_resolved_against_the_sentence_before() -> None:
 def test_prohibitions_an_own_record_is_found_by_an_id_of_one_digit() -> None:
     detector = ProhibitionDetector()
     detector.observe(Observed.of(Goal("Shift my appointments. The one with Dr. Okafor must stay where it is."), 1))
-    detector.observe(Observed.of(ToolResult('[{"id":"e1","title":"Budget"},{"id":"e2","title":"Dr. Okafor"}]', "a"), 2))
+    detector.observe(
+        Observed.of(ToolResult('[{"id":"e1","title":"Budget"},{"id":"e2","title":"Dr. Okafor"}]', call_id="a"), 2)
+    )
     for number, breaks in (("e1", False), ("e2", True)):
         arguments = msgspec.Raw(msgspec.json.encode({"id": number, "date": "2025-09-19"}))
         detector.observe(Observed.of(ToolCall("update_event", arguments, "b"), 3))
