@@ -326,7 +326,9 @@ def _hits(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFacts) -
         return True
     reached = " ".join(deeds.recipients())
     people = tokens(" ".join(re.findall(r"[^\W_]+", reached))) if reached else frozenset()
-    return names(each.objects, part.tokens | people, part.paths, part.values)
+    # One word of several is enough where a user names a thing, not where a policy names a kind of thing.
+    values = () if each.lasting and len(telling_of(each.objects)) > 1 else part.values
+    return names(each.objects, part.tokens | people, part.paths, values)
 
 
 def _is_outside(deeds: Deeds, part: Part, each: Prohibition, data: ProhibitionFacts) -> bool:

@@ -50,8 +50,6 @@ MAX_LEAVES = 120
 SHORT_ANSWER = 200
 """Characters of an answer up to which it answers one question."""
 
-SMALL_RECORD = 6
-"""Tokens of a line up to which each of them tells what the line is about."""
 
 KEY, VALUE, HEAD = "\0key", "\0value", "\0head"
 """Fields of a line that is a field itself; the head of a section."""

@@ -27,6 +27,12 @@ from coherence.detect.text_analysis import TextAnalysis, tokens
 _CASE = lazy_regex(r"\W*(?:if|when|wenn|falls|si|cuando|se|quando|如果)\b", re.IGNORECASE)
 """How a sentence begins that holds in one case alone."""
 
+_KEPT_TO_ONESELF = lazy_regex(
+    r"\b(?:i|we) (?:do not|don't|would rather not|will not|won't) (?:(?:want|wish|like) to )?(?:share|give|tell|say"
+    r"|disclose|reveal|provide)\b",
+    re.IGNORECASE,
+)
+
 MAX_CHARS = 20_000
 MAX_CLAUSES = 12
 MAX_SAID = 240
@@ -55,7 +61,11 @@ def prohibitions(
     for statement in analysis.part(MAX_CHARS, "\n").statements:
         context, before = before, statement[:MAX_SAID]
         said = says.POLITE.sub("", statement[:MAX_SAID].replace("’", "'"))
-        if (statement.endswith(("?", "？")) and len(said) == len(statement[:MAX_SAID])) or not may_forbid(statement):
+        if (
+            (statement.endswith(("?", "？")) and len(said) == len(statement[:MAX_SAID]))
+            or not may_forbid(statement)
+            or _KEPT_TO_ONESELF.search(statement)
+        ):
             continue
         sentence = excerpt(statement, QUOTED)
         for found in _of_statement(said, goal or analysis.raw[:MAX_CHARS], lasting, context):

@@ -685,3 +685,26 @@ def test_prohibitions_an_own_record_is_found_by_an_id_of_one_digit() -> None:
         arguments = msgspec.Raw(msgspec.json.encode({"id": number, "date": "2025-09-19"}))
         detector.observe(Observed.of(ToolCall("update_event", arguments, "b"), 3))
         assert (detector.data.newest is not None) == breaks
+
+
+def test_prohibitions_what_somebody_keeps_to_himself_binds_nobody_else() -> None:
+    assert not list(prohibitions("Send it to Suite 641; I don't want to share my full address."))
+    assert list(prohibitions("Don't share my full address."))
+
+
+@pytest.mark.parametrize(
+    ("policy", "tool", "arguments"),
+    [
+        ("Basic economy flights cannot be modified.", "update_flights", {"cabin": "economy", "flight": "HAT003"}),
+        ("If a flight is flying, it has taken off, cannot be booked.", "book_flight", {"flight": "HAT003"}),
+        ("Each booking can use at most one travel certificate.", "send_certificate", {"amount": 50}),
+    ],
+)
+def test_prohibition_detector_a_policy_of_a_kind_of_thing_forbids_no_single_call(
+    policy: str, tool: str, arguments: dict[str, object]
+) -> None:
+    detector = ProhibitionDetector()
+    detector.observe(Observed.of(Goal("Book a flight."), 1))
+    detector.observe(Observed.of(Message("system", policy), 2))
+    detector.observe(Observed.of(ToolCall(tool, msgspec.Raw(msgspec.json.encode(arguments)), "b"), 3))
+    assert detector.data.newest is None
