@@ -30,7 +30,7 @@ _BASE = lazy_regex(
     r"\s?[^\W\d]{0,12}\s?(?:/|per|pro|je|por|par|auf|sur|cada|each|every|aux|su|ogni)\s?(10{1,5})(?![\d.,])", re.I
 )
 """What a number is stated for: 6.3 litres per 100 km."""
-_LAST_WORD = lazy_regex(r"[^\W\d_]+\Z")
+_LAST_WORD = lazy_regex(r"(?<![^\W\d_])[^\W\d_]{1,40}+\Z")
 _ABOUT = lazy_regex(
     r"(?:\b(?:about|around|approx(?:imately|\.)?|roughly|nearly|almost|(?:just |a little |slightly )?(?:over|under)"
     r"|(?:more|less) than|close to|circa|ca\.|rund|etwa|ungefähr|knapp|gut|fast|über|unter|environ|près de|presque"
