@@ -1,4 +1,4 @@
-"""What an answer adds that its task does not ask for: acts and things announced as extra, or that nobody named.
+"""Additions of an answer that its task does not ask for: acts and things announced as extra, or that nobody named.
 
 Precision before recall. What a task leaves open (a fault to find, something to build, work to make robust) may be done
 by any means, so that only what is announced as extra counts; a change that is asked for as it stands (to rename, to
@@ -86,7 +86,7 @@ _STRONG = lazy_regex(
     r"|già che c['’]ero|approfitt\w+|przy okazji|заодно)\b|顺便|顺手|顺带|一并|ついでに|김에",
     re.IGNORECASE,
 )
-"""How an answer says that something goes beyond the task."""
+"""Words by which an answer says that something goes beyond the task."""
 
 _WEAK = lazy_regex(
     r"\b(?:also|too|additional(?:ly)?|in addition|(?:comes|ships|come|shipped) with|moreover|furthermore|further"
@@ -97,7 +97,7 @@ _WEAK = lazy_regex(
     r"|另外|此外|还|也|同时|额外|さらに|また|併せて|あわせて|또한|추가로",
     re.IGNORECASE,
 )
-"""How an answer says that there is more, which may belong to the task."""
+"""Words by which an answer says that there is more, which may belong to the task."""
 
 _DENSE_NOT = lazy_regex("没有|未|不要|并没|无需|ません|なし")
 _DENSE_ACT = lazy_regex(
@@ -171,7 +171,7 @@ GAINING = word_set(
     "get got returns shows prints accepts supports gains gained gets includes offers exposes emits acepta admite "
     "aceita accetta accepte supporte akzeptiert unterstützt comes ships shipped reports records"
 )
-"""What tells of something new where it stands with "now" or "also"."""
+"""Words that tell of something new where they stand with "now" or "also"."""
 
 NOW = word_set("now jetzt nun désormais maintenant ahora agora ora adesso nu teraz теперь")
 PRONOUNS = word_set(
@@ -381,18 +381,18 @@ def _behind_more(tokens: Sequence[str]) -> Sequence[str]:
 
 
 class Evidence(NamedTuple):
-    """How a sentence announces what it tells."""
+    """Announcement of what a sentence tells."""
 
     strong: bool
     """As something beyond the task."""
     weak: bool
     """At least as something more."""
     anything: bool
-    """Whether any act counts, not only one upon the world."""
+    """True if any act counts, not only one upon the world."""
     plain: bool
-    """Whether what is not announced counts as well."""
+    """True if what is not announced counts as well."""
     asks: bool
-    """Whether the task is a question."""
+    """True if the task is a question."""
     spoken: str
     """The two letters of the answer's language."""
 

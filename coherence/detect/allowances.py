@@ -1,4 +1,4 @@
-"""What alone is allowed, and how much of it: "only below src/", "to nobody else", "at most five"."""
+"""Allowed sets and bounds: "only below src/", "to nobody else", "at most five"."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ _BOUNDED = word_set(
     "summarise summarize explain describe in halte bleib dépense gasta antworte"
 )
 _MONEY = word_set("€ $ £ eur usd gbp chf euro euros dollar dollars pound pounds francs franken bucks")
+_NO_THINGS = word_set("% hours minutes days seconds gb mb years percent")
 _SPENT = lazy_regex(
     r"\b(?:spend|pay|cost|price|budget|charge|transfer|refund|buy|order|book|total|altogether|ausgeben|kosten"
     r"|zahl|dépens|coût|gast)",
@@ -108,7 +109,7 @@ _STANDARD = lazy_regex(
     r"(?:installed|we (?:already )?have))|standard library|stdlib|built-?ins?|(?:vanilla|plain) \w+)\b",
     re.IGNORECASE,
 )
-"""What is there already is enough: nothing is to be installed."""
+"""Expressions by which what is there already is enough: nothing is to be installed."""
 _TELLS = lazy_regex(r"\b(?:can|could|if|is down|fails?)\b", re.IGNORECASE)
 _CLOCK = rf"(?:(?P<%s>\d{{1,2}}|{_NUMBERS})(?::\d\d)?\s?(?P<%s>am|pm|uhr)?\b)"
 _HOURS = lazy_regex(
@@ -133,7 +134,7 @@ UNITS = {
     "character": word_set("characters chars zeichen caractères caracteres caratteri"),
     "bullet": word_set("bullets bullet points stichpunkte items"),
 }
-"""What is counted in an answer -> the words for it."""
+"""Unit that is counted in an answer -> the words for it."""
 
 
 def allowances(said: str, goal: str) -> Iterator[Prohibition]:
@@ -244,15 +245,5 @@ def bounds(said: str) -> Iterator[Prohibition]:
             yield Prohibition((), (), "", limit=value, unit=counted)
         elif money:
             yield Prohibition(("pay", "buy", "send", "book", "other"), (), "", limit=value, unit="money")
-        elif not found["below"] and unit not in (
-            "%",
-            "hours",
-            "minutes",
-            "days",
-            "seconds",
-            "gb",
-            "mb",
-            "years",
-            "percent",
-        ):
+        elif not found["below"] and unit not in _NO_THINGS:
             yield Prohibition(("any",), (), "", limit=value, unit="count")

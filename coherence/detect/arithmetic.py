@@ -29,7 +29,7 @@ SCALES_OF = {
 _BASE = lazy_regex(
     r"\s?[^\W\d]{0,12}\s?(?:/|per|pro|je|por|par|auf|sur|cada|each|every|aux|su|ogni)\s?(10{1,5})(?![\d.,])", re.I
 )
-"""What a number is stated for: 6.3 litres per 100 km."""
+"""Base that a number is stated for: 6.3 litres per 100 km."""
 _LAST_WORD = lazy_regex(r"(?<![^\W\d_])[^\W\d_]{1,40}+\Z")
 _ABOUT = lazy_regex(
     r"(?:\b(?:about|around|approx(?:imately|\.)?|roughly|nearly|almost|(?:just |a little |slightly )?(?:over|under)"
@@ -52,10 +52,10 @@ class Asked(NamedTuple):
 
     value: float
     half: float
-    """How far a result may be away."""
+    """Distance that a result may be away."""
     unit: str
     factor: float
-    """How many base units the written one is."""
+    """Base units of the written one."""
     round: float = 0.5
     """Half of what its last digit is worth that is no zero: many things make a round number."""
 

@@ -1,4 +1,4 @@
-"""What a task asks for: a change, something to be mended, something new, or an answer; and whether that is all."""
+"""Kinds of tasks: a change, something to be mended, something new, or an answer; and whether that is all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOLD_CHARS = 4_000
 """Characters of a task that tell what it asks for."""
 
 Kind: TypeAlias = Literal["change", "mend", "make", ""]
-"""What a task asks for: a change as it stands, something to be mended or made better, something new, anything else."""
+"""Kind of task: a change as it stands, something to be mended or made better, something new, anything else."""
 
 _MEND = lazy_regex(
     r"\b(?:fix|repair|solve|improv\w+|harden|robust\w*|reliab\w+|resilien\w+|production|optimi[sz]\w+|fast(?:er)?"
@@ -83,7 +83,7 @@ _REWORDING = lazy_regex(
     r"|tradui\w+|résum\w+|raccourc\w+|traduc\w+|resum\w+|acort\w+|traduz\w*)\b|翻译|总结|翻訳|要約",
     re.IGNORECASE,
 )
-"""What is asked for is a text, in which "I" need not be the one who answers."""
+"""Tasks that ask for a text, in which "I" need not be the one who answers."""
 
 _MESSAGE = lazy_regex(
     r"\b(?:tell|inform|notify|reply|respond|answer|text|write|message|e-?mail|let|sag|schreib\w*|antworte\w*|teile?"
@@ -126,7 +126,7 @@ _ELSEWHERE = lazy_regex(
     r"|(?:his|her|their|it) (?:request|needs)|accordingly|if (?:there|it|its|not|the))\b",
     re.IGNORECASE,
 )
-"""What is asked for is written somewhere else, is many things, or depends."""
+"""Tasks of which the request is written somewhere else, is many things, or depends."""
 
 _COUNTED = lazy_regex(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,3})[- ](?:\w+ )?(?:words?|sentences?|lines?"
@@ -137,7 +137,7 @@ _COUNTED = lazy_regex(
     r" (?:mots?|phrases?|lignes?|points?)|\b(?:una?|dos|tres|cinco|\d{1,3}) (?:palabras?|frases?|líneas?|puntos?)",
     re.IGNORECASE,
 )
-"""How a task says how much of a text it wants."""
+"""Words of a task that tell how much of a text it wants."""
 
 _LIMIT = lazy_regex(
     r"\b(?:(?:nothing|anything|nowhere) else|(?:everything|all) else|the (?:rest|others)\b|no other|not? more"
@@ -151,7 +151,7 @@ _LIMIT = lazy_regex(
     r"|只|仅|其他|其余|不要|だけ|のみ|以外|만",
     re.IGNORECASE,
 )
-"""How a task says that it wants nothing beyond what it names."""
+"""Words of a task that wants nothing beyond what it names."""
 
 
 @lru_cache(maxsize=8)

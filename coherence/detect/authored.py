@@ -1,4 +1,4 @@
-"""What a sentence says its author did, and to what: "I booked a room and invited Tom" is two acts.
+"""Acts that a sentence says its author did, and to what: "I booked a room and invited Tom" is two acts.
 
 An act is told by its place and its form, not by a list of verbs: behind the author ("I", "j'ai", "he"), at the start of
 a line, or behind another act; and between "habe ich" and the end in German and Dutch.
@@ -115,7 +115,7 @@ class Act(NamedTuple):
 
     verb: str
     things: tuple[tuple[str, ...], ...]
-    """What it was done to, in lower case, each with at least one word."""
+    """Things that it was done to, in lower case, each with at least one word."""
 
 
 def tokens_of(clause: str) -> list[str]:

@@ -263,7 +263,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct):
-    """What the newest call writes for people, judged as a message is."""
+    """Text that the newest call writes for people, judged as a message is."""
 
     seq: int
     tool: str
@@ -299,11 +299,11 @@ class ClaimFacts(msgspec.Struct):
     asked: list[str] = []
     """Tokens of the goal."""
     dictated: bool = False
-    """Whether the user wants to have written what he did."""
+    """True if the user wants to have written what he did."""
     passed: Passed | None = None
     """Tests that the newest message calls failing though they pass, should it be an answer."""
     written: Written | None = None
-    """What the newest call writes, if it came after that message."""
+    """Text that the newest call writes, if it came after that message."""
 
     def passes_over(self, answer: str) -> Passed | None:
         """Return what the newest message, which is an answer, passes over."""

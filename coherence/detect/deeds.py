@@ -1,4 +1,4 @@
-"""What a call does, as prohibitions see it: families of acts, the things among its arguments, whom it reaches."""
+"""Deeds of a call, as prohibitions see them: families of acts, the things among its arguments, whom it reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call ended, by the words of a short result: refused, left pending, only tried out, done in part."""
+"""Endings of calls, by the words of a short result: refused, left pending, only tried out, done in part."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FINE = lazy_regex(
     r"|\berror[- ]?(?:handl|messag|page|log|rate|bound)\w{0,6}"
     r"|if (?:it|this) fails|[\w./-]{1,60}/[\w./-]{0,60}|\bon[- ](?:error|failure)\b"
 )
-"""What holds such words and tells of no failure."""
+"""Expressions with such words that tell of no failure."""
 
 _PENDING = lazy_regex(
     r"\b(?:status|state|estado|statut|stato|zustand|result)[\"']?\s?[:=]\s?[\"']?(?:pending|queued|waiting|awaiting"

@@ -63,13 +63,13 @@ class Outcome(msgspec.Struct):
     call: str = ""
     """Tool and arguments in lower case, the first :data:`MAX_CALL` characters."""
     result: str = ""
-    """What came back in lower case, the first :data:`MAX_CALL` characters."""
+    """Result in lower case, the first :data:`MAX_CALL` characters."""
     whole: bool = True
     """False if the result is longer."""
     files: str = ""
     """Files that it reads or writes."""
     ending: str = ""
-    """What the words of its result say of how it ended."""
+    """Ending that the words of its result tell of."""
 
 
 class Passed(msgspec.Struct, frozen=True):

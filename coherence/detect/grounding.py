@@ -274,7 +274,7 @@ _BYTES = lazy_regex(r"(\d{1,6}) ?([KMGTkmgt])i?[Bb]")
 _BASES = frozenset([1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0])
 _BASE_AMOUNT = lazy_regex(r"10{0,5}(?![\d.,])")
 _PER = lazy_regex(r"(?:/|\b(?:per|pro|je|por|par|sur|cada|every|ogni|aux))\s?\Z", re.I)
-"""What stands before that for which something is stated: per 100 g."""
+"""Words before that for which something is stated: per 100 g."""
 _PLAIN = frozenset({"email", "number", "amount", "date", "time"})
 """Kinds of values that a call may be told of though it failed: it did not make them."""
 _ADMITS = lazy_regex(

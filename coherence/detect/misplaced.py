@@ -58,7 +58,6 @@ _BAD = word_set(
     "timeout fehler fehlgeschlagen échec erreur fallo"
 )
 _WORD = lazy_regex(r"[\w'-]{1,60}")
-_NUMBER = lazy_regex(r"\d{1,15}(?:[.,]\d{1,9})?")
 _CODED = lazy_regex(r"\b([A-Z]{1,5}[-_ ]?)\d{1,6}\b")
 _YEAR = lazy_regex(r"(?:19|20)\d\d")
 

@@ -11,7 +11,7 @@ from coherence.core.readings import MAX_CLAIMS, Claim
 from coherence.detect.values import MONTHS, date_form, number_form
 
 _PARTED = lazy_regex(r"[dhmDH](?<=\d.)(?:(?=\d)|(?<=d)(?!\w))|[hH](?<=\d h|\d\dh) ?(?=[0-5]\d(?!\d))")
-"""Where the second part of a duration or of a time begins; or behind days that stand alone."""
+"""Beginning of the second part of a duration or of a time; or the place behind days that stand alone."""
 _FIRST = lazy_regex(r"(?<![\w.,:/-])\d{1,4} ?\Z")
 _REST = lazy_regex(
     r" ?(\d{1,2}) ?([hms]|min|mn|sec)?(?: ?(\d{1,2}) ?([ms]|min|mn|sec))?(?: ?(\d{1,2}) ?s)?(?![\w]|[.,:]\d)"

@@ -1,4 +1,4 @@
-"""What a prohibition is about: the tokens that name a thing, and whether those of a call name the same."""
+"""Objects of prohibitions: the tokens that name a thing, and whether those of a call name the same."""
 
 from __future__ import annotations
 

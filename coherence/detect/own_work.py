@@ -24,13 +24,13 @@ _ITS_OBJECT = (
     r"(?=$| (?:the|a|an|your|our|all|both|it|them|this|that|to|in|on|via|with|and|den|die|das|le|la|les|el|los|il|o|os"
     r"|\d+)(?!\S))"
 )
-"""What follows a verb with which a clause begins; "Cancelled orders" is a heading."""
+"""Words behind a verb with which a clause begins; "Cancelled orders" is a heading."""
 _ME = (
     rf"(?<!\S)(?:i|we|i've|we've) (?:{_ADVERB}){{0,3}}"
     rf"|(?<!\S)(?:i|we|i've|we've) (?:\S+ ){{1,9}}?and (?:{_ADVERB}){{0,2}}"
     r"|(?<!\S)(?:ich|wir|habe|haben) (?:\S+ ){0,8}?|(?<!\S)(?:j'ai|avons|he|hemos|ho|abbiamo) (?:\S+ ){0,2}?"
 )
-"""What leads to a verb whose subject is the agent."""
+"""Words that lead to a verb whose subject is the agent."""
 
 _BARE = r"(?<!the )(?<!a )(?<!an )(?<!your )(?<!our )(?<!to )(?<!be )(?<!der )(?<!die )(?<!la )(?<!le )(?<!el )"
 
@@ -39,11 +39,11 @@ class _Family(NamedTuple):
     done: str
     """Verbs, a regular expression: participles and whatever needs a word of :data:`_BY` before it."""
     said: str
-    """What claims it by itself: a verb form of the first person, a phrase."""
+    """Expressions that claim it by themselves: a verb form of the first person, a phrase."""
     dense: str
     """Verbs or nouns in Chinese and Japanese."""
     calls: str
-    """What is found in a call that may have done it, or in a result that tells of it."""
+    """Expressions in a call that may have done it, or in a result that tells of it."""
     mine: bool = False
     """True where the verb claims it only when the agent is its subject: whoever else did it may stand in the data."""
     filed: bool = False
@@ -420,7 +420,7 @@ _ANY_OBJECT = word_set(
     "result results output outputs details information data everything change changes work same whole rest outcome "
     "situation system systems numbers values list above records record request current available other others facts"
 )
-"""What may be meant by any result."""
+"""Nouns by which any result may be meant."""
 
 
 class Made(NamedTuple):

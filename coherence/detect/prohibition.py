@@ -25,9 +25,9 @@ class Prohibition(msgspec.Struct, frozen=True):
     limit: float | None = None
     """Number that must not be passed."""
     unit: str = ""
-    """What is counted: ``money``, ``word``, ``sentence``, ``line``, or a token."""
+    """Unit of the limit: ``money``, ``word``, ``sentence``, ``line``, or a token."""
     only: tuple[str, ...] = ()
-    """What it may be done to, and to nothing else."""
+    """Things that it may be done to, and no others."""
     of: str = ""
     """Of what sort the allowed things are: ``path``, ``person``, ``domain``, ``house``, ``language``, ``hour``."""
     forms: tuple[str, ...] = ()

@@ -95,7 +95,7 @@ class ProhibitionFacts(msgspec.Struct):
     held: list[str] = []
     """Values in results under a key that names what must not be told; the newest."""
     goal: str = ""
-    """What is asked for, its beginning."""
+    """Beginning of what is asked for."""
 
 
 class ProhibitionDetector(EventDetector[ProhibitionFacts]):

@@ -47,13 +47,13 @@ BY_CHANCE = {
     "times": 0.3,
     "few": 0.3,
 }
-"""Where a result comes from, the nearest first -> how many may be expected to match by chance where one counts."""
+"""Source of a result, the nearest first -> how many may be expected to match by chance where one counts."""
 
 NEAREST, BESIDE = 3, 0.9
 """Stated numbers that stand nearest to one, and what may be expected of them."""
 
 LOOSE = frozenset(["measure", "times", "few"])
-"""What makes round numbers of anything."""
+"""Sources that make round numbers of anything."""
 
 UNTOLD = 0.3
 """Share of that where no word says that something is reckoned."""
@@ -74,11 +74,11 @@ _RECKONS = lazy_regex(
     r"|cada|media|entre|son|unos|decir|para|somma|più|meno|testa|ciascun\w|quindi|circa|samen|meer|minder|dus|voor)\b",
     re.I,
 )
-"""What tells of a number that is reckoned: words, and beginnings of words."""
+"""Words, and beginnings of words, that tell of a number that is reckoned."""
 _BARE = lazy_regex(r"(?<![\w.,/:-])\d{1,2}(?![\w/:-]|[.,]\d)")
 _MEASURES = (3.6, 7.0, 12.0, 24.0, 52.0, 60.0, 365.0, 3600.0)
 _PARTS = (2.0, 3.0, 4.0, *_MEASURES, 2.54, 0.3048, 1.609344, 0.45359237, 28.349523125, 4.184)
-"""How many of one thing another one has: of an amount, and of what has no unit or is money."""
+"""Numbers of one thing that another one has: of an amount, and of what has no unit or is money."""
 
 Amount: TypeAlias = tuple[float, str]
 """A value and its base unit."""
@@ -99,7 +99,7 @@ def says_reckoned(text: str, claim: Claim) -> bool:
 
 
 class Reckoning:
-    """What can be reckoned from the given numbers, worked out once an answer and only where it is asked.
+    """Results that follow from the given numbers, worked out once an answer and only where they are asked for.
 
     Parameters
     ----------

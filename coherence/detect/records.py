@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from coherence.core.lazy import lazy_regex
-from coherence.core.words import word_set
 from coherence.detect.extractors import dates, times
 from coherence.detect.number_words import WORDS
 from coherence.detect.text_analysis import tokens
@@ -60,23 +59,6 @@ MAX_VALUE = 60
 ALIKE = 0.6
 """Share of their keys that two objects have in common from which they are records of one kind."""
 
-_CAPITAL = lazy_regex(r"(?<![\w.])[A-Z][\w'-]{1,30}")
-_PIECE = lazy_regex(
-    r"(?<=[^\W\d])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bNo)(?<!\bNr)(?<!\bProf)[.!?](?=\s|\Z)"
-    r"|(?<=[\d)\]\"'])[.!?](?=\s|\Z)|[;\n]"
-)
-_JOINT = lazy_regex(
-    r",?\s(?:and|but|while|whereas|then|or|und|aber|während|oder|et|mais|ou|y|pero|o|e)\s",
-    re.IGNORECASE,
-)
-_COMPARES = word_set(
-    "than instead not no neither nor other another versus vs from between until unlike except besides without rather "
-    "both all each every before after would could should might can either with nicht statt kein zwischen außer "
-    "als que sin entre sauf "
-    "pas sans"
-)
-"""Words of a sentence that may speak of several records."""
-_CHANGES = lazy_regex(r"->|→|=>|\+|=|\b(?:exchang|replac|swap|upgrad|compar|differ)\w{0,4}\b|\?", re.IGNORECASE)
 _HEADING = lazy_regex(r"^#{1,6} ", re.M)
 _SECTION = lazy_regex(r"^(?:\[[^\]\n]{1,60}\]|[\w.-]{1,60}:)[ \t]{0,9}$", re.M)
 _ITEM = lazy_regex(r"^[-*•] ", re.M)
@@ -126,18 +108,7 @@ _GOES_ON = lazy_regex(
 _SEMICOLON = lazy_regex(r";\s")
 _INLINE = lazy_regex(r"\s{2}([A-Za-z_]{2,20}):\s([^:\s]{1,40}(?:\s[^:\s]{1,40}){0,5})(?=\s{2}|\Z)")
 _ORDINAL = lazy_regex(r"\b(\d{1,3})(?:st|nd|rd|th)\b")
-_YEAR = lazy_regex(r"(?:19|20)\d\d")
 _NUMBER = lazy_regex(r"\d{1,15}(?:[.,]\d{1,9})?")
-_BE = word_set("is are was were have has had sind ist haben hat sont est ont son es están estan está sono")
-_DENIES = word_set("not no nicht pas never kein keine none neither nor")
-_PAIR = word_set("both beide beiden")
-_FILLERS = word_set("now currently still also already both been just jetzt noch auch")
-_WHOLE = word_set("all both every each everything alle beide jede jeder tous toutes todos todas tutti tutte")
-_BAD = word_set(
-    "fail failed failure error errors missing denied rejected refused expired down offline unreachable skipped broken "
-    "timeout fehler fehlgeschlagen échec erreur fallo"
-)
-_WORD = lazy_regex(r"[\w'-]{1,60}")
 
 
 class KeptResult(msgspec.Struct):
@@ -234,10 +205,6 @@ def marks_of(text: str) -> frozenset[str]:
         for noun in tokens(found[2])
     )
     return found | more if more else found
-
-
-def _names(text: str) -> frozenset[str]:
-    return tokens(" ".join(_CAPITAL.findall(text)))
 
 
 marks_of_result = lru_cache(maxsize=32)(marks_of)

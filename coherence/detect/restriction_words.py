@@ -124,7 +124,7 @@ NO_MATTER = word_set(
     "longer idea need problem worries sign trace luck result results error errors answer response record records match "
     "matches matter doubt way hurry rush one changes-needed"
 )
-"""What "no" describes rather than forbids."""
+"""Nouns that "no" describes rather than forbids."""
 VAGUE = word_set("protect note full")
 ONLY_IN = lazy_regex(
     r"\b(?:only|nur|uniquement|seulement|solo|sólo|soltanto|apenas) (?:in|on|to|from|dans|sur|en|à|auf|an|nel|em) "
@@ -232,7 +232,7 @@ MYSELF = lazy_regex(
     r"|\b(?:leave|überlass|laisse|deja) (?:the )?(?P<left>\w{3,14}ing\b[^\n,.;]{0,40}?) to (?:me|us)\b",
     re.IGNORECASE,
 )
-"""What somebody does himself, and leaves to nobody."""
+"""Expressions for what somebody does himself, and leaves to nobody."""
 LOOK = lazy_regex(
     r"(?:^|[,;:.(] ?)(?:please )?(?:strictly )?(?:read[- ]only|just look\b|look only|only (?:look|read|analy[sz]e"
     r"|inspect|diagnose|investigate)\b|look,? but do not touch|you have read access|read access only|view only"

@@ -25,7 +25,7 @@ from coherence.detect.properties import forms_of
 from coherence.detect.text_analysis import TextAnalysis, tokens
 
 _CASE = lazy_regex(r"\W*(?:if|when|wenn|falls|si|cuando|se|quando|如果)\b", re.IGNORECASE)
-"""How a sentence begins that holds in one case alone."""
+"""Beginnings of sentences that hold in one case alone."""
 
 _KEPT_TO_ONESELF = lazy_regex(
     r"\b(?:i|we) (?:do not|don't|would rather not|will not|won't) (?:(?:want|wish|like) to )?(?:share|give|tell|say"

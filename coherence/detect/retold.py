@@ -1,4 +1,4 @@
-"""What an answer retells of a text with another speaker, or with the opposite sense."""
+"""Parts of a text that an answer retells with another speaker, or with the opposite sense."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DENIES = lazy_regex(
     r"|\b(?:cannot|can't|won't|nicht|kein\w{0,2}|niet|geen|não)\b|\b(?:ne |n')\w{1,20} pas\b",
     re.IGNORECASE,
 )
-"""What denies what a whole clause says."""
+"""Words that deny what a whole clause says."""
 _SAYS = lazy_regex(
     r"\b(?:sa(?:id|ys)|call(?:ed|s)|t(?:old|ells)|wr(?:ote|ites)|describ\w{1,4}|according|quot\w{2,4}|stat(?:ed|es)|argu\w{2,3}"
     r"|admit\w{0,4}|comment\w{0,3}|sagte?|nannte|nennt|schrieb|laut|dit|appel\w{1,3}|selon|écri\w{1,3}|dijo|llam\w{1,3}|según)\b",
@@ -101,9 +101,9 @@ class _Clause(NamedTuple):
     """Stems of its words, without those that say whether it is so."""
     denied: bool
     hedged: bool
-    """Whether another word may turn what it says."""
+    """True if another word may turn what it says."""
     allows: bool
-    """Whether it says that something may be done, or not."""
+    """True if it says that something may be done, or not."""
 
 
 def reversed_clauses(kept: Kept, answer: str) -> Iterator[tuple[str, str]]:

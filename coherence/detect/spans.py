@@ -49,7 +49,7 @@ _NAMES = {
     "year": ("year", "years", "jahr", "jahre", "jahren", "an", "ans", "año", "años", "anos", "anni", "jaar"),
 }
 _COUNTS = (*range(1, 37), 40, 42, 45, 48, 50, 56, 60, 72, 84, 90, 100, 120, 180, 365)
-"""How many of a unit a source may state."""
+"""Numbers of one unit that a source may state."""
 
 
 def follows_in_time(given: Given, text: str, claim: Claim, plain: Sequence[Claim]) -> bool:

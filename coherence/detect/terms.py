@@ -25,7 +25,6 @@ MAX_TERMS = 60
 LIKE_NAME = 0.6
 """Share of the letters of two people's names from which one may be meant for the other."""
 
-LEAST_NAME = 4
 
 _OPTION = lazy_regex(r"(?<![\w-])--[a-zA-Z][\w-]{1,40}")
 _CODE = lazy_regex(r"\b[A-Za-z_]\w{0,40}(?:::\w{1,40}){1,4}|\b[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,6}\b(?!\()")

@@ -63,7 +63,7 @@ _BECAUSE = lazy_regex(
     r"|(?P<before>[^。、！!]{2,50})(?:が原因|のため|によ[りる])",
     re.IGNORECASE,
 )
-"""What is given as a cause."""
+"""Expressions that give a cause."""
 
 
 def kinds_in(text: str) -> set[str]:
@@ -90,9 +90,7 @@ def other_cause(statements: Iterable[str], results: Sequence[str]) -> str | None
         if found is None:
             continue
         claimed = kinds_in((found["cause"] or found["dense"] or found["before"]).casefold())
-        if not _VAGUE.isdisjoint(claimed):
-            continue
-        if not claimed:
+        if not claimed or not _VAGUE.isdisjoint(claimed):
             continue
         if told is None:
             told = {kind for result in results for kind in kinds_in(result)}

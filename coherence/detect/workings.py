@@ -36,10 +36,10 @@ class Working(NamedTuple):
     start: int
     end: int
     said: str
-    """What it is said to make; empty where nothing directly behind says so."""
+    """Product that it is said to make; empty where nothing directly behind says so."""
     said_start: int
     is_right: bool
-    """Whether that is so, as exactly as it is said."""
+    """True if that is so, as exactly as it is said."""
 
 
 def workings(text: str) -> Iterator[Working]:

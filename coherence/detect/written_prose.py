@@ -122,7 +122,7 @@ _OPTION = lazy_regex(
     r"(?:^|\s)(?:-[a-zA-Z]{0,3}m|--(?:message|body|title|comment|notes?|description|summary|text|subject))[ =]"
     r"(?:'(?P<plain>[^']{3,2000})'|\"(?P<said>(?:[^\"\\]|\\.){3,2000})\")"
 )
-"""What a command is told to write: the message of a commit, the text of a pull request."""
+"""Texts that a command is told to write: the message of a commit, the text of a pull request."""
 _SENDS = lazy_regex(r"\b(?:mail|mailx|sendmail|mutt|gh|glab|hub|wall)\b|-m [\"']?\$\(cat|--(?:body|message|notes)\b")
 _SUGGESTS = lazy_regex(
     r"\b(?:let['’]?s|propos\w*|suggest\w*|(?:i|we)(?:['’]d| would)? recommend|recommended|should|must|can we"
@@ -153,7 +153,7 @@ _POSTS = lazy_regex(
     r"(?:^|\s)(?:-d|--data(?:-raw|-binary)?|--json)[ =]"
     r"(?:'(?P<plain>\{[^']{3,2000})'|\"(?P<said>\{(?:[^\"\\]|\\.){3,2000})\")"
 )
-"""What a command sends to a web page."""
+"""Texts that a command sends to a web page."""
 _LOCAL = ("localhost", "127.0.0.1")
 _REPORT = lazy_regex(
     r"(?:report|result|summary|findings|bericht|ergebnis|informe|rapport)[^/]{0,80}\.json\Z", re.IGNORECASE

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _PLAIN = bytes(code if code < 128 else ord("_") for code in range(256))
 _PART = 1_024
 READ_TIMES = 16
-"""How many times as much as a script holds its parser may read; usual scripts are read one to three times."""
+"""Multiple of a script's length that its parser may read; usual scripts are read one to three times."""
 READ_FIRST = 200_000
 """Bytes that it may read in any case."""
 

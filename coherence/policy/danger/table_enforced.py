@@ -967,7 +967,7 @@ _OWNED = word_set(
     "customer team board site calendar mailbox audience account group app function environment webapp space "
     "product list user base topic secret"
 )
-"""What is destroyed whole only where it is the last word of a tool's name."""
+"""Things that are destroyed whole only where they are the last word of a tool's name."""
 _TABLES = frozenset(["table", "tables", "collection", "collections"])
 _EVERY = frozenset(["all", "everything", "every", "entire"])
 _OTHERS = frozenset(

@@ -1,4 +1,4 @@
-"""What others rely on, and what protects it, in words: names of programs, operations, tools and addresses hold them."""
+"""Words for what others rely on, and for what protects it: they stand in names of programs, tools and addresses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GUARDS = word_set(
     "pointintimerecoveryenabled netfirewallrule wuauserv falco factor recorder timemachine alf livepatch "
     "pgaudit"
 )
-"""What watches over something or can bring it back, as programs, services and operations call it."""
+"""Names, in programs, services and operations, of what watches over something or can bring it back."""
 
 DELETES = word_set(
     "delete deletion destroy terminate purge drop wipe erase remove rm rb del undefine unpublish forget truncate "
@@ -121,7 +121,7 @@ _TAKEN: dict[str, tuple[str, ...]] = {
     "samba-tool": ("dns zonedelete",),
     "kubectl": ("scale --all --replicas=0",),
 }
-"""What else takes something away: words that must all stand among a program's arguments."""
+"""Further ways to take something away: words that must all stand among a program's arguments."""
 _OWN = frozenset(_PROGRAMS.split())
 SERVICE_PROGRAMS = (*_PROGRAMS.split(), *_TAKEN, "remove-*")
 """Programs of clouds, services and backups."""
@@ -239,7 +239,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {
     "history": ("-c",),
     "crontab": ("-r",),
 }
-"""What else takes protection away: words that must all stand among a program's arguments."""
+"""Further ways to take protection away: words that must all stand among a program's arguments."""
 
 _SWITCHING = frozenset([*_SAID, *_SWITCHES.split(), "gh", "glab", "gsutil"])
 GUARD_PROGRAMS = (*sorted(_SWITCHING.union(_PHRASES)), "disable-*", "uninstall-*")

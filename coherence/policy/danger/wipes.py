@@ -206,7 +206,7 @@ _SIFTED = lazy_regex(
     r"|glob\w{0,5}\(\s?[rf]?[\"'](?!(?:\*\*/)?\*[\"'])",
     re.IGNORECASE,
 )
-"""What takes only some of the files in a folder, or goes to another one."""
+"""Code that takes only some of the files in a folder, or goes to another one."""
 _GOES_ON = lazy_regex(
     r"[\s)]{0,20}(?:\.(?:resolve|absolute|expanduser)\(\))*[\s)]{0,20}"
     r"(?:[+%]|/(?!/)|\.(?!then|catch|sync|resolve|absolute|expanduser))"
