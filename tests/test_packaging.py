@@ -121,7 +121,7 @@ def test_type_checkers_see_the_same_public_names(package: Any) -> None:
     assert seen == package._HOME
 
 
-@pytest.mark.parametrize("module", ["coherence.metrics", "coherence.providers", "coherence.sensor", "coherence.report"])
+@pytest.mark.parametrize("module", ["coherence.metrics", "coherence.providers", "coherence.sensor"])
 def test_packaging_the_rooms_list_what_they_export(module: str) -> None:
     room = importlib.import_module(module)
     assert room.__all__ == sorted(room.__all__)

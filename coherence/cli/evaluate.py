@@ -24,7 +24,6 @@ from coherence.evaluation.baselines import baselines
 from coherence.evaluation.comparison import Evaluation, evaluate, judged_runs
 from coherence.evaluation.errors import EvaluationError
 from coherence.evaluation.measure import check_name, default_names, embeds, fitted_on, measure
-from coherence.evaluation.page import write_page
 from coherence.evaluation.runs import LabelledRun, Target, read_labelled
 from coherence.evaluation.scores import read_scores
 from coherence.evaluation.systems import System, check_comparable
@@ -103,6 +102,8 @@ def _measured(names: Sequence[str], runs: Sequence[LabelledRun], embedder: str, 
 
 def _write(path: Path, found: Evaluation) -> bool:
     try:
+        from coherence.evaluation.page import write_page  # jinja2 takes 40 ms
+
         write_page(path, found)
     except OSError as error:
         click.echo(f"error: {path}: cannot be written: {error.strerror or error}", err=True)

@@ -29,7 +29,6 @@ from coherence.evaluation.scores import scores_lines
 from coherence.evaluation.systems import of_steps
 from coherence.providers.transcript import Transcript
 from coherence.report.files import write_atomically
-from coherence.report.html import write_html
 from coherence.report.score import ScoredRun, score_transcript
 from coherence.sensor.embedding_cache import EmbeddingCache
 from coherence.store.store import Store
@@ -81,13 +80,19 @@ def score_files(
     written = [
         jsonl is None or _write("readings", jsonl, lambda path: write_atomically(path, "".join(_lines(runs)))),
         step_scores is None or _write("step scores", step_scores, lambda path: _write_scores(path, runs, metrics)),
-        html is None or _write("report", html, lambda path: write_html(path, runs)),
+        html is None or _write("report", html, lambda path: _write_report(path, runs)),
     ]
     if errors or not all(written):
         return 2
     failed = [run for run in runs if fail_below is not None and not _reaches(run, fail_below)]
     failed += [run for run in runs if fail_on is not None and _is_as_bad(run, fail_on)]
     return int(bool(failed))
+
+
+def _write_report(path: Path, runs: Sequence[ScoredRun]) -> None:
+    from coherence.report.html import write_html  # jinja2 takes 40 ms, which a score without a page does not pay
+
+    write_html(path, runs)
 
 
 def _is_as_bad(run: ScoredRun, kind: DecisionKind) -> bool:

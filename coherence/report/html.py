@@ -1,30 +1,45 @@
-"""The self-contained HTML page about scored runs."""
+"""The self-contained HTML page about scored runs: what its templates show of a run."""
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from coherence.core.decisions import KINDS
-from coherence.core.readings import Band, number_of
-from coherence.report.document import asset, begin_page
+from jinja2 import Environment
+
+from coherence.baseline.vitals import VITALS
+from coherence.core.decisions import KINDS, Decision
+from coherence.core.readings import Band, Counters, Reading, excerpt, metric_of, scale_in_words, span
+from coherence.core.signs import said
+from coherence.providers.transcript import Step, TranscriptCall
+from coherence.report import svg
 from coherence.report.files import write_atomically
-from coherence.report.parts import anchor, badge, breakable, decided, step_anchor, why
-from coherence.report.score import FROM_BEST, ScoredRun, count_verdicts
-from coherence.report.sections import section
-from coherence.report.svg import strip
-from coherence.report.text import isolated, number
+from coherence.report.score import FROM_BEST, QUIET, ScoredRun, count_verdicts, index_of
+from coherence.report.template import asset, environment, render_page
+from coherence.report.text import clean, clip
+from coherence.sensor.light import BANDS
 
-MEANING = """\
-<p>The <b>index</b> is the calibrated chance that the run is on its course: 1 = certainly, 0 = certainly not. Its band
-is the light, and the <b>decision</b> follows from it: green and yellow continue, yellow may guide, orange warns, red
-blocks. <b>Coverage</b> tells how much of what the index looks at was known; <b>pressure</b> how unusual a step is for
-this run itself, 0 = calm.</p>
-<p>The metrics compare texts; they do not check facts. A green band is not a proof that the agent is right, and a red
-one is not a proof that it is wrong: it is a place to look. Compare an agent with itself over time, or with other runs
-of the same task; between different tasks, most of the difference is the topic.</p>
-"""
+WORST = 3
+"""Readings whose evidence is shown."""
+CAUSE_LENGTH = 240
+QUOTE_LENGTH = 60
+LOG_LENGTH = 40_000
+"""Characters that the steps of a run share, so that the page of a long run stays small."""
+MIN_TEXT, MAX_TEXT = 300, 4_000
+"""Characters of one text that are shown at least and at most."""
+MAX_CALLS = 8
+MAX_SIGNS = 5
+LONG_S = 120.0
+"""Seconds from which on a latency is shown in minutes."""
+PRESSURE_LINES = (0.25, 0.5, 0.75)
+"""Where the shipped modes guide, warn and block begin."""
+INDEX_LINES = (0.2, 0.4, 0.6, 0.8)
+VERDICTS = ("hit", "miss", "false alarm", "calm")
+UNKNOWN = "unknown"
 
 
 def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -> str:
@@ -42,21 +57,16 @@ def render_html(runs: Sequence[ScoredRun], *, title: str = "coherence report") -
     str
         The page; the same for the same runs.
     """
-    script = asset(__package__, "page.js")
-    steps = sum(len(run.readings) for run in runs)
-    legend = " ".join(f"{badge(band)}" for band in Band)
-    return "\n".join(
-        (
-            begin_page(title, asset(__package__, "page.css"), script),
-            f"<header><h1>{isolated(title)}</h1>",
-            f'<p class="count">{number_of(len(runs), "run")}, {number_of(steps, "step")}</p>',
-            f'<details class="meaning"><summary>How to read this page</summary>{MEANING}</details></header>',
-            _overview(runs),
-            f'<p class="legend">Bands, best to worst: {legend} Steps are counted from 0.'
-            " Choose a step in a strip, a chart or a table to see what was said and done.</p>",
-            *(section(position, run) for position, run in enumerate(runs, 1)),
-            f'</main>\n{STEP_VIEW}\n<div id="tip" hidden></div>\n<script>{script}</script>\n</body>\n</html>\n',
-        )
+    return render_page(
+        _pages(),
+        "page.html",
+        styles=[__package__],
+        script=asset(__package__, "page.js"),
+        title=title,
+        runs=runs,
+        steps=sum(len(run.readings) for run in runs),
+        verdicts=count_verdicts(runs),
+        filters=_filters(runs),
     )
 
 
@@ -75,84 +85,51 @@ def write_html(path: str | Path, runs: Sequence[ScoredRun], *, title: str = "coh
     write_atomically(path, render_html(runs, title=title))
 
 
-def _overview(runs: Sequence[ScoredRun]) -> str:
-    if not runs:
-        return '<p id="overview">There is no run to show.</p>'
-    names = (
-        "run",
-        "known outcome",
-        "worst decision",
-        "band after each step",
-        "worst step and why",
-        "index now",
-        "lowest",
-        "pressure",
-        "steps",
-    )
-    # The roles keep it a table where the narrow layout takes the table's display away.
-    heads = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in names)
-    rows = []
-    for position, run in enumerate(runs, 1):
-        last, lowest = run.last, run.lowest
-        cells = (
-            f'<a href="#{anchor(position)}">{breakable(run.transcript.id or "(no id)")}</a>',
-            _outcome(run),
-            _decision(run),
-            strip(run.readings, run=anchor(position), causes=[run.why(reading) for reading in run.readings]),
-            f'<a href="#{step_anchor(position, lowest.tick_seq)}">step {lowest.tick_seq}</a>: {why(run, lowest)}'
-            if lowest is not None
-            else "nothing was known after any step",
-            f"{number(last.coherence_index)} {badge(last.band)}" if last is not None else number(None),
-            f"{number(lowest.coherence_index)} {badge(lowest.band)}" if lowest is not None else number(None),
-            number(run.highest_pressure),
-            str(len(run.readings)),
-        )
-        filled = "".join(
-            f'<td role="cell" data-name="{name}"{_rank(name, run)}>{cell}</td>'
-            for name, cell in zip(names, cells, strict=True)
-        )
-        kinds = "".join(f' data-{name}="{value}"' for name, value in _kinds(run).items())
-        rows.append(f'<tr role="row" data-run="{anchor(position)}"{kinds}>{filled}</tr>')
-    counted = count_verdicts(runs)
-    return (
-        (f'<p class="verdicts">{isolated(counted)}.</p>' if counted else "")
-        + _finder(runs)
-        + '<table class="overview" id="overview" role="table"><thead role="rowgroup">'
-        f'<tr role="row">{heads}</tr></thead>\n<tbody role="rowgroup">{chr(10).join(rows)}</tbody></table>'
-    )
-
-
-def _rank(column: str, run: ScoredRun) -> str:
-    """Return where a run stands when a column is sorted whose words do not say it."""
-    decision, lowest = run.worst_decision, run.lowest
-    ranks: dict[str, float | None] = {
-        "known outcome": VERDICTS.index(run.verdict) if run.verdict else len(VERDICTS),
-        "worst decision": KINDS.index(decision.kind) if decision is not None else len(KINDS),
-        "band after each step": FROM_BEST.index(run.worst_band),
-        "worst step and why": lowest.coherence_index if lowest is not None else None,
+@cache
+def _pages() -> Environment:
+    pages = environment(__package__)
+    pages.filters |= {
+        "clip": clip,
+        "css": svg.band_class,
+        "excerpt": excerpt,
+        "meaning": said,
+        "metric": metric_of,
+        "scale_in_words": scale_in_words,
     }
-    rank = ranks.get(column)
-    return "" if rank is None else f' data-rank="{rank}"'
+    pages.globals |= {
+        "axis": svg.axis,
+        "bands": list(Band),
+        "bar": svg.bar,
+        "boxes_of": _boxes,
+        "cause_of": _cause,
+        "chart": svg.chart,
+        "evidence_of": _evidence,
+        "goal_of": _goal,
+        "index_chart": _index_chart,
+        "kinds_of": _kinds,
+        "light_of": _light,
+        "names_of": _names,
+        "notes_of": _notes,
+        "pressure_lines": PRESSURE_LINES,
+        "pulls_of": _pulls,
+        "ranks_of": _ranks,
+        "speakers": _speakers,
+        "spent_of": _spent,
+        "strip": lambda run, place: svg.strip(run.readings, run=place, causes=[run.why(one) for one in run.readings]),
+        "texts_of": _texts,
+        "unknown_of": _unknown,
+        "values_of": _values,
+    }
+    return pages
 
 
-def _outcome(run: ScoredRun) -> str:
-    if not run.transcript.outcome:
-        return "unknown"
-    verdict = run.verdict
-    return f'{isolated(run.transcript.outcome)} <span class="verdict {verdict.partition(" ")[0]}">{verdict}</span>'
-
-
-def _decision(run: ScoredRun) -> str:
-    decision = run.worst_decision
-    return number(None) if decision is None else decided(decision, run.worst_band)
-
-
-VERDICTS = ("hit", "miss", "false alarm", "calm")
-UNKNOWN = "unknown"
+def lowest_readings(run: ScoredRun) -> list[Reading]:
+    """Return the comparable readings with the lowest index, lowest first."""
+    return sorted(run.comparable, key=index_of)[:WORST]
 
 
 def _kinds(run: ScoredRun) -> dict[str, str]:
-    """Return what a run is filtered by."""
+    """Return the values that a run is filtered by."""
     decision = run.worst_decision
     return {
         "outcome": run.verdict or UNKNOWN,
@@ -161,35 +138,217 @@ def _kinds(run: ScoredRun) -> dict[str, str]:
     }
 
 
-def _finder(runs: Sequence[ScoredRun]) -> str:
-    """Return the fields to search, filter and sort by; they come up where scripts run."""
+def _ranks(run: ScoredRun) -> dict[str, float | None]:
+    """Return where a run stands when a column is sorted whose words do not say it."""
+    decision, lowest = run.worst_decision, run.lowest
+    return {
+        "outcome": VERDICTS.index(run.verdict) if run.verdict else len(VERDICTS),
+        "decision": KINDS.index(decision.kind) if decision is not None else len(KINDS),
+        "band": FROM_BEST.index(run.worst_band),
+        "index": lowest.coherence_index if lowest is not None else None,
+    }
+
+
+def _filters(runs: Sequence[ScoredRun]) -> list[tuple[str, str, list[tuple[str, int]]]]:
+    """Return the label, name and counted options of each field by which these runs differ."""
     kinds = [_kinds(run) for run in runs]
-    orders = {"outcome": VERDICTS, "decision": KINDS, "band": FROM_BEST[1:]}
-    labels = {"outcome": "Outcome", "decision": "Worst decision", "band": "Worst band"}
-    fields = []
-    for name, order in orders.items():
+    fields: list[tuple[str, str, Sequence[str]]] = [
+        ("Outcome", "outcome", VERDICTS),
+        ("Worst decision", "decision", KINDS),
+        ("Worst band", "band", FROM_BEST[1:]),
+    ]
+    filters = []
+    for label, name, order in fields:
         counts = Counter(kind[name] for kind in kinds)
         if len(counts) > 1:
-            options = "".join(
-                f'<option value="{value}">{value} ({counts[value]})</option>'
-                for value in (*order, UNKNOWN)
-                if counts[value]
-            )
-            fields.append(
-                f'<label>{labels[name]} <select data-filter="{name}"><option value="">all</option>{options}'
-                "</select></label>"
-            )
-    return (
-        '<form class="find" id="finder" hidden><label>Find runs <input type="search" id="find"'
-        f' placeholder="name, outcome, reason"></label>{"".join(fields)}'
-        '<label class="sort">Sort by <select id="sort"></select></label>'
-        '<output id="found" aria-live="polite"></output></form>'
+            filters.append((label, name, [(value, counts[value]) for value in (*order, UNKNOWN) if counts[value]]))
+    return filters
+
+
+def _light(decision: Decision, band: Band) -> Band:
+    """Return the colour of a decision; ``continue`` has that of its band."""
+    return band if decision.kind == "continue" else BANDS[KINDS.index(decision.kind)]
+
+
+def _cause(run: ScoredRun, reading: Reading) -> tuple[str, str | None]:
+    """Return the words of the rule that asked for the band, or the sign that lowers the index most."""
+    asked = run.asked(reading)
+    if asked is not None:
+        return excerpt(asked.why, CAUSE_LENGTH), None
+    quiet = reading.scale and (reading.risk or 0.0) < QUIET
+    return "", None if quiet else reading.worst()
+
+
+def _evidence(run: ScoredRun, reading: Reading, name: str, brief: bool) -> tuple[str, list[str], str]:
+    """Return the steps, quotations and reason of what a metric points at; ``brief``: a named step is not quoted."""
+    found = reading.evidence.get(name)
+    if found is None:
+        return "", [], ""
+    place = run.place(reading, found).strip()
+    quoted = () if brief and place else found.texts
+    return place, [excerpt(text, QUOTE_LENGTH) for text in quoted], found.why
+
+
+def _speakers(step: Step) -> list[str]:
+    """Return the role, agent and tool of a step, as far as they are known."""
+    return [excerpt(part, QUOTE_LENGTH) for part in (step.role, step.agent, step.tool_name) if part]
+
+
+def _goal(run: ScoredRun) -> str:
+    """Return the goal of a run, or the first words of its user."""
+    goal = run.transcript.goal or next((step.content for step in run.transcript.steps if step.role == "user"), "")
+    return goal if goal.strip() else ""
+
+
+def _names(run: ScoredRun) -> list[str]:
+    """Return the metrics to show: all but vitals that were never known."""
+    names = dict.fromkeys(name for reading in run.readings for name in reading.metrics)
+    known = {name for reading in run.readings for name, value in reading.metrics.items() if value is not None}
+    return [name for name in names if name in known or name not in VITALS]
+
+
+def _values(run: ScoredRun, name: str) -> list[float | None]:
+    return [reading.metrics.get(name) for reading in run.readings]
+
+
+def _unknown(run: ScoredRun, name: str) -> str:
+    """Return each reason why a metric was unknown, once."""
+    return "; ".join(dict.fromkeys(reading.unknown.get(name, "no reason given") for reading in run.readings))
+
+
+def _index_chart(run: ScoredRun) -> str:
+    index = [reading.coherence_index for reading in run.readings]
+    rings = {reading.tick_seq for reading in lowest_readings(run)} if len(index) > WORST else set()
+    return svg.chart(index, bands=run.bands, rings=rings, lines=INDEX_LINES)
+
+
+class _Note(NamedTuple):
+    text: str
+    where: str
+
+
+def _notes(run: ScoredRun) -> list[_Note]:
+    """List what was unknown at some steps only, what failed, and what the reader passed over; each once."""
+    partly = {name for name in _names(run) if any(value is not None for value in _values(run, name))}
+    found: dict[str, list[int]] = {}
+    for step, reading in enumerate(run.readings):
+        unknown = [f"{name} unknown: {reason}" for name, reason in reading.unknown.items() if name in partly]
+        for note in dict.fromkeys([*unknown, *(f"error in {failure}" for failure in reading.errors)]):
+            found.setdefault(note, []).append(step)
+    notes = [_Note(note, f" ({_places(steps)})") for note, steps in found.items()]
+    return notes + [_Note(f"reader: {warning}", "") for warning in dict.fromkeys(run.transcript.warnings)]
+
+
+def _places(steps: Sequence[int]) -> str:
+    if len(steps) == 1:
+        return f"after step {steps[0]}"
+    if len(steps) == steps[-1] - steps[0] + 1:
+        return f"after steps {steps[0]} to {steps[-1]}"
+    return f"after {len(steps)} steps between {steps[0]} and {steps[-1]}"
+
+
+class _Box(NamedTuple):
+    place: str
+    reading: Reading
+    losses: list[tuple[str, float, float]]
+    """Sign, what it takes, and that as a share of the largest."""
+    excerpts: list[tuple[int, list[str], str]]
+    """Step, the metrics that point at it, and the box that shows its text already (else empty)."""
+
+
+def _boxes(run: ScoredRun, place: str) -> list[_Box]:
+    """Return the evidence behind the worst readings; a step's text is shown once."""
+    shown: dict[int, str] = {}
+    boxes = []
+    for reading in lowest_readings(run):
+        here = f"{place}-step-{reading.tick_seq}"
+        largest = max(reading.losses.values(), default=0.0) or 1.0
+        losses = sorted(((name, loss, loss / largest) for name, loss in reading.losses.items()), key=lambda it: -it[1])
+        taken: defaultdict[str, float] = defaultdict(float)
+        for name, loss in reading.losses.items():
+            taken[metric_of(name)] += loss
+        pointers: dict[int, list[str]] = {}
+        for name in sorted(reading.evidence, key=lambda key: -taken[key]):
+            for step in run.evidence_steps(reading, reading.evidence[name]):
+                if taken[name] > 0:
+                    pointers.setdefault(step, []).append(name)
+        excerpts = [(step, names, shown.get(step, "")) for step, names in pointers.items()]
+        for step in pointers:
+            shown.setdefault(step, here)
+        boxes.append(_Box(here, reading, losses, excerpts))
+    return boxes
+
+
+def _spent(run: ScoredRun, at: int) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return how long a step took, its tokens and its cost, and the names of those that nobody recorded."""
+    used = run.transcript.steps[at].usage or Counters()
+    shown = {
+        "latency": _took(run.latency_s(at)),
+        "tokens in": used.tokens_in is not None and f"{used.tokens_in:,}",
+        "tokens out": used.tokens_out is not None and f"{used.tokens_out:,}",
+        "cost": used.cost_usd is not None and f"${used.cost_usd:,.4f}",
+    }
+    return [(name, value) for name, value in shown.items() if value], [
+        name for name, value in shown.items() if not value
+    ]
+
+
+def _took(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < LONG_S else span(seconds)
+
+
+class _Clipped(NamedTuple):
+    shown: str
+    left: int
+    """Characters that are not shown."""
+
+
+class _Texts(NamedTuple):
+    heading: str
+    message: _Clipped | None
+    calls: list[tuple[str, _Clipped]]
+    more: int
+    """Calls that are not shown."""
+
+
+def _texts(run: ScoredRun, at: int) -> _Texts:
+    """Return what was said and done at a step, cut so that all steps of the run find room."""
+    step = run.transcript.steps[at]
+    speaks = bool(step.content.strip()) or not step.tool_calls
+    calls = step.tool_calls[:MAX_CALLS]
+    room = min(max(LOG_LENGTH // len(run.readings) // (speaks + len(calls)), MIN_TEXT), MAX_TEXT)
+
+    def cut(text: str) -> _Clipped:
+        return _Clipped(clip(text, room), len(clean(text).strip("\n")) - room)
+
+    return _Texts(
+        "Message" if step.role != "tool" else "Result, an error" if step.is_error else "Result",
+        cut(step.content) if speaks else None,
+        [(call.name, cut(_arguments(call))) for call in calls],
+        len(step.tool_calls) - len(calls),
     )
 
 
-STEP_VIEW = """\
-<dialog id="step" aria-labelledby="step-name"><header><h3 id="step-name"></h3><div class="go"><button type="button"
- id="step-before" title="arrow left">← before</button><button type="button" id="step-next" title="arrow right">next
- →</button><button type="button" id="step-close" title="Esc">close</button></div><div id="step-strip"></div></header>
-<div id="step-body" tabindex="-1" aria-live="polite"></div></dialog>"""
-"""Where scripts put one step of a run."""
+def _arguments(call: TranscriptCall) -> str:
+    """Return a call's arguments, one a line, texts as they are."""
+    given = call.arguments
+    if isinstance(given, dict) and given:
+        return "\n".join(f"{key}: {value if isinstance(value, str) else _json(value)}" for key, value in given.items())
+    return given if isinstance(given, str) else _json(given) if given else ""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _pulls(reading: Reading) -> list[tuple[str, float]]:
+    """Return the signs that take from the index, hardest first, each with its share of what is taken."""
+    total = sum(reading.losses.values())
+    if total <= 0 or (reading.risk is not None and reading.risk < QUIET):
+        return []
+    taken = sorted(((loss, name) for name, loss in reading.losses.items() if loss >= total / 100), reverse=True)
+    return [(name, loss / total) for loss, name in taken[:MAX_SIGNS]]

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
+from markupsafe import escape
+
 from coherence.core.readings import Band, Reading, excerpt
-from coherence.report.text import number, undirected
+from coherence.report.text import clean, number, undirected
 
 MAX_CELLS = 240
 """Cells of a strip; a longer run shows the lowest of several steps in each."""
@@ -60,7 +62,7 @@ def strip(readings: Sequence[Reading], *, run: str = "", causes: Sequence[str] =
         band = lowest.band if lowest is not None else None
         said = f"{lowest.coherence_index:.2f} {lowest.band}" if lowest is not None else "nothing known"
         if causes and lowest is not None and band is not Band.GREEN:
-            said += undirected(f", {excerpt(causes[lowest.tick_seq], CAUSE_LENGTH)}")
+            said += escape(undirected(clean(f", {excerpt(causes[lowest.tick_seq], CAUSE_LENGTH)}")))
         start = x * size
         where = f"step {start}" if len(cell) == 1 else f"steps {start} to {start + len(cell) - 1}, lowest"
         kind = band_class(band)

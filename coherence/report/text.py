@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 
 _UNPRINTABLE = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -20,31 +19,9 @@ def clean(text: str) -> str:
     return _UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def escape(text: str) -> str:
-    """Return text for an element or a quoted attribute.
-
-    Examples
-    --------
-    >>> escape('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
-    """
-    return html.escape(clean(text), quote=True)
-
-
-def isolated(text: str) -> str:
-    r"""Return text that cannot turn the writing direction of what stands around it, in an element where it could.
-
-    Examples
-    --------
-    >>> isolated("a < b"), isolated("\u05d0")
-    ('a &lt; b', '<bdi>\u05d0</bdi>')
-    """
-    return escape(text) if text.isascii() else f"<bdi>{escape(text)}</bdi>"
-
-
 def undirected(text: str) -> str:
-    """Return text for places where no element can isolate it: attributes and the page's title."""
-    return escape(_BIDI.sub("", text))
+    """Return text without marks of direction, for where no element can isolate it: attributes and the page's title."""
+    return _BIDI.sub("", text)
 
 
 def clip(text: str, length: int) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from coherence.evaluation.baselines import baselines
 from coherence.evaluation.bootstrap import Figure
 from coherence.evaluation.comparison import Evaluation, evaluate
-from coherence.evaluation.page import render_page, write_page
+from coherence.evaluation.page import render_evaluation, write_page
 from coherence.evaluation.systems import of_steps
 from evaluation.builders import run
 
@@ -59,7 +59,7 @@ def checked(page: str) -> Checker:
 
 
 def test_the_page_is_well_formed_and_says_what_was_found() -> None:
-    text = checked(render_page(found())).text
+    text = checked(render_evaluation(found())).text
     for words in (
         "16 labelled runs of 16 tasks, 48 steps",
         "Runs: failed against succeeded",
@@ -74,19 +74,19 @@ def test_the_page_is_well_formed_and_says_what_was_found() -> None:
         assert words in text
 
 
-def test_render_page_names_break_where_their_parts_end() -> None:
-    page = render_page(found("unsupported_assumption", "agentdojo"))
-    assert "<bdi>unsupported_<wbr>assumption</bdi>" in page
-    assert "<bdi>agentdojo/<wbr>1</bdi>" in page
+def test_render_evaluation_names_break_where_their_parts_end() -> None:
+    page = render_evaluation(found("unsupported_assumption", "agentdojo"))
+    assert "unsupported_<wbr>assumption" in page
+    assert "agentdojo/<wbr>1<" in page
 
 
-def test_render_page_marks_at_the_ends_are_whole() -> None:
+def test_render_evaluation_marks_at_the_ends_are_whole() -> None:
     """`mine` has an AUROC of 1; the mark is 6 of 1,000 wide. Turned round it has 0."""
     whole = found()
     row = whole.sections[0].rows[0]
     low = msgspec.structs.replace(row, figures={key: Figure(0.0, 0.0, 0.0) for key in row.figures})
     section = msgspec.structs.replace(whole.sections[0], rows=[row, low])
-    page = render_page(msgspec.structs.replace(whole, sections=[section]))
+    page = render_evaluation(msgspec.structs.replace(whole, sections=[section]))
     assert 'class="value" x="994"' in page and 'class="value" x="0"' in page
     assert 'x="997"' not in page and 'x="-3"' not in page
 
@@ -98,21 +98,21 @@ def test_a_column_without_any_figure_is_named_below_and_not_shown() -> None:
         msgspec.structs.replace(row, figures=row.figures | {"first_half": Figure(None, None, None)})
         for row in section.rows
     ]
-    page = render_page(msgspec.structs.replace(whole, sections=[msgspec.structs.replace(section, rows=rows)]))
-    assert "The labels or scores tell of no system: first half." in page
+    page = render_evaluation(msgspec.structs.replace(whole, sections=[msgspec.structs.replace(section, rows=rows)]))
+    assert "No system's labels or scores allow: first half." in page
     assert '<th scope="col">first half</th>' not in page
-    assert '<th scope="col">first half</th>' in render_page(whole)
+    assert '<th scope="col">first half</th>' in render_evaluation(whole)
 
 
-def test_render_page_hostile_names_are_text() -> None:
-    text = checked(render_page(found(EVIL, EVIL), title=EVIL)).text
+def test_render_evaluation_hostile_names_are_text() -> None:
+    text = checked(render_evaluation(found(EVIL, EVIL), title=EVIL)).text
     assert '<script>alert("1")</script>' in text
     assert "\x00" not in text and "\ud800" not in text
 
 
 def test_the_same_page_for_the_same_evaluation(tmp_path: Path) -> None:
     write_page(tmp_path / "page.html", found())
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == render_page(found())
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == render_evaluation(found())
 
 
 def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None:
@@ -126,8 +126,8 @@ def test_few_tasks_have_figures_without_intervals_and_the_page_says_so() -> None
     assert few.sections[0].rows[0].figures["auroc"] == Figure(1.0)
     assert enough.sections[0].rows[0].figures["auroc"] == Figure(1.0, 1.0, 1.0)
     assert few.sections[0].rows[0].folds is None
-    assert "too few tasks for an interval" in checked(render_page(few)).text
-    assert "too few tasks for an interval" not in checked(render_page(enough)).text
+    assert "too few tasks for an interval" in checked(render_evaluation(few)).text
+    assert "too few tasks for an interval" not in checked(render_evaluation(enough)).text
 
 
 def test_page_runs_of_one_task_are_one_task_and_a_question_of_one_class_needs_only_that() -> None:
@@ -149,14 +149,16 @@ def test_page_there_is_a_range_only_over_all_five_folds() -> None:
     assert (folds(5), folds(60)) == (None, (1.0, 1.0))
 
 
-def test_render_page_the_number_of_draws_is_the_one_that_was_made() -> None:
-    assert "drawn again 50 times" in checked(render_page(found())).text
+def test_render_evaluation_the_number_of_draws_is_the_one_that_was_made() -> None:
+    assert "drawn again 50 times" in checked(render_evaluation(found())).text
 
 
-def test_render_page_one_is_said_in_the_singular() -> None:
+def test_render_evaluation_one_is_said_in_the_singular() -> None:
     runs = [run("b", success=False), run("g", success=True), run("x", hijacked=True)]
     text = checked(
-        render_page(evaluate(runs, [of_steps("mine", {one.id: [None, 0.5, 0.5] for one in runs})], target="failure"))
+        render_evaluation(
+            evaluate(runs, [of_steps("mine", {one.id: [None, 0.5, 0.5] for one in runs})], target="failure")
+        )
     ).text
     assert "1 failed run and 1 run that succeeded, of 2 tasks" in text
     assert "; 1 run has no label that is asked about" in text

@@ -15,8 +15,8 @@ import coherence.report.html as page_module
 from coherence.core.readings import Counters
 from coherence.providers import HashingEmbedder, Step, Transcript
 from coherence.providers.transcript import TranscriptCall
-from coherence.report import ScoredRun, score_transcript, write_html
-from coherence.report.html import render_html
+from coherence.report.html import render_html, write_html
+from coherence.report.score import ScoredRun, score_transcript
 
 VOID = {"meta", "br", "hr", "img", "link", "input", "wbr"}
 HOSTILE = [
@@ -186,10 +186,10 @@ def test_render_html_a_step_is_shown_with_what_was_said_done_and_spent_and_its_l
     run = score_transcript(Transcript(id="r", steps=tuple(steps)), embedder=HashingEmbedder(32))
     page = render_html([run])
     agent, result = view(page, 1), view(page, 8)
-    assert "Step 1 assistant" in agent and "Message I run it." not in agent and "MessageI run it." in agent
-    assert "Call of Bashcommand: pytest -k login ls timeout: 30" in agent
+    assert "Step 1 assistant" in agent and "Message I run it." in agent
+    assert "Call of Bash command: pytest -k login ls timeout: 30" in agent
     assert "latency 1.5 stokens in 1,200tokens out 80cost $0.0123" in agent  # 101.5 - 100
-    assert "Step 8 tool · Bash failed" in result and "Result, an errorImportError: x" in result
+    assert "Step 8 tool · Bash failed" in result and "Result, an error ImportError: x" in result
     assert "latency 250 mstokens in, tokens out, cost: not recorded" in result
     reading, decision = run.readings[8], run.decisions[8]
     assert f"{reading.band} index {reading.coherence_index:.2f} · decision {decision.kind}" in result
@@ -289,7 +289,7 @@ def test_write_html_a_page_that_cannot_be_made_leaves_the_old_one(
     path = tmp_path / "report.html"
     write_html(path, [RUN])
     old = path.read_bytes()
-    monkeypatch.setattr(page_module, "_overview", lambda runs: 1 / 0)
+    monkeypatch.setattr(page_module, "count_verdicts", lambda runs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_html(path, [RUN])
     assert path.read_bytes() == old

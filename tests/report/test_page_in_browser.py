@@ -13,8 +13,8 @@ import pytest
 
 from coherence.providers import HashingEmbedder
 from coherence.providers.readers import read_transcripts
-from coherence.report import ScoredRun, score_transcript, write_html
-from coherence.report.score import FROM_BEST
+from coherence.report.html import write_html
+from coherence.report.score import FROM_BEST, ScoredRun, score_transcript
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
