@@ -14,7 +14,7 @@ from coherence.core.readings import frozen_hook
 from coherence.core.validation import MAX_NAME, check_text, clean
 from coherence.monitor.pipeline import AgentPipeline
 from coherence.monitor.snapshots import Snapshot
-from coherence.policy.corrections import MAX_NOTES, MAX_TOPICS
+from coherence.policy.corrections import EXAMPLES, MAX_NOTES
 
 VERSION = 1
 DEFAULT_CAP = 10_000
@@ -138,8 +138,8 @@ def _from_classic(classic: _Classic) -> Saved:
     """Return what survives of a file of the classic regulator: up to three corrections a topic, oldest first."""
     saved = new_saved(clean(classic.user_id, MAX_NAME))
     kept = saved.snapshot.parts["corrections"]
-    for cluster in sorted(classic.correction_patterns)[:MAX_TOPICS]:
-        examples = classic.correction_patterns[cluster].example_corrections[:MAX_NOTES]
+    for cluster in sorted(classic.correction_patterns)[: MAX_NOTES // EXAMPLES]:
+        examples = classic.correction_patterns[cluster].example_corrections[:EXAMPLES]
         request = cluster.replace("+", " ")
         for at, example in enumerate(reversed(examples)):
             kept.add(example, request=request, seq=at, session=f"classic {cluster}", step=0)

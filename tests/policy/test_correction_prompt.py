@@ -13,9 +13,7 @@ HEAD, TAIL = "<past_corrections>\n", "\n</past_corrections>\n\n"
 
 
 def pattern(*texts: str, session: str = "s") -> CorrectionPattern:
-    notes = tuple(
-        Note(f"c-{at}", text, "", [CorrectionSource(at, at, session)], "t-1", "") for at, text in enumerate(texts)
-    )
+    notes = tuple(Note(f"c-{at}", text, "", [CorrectionSource(at, at, session)]) for at, text in enumerate(texts))
     return CorrectionPattern("t-1", "topic", (), notes, len(notes), 3.0, 0.5, ())
 
 

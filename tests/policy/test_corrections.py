@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from coherence.core.errors import VectorError
-from coherence.policy.corrections import HALF_LIFE, MAX_CHARS, MAX_NOTES, MAX_TOPICS, Corrections
+from coherence.policy.corrections import HALF_LIFE, MAX_CHARS, MAX_NOTES, MAX_SOURCES, Corrections
 
 ASK = "What is the weather in Oslo?"
 
@@ -64,7 +64,7 @@ def test_corrections_what_differs_is_kept_apart(a: str, b: str) -> None:
 def test_corrections_the_same_event_counts_once_and_a_blank_one_never() -> None:
     kept = told("a fact", "a fact")
     before = saved(kept)
-    assert kept.add("changed", request="x", seq=1, session="s", step=9) == before.notes[next(iter(before.notes))].topic
+    assert kept.add("changed", request="x", seq=1, session="s", step=9) == next(iter(before.notes))
     assert kept.add(" \n", request=ASK, seq=7, session="s", step=7) == ""
     assert kept == before
 
@@ -96,35 +96,30 @@ def test_relevant_one_thing_said_three_times_on_one_topic_is_no_general_preferen
 def test_opposite_corrections_never_make_one_preference() -> None:
     kept = Corrections()
     said = ["Always retry failed requests", "Never retry failed requests", "Always retry failed requests"]
-    vector = np.ones(4)
     for seq, (text, request) in enumerate(zip(said, [ASK, "Translate the manual", "Book a flight"], strict=True)):
-        kept.add(text, request=request, seq=seq, session="s", step=seq, vectors={text: vector})
-    assert len({note.saying for note in kept.notes.values()}) == 2
+        kept.add(text, request=request, seq=seq, session="s", step=seq, vectors={text: np.ones(4)})
     assert kept.patterns(3) == []
 
 
-def test_corrections_a_correction_without_a_request_is_a_topic_of_its_own() -> None:
-    kept = told("Use metric units", request="")
-    assert next(iter(kept.notes.values())).request == ""
-    assert kept.topics.find("use metric units") is not None
+def test_corrections_a_correction_without_a_request_is_found_by_its_own_text() -> None:
+    kept = told("Use metric units", "use metric units!", "please use metric units", request="")
+    found = kept.relevant("use metric units", None, 3)
+    assert found is not None and found.count == 3
 
 
 def test_settle_vectors_may_come_later() -> None:
     near, far = np.eye(4)[0], np.eye(4)[1]
-    early, late = Corrections(), Corrections()
     requests = {"Send mails in batches": near, "Deliver post in groups": near, "Bake bread": far}
     texts = {"by ten": near, "wait a minute": far, "less salt": np.eye(4)[2]}
+    early, late = Corrections(), Corrections()
     for seq, (request, text) in enumerate(zip(requests, texts, strict=True)):
         early.add(text, request=request, seq=seq, session="s", step=seq, vectors=requests | texts)
         late.add(text, request=request, seq=seq, session="s", step=seq)
-    assert len(late.topics.groups) == 3
     assert set(late.pending()) == {*requests, *texts}
     late.settle({**requests, "unknown": near})
     assert set(late.pending()) == set(texts)
     late.settle(texts)
     assert late.pending() == []
-    assert len({note.topic for note in late.notes.values()}) == 2
-    assert len(late.topics.groups) == 2
     assert late == early
 
 
@@ -144,9 +139,8 @@ def test_settle_a_bad_vector_is_refused_and_changes_nothing() -> None:
 def test_edit_a_correction_can_be_edited() -> None:
     kept = told("a fact", "metric units", "no wind")
     id = next(note.id for note in kept.notes.values() if note.text == "metric units")
-    topic = kept.notes[id].topic
     kept.edit(id, "imperial units")
-    assert (kept.notes[id].text, kept.notes[id].topic, kept.notes[id].sources[0].seq) == ("imperial units", topic, 1)
+    assert (kept.notes[id].text, kept.notes[id].request, kept.notes[id].sources[0].seq) == ("imperial units", ASK, 1)
     assert "metric" not in msgspec.json.encode(kept).decode()
     kept.edit(id, "No wind!")
     assert sorted(len(note.sources) for note in kept.notes.values()) == [1, 2]
@@ -168,69 +162,32 @@ def test_forget_what_is_forgotten_leaves_no_trace_and_does_not_come_back() -> No
     assert kept.forget("unknown") == 0
 
 
-def test_forget_nothing_of_a_forgotten_correction_stays_in_the_groups_it_shared() -> None:
-    kept = Corrections()
-    for seq, word in enumerate(["alpha", "sesame", "gamma"]):
-        text, request = f"keep the words metric units oslo {word}", f"weather report for oslo today {word}"
-        kept.add(text, request=request, seq=seq, session="s", step=seq)
-    assert (len(kept.topics.groups), len(kept.sayings.groups), len(kept.notes)) == (1, 1, 3)
-    kept.forget(next(note.id for note in kept.notes.values() if "sesame" in note.text))
-    assert (len(kept.topics.groups), len(kept.sayings.groups), len(kept.notes)) == (1, 1, 2)
-    assert "sesame" not in msgspec.json.encode(kept).decode()
-
-
-def test_settle_one_text_on_requests_that_turn_out_to_differ_is_kept_on_both() -> None:
-    kept = Corrections()
-    a, b = "resize the big profile image now", "resize the big docker image now"
-    for seq, request in enumerate([a, b]):
-        kept.add("smaller", request=request, seq=seq, session="s", step=seq)
-    assert len(kept.notes) == len(kept.topics.groups) == 1
-    kept.settle({a: np.eye(4)[0], b: np.eye(4)[1]})
-    assert len(kept.notes) == len(kept.topics.groups) == 2
-    assert sorted(len(note.sources) for note in kept.notes.values()) == [1, 1]
-
-
-def test_forget_a_whole_topic_can_be_forgotten() -> None:
+def test_forget_a_whole_pattern_can_be_forgotten() -> None:
     kept = told("a fact", "metric units", "no wind")
     assert kept.forget(kept.patterns(2)[0].id) == 3
-    assert (kept.notes, kept.topics.groups, kept.sayings.groups) == ({}, {}, {})
+    assert kept.notes == {}
 
 
 def test_corrections_memory_is_bounded() -> None:
     kept = Corrections()
-    for seq in range(MAX_TOPICS + 30):
+    for seq in range(MAX_NOTES + 30):
         kept.add(f"fact{seq} " + "é" * 9_999, request=f"topic{seq}", seq=seq, session="s", step=seq)
-    assert len(kept.topics.groups) == len(kept.notes) == len(kept.sayings.groups) == MAX_TOPICS
-    # The oldest weigh least: topics 0 to 29 are gone.
+    assert len(kept.notes) == MAX_NOTES
+    # The oldest weigh least: notes 0 to 29 are gone.
     assert min(note.sources[0].seq for note in kept.notes.values()) == 30
     assert max(len(note.text) for note in kept.notes.values()) == MAX_CHARS
-    for seq in range(1_000, 1_000 + 2 * MAX_NOTES):
-        kept.add(f"say {seq}", request="topic99", seq=seq, session="s", step=seq)
-        kept.add("the same", request="topic99", seq=seq + 500, session="s", step=seq)
-    topic = kept.topics.find("topic99")
-    notes = [note for note in kept.notes.values() if note.topic == topic]
-    assert len(notes) == MAX_NOTES
-    assert max(len(note.sources) for note in notes) == MAX_NOTES
-    assert topic is not None
-    assert len(kept.topics.groups[topic]) == 8
+    for seq in range(1_000, 1_000 + 2 * MAX_SOURCES):
+        kept.add("the same", request="topic99", seq=seq, session="s", step=seq)
+    assert max(len(note.sources) for note in kept.notes.values()) == MAX_SOURCES
 
 
-def test_corrections_what_is_said_is_bounded_too() -> None:
-    kept = Corrections()
-    for seq in range(MAX_TOPICS + 30):
-        kept.add(f"say{seq}", request=f"topic{seq // 10}", seq=seq, session="s", step=seq)
-    assert (len(kept.topics.groups), len(kept.notes)) == (23, 230)
-    assert len(kept.sayings.groups) == MAX_TOPICS
-    assert sum(not note.saying for note in kept.notes.values()) == 30
-
-
-def test_corrections_an_often_corrected_topic_outlives_newer_single_ones() -> None:
-    kept = told("a fact", "metric units", "no wind")
-    for seq in range(3, MAX_TOPICS + 50):
+def test_corrections_what_is_often_said_outlives_newer_single_ones() -> None:
+    kept = told("a fact", "a fact", "a fact")
+    for seq in range(3, MAX_NOTES + 50):
         kept.add(f"fact{seq}", request=f"topic{seq}", seq=seq, session="s", step=seq)
-    # Weight of the topic then: about 3 / 2 ** (250 / 200) = 1.26, of topic3 1 / 2 ** (247 / 200) = 0.42.
-    assert kept.topics.find(ASK) is not None
-    assert kept.topics.find("topic3") is None
+    # Weight of the first then: about 3 / 2 ** (250 / 200) = 1.26, of topic3 1 / 2 ** (247 / 200) = 0.42.
+    said = {note.request for note in kept.notes.values()}
+    assert ASK in said and "topic3" not in said
 
 
 def test_patterns_the_state_is_plain_data() -> None:

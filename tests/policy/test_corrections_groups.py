@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coherence.core.vectors import to_half
 from coherence.policy.correction_words import content_words, is_implicit, opposed, overlap, stance, wording
-from coherence.policy.corrections import NEAR, SHARED_WORDS, Corrections, Member, Topics
+from coherence.policy.corrections import NEAR, SHARED_WORDS, Corrections
 from coherence.providers import MiniLMEmbedder
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "paraphrases.json").read_text())
@@ -23,24 +22,25 @@ def vectors() -> dict[str, Any]:
     return dict(zip(texts, np.asarray(MiniLMEmbedder().embed_batch(texts)), strict=True))
 
 
-def topics_of(texts: list[str], vectors: dict[str, Any]) -> dict[str, str]:
+def kept_on(requests: list[str], vectors: dict[str, Any]) -> Corrections:
     kept = Corrections()
-    for seq, text in enumerate(texts):
-        kept.add(f"lesson {seq}", request=text, seq=seq, session="s", step=seq, vectors=vectors)
-    return {note.request: note.topic for note in kept.notes.values()}
+    for seq, text in enumerate(requests):
+        kept.add(f"q{seq * 7919:x}z", request=text, seq=seq, session="s", step=seq, vectors=vectors)
+    return kept
 
 
 @pytest.mark.parametrize("half", ["train", "held_out"])
-def test_corrections_paraphrases_share_a_topic_and_different_requests_do_not(
+def test_relevant_paraphrases_of_a_request_find_its_corrections_and_other_requests_do_not(
     half: str, vectors: dict[str, Any]
 ) -> None:
-    requests = DATA["requests"][half]
-    label = topics_of([text for round in zip(*requests.values(), strict=True) for text in round], vectors)
-    same = [label[a] == label[b] for texts in requests.values() for a, b in itertools.combinations(texts, 2)]
-    assert len(same) == 8 * 28  # pairs of 8 paraphrases, 8 times
-    assert sum(same) / len(same) >= 0.75
-    for one, other in itertools.combinations(requests.values(), 2):
-        assert not {label[a] for a in one} & {label[b] for b in other}
+    topics = DATA["requests"][half]
+    found = []
+    for texts in topics.values():
+        kept = kept_on(texts[:4], vectors)
+        found += [kept.relevant(text, vectors[text], 4) is not None for text in texts[4:]]
+        others = (text for other in topics.values() if other is not texts for text in other)
+        assert not any(kept.relevant(text, vectors[text], 4) for text in others)
+    assert len(found) == 8 * 4 and sum(found) >= 0.85 * len(found)
 
 
 def traps() -> Iterator[Any]:
@@ -50,22 +50,10 @@ def traps() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("half", "request_text", "trap"), list(traps()))
-def test_corrections_a_look_alike_joins_neither_the_request_nor_its_topic(
-    half: str, request_text: str, trap: str, vectors: dict[str, Any]
-) -> None:
+def test_relevant_a_look_alike_finds_nothing(half: str, request_text: str, trap: str, vectors: dict[str, Any]) -> None:
     topic = next(texts for texts in DATA["requests"][half].values() if request_text in texts)
-    for texts in ([request_text], topic, topic[::-1]):
-        label = topics_of([*texts, trap], vectors)
-        assert label[trap] not in {label[text] for text in texts}
-
-
-def test_relevant_an_email_lesson_is_not_brought_to_gpu_kernels(vectors: dict[str, Any]) -> None:
-    kept = Corrections()
-    for seq, text in enumerate(DATA["requests"]["train"]["email batching"][:4]):
-        kept.add(f"lesson {seq}", request=text, seq=seq, session="s", step=seq, vectors=vectors)
-    gpu, email = "async batching of GPU kernels", "Batch up our email sending and run it in the background"
-    assert kept.relevant(email, vectors[email], 5) is not None
-    assert kept.relevant(gpu, vectors[gpu], 5) is None
+    for texts in ([request_text] * 3, topic):
+        assert kept_on(texts, vectors).relevant(trap, vectors[trap], 8) is None
 
 
 @pytest.mark.parametrize(("a", "b"), DATA["opposite_corrections"])
@@ -73,9 +61,9 @@ def test_stance_opposites_are_never_the_same_correction(a: str, b: str, vectors:
     assert opposed(stance(a), stance(b))
     assert opposed(stance(b), stance(a))
     kept = Corrections()
-    for seq, text in enumerate((a, b)):
-        kept.add(text, request="one request", seq=seq, session="s", step=seq, vectors=vectors)
-    assert len({note.saying for note in kept.notes.values()}) == len(kept.notes) == 2
+    for seq, (text, request) in enumerate(((a, "bake bread"), (b, "fix login"), (a, "book a flight"))):
+        kept.add(text, request=request, seq=seq, session="s", step=seq, vectors=vectors)
+    assert kept.patterns(3) == []
 
 
 @pytest.mark.parametrize(("a", "b"), DATA["same_correction"])
@@ -84,40 +72,35 @@ def test_stance_the_same_correction_in_other_clothes_is_kept_once(a: str, b: str
     assert not opposed(stance(a), stance(b))
 
 
-def member(key: str, text: str, *vector: float) -> Member:
-    return Member(key, int(key, 36), text, to_half(vector).astype("<f2").tobytes() if vector else b"")
+def test_nearness_is_the_cosine_less_a_part_of_the_overlap_in_words() -> None:
+    kept = Corrections()
+    for seq in range(3):
+        kept.add(f"say {seq}a", request="alpha beta", seq=seq, session="s", step=seq, vectors={"alpha beta": [1, 0]})
+    # {alpha, delta} shares 1 of 2 words: the cosine must be at least 0.45 + 0.25 * 0.5 = 0.575.
+    assert SHARED_WORDS * overlap(content_words("alpha beta"), content_words("alpha delta")) == 0.125
+    assert kept.relevant("alpha delta", [0.576, 0.8174], 3) is not None
+    assert kept.relevant("alpha delta", [0.573, 0.8196], 3) is None
+    assert kept.relevant("other words", [NEAR + 0.001, 0.89], 3) is not None
 
 
-def test_nearness_is_the_mean_cosine_less_a_part_of_the_mean_overlap() -> None:
-    groups = Topics()
-    id = groups.place(member("1", "alpha beta", 1, 0)).id
-    groups.place(member("2", "alpha gamma", 1, 0))
-    # cos = 0.6; {alpha, delta} shares 1 of 2 words with both: 0.6 - 0.3 * 0.5 = 0.45, just near enough.
-    assert SHARED_WORDS * overlap(content_words("alpha beta"), content_words("alpha delta")) == 0.15
-    assert groups.find("alpha delta", np.array([0.601, 0.799], np.float32)) == id
-    assert groups.find("alpha delta", np.array([0.598, 0.801], np.float32)) is None
-    assert groups.find("other words", np.array([NEAR + 0.001, 0.89], np.float32)) == id
+def test_relevant_the_three_nearest_must_be_near_on_average() -> None:
+    # cosines with the request (1, 0): 0.60, 0.50, 0.36 = 0.487 on average; then 0.60, 0.50, 0.20 = 0.433
+    for third, found in ((0.36, 3), (0.20, None)):
+        kept = Corrections()
+        for seq, cosine in enumerate((0.60, 0.50, third)):
+            vector = [cosine, (1 - cosine**2) ** 0.5]
+            kept.add(f"say {seq}a", request=f"r{seq}", seq=seq, session="s", step=seq, vectors={f"r{seq}": vector})
+        pattern = kept.relevant("what is asked", [1, 0], 3)
+        assert (pattern and pattern.count) == found
 
 
-def test_place_two_groups_become_one_when_a_third_text_lies_between() -> None:
-    groups = Topics()
-    assert groups.place(member("1", "aaa", 1, 0)).id == "t-1"
-    # cos 0.40 to the first: apart.
-    assert groups.place(member("2", "bbb", 0.40, 0.9165)).id == "t-2"
-    # cos 0.836 to both; then the groups' mean cosine is (0.40 + 0.836) / 2 = 0.62.
-    placed = groups.place(member("3", "ccc", 0.836, 0.5477))
-    assert (placed.id, placed.renamed) == ("t-1", {"t-2": "t-1"})
-    assert [m.key for m in groups.groups["t-1"]] == ["1", "2", "3"]
-
-
-def test_topics_without_vectors_most_words_must_be_the_same() -> None:
-    groups = Topics()
-    groups.place(member("1", "summarise the quarterly sales report"))
-    assert groups.find("Summarise the quarterly sales report, please") == "t-1"
+def test_relevant_without_vectors_most_words_must_be_the_same() -> None:
+    kept = kept_on(["summarise the quarterly sales report"] * 3, {})
+    assert kept.relevant("Summarise the quarterly sales report, please", None, 3) is not None
     # {summa, quart, sales, repor} and {summa, secur, repor}: 2 of 5 words.
-    assert groups.find("summarise the security report") is None
-    # A text with a vector is compared by its words with groups that have none.
-    assert groups.find("the quarterly sales report: summarise", np.ones(2, np.float32)) == "t-1"
+    assert kept.relevant("summarise the security report", None, 3) is None
+    # A request with a vector is compared by its words with notes that have none.
+    assert kept.relevant("the quarterly sales report: summarise", [1, 1], 3) is not None
 
 
 @pytest.mark.parametrize(

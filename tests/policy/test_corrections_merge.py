@@ -34,8 +34,8 @@ def as_data(kept: Corrections) -> object:
     return msgspec.to_builtins(kept)
 
 
-def by_topic(kept: Corrections) -> set[tuple[str, str, str, tuple[CorrectionSource, ...]]]:
-    return {(note.id, note.text, note.topic, tuple(note.sources)) for note in kept.notes.values()}
+def by_id(kept: Corrections) -> set[tuple[str, str, str, tuple[CorrectionSource, ...]]]:
+    return {(note.id, note.text, note.request, tuple(note.sources)) for note in kept.notes.values()}
 
 
 def sources(kept: Corrections) -> set[CorrectionSource]:
@@ -59,7 +59,7 @@ def test_merge_merging_does_not_depend_on_the_order_and_counts_once(
     assert (as_data(a), as_data(b)) == before
     assert sources(merged) == sources(a) | sources(b)
     for again in (merged.merge(a), merged.merge(b), merged.merge(merged)):
-        assert by_topic(again) == by_topic(merged)
+        assert by_id(again) == by_id(merged)
 
 
 @given(st.lists(said, max_size=20), st.lists(said, max_size=10), st.lists(st.integers(0, 19), max_size=3))
@@ -83,9 +83,7 @@ def test_settle_a_saved_state_goes_on_as_if_it_had_never_been_away(
 
 
 def check_whole(kept: Corrections) -> None:
-    """Everything that refers to something refers to what is there."""
-    assert set(kept.topics.groups) == {note.topic for note in kept.notes.values()}
-    assert set(kept.sayings.groups) == {note.saying for note in kept.notes.values() if note.saying}
+    """Check that each event belongs to one note, and each note stands under its id."""
     assert all(id == note.id and note.sources == sorted(note.sources) for id, note in kept.notes.items())
     keys = [(s.session, s.seq) for note in kept.notes.values() for s in note.sources]
     assert len(keys) == len(set(keys))
