@@ -157,8 +157,8 @@ def verify_audit(paths: tuple[Path, ...], *, as_json: bool) -> int:
         print_document("coherence.audit.verify/1", msgspec.to_builtins(faults))
         return int(bool(faults))
     for fault in faults:
-        sys.stdout.write(one_line(f"{fault.what}: {fault.message}") + "\n")
-    verdict = "intact" if not faults else f"{len(faults)} faults"
+        sys.stdout.write(one_line(fault.message) + "\n")
+    verdict = "intact" if not faults else "NOT INTACT"
     sys.stdout.write(f"{count} events from number {first} on, newest hash {newest}: {verdict}\n")
     return int(bool(faults))
 
@@ -171,9 +171,9 @@ def _is_sqlite(path: Path) -> bool:
         return False
 
 
-def export_audit(path: Path, folder: Path, *, max_bytes: int, keep: int) -> None:
-    """Append what is new to the rotating JSON lines of the audit trail."""
+def export_audit(path: Path, folder: Path) -> None:
+    """Append what is new to the JSON lines of the audit trail."""
     check_outputs({"the trail's file": trail_path(folder)}, [], store=path)
     with opened(path) as kept:
-        export_jsonl(kept, folder, max_bytes=max_bytes, keep=keep)
+        export_jsonl(kept, folder)
     click.echo(f"audit trail: {folder}", err=True)

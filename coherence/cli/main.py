@@ -343,7 +343,7 @@ def audit() -> None:
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_JSON
 def audit_verify(paths: tuple[Path, ...], as_json: bool) -> None:
-    """Check the hash chain of a store, or of exported JSON lines; names every altered, removed or moved row.
+    """Check the hash chain of a store, or of exported JSON lines; name the first event that breaks it, and why.
 
     Exit status: 0 intact, 1 not, 2 bad usage.
     """
@@ -355,13 +355,11 @@ def audit_verify(paths: tuple[Path, ...], as_json: bool) -> None:
 @audit.command("export")
 @click.argument("path", metavar="STORE", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--max-bytes", type=click.IntRange(1), default=10_000_000, show_default=True, help="Size of a file.")
-@click.option("--keep", type=click.IntRange(1), default=5, show_default=True, help="Full files that are kept.")
-def audit_export(path: Path, folder: Path, max_bytes: int, keep: int) -> None:
-    """Append what is new to FOLDER/audit.jsonl; full files are gzipped and the oldest removed."""
+def audit_export(path: Path, folder: Path) -> None:
+    """Append what is new to FOLDER/audit.jsonl; gzip or move that file as you like."""
     from coherence.cli.logs import export_audit
 
-    export_audit(path, folder, max_bytes=max_bytes, keep=keep)
+    export_audit(path, folder)
 
 
 main.add_command(experiments)

@@ -7,7 +7,6 @@ every hash anew: against that, keep the newest hash (or an export) where they ca
 from __future__ import annotations
 
 import hashlib
-from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -15,8 +14,6 @@ from coherence.store.rows import AuditRow, EventRow
 
 NO_HASH = bytes(32)
 """What the first event ever follows."""
-
-What: TypeAlias = Literal["altered", "removed", "reordered", "inserted", "damaged"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -29,8 +26,6 @@ class ChainFault(msgspec.Struct, frozen=True):
     seq: int | None
     id: int | None
     """The event's position in the store; ``None`` = not known."""
-    what: What
-    """``damaged``: SQLite itself cannot read part of the file, or a line is no event."""
     message: str
 
     def __str__(self) -> str:
@@ -58,27 +53,15 @@ def digest(prev: bytes, session: str, agent: str, source: str, row: EventRow, ts
     return hashlib.sha256(prev + canonical).digest()
 
 
-def recomputed(row: AuditRow, prev: bytes | None = None) -> bytes | None:
-    """Return the hash that a row should have after ``prev`` (by default what it says it follows).
+def recomputed(row: AuditRow) -> bytes | None:
+    """Return the hash that a row should have after the hash that it says it follows.
 
     ``None``: the row holds something that was never written by this package.
     """
     try:
-        before = row.prev_hash if prev is None else prev
-        return digest(before, row.session, row.agent, row.source, row.event, row.event.ts)
+        return digest(row.prev_hash, row.session, row.agent, row.source, row.event, row.event.ts)
     except (TypeError, ValueError):
         return None
-
-
-def fault(row: AuditRow, what: What, why: str) -> ChainFault:
-    """Return a fault that names one row."""
-    return fault_at(row.id, row.session, row.agent, row.event.seq, what, why)
-
-
-def fault_at(position: int, session: str, agent: str, seq: int, what: What, why: str) -> ChainFault:
-    """Return a fault that names one row."""
-    name = f"event {seq} of session {session!r} (agent {agent!r}, id {position})"
-    return ChainFault(session, agent, seq, position, what, f"{name} was {what}: {why}")
 
 
 def _number(value: float | None) -> float | None:

@@ -1,16 +1,14 @@
-"""The audit trail as JSON lines: one event a line, in files that rotate, that anybody can check and grep."""
+"""The audit trail as JSON lines: one event a line, that anybody can check and grep."""
 
 from __future__ import annotations
 
 import gzip
+import mmap
 import os
-import re
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,15 +17,16 @@ from coherence.store.hash_chain import ChainFault
 from coherence.store.open import alone
 from coherence.store.rows import AuditRow, DecisionRow, EventRow, ReadingRow
 from coherence.store.store import Store
-from coherence.store.verify import Walk
+from coherence.store.verify import ChainWalk, damaged
 
-_ROTATED = re.compile(r"-(\d+)\.jsonl\.gz$")
-_TAIL_BYTES = 2**16
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-def export_jsonl(store: Store, folder_or_path: str | Path, *, max_bytes: int = 10_000_000, keep: int = 5) -> int:
+def export_jsonl(store: Store, folder_or_path: str | Path) -> int:
     """Append what is new in a store to its audit trail.
+
+    Files of the trail that were moved aside or gzipped within the same folder still count: what they hold is not
+    written again.
 
     Parameters
     ----------
@@ -35,11 +34,6 @@ def export_jsonl(store: Store, folder_or_path: str | Path, *, max_bytes: int = 1
         Where the events are.
     folder_or_path : str or Path
         A folder (the file is ``audit.jsonl`` in it), or the path of a file that ends in ``.jsonl``.
-    max_bytes : int
-        A file that would grow beyond this is compressed to ``audit-<id of its first event>.jsonl.gz``, and a new one
-        is begun.
-    keep : int
-        How many compressed files stay; older ones are deleted.
 
     Returns
     -------
@@ -51,13 +45,11 @@ def export_jsonl(store: Store, folder_or_path: str | Path, *, max_bytes: int = 1
     StoreError
         The trail belongs to another store, or cannot be written.
     """
-    if max_bytes < 1 or keep < 0:
-        raise ValueError(f"max_bytes must be 1 or more and keep 0 or more, not {max_bytes} and {keep}")
     path = trail_path(folder_or_path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with alone(path.parent):
-            return _append(store, path, max_bytes, keep)
+            return _append(store, path)
     except OSError as error:
         raise StoreError(path, f"the audit trail cannot be written ({error.strerror or error})") from error
 
@@ -69,15 +61,15 @@ def trail_path(folder_or_path: str | Path) -> Path:
 
 
 class Trail(NamedTuple):
-    """What the files of an audit trail hold.
+    """The reach of an audit trail, and what is wrong with it.
 
     Compare number and hash with what you know: a trail that was cut off at an end is a shorter trail, and intact.
     """
 
     faults: list[ChainFault]
-    """Empty = intact."""
+    """The first break; empty = intact."""
     events: int
-    """How many."""
+    """How many, up to the break."""
     first: int
     """Id of the first one."""
     newest: str
@@ -98,135 +90,65 @@ def verify_jsonl(paths: str | Path | Iterable[str | Path]) -> list[ChainFault]:
 
 
 def read_trail(paths: str | Path | Iterable[str | Path]) -> Trail:
-    """Check the chain as :func:`verify_jsonl` does, and tell how far the trail reaches."""
-    files = _in_order(paths)
-    walk = Walk(None, None)
-    faults: list[ChainFault] = []
-    count, first, newest = 0, 0, ""
-    for path in files:
+    """Check the chain as :func:`verify_jsonl` does, and return how far the trail reaches."""
+    walk = ChainWalk()
+    first = 0
+    for path in _in_order(paths):
+        found = None
         try:
             for number, line in enumerate(_lines(path), 1):
                 row = decode_line(line)
                 if row is None:
-                    faults.append(_bad(f"{path}:{number}: this line is no event, or only part of one"))
+                    found = damaged(f"{path}:{number}: this line is no event, or only part of one")
                 else:
-                    walk.step(row, f"{row.agent}\0{row.session}")
-                    first = first if count else row.id
-                    count, newest = count + 1, row.hash.hex()
+                    first = first if walk.rows else row.id
+                    found = walk.step(row)
+                if found is not None:
+                    break
         except _UNREADABLE as error:
-            faults.append(_bad(f"{path}: the file cannot be read ({error})"))
-
-    def find(hashes: set[bytes]) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
-        for path in files:
-            with suppress(*_UNREADABLE):
-                found.update({row.hash: row.id for row in map(decode_line, _lines(path)) if row and row.hash in hashes})
-        return found
-
-    return Trail(walk.faults(find) + faults, count, first, newest)
+            found = damaged(f"{path}: the file cannot be read ({error})")
+        if found is not None:
+            return Trail([found], walk.rows, first, (walk.newest or b"").hex())
+    return Trail([], walk.rows, first, (walk.newest or b"").hex())
 
 
-def trail_files(path: Path) -> list[Path]:
-    """Return the files of the trail whose newest file is ``path``, oldest first."""
-    rotated = [p for p in path.parent.glob(f"{path.stem}-*.jsonl.gz") if _ROTATED.search(p.name)]
-    rotated = [p for p in rotated if p.name == f"{path.stem}-{_number(p)}.jsonl.gz"]
-    return sorted(rotated, key=_number) + ([path] if path.exists() else [])
-
-
-def _append(store: Store, path: Path, max_bytes: int, keep: int) -> int:
-    _finish_rotation(path)
-    last = _last_line(path)
-    after = 0
+def _append(store: Store, path: Path) -> int:
+    last = _last_row(path)
+    after = 0 if last is None else last.id
     if last is not None:
-        after = last[0]
         there = next(store.audit_rows(after=after - 1), None)
-        if there is not None and last[1] != {after: there.hash, after + 1: there.prev_hash}.get(there.id, last[1]):
+        if there is not None and last.hash != {after: there.hash, after + 1: there.prev_hash}.get(there.id, last.hash):
             raise StoreError(path, f"this audit trail is of another store than {store.path}; choose another folder")
         if there is None and store.count_events() and next(store.audit_rows()).id <= after:
             raise StoreError(path, f"this audit trail is longer than {store.path}; choose another folder")
     count = 0
-    file = open(path, "ab")  # noqa: SIM115 - it is replaced on rotation
-    try:
-        size = file.tell()
+    with open(path, "ab") as file:
         for row in store.audit_rows(after=after):
-            line = encode_line(row)
-            if size and size + len(line) > max_bytes:
-                _close(file)
-                _rotate(path, keep)
-                file, size = open(path, "ab"), 0  # noqa: SIM115
-            file.write(line)
-            size += len(line)
+            file.write(encode_line(row))
             count += 1
-    finally:
-        _close(file)
+        file.flush()
+        os.fsync(file.fileno())
     return count
 
 
-def _last_line(path: Path) -> tuple[int, bytes] | None:
-    """Return id and hash of the newest event of the trail; what a crash left half-written after it is cut off."""
-    for file in reversed(trail_files(path)):
-        if file == path:
-            with open(path, "r+b") as handle:
-                size = handle.seek(0, os.SEEK_END)
-                start = size
-                while start > 0:
-                    start = max(start - _TAIL_BYTES, 0)
-                    handle.seek(start)
-                    tail = handle.read(size - start)
-                    found = _last_whole(tail, whole=start == 0)
-                    if found is not None:
-                        end, row = found
-                        handle.truncate(start + end)
-                        return row
-                handle.truncate(0)
-        else:
-            last = None
-            for line in _lines(file):
-                last = decode_line(line) or last
-            if last is not None:
-                return last.id, last.hash
-    return None
+def _last_row(path: Path) -> AuditRow | None:
+    """Return the newest event of the trail, also of its files that were moved aside in the same folder.
 
-
-def _last_whole(tail: bytes, whole: bool) -> tuple[int, tuple[int, bytes]] | None:
-    """Return the last line that is an event, and where it ends; ``whole``: the first line is not cut."""
-    end = tail.rfind(b"\n") + 1
-    while end > 0:
-        begin = tail.rfind(b"\n", 0, end - 1) + 1
-        if begin == 0 and not whole:
-            return None
-        row = decode_line(tail[begin:end])
-        if row is not None:
-            return end, (row.id, row.hash)
-        end = begin
-    return None
-
-
-def _rotate(path: Path, keep: int) -> None:
-    target = path.with_name(f"{path.stem}-{_begins(path)}.jsonl.gz")
-    part = target.with_suffix(".part")
-    with open(path, "rb") as plain, open(part, "wb") as raw:
-        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-            shutil.copyfileobj(plain, packed, 2**20)
-        raw.flush()
-        os.fsync(raw.fileno())
-    os.replace(part, target)
-    os.unlink(path)
-    for old in [p for p in trail_files(path) if p != path][: -keep or None]:
-        os.unlink(old)
-
-
-def _finish_rotation(path: Path) -> None:
-    """Remove the plain file if it was compressed already when the last export was cut off."""
-    if path.exists() and path.with_name(f"{path.stem}-{_begins(path)}.jsonl.gz").exists():
-        os.unlink(path)
-
-
-def _close(file: IO[bytes]) -> None:
-    if not file.closed:
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
+    A line that a crash left half-written is cut off.
+    """
+    if path.exists() and path.stat().st_size:
+        with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            end = whole.rfind(b"\n") + 1
+            last = whole[whole.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end]
+        os.truncate(path, end)
+        if last:
+            row = decode_line(last)
+            if row is None:
+                raise StoreError(path, "the last line of this audit trail is no event; choose another folder")
+            return row
+    moved = [file for file in _in_order(path.parent.glob(f"{path.stem}*.jsonl*")) if file != path]
+    rows = [decode_line(line) for line in _lines(moved[-1])] if moved else []
+    return next((row for row in reversed(rows) if row is not None), None)
 
 
 def _in_order(paths: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -248,15 +170,6 @@ def _begins(path: Path) -> float:
 def _lines(path: Path) -> Iterator[bytes]:
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         yield from file
-
-
-def _number(path: Path) -> int:
-    found = _ROTATED.search(path.name)
-    return int(found[1]) if found else 0
-
-
-def _bad(message: str) -> ChainFault:
-    return ChainFault(None, None, None, None, "damaged", message)
 
 
 class _Reading(msgspec.Struct, forbid_unknown_fields=True):
