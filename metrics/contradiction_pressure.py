@@ -67,7 +67,7 @@ def _pressure(cosines: npt.NDArray[np.floating], below: float) -> float | None:
 
 @dataclass(frozen=True)
 class ContradictionPressure:
-    """How many pairs of recent messages are unrelated, see :func:`compute_contradiction_pressure`.
+    """Share of unrelated pairs among recent messages, see :func:`compute_contradiction_pressure`.
 
     Recorded vectors are rounded to float16, so a pair counts only if its cosine is below the threshold by more than
     that rounding (``2**-11``).

@@ -41,7 +41,7 @@ class Cost:
 
     @property
     def in_place(self) -> bool:
-        """Whether the source's counters never block."""
+        """True if the source's counters never block."""
         return getattr(self.source, "in_place", False) is True
 
     def compute(self) -> float | None:

@@ -35,7 +35,7 @@ class ErrorRate:
 
     @property
     def in_place(self) -> bool:
-        """Whether the source's counters never block."""
+        """True if the source's counters never block."""
         return getattr(self.source, "in_place", False) is True
 
     def compute(self) -> float | None:

@@ -60,7 +60,7 @@ def _nearest(cosines: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
 
 @dataclass(frozen=True)
 class GoalDrift:
-    """How far the recent context is from the goals, see :func:`compute_goal_drift`."""
+    """Distance of the recent context from the goals, see :func:`compute_goal_drift`."""
 
     name = "goal_drift"
     inverted = True

@@ -11,7 +11,7 @@ from coherence.state.reducer import AgentState
 
 @dataclass(frozen=True)
 class GoalHijack:
-    """How much speaks for the newest step's calls not having been asked for; the largest of them counts.
+    """Evidence that a call of the newest step was not asked for; the largest counts.
 
     Two channels, told apart in the evidence: *provenance*, how much nearer the call (its name and arguments) is to a
     sentence of an earlier tool result than to the goal and the user's words, and *distance*, how far it is from

@@ -51,7 +51,7 @@ def _retention(cosines: npt.NDArray[np.floating]) -> float | None:
 
 @dataclass(frozen=True)
 class MemoryRetention:
-    """Whether each goal is backed by a relevant memory, see :func:`compute_memory_retention`."""
+    """Share of goals that are backed by a relevant memory, see :func:`compute_memory_retention`."""
 
     name = "memory_retention"
     inverted = False

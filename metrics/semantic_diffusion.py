@@ -52,7 +52,7 @@ def _diffusion(cosines: npt.NDArray[np.floating]) -> float | None:
 
 @dataclass(frozen=True)
 class SemanticDiffusion:
-    """How far recent messages are spread from one another, see :func:`compute_semantic_diffusion`."""
+    """Spread of recent messages, see :func:`compute_semantic_diffusion`."""
 
     name = "semantic_diffusion"
     inverted = True

@@ -42,7 +42,7 @@ class TokenUsage:
 
     @property
     def in_place(self) -> bool:
-        """Whether the source's counters never block."""
+        """True if the source's counters never block."""
         return getattr(self.source, "in_place", False) is True
 
     def compute(self) -> float | None:

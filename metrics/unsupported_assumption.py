@@ -12,7 +12,7 @@ from coherence.state.reducer import AgentState
 
 @dataclass(frozen=True)
 class UnsupportedAssumption:
-    """How much the newest step rests on assumption in place of evidence.
+    """Degree to which the newest step rests on assumption in place of evidence.
 
     ``(f / (f + 1) + 2 n / (n + 50) + 0.25 c) / 3.25``, where *f* counts phrases that put something in the place of
     evidence (assume, simulate, mock, placeholder, estimate, alternative, …; an inability that the step works around by

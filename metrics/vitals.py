@@ -49,7 +49,7 @@ BEHAVIOUR = 0.3
 
 @dataclass(frozen=True)
 class Drift:
-    r"""How far recent text and behaviour are from the session's intent.
+    r"""Distance of recent text and behaviour from the session's intent.
 
     ``0.7 text + 0.3 behaviour``. *Text* is one minus the mean, over the last five messages, of the highest cosine with
     a goal. *Behaviour* is the Jensen-Shannon divergence between the tools of the last ten results and those of the
@@ -196,7 +196,7 @@ USUAL_FORM = 0.6
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How unsure an agent sounds and acts.
+    """Uncertainty in an agent's words and acts.
 
     ``0.40 hedging + 0.25 hesitation + 0.20 retries + 0.15 form``, where *hedging* is the mean hedge density of the last
     three messages, *hesitation* how much the agent turns back in meaning (each message is compared with the two before:

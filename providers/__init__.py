@@ -1,4 +1,4 @@
-"""Where state and vectors come from: state providers, transcript readers, embedders. One file each."""
+"""Sources of state and vectors: state providers, transcript readers, embedders. One file each."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Whether a search takes time in proportion to its text, not to its square."""
+"""Growth of a search's time with its text: in proportion, not with its square."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many examples a property is tried with: few in the quick suite, many in the slow one."""
+"""Number of examples of a property: few in the quick suite, many in the slow one."""
 
 from __future__ import annotations
 

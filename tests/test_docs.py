@@ -1,4 +1,4 @@
-"""What the documents show works: every Python block and every command runs."""
+"""Every Python block and every command of the documents runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed, and what importing costs."""
+"""Content of the installed package, and the cost of importing it."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ class Appraiser(EventDetector[AppraiserState]):
 
     @property
     def mood(self) -> AppraiserState:
-        """What an appraisal remembers."""
+        """Memory of an appraisal."""
         return self.data
 
     @property

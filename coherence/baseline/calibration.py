@@ -157,7 +157,7 @@ class Watch(msgspec.Struct, kw_only=True):
 
     @property
     def drift(self) -> Drift:
-        """Whether the calibration holds."""
+        """Test result that says if the calibration still holds."""
         if max(self.alarms.evidence, self.higher.evidence) >= PROOF:
             return "too loud"
         return "too quiet" if self.lower.evidence >= PROOF else "holds"
@@ -272,7 +272,7 @@ GROWTH = 1.25
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """What an agent's sessions take from its runs, frozen when a session begins."""
+    """Calibration of an agent's sessions by its runs, frozen when a session begins."""
 
     thresholds: tuple[Threshold, ...] = ()
     combination: Combination = Combination()

@@ -1,4 +1,4 @@
-"""What an agent's labelled runs have taught: thresholds and weights.
+"""Thresholds and weights learned from an agent's labelled runs.
 
 Everything is computed from the runs themselves, in the order in which they became known, so a label that is changed
 changes all that followed from it, and many processes need not agree on anything.
@@ -43,7 +43,7 @@ MAX_COMBINERS, MAX_WATCHES = 8, 64
 
 
 class Kept(msgspec.Struct):
-    """What runs have taught about some weights."""
+    """Statistics that runs have left about some weights."""
 
     combiner: Combiner
     versions: dict[str, str] = {}
@@ -51,7 +51,7 @@ class Kept(msgspec.Struct):
 
 
 class Learned(msgspec.Struct):
-    """What runs that have left the store have taught, with whichever settings there were; the newest settings first."""
+    """Statistics of runs that have left the store, for each of the settings of their time; the newest first."""
 
     watches: list[Watch] = []
     combiners: list[Kept] = []
@@ -114,7 +114,7 @@ class Calibrator:
 
     @property
     def key(self) -> str:
-        """What decides what the same runs teach, as a short text; another version of this package counts as well."""
+        """Short text of everything that changes what the same runs teach; the version of this package is part of it."""
         watches = [(each.metric, each.version, each.budget, each.shipped, each.source) for each in self.watches]
         kept = self._kept
         said = repr((installed("coherence-sensor"), watches, list(kept.combiner.start.items()), kept.versions))
@@ -122,7 +122,7 @@ class Calibrator:
 
     @property
     def combiner(self) -> Combiner:
-        """What labelled runs have taught about the weights."""
+        """Weights learned from labelled runs."""
         return self._kept.combiner
 
     def observe(self, agent: str, run: StoredRun) -> None:
@@ -195,7 +195,7 @@ Make: TypeAlias = Callable[[Learned | None], Calibrator]
 
 
 class _Begun(NamedTuple):
-    """What need not be learned again."""
+    """State of learning that need not be computed again."""
 
     through: int
     """Place of the newest run in it."""

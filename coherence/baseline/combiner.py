@@ -97,7 +97,7 @@ class Combination(msgspec.Struct, frozen=True):
 
 
 class Combiner(msgspec.Struct, kw_only=True):
-    """What an agent's labelled runs have taught so far; plain data, so that it can be kept.
+    """Weights learned from an agent's labelled runs so far; plain data, so that it can be kept.
 
     Examples
     --------

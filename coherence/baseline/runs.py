@@ -36,7 +36,7 @@ MAX_FINISHED = 8
 
 
 class Run(msgspec.Struct):
-    """Where a run stands; plain data, so that it can be kept and taken up again.
+    """State of a run; plain data, so that it can be kept and taken up again.
 
     Examples
     --------

@@ -53,7 +53,7 @@ COURSE = (
 
 
 class MetricSet(NamedTuple):
-    """What a monitor measures at a tick."""
+    """Metrics that a monitor measures at a tick."""
 
     vectors: list[MetricFn]
     """Metrics that compare vectors."""

@@ -1,4 +1,4 @@
-"""What ``coherence blame`` prints: the steps and agents of a failed run, ranked, with reasons."""
+"""Output of ``coherence blame``: the steps and agents of a failed run, ranked, with reasons."""
 
 from __future__ import annotations
 

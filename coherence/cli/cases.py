@@ -1,4 +1,4 @@
-"""What ``coherence eval-cases`` prints: the verdict of each case beside the one it is to have."""
+"""Output of ``coherence eval-cases``: the verdict of each case beside the one it is to have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation found, as tables for a terminal of 80 columns."""
+"""Tables of an evaluation, for a terminal of 80 columns."""
 
 from __future__ import annotations
 

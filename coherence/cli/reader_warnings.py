@@ -1,4 +1,4 @@
-"""What readers passed over, told on standard error."""
+"""Warnings of readers, on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which store and which sessions a command means."""
+"""Store and sessions that a command means."""
 
 from __future__ import annotations
 

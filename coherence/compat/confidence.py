@@ -1,4 +1,4 @@
-"""How sure the model was of its answer: of its tokens' probabilities, or else guessed from the text."""
+"""Confidence of the model in its answer: from its tokens' probabilities, or else guessed from the text."""
 
 from __future__ import annotations
 

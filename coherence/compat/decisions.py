@@ -1,4 +1,4 @@
-"""What the classic contract answers: one decision of one kind, with its reason; and all findings beside it."""
+"""Answers of the classic contract: one decision of one kind, with its reason; and all findings beside it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDER = (*BREAKERS, "scope_drift_warn", "procedural_warning", "low_confidence_sp
 
 
 class CircuitBreakReason(msgspec.Struct, frozen=True, kw_only=True):
-    """Why to stop. Fields that do not belong to its kind are ``None``."""
+    """Reason to stop. Fields that do not belong to its kind are ``None``."""
 
     kind: str
     """``cost_cap_reached``, ``quality_decline_no_recovery``, ``repeated_failure_pattern`` or
@@ -63,7 +63,7 @@ class CorrectionPattern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do now. Fields that do not apply are ``None``."""
+    """Decision of the classic contract. Fields that do not apply are ``None``."""
 
     kind: Kind
     drift_score: float | None = None

@@ -49,7 +49,7 @@ Embedding: TypeAlias = Embedder | EmbeddingCache | Literal[False] | None
 
 
 class Regulator:
-    """What one user's agent does, and whether it should go on.
+    """Regulator of one user's agent: it hears what the agent does and decides if it goes on.
 
     Made by :meth:`for_user` and :meth:`from_json`. Any thread may call; memory is bounded; nothing leaves the process.
     Secrets in texts are replaced before they are kept. Copies (``copy``, ``deepcopy``, pickle) go on by themselves.

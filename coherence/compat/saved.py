@@ -1,4 +1,4 @@
-"""What a regulator keeps: plain data, written as JSON, read back unchanged; the classic regulator's files, too."""
+"""Saved state of a regulator: plain data, written as JSON, read back unchanged; the classic regulator's files, too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Turn(msgspec.Struct):
-    """What is counted from the user's message on."""
+    """Counts since the user's message."""
 
     seq: Count = 0
     """The event that began it; 0 = none has."""

@@ -1,4 +1,4 @@
-"""When to measure: a drift-corrected interval, or by hand in tests."""
+"""Clocks that say when to measure: a drift-corrected interval, or by hand in tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Measurable(Protocol):
-    """What a clock thread drives: a sensor."""
+    """Interface of the object that a clock thread drives: a sensor."""
 
     def measure_sync(self, tick: Tick | None = None, /) -> object:
         """Measure once."""

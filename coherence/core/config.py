@@ -78,7 +78,7 @@ def disabled() -> bool:
 
 
 class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How signals become one pressure and a mode; see ``docs/decisions.md`` for the formulas.
+    """Settings by which signals become one pressure and a mode; see ``docs/decisions.md`` for the formulas.
 
     The defaults react to failures within a few calls; :meth:`classic` gives the constants of an earlier system.
     """
@@ -198,7 +198,7 @@ class PressureConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an agent may use up. ``None`` = no limit.
+    """Limits of what an agent may use up. ``None`` = no limit.
 
     At ``soft`` of any limit the decision is to warn; at the limit the *next* call is refused. A limit of one tool asks
     to guide while that tool is in use, refuses that tool's calls only, and blocks where it is passed all the same.
@@ -253,7 +253,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model costs, in US dollars per million tokens."""
+    """Price of a model, in US dollars per million tokens."""
 
     input: float
     output: float
@@ -264,7 +264,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much a store keeps. ``None`` = everything."""
+    """Limits of what a store keeps. ``None`` = everything."""
 
     max_events: int | None = None
     max_age_s: float | None = None
@@ -277,7 +277,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one rule may act."""
+    """Settings of one rule."""
 
     enabled: bool = True
     threshold: float | None = None
@@ -297,7 +297,7 @@ class RuleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class GuidanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the agent is told, and how its effect is measured."""
+    """Settings of guidance, and of the measurement of its effect."""
 
     enabled: bool = True
     randomise: bool = False
@@ -324,7 +324,7 @@ LEAST_BUDGET, MAX_BUDGET = 0.005, 0.5
 
 
 class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many of an agent's good runs may alarm, and whether its own runs are what decides.
+    """Settings of alarms: the share of an agent's good runs that may alarm, and if its own runs decide.
 
     Examples
     --------
@@ -352,7 +352,7 @@ class AlarmConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class GroundingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is checked of what the agent states, and whether an answer can fail a run."""
+    """Settings of the checks of what the agent states, and of the gate that can fail a run."""
 
     extractors: tuple[str, ...] = (
         "urls",
@@ -476,7 +476,7 @@ def _forbidden(given: object) -> tuple[ForbiddenCall, ...]:
 
 
 class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a judge is asked for a second opinion on a call, and what its answer does. Without a judge, nothing.
+    """Settings of a judge's second opinion on a call. Without a judge they do nothing.
 
     Examples
     --------

@@ -28,7 +28,7 @@ Policy: TypeAlias = Literal["promote", "retire"]
 
 
 class Mode(StrEnum):
-    """How unusual an agent is for itself, in a word. A mode compares equal to its word."""
+    """Word for how unusual an agent is for itself. A mode compares equal to its word."""
 
     OBSERVE = "observe"
     GUIDE = "guide"
@@ -50,7 +50,7 @@ class Signal(msgspec.Struct, frozen=True):
 
 
 class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
-    """How unusual a reading is for this agent."""
+    """Appraisal of how unusual a reading is for this agent."""
 
     seq: int
     """The tick's event number."""
@@ -78,7 +78,7 @@ class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one rule saw."""
+    """Observation of one rule."""
 
     rule: str
     severity: DecisionKind
@@ -98,7 +98,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def acts(self) -> DecisionKind:
-        """What it makes the decision be, at least."""
+        """Mildest decision that this finding allows."""
         if not self.active:
             return "continue"
         return "warn" if self.lifted and self.severity == "block" else self.severity
@@ -134,7 +134,7 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What had become of an agent some actions after a firing. ``None`` = unknown."""
+    """Outcome some actions after a firing. ``None`` = unknown."""
 
     firing: str
     """The firing's id."""
@@ -150,7 +150,7 @@ class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do now, and why. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
+    """Decision on the next step, with its reasons. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
 
     seq: int
     """The tick's event number; 0 before the first event."""

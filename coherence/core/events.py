@@ -42,7 +42,7 @@ class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
 
 
 class Goal(_Event, frozen=True, tag="goal"):
-    """What the agent is asked to do from now on."""
+    """Task of the agent from now on."""
 
     text: str
 
@@ -58,7 +58,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Logprobs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of a message's token log-probabilities."""
+    """Summary of a message's token log-probabilities."""
 
     count: int
     mean: float
@@ -121,7 +121,7 @@ class ToolResult(
         "duration_s": "coherence.duration_s",
     },
 ):
-    """What a tool answered; completes a step."""
+    """Answer of a tool; completes a step."""
 
     result: str
     error: bool = False
@@ -189,7 +189,7 @@ class Compaction(_Event, frozen=True, tag="compaction"):
 
 
 class Outcome(_Event, frozen=True, tag="outcome"):
-    """How the task ended."""
+    """End of the task."""
 
     success: bool | None = None
     score: float | None = None
@@ -198,7 +198,7 @@ class Outcome(_Event, frozen=True, tag="outcome"):
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has been used up so far."""
+    """Resources that have been used up so far."""
 
     tokens: int = 0
     cost_usd: float | None = 0.0
@@ -221,7 +221,7 @@ class Received(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FleetContext(msgspec.Struct, frozen=True):
-    """What of other agents matters to one."""
+    """State of other agents that matters to one."""
 
     tree: Spent | None = None
     """What those under the same budget have spent."""

@@ -1,4 +1,4 @@
-"""What is loaded or made on first use: names of a package, regular expressions."""
+"""Lazy loading of names of a package and of regular expressions."""
 
 from __future__ import annotations
 

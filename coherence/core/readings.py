@@ -52,7 +52,7 @@ class FrozenDict(dict[K, V]):
 
 
 class Band(StrEnum):
-    """How coherent, in a word. A band compares equal to its word: ``reading.band == "green"``."""
+    """Word for how coherent an agent is. A band compares equal to its word: ``reading.band == "green"``."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -63,7 +63,7 @@ class Band(StrEnum):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """When to measure.
+    """Time of a measurement.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What a metric points at when it explains its value."""
+    """Evidence that a metric points at when it explains its value."""
 
     why: str
     """One plain sentence fragment, such as ``farthest from every goal (cosine 0.03)``."""
@@ -157,7 +157,7 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 class MetricInput:
-    """What a metric may look at. Row ``i`` of a matrix is the vector of text ``i`` of the same source.
+    """Input of a metric. Row ``i`` of a matrix is the vector of text ``i`` of the same source.
 
     Matrices are float32 of shape ``(n, d)`` with rows of unit length. Everything is read-only. Reading a source that
     failed raises :class:`~coherence.core.errors.UnknownSourceError`, which makes the metric unknown at this tick;
@@ -267,7 +267,7 @@ class MetricInput:
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured at one tick. Immutable.
+    """Measurements of one tick. Immutable.
 
     A green band is not a proof that the agent is right; see ``docs/limits.md``.
     """

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Poll(list[T]):
-    """What came since a number, oldest first; ``missed`` tells how many items had already left the buffer."""
+    """Items since a number, oldest first; ``missed`` counts those that had already left the buffer."""
 
     missed: int = 0
 

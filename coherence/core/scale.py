@@ -49,7 +49,7 @@ class Curve(msgspec.Struct, frozen=True):
 
     @property
     def most(self) -> float:
-        """What it adds at most."""
+        """Largest amount that it can add."""
         return self.log_odds[-1]
 
 

@@ -61,7 +61,7 @@ def baselines(runs: Sequence[LabelledRun]) -> list[System]:
 
 
 class _Prior:
-    """Where decisive steps stand in the runs of other tasks."""
+    """Positions of decisive steps in the runs of other tasks."""
 
     def __init__(self, runs: Sequence[LabelledRun]) -> None:
         labelled = [run for run in runs if run.labels.error_step is not None]

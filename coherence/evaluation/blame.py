@@ -1,4 +1,4 @@
-"""Which step of a failed run, and whose, most likely decided its end; told after the fact, without a model."""
+"""Search for the step and the agent that most likely decided a failed run; after the fact, without a model."""
 
 from __future__ import annotations
 

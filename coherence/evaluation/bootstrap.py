@@ -1,4 +1,4 @@
-"""How sure a figure is: intervals by drawing tasks again."""
+"""Confidence intervals of figures, by drawing tasks again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with labelled runs, with scores, or with a comparison of them."""
+"""Errors of labelled runs, of scores, and of their comparison."""
 
 from __future__ import annotations
 

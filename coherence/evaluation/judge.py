@@ -36,7 +36,7 @@ class Measure(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of a set of labelled runs: one table."""
+    """Question to a set of labelled runs: one table."""
 
     key: str
     target: Target

@@ -63,7 +63,7 @@ class CalibrationError(CoherenceError):
 
 
 class ObservedStep(NamedTuple):
-    """What a monitor knew after a step."""
+    """State of a monitor after a step."""
 
     signs: Mapping[str, float | None]
     """Sign -> value, higher = worse; ``None`` = unknown."""
@@ -83,7 +83,7 @@ class ObservedRun(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether it is known of its steps which were on their course: of no failure that nobody has placed."""
+        """True if it is known which of its steps were on course; a failure that nobody has placed is not."""
         return self.off_course is not None or not self.went_wrong
 
     @property
@@ -97,7 +97,7 @@ class ObservedRun(NamedTuple):
 
 
 class Worth(msgspec.Struct, frozen=True):
-    """What a scale is worth on runs. ``None`` = nothing can be said."""
+    """Figures of a scale on runs. ``None`` = nothing can be said."""
 
     good_steps: float
     """Share of good steps that are orange or red."""

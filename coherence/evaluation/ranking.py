@@ -1,4 +1,4 @@
-"""How well scores rank the bad above the good, for many weightings of the cases at once.
+"""Ranking quality of scores, bad above good, for many weightings of the cases at once.
 
 Every function takes ``weights`` of shape (rows, cases), one row a resampling (how often each case was drawn), and
 returns one value a row; without it there is one row in which each case counts once. NaN = not defined, as where one of

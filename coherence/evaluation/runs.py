@@ -27,7 +27,7 @@ EXPECTED = (
 
 
 class Labels(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run. ``None`` = not labelled; other labels of a file are not read."""
+    """Labels of a run. ``None`` = not labelled; other labels of a file are not read."""
 
     success: bool | None = None
     hijacked: bool | None = None
@@ -82,7 +82,7 @@ class LabelledRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def attack(self) -> Attack | None:
-        """How the run stood to an attack; ``None`` without such labels."""
+        """Outcome of an attack on the run; ``None`` without such labels."""
         labels = self.labels
         if labels.hijacked is None:
             return None
@@ -94,7 +94,7 @@ class LabelledRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> Target | None:
-        """What the run is used for: its most specific label, ``None`` without one."""
+        """Use of the run: its most specific label, ``None`` without one."""
         if self.labels.hijacked is not None:
             return "hijack"
         if self.labels.error_step is not None:

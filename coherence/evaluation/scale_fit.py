@@ -221,7 +221,7 @@ def descend(hinges: Floats, off: Floats, weight: Floats, start: Floats, hold: Fl
 
 
 class Reliability(NamedTuple):
-    """How far risks are from the shares of steps off course, both weighted so that the prior share is off."""
+    """Distance of risks from the shares of steps off course, both weighted so that the prior share is off."""
 
     error: float
     """Mean distance over bins of equal count, in [0, 1]; 0 = a risk means what it says."""

@@ -1,4 +1,4 @@
-"""What is said of figures, the same on a terminal and on a page."""
+"""Words for figures, the same on a terminal and on a page."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def read_trust(store: Store) -> TrustState:
 
 
 class _Neighbours:
-    """What an agent of a fleet sees of the others."""
+    """View that an agent of a fleet has of the others."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
         self._fleet = fleet

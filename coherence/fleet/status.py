@@ -1,4 +1,4 @@
-"""How one agent of a fleet stands."""
+"""Status of one agent of a fleet."""
 
 from __future__ import annotations
 

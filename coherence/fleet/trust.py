@@ -25,7 +25,7 @@ LEAST_LEARNED, MAX_LEARNED = 0.05, 0.95
 
 
 class Edge(msgspec.Struct, frozen=True, order=True):
-    """How much one agent's pressure matters to another."""
+    """Weight of one agent's pressure for another."""
 
     source: str
     """Whose pressure leaks."""

@@ -1,4 +1,4 @@
-"""What users pass to a monitor or a fleet, made into what these use."""
+"""Conversion of the arguments of a monitor or a fleet."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ GATHER_S = 0.01
 
 
 class BackgroundJob(Protocol):
-    """What the thread works for: a monitor."""
+    """Interface of the object that the background thread works for: a monitor."""
 
     def work(self) -> float | None:
         """Do what is due; return in how many seconds there is more, ``None`` = nothing until called again."""

@@ -12,7 +12,7 @@ from coherence.store.rows import DecisionRow, EventRow, FiringOutcomeRow, Firing
 
 
 class ReadingData(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a row of ``readings`` holds."""
+    """Content of a row of ``readings``."""
 
     reading: Reading
     appraisal: Appraisal
@@ -29,7 +29,7 @@ class BriefReadingRow(msgspec.Struct, frozen=True):
 
 
 class _KeptDecision(msgspec.Struct, frozen=True):
-    """What a row of ``decisions`` holds where no reading can say that it is to be taken as recorded."""
+    """Content of a row of ``decisions`` where no reading can say that it is to be taken as recorded."""
 
     decision: Decision
     kept: bool = True

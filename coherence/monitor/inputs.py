@@ -1,4 +1,4 @@
-"""What real clients give where a text is expected, made into text: content blocks, nothing at all, data."""
+"""Conversion of what real clients give in place of a text: content blocks, nothing at all, data."""
 
 from __future__ import annotations
 

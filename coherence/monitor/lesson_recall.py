@@ -81,7 +81,7 @@ class LessonRecall:
 
     @property
     def waiting(self) -> bool:
-        """Whether anything is to be written."""
+        """True if anything is to be written."""
         return bool(self._waiting)
 
     def save(self, *, wait_s: float = 0.0) -> None:

@@ -568,13 +568,13 @@ class Monitor:
 
     @property
     def spent(self) -> Spent:
-        """What the agent has used up."""
+        """Resources that the agent has used up."""
         with self._worker.settled() as pipeline:
             return pipeline.state.spent
 
     @property
     def known_spent(self) -> Spent:
-        """What the agent has used up as far as it has been folded; never waits."""
+        """Resources that the agent has used up, as far as folded; never waits."""
         return self._worker.pipeline.state.spent
 
     @property
@@ -828,7 +828,7 @@ def _second_stage(judge: Judge, config: MonitorConfig) -> SecondStage:
 
 
 class _Ticker:
-    """What an interval clock drives."""
+    """Target of an interval clock."""
 
     def __init__(self, monitor: Monitor, clock: IntervalClock) -> None:
         self._monitor = ref(monitor)

@@ -63,7 +63,7 @@ ENDING = "outcome"
 
 
 class Plugins(NamedTuple):
-    """What somebody else adds to a pipeline."""
+    """Plug-ins of a pipeline."""
 
     metrics: Sequence[MetricFn | ScalarMetricFn] = ()
     """Beside the four metrics of similarity, those of the settings' weights, and the vitals."""
@@ -177,12 +177,12 @@ class AgentPipeline:
 
     @property
     def changed(self) -> bool:
-        """Whether anything has happened since the newest tick that measured."""
+        """True if anything has happened since the newest tick that measured."""
         return self.measured is None or self.state.facts.changed_seq > self.measured.appraisal.seq
 
     @property
     def unjudged(self) -> bool:
-        """Whether there is an answer that a tick asked for by the host would judge."""
+        """True if there is an answer that a tick asked for by the host would judge."""
         facts = self.state.facts
         answer, account = facts.answer, self.state.grounding.data
         if answer is None or answer.final:
@@ -199,7 +199,7 @@ class AgentPipeline:
 
     @property
     def corrections(self) -> Corrections:
-        """What users have corrected."""
+        """Corrections that users have given."""
         return self.semantics.data
 
     def open_question(self, call: ToolCall | None = None) -> Question | None:
@@ -211,7 +211,7 @@ class AgentPipeline:
         return None if judged is None else question_of(judged, self.state, grey_zone_end(self.config, self.limits))
 
     def time_is_up(self, now: float) -> bool:
-        """Whether a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
+        """True if a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
         first = self.state.facts.first_ts
         if first is None or self.measured is None or self.measured.reading is None:
             return False

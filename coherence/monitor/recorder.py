@@ -81,7 +81,7 @@ _TASK = (Goal, Message, ToolCall, ToolResult, Outcome)
 
 
 class Telling:
-    """What one process has told of a session.
+    """Part of a session that one process has recorded.
 
     Parameters
     ----------

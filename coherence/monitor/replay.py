@@ -50,7 +50,7 @@ class ReplayStep(msgspec.Struct, frozen=True):
 
     @property
     def recorded(self) -> TickResult | None:
-        """What was recorded."""
+        """Recorded result."""
         return decode_result(self.row)
 
 
@@ -64,7 +64,7 @@ class ReplayDifference(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What a replay found."""
+    """Result of a replay."""
 
     agent: str
     session: str

@@ -1,4 +1,4 @@
-"""What texts mean beside each other: the newest answer and its task, corrections and requests like them."""
+"""Comparison of texts by meaning: the newest answer with its task, corrections with requests like theirs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # without a store, nothing of it is loaded
 
 
 class SessionSpec(NamedTuple):
-    """What a user asked for."""
+    """Session that a user asked for."""
 
     agent: str
     session: str | None

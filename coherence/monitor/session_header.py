@@ -37,7 +37,7 @@ class MetricSpec(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be the same for readings to be the same."""
+    """Settings that must be the same for readings to be the same."""
 
     config: MonitorConfig
     budget: Budget | None = None
@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What is recorded when a session begins."""
+    """Record of the beginning of a session."""
 
     settings: Settings
     effective: MonitorConfig
@@ -112,7 +112,7 @@ def make_beginning(
 
 
 class Place(NamedTuple):
-    """Where an agent goes on. Both come from one look, so that a name which others have taken since is noticed."""
+    """Session and name under which an agent goes on; both of one look, so that a name taken since is noticed."""
 
     row: SessionRow | None
     """The session to go on with, ``None`` = a new one."""

@@ -1,4 +1,4 @@
-"""What comes of a tick, and an event as it was folded."""
+"""Result of a tick, and an event as it was folded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coherence.core.readings import Reading
 
 
 class TickResult(msgspec.Struct, frozen=True):
-    """What came of a tick."""
+    """Result of a tick."""
 
     appraisal: Appraisal
     decision: Decision

@@ -1,4 +1,4 @@
-"""What drives a pipeline: an inbox, one lock, and a thread that folds and writes off the caller's path."""
+"""Driver of a pipeline: an inbox, one lock, and a thread that folds and writes off the caller's path."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ class Worker:
 
     @property
     def _taught(self) -> bool:
-        """Whether lessons wait to be written."""
+        """True if lessons wait to be written."""
         return self._lesson_recall is not None and self._lesson_recall.waiting
 
     def _save_lessons(self, wait_s: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""Which firings of a pattern are told: of two in a row one, by a coin that is fixed beforehand."""
+"""Random choice of the firings that are delivered: one of two in a row, by a coin that is fixed beforehand."""
 
 from __future__ import annotations
 

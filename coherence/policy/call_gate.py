@@ -1,4 +1,4 @@
-"""Whether a call may run, asked before it does."""
+"""Gate that decides, before a call runs, if it may."""
 
 from __future__ import annotations
 

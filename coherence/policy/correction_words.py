@@ -1,4 +1,4 @@
-"""What words alone say about two short texts: how much they share, whether they say the same or the opposite.
+"""Comparison of two short texts by their words: shared words, same wording, opposite meaning.
 
 English words, with the German and French ways of saying "no" to an answer; other languages lose the finer points only.
 """

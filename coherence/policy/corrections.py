@@ -1,4 +1,4 @@
-"""What users keep correcting: notes that are found again by the requests they were given on, fading, forgettable.
+"""Corrections of users: notes that are found again by the requests they were given on, fading, forgettable.
 
 A correction belongs to a request if that request is near to the one it was given on. *Near* is the cosine of the two
 less a part of their overlap in words: "Add async batching for emails" and "async batching of GPU kernels" owe their

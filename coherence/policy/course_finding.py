@@ -1,4 +1,4 @@
-"""What is told of a run that looks off its course although no rule has named the reason."""
+"""Finding about a run that looks off course although no rule has named the reason."""
 
 from __future__ import annotations
 

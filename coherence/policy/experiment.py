@@ -41,7 +41,7 @@ MARGIN = 0.05
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What the pairs of one pattern say; positive = helps."""
+    """Effect of one pattern by its pairs; positive = helps."""
 
     pairs: int
     effect: float | None

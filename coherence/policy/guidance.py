@@ -1,4 +1,4 @@
-"""What an agent is told, when, in which arm of the comparison, and what became of it."""
+"""Guidance to an agent: text, time, arm of the comparison, and outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of an error: lessons that were found for it, what was told of them, and whether that helped."""
+"""Memory of an error: lessons that were found for it, those that the agent received, and whether they helped."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Tip(msgspec.Struct):
 
 
 class LessonOutcome(msgspec.Struct, frozen=True):
-    """What became of a lesson that an agent was told."""
+    """Outcome of a lesson that an agent received."""
 
     lesson: int
     helped: bool
@@ -62,7 +62,7 @@ class LessonOutcome(msgspec.Struct, frozen=True):
 
 
 class Recollection(msgspec.Struct):
-    """What is remembered of errors between events; changed only by folding."""
+    """Memory of errors between events; changed only by folding."""
 
     troubles: Troubles = msgspec.field(default_factory=Troubles)
     looked: int = 0
@@ -103,13 +103,13 @@ class Recollection(msgspec.Struct):
 
     @property
     def best(self) -> Recalled | None:
-        """What is to be told next: the likeliest lesson of the newest error of which none was told, or else of any."""
+        """Lesson to send next: the likeliest of the newest error without one, or else of any."""
         untold = (found for found in self.recalled if found.error not in self.told)
         return next(untold, self.recalled[0] if self.recalled else None)
 
     @property
     def all_told(self) -> bool:
-        """Whether of every error here a lesson was told."""
+        """True if a lesson was sent for every error here."""
         return all(found.error in self.told for found in self.recalled)
 
     def tell(self, guidance: Guidance) -> None:

@@ -240,7 +240,7 @@ class Pending(msgspec.Struct):
 
 
 class Transition(msgspec.Struct):
-    """What calling one tool after an error of another did."""
+    """Effect of calling one tool after an error of another."""
 
     count: int = 0
     change: float = 0.0

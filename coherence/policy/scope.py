@@ -1,4 +1,4 @@
-"""How far the newest answer is from the request, and what earlier corrections say of a request."""
+"""Distance of the newest answer from the request, and earlier corrections of such requests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _bag = lru_cache(maxsize=8)(bag)
 
 
 class ScopeDrift(msgspec.Struct, frozen=True):
-    """How far an answer is from its task."""
+    """Distance of an answer from its task."""
 
     score: float
     """In [0, 1]; 1 = the answer has nothing to do with the task."""
@@ -79,7 +79,7 @@ class ScopeDrift(msgspec.Struct, frozen=True):
 
     @property
     def drifted(self) -> bool:
-        """Whether the score reaches the threshold."""
+        """True if the score reaches the threshold."""
         return self.score >= self.threshold
 
 

@@ -83,7 +83,7 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def risks(self) -> list[float | None]:
-        """How bad each of the agent's own steps looks, in [0, 1], higher = worse.
+        """Risk of each of the agent's own steps, in [0, 1], higher = worse.
 
         ``None`` after what a user or a tool said: the step before has had its risk. ``None`` too if nothing is known.
         """
@@ -131,12 +131,12 @@ class ScoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def warned(self) -> bool:
-        """Whether the light was orange or red after any step: somebody was warned, or a call refused."""
+        """True if the light was orange or red after any step: somebody was warned, or a call refused."""
         return any(band in (Band.ORANGE, Band.RED) for band in self.bands)
 
     @property
     def verdict(self) -> str:
-        """What the light was worth, where the outcome is known: hit, miss, false alarm or calm; else empty."""
+        """Verdict on the light where the outcome is known: hit, miss, false alarm or calm; else empty."""
         if self.transcript.went_wrong is None:
             return ""
         if self.transcript.went_wrong:

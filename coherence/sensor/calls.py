@@ -72,7 +72,7 @@ class Breaker:
 
 
 class PluginOutcome(NamedTuple):
-    """What came of a call: a value, an awaitable, or an exception."""
+    """Outcome of a call: a value, an awaitable, or an exception."""
 
     value: Any = None
     pending: bool = False

@@ -40,7 +40,7 @@ Key: TypeAlias = tuple[str, bytes]
 
 
 class VectorBook(Protocol):
-    """Where vectors outlive the process; see :class:`EmbeddingCache`. Both methods are called from any thread."""
+    """Store of vectors that outlive the process, see :class:`EmbeddingCache`; called from any thread."""
 
     def read(self, fingerprint: str, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Return the vectors that are known, as the bytes of little-endian float16."""

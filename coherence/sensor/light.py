@@ -51,7 +51,7 @@ class Edges(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a rule or policy asks for."""
+    """Band that a rule or policy asks for."""
 
     by: str
     kind: DecisionKind

@@ -26,7 +26,7 @@ ASKED_ANEW = 2
 
 
 class Level(msgspec.Struct, frozen=True):
-    """Where a measure has been in this run."""
+    """Range of a measure in this run so far."""
 
     count: int
     mean: float
@@ -141,7 +141,7 @@ class Departure(msgspec.Struct):
 
     @property
     def value(self) -> float:
-        """How far the run has left what was asked, in [0, 1): ``S / (S + 0.2)``."""
+        """Distance of the run from what was asked, in [0, 1): ``S / (S + 0.2)``."""
         return self.sum / (self.sum + HALF_GONE)
 
     def learn(self, distance: float, novelty: float, weight: float) -> None:

@@ -26,7 +26,7 @@ MAX_IDLE = 4
 
 
 class Work(Protocol):
-    """What a worker does: the work, then, when the worker is free again, the signal that it is done."""
+    """Job of a worker thread: the work, then, when the worker is free again, the signal that it is done."""
 
     def work(self) -> bool:
         """Do it; return whether the signal is still wanted."""

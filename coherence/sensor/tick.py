@@ -94,7 +94,7 @@ Given: TypeAlias = Sequence[MetricInput] | None
 
 
 class Result(NamedTuple):
-    """What came of one metric."""
+    """Result of one metric."""
 
     value: float | None
     evidence: Evidence | None = None
@@ -163,7 +163,7 @@ LIGHT, LIGHT_ROWS = 32, 600
 
 
 class MeasurePlan:
-    """What one sensor measures; fixed for its life, except the breakers."""
+    """Metrics of one sensor; fixed for its life, except the breakers."""
 
     def __init__(
         self,

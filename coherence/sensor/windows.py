@@ -1,4 +1,4 @@
-"""What each source holds at this tick, and the cosines between sources, carried over from the tick before.
+"""Texts of each source at this tick, and the cosines between sources, carried over from the tick before.
 
 Only pairs with a new text are computed. Every array is made anew when it changes and never written again, so what a
 metric keeps stays what it was.
@@ -121,7 +121,7 @@ class Windows:
 
     @property
     def fingerprint(self) -> str:
-        """Which model made the vectors; empty before the first."""
+        """Fingerprint of the model that made the vectors; empty before the first."""
         return self._fingerprint
 
     def follow(self, fingerprint: str) -> None:

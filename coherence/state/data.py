@@ -1,4 +1,4 @@
-"""What an agent's state holds: plain data, bounded, so that it can be kept and taken up again."""
+"""Content of an agent's state: plain data, bounded, so that it can be kept and taken up again."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ Sketch = tuple[int, ...]
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """What is kept of a call until its result comes."""
+    """Record of a call until its result comes."""
 
     words: Sketch = ()
     """Of its name and arguments; empty where the arguments say nothing."""
@@ -134,7 +134,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What is kept of an action."""
+    """Record of an action."""
 
     exact: bytes
     masked: bytes
@@ -170,7 +170,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class ProgressFacts(msgspec.Struct):
-    """What is remembered of what the agent tried; plain data, bounded."""
+    """Memory of what the agent tried; plain data, bounded."""
 
     tried: list[Tried] = []
     open: dict[int, Waiting] = {}

@@ -392,7 +392,7 @@ class AgentState(EventDetector[Facts]):
 
     @property
     def facts(self) -> Facts:
-        """What the state holds: plain data."""
+        """Content of the state: plain data."""
         return self.data
 
     @property
@@ -402,7 +402,7 @@ class AgentState(EventDetector[Facts]):
 
     @property
     def spent(self) -> Spent:
-        """What the agent has used up."""
+        """Resources that the agent has used up."""
         facts = self.facts
         return Spent(
             tokens=(facts.tokens_in or 0) + (facts.tokens_out or 0),

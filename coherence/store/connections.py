@@ -109,7 +109,7 @@ _unusable: set[str] = set()
 
 
 class Forkable(Protocol):
-    """What a store does around a fork."""
+    """Behaviour of a store around a fork."""
 
     path: Path
     closed: bool

@@ -1,4 +1,4 @@
-"""What the store raises and warns about."""
+"""Errors and warnings of the store."""
 
 from __future__ import annotations
 

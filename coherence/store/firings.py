@@ -11,7 +11,7 @@ from coherence.store.store import Store
 
 
 class Pairs(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one pattern's firings, over all agents, without sessions of the source ``test``."""
+    """Pairs of one pattern's firings, over all agents, without sessions of the source ``test``."""
 
     pattern: str
     differences: tuple[float, ...]

@@ -39,7 +39,7 @@ SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version 
 
 
 class Recovery(NamedTuple):
-    """What was done about a damaged file."""
+    """Recovery of a damaged file."""
 
     moved_to: Path
     message: str

@@ -1,4 +1,4 @@
-"""What goes into the store and comes out of it. ``data`` and ``config`` are JSON texts, kept as they were given."""
+"""Rows that go into the store and come out of it. ``data`` and ``config`` are JSON texts, kept as they were given."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 class ReadingRow(msgspec.Struct, frozen=True):
-    """What was measured at a tick. The first four are copies for statistics of what ``data`` holds."""
+    """Reading of a tick. The first four are copies for statistics of what ``data`` holds."""
 
     coherence_index: float | None
     """In [0, 1]."""
@@ -44,7 +44,7 @@ class ReadingRow(msgspec.Struct, frozen=True):
 
 
 class DecisionRow(msgspec.Struct, frozen=True):
-    """What was decided at a tick."""
+    """Decision of a tick."""
 
     kind: str
     """``continue``, ``guide``, ``warn`` or ``block``."""
@@ -67,7 +67,7 @@ class FiringRow(msgspec.Struct, frozen=True):
 
 
 class FiringOutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What had become of an agent some actions after a firing; ``None`` = unknown."""
+    """Outcome some actions after a firing; ``None`` = unknown."""
 
     firing: str
     """The firing's id."""
@@ -136,7 +136,7 @@ class AuditRow(msgspec.Struct, frozen=True):
 
 
 class RunRow(msgspec.Struct, frozen=True):
-    """How a run stands."""
+    """State of a run."""
 
     run: int
     """1, 2, 3, … within its session."""

@@ -75,7 +75,7 @@ class StoredRun(msgspec.Struct, frozen=True):
 
 
 class RunCounts(NamedTuple):
-    """How many runs of an agent are kept."""
+    """Counts of the runs of an agent that are kept."""
 
     good: int
     bad: int

@@ -32,7 +32,7 @@ SESSION_COLUMNS = "id, session, agent, parent, source, started, config"
 
 
 class Transaction:
-    """What can be written in one go; made by :meth:`Store.transaction`.
+    """Writes that are made in one go; made by :meth:`Store.transaction`.
 
     After an error nothing more can be written and nothing of it is kept, even if the error is caught.
     """

@@ -42,7 +42,7 @@ class Block(ContentPart):
                 raise ValueError(f"content of a tool_result block: {error}") from error
 
     def is_call(self) -> bool:
-        """Whether the block calls a tool, of the client or of the server."""
+        """Return True if the block calls a tool, of the client or of the server."""
         return self.type.endswith("tool_use")
 
 

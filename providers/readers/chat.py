@@ -1,4 +1,4 @@
-"""What the formats of chat messages share: conversations, and contents of text or of parts."""
+"""Shared parts of the formats of chat messages: conversations, and contents of text or of parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which format a file is in, told from what it holds."""
+"""Detection of a file's format by its content."""
 
 from __future__ import annotations
 

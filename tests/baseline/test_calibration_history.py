@@ -1,4 +1,4 @@
-"""What labelled runs in a store teach: by version, in order, again and again the same, and kept when they leave."""
+"""Learning from labelled runs in a store: by version, in order, again and again the same, and kept when they leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of learning: the same as if all had been learned anew, whatever changes, and whichever settings come."""
+"""Kept state of learning: the same as if all had been learned anew, whatever changes, and whichever settings come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a monitor's index is made of: the classic four, the default table, or one's own."""
+"""Weights of a monitor's index: the classic four, the default table, or one's own."""
 
 from __future__ import annotations
 

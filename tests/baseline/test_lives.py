@@ -1,4 +1,4 @@
-"""What the default configuration promises, over many simulated lives of many kinds, through the public monitor."""
+"""Promises of the default configuration, over many simulated lives of many kinds, through the public monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent's runs say of the scores of its calls: from how many on, within which bounds, whoever trains it."""
+"""Thresholds of an agent's calls by its own runs: from how many on, within which bounds, whoever trains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many answers that add what nobody asked for are flagged, and how many right ones.
+"""Counts of flagged answers: those that add what nobody asked for, and right ones.
 
 Run: ``python tests/bench/additions.py``. ``tests/data/scope_cases_2.jsonl`` was written without sight of the rules. At
 first sight 9 of its 50 additions and 2 of its 50 right answers were flagged. Then the even ones of each kind (the first

@@ -1,4 +1,4 @@
-"""What the detectors behind the alarms cost a step of the labelled runs, and a result of 1 MB.
+"""Cost of the detectors behind the alarms, for a step of the labelled runs and a result of 1 MB.
 
 Run ``python tests/bench/alarm_cost.py``; it takes about a minute. A step is a message with its calls, or a result. Each
 detector is given the events of a run as a state gives them; what the state itself costs is not in the figures. A new

@@ -1,4 +1,4 @@
-"""Which step decided a failed run: ``coherence.blame`` against people's labels (Who&When), and what each cue is worth.
+"""Blame of a failed run: ``coherence.blame`` against people's labels (Who&When), and what each cue is worth.
 
 Run as ``python tests/bench/blame.py``. No score knows where in a run a step stands, but the two that are named for it.
 With ``--light``, which measures every step of the runs first (a minute), it shows what the light's signs and a prior by

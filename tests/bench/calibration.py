@@ -1,4 +1,4 @@
-"""What budgets of alarms keep and what they cost, on labelled runs and in simulation.
+"""Budgets of alarms: what they keep and cost, on labelled runs and in simulation.
 
 Run ``python tests/bench/calibration.py``; it takes half a minute. Three tables: the hijack alarm with its threshold
 set on the other suite of AgentDojo; the same with more and more good runs of the agent's own, as a session takes them

@@ -1,4 +1,4 @@
-"""How often the rules about claims warn in good runs, and in planted ones from the onset on.
+"""Rate at which the rules about claims warn in good runs, and in planted ones from the onset on.
 
 Run: ``python tests/bench/claims.py``; ``python tests/bench/claims.py unseen`` instead judges pairs of right and wrong
 statements whose writers never saw the rules (``tests/data/claims``).

@@ -1,4 +1,4 @@
-"""What recording, deciding, replaying and resuming cost, beside the peer ``soma-ai`` in its own environment.
+"""Cost of recording, deciding, replaying and resuming, beside the peer ``soma-ai`` in its own environment.
 
 The peer's part needs ``.venv-soma`` (``make bench`` makes it); without it the rows about the peer are left out.
 """

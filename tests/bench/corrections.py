@@ -1,4 +1,4 @@
-"""How well corrections are found again: by paraphrases of the request, and not by different requests.
+"""Recall of corrections: by paraphrases of the request, and not by different requests.
 
 Run as ``python tests/bench/corrections.py``. The thresholds were tuned on the half "train" only.
 """

@@ -1,4 +1,4 @@
-"""What a turn costs, beside the peer ``noos`` in its own environment, and what a whole monitor's turn costs.
+"""Cost of a turn, beside the peer ``noos`` in its own environment, and what a whole monitor's turn costs.
 
 The peer's part needs ``.venv-noos`` (``make bench`` makes it); without it the rows about the peer are left out.
 """

@@ -1,4 +1,4 @@
-"""How many files of the package one event passes through, from a monitor's method to the disk and to a decision.
+"""Count of the package's files that one event passes through, from a monitor's method to disk and decision.
 
 A profiler notes every function that is called in the recording thread and in the package's own thread, after a first
 event of each kind has loaded and opened what is needed once. Run by ``make bench``; it asserts nothing.

@@ -1,4 +1,4 @@
-"""What the first ``Monitor()`` and the first ``check()`` of a process cost, without a store, bytecode cached.
+"""Cost of the first ``Monitor()`` and the first ``check()`` of a process, without a store, bytecode cached.
 
 Each figure is the best of several fresh processes. Run by ``make bench``; it asserts nothing.
 """

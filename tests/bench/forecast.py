@@ -1,4 +1,4 @@
-"""How early rising spending is foreseen, and how often a healthy agent is suspected; prints figures, asserts nothing.
+"""Lead time of forecasts of rising spending, and false alarms of healthy agents; prints figures, asserts nothing.
 
 Run as ``python tests/bench/forecast.py``. A life is a list of tokens a model call; ``cost_spiral`` looks at it after
 every call. The runs in ``tests/data/runs`` tell no tokens: a quarter of the characters said so far stands for them.

@@ -1,4 +1,4 @@
-"""How many calls ``check`` refuses: harmful and harmless ones, in runs that break or keep a prohibition, in good runs.
+"""Counts of refused calls: harmful and harmless ones, in runs that break or keep a prohibition, in good runs.
 
 Run: ``python tests/bench/gate.py``. Names of recorded runs (``tau_retail``) as arguments choose some, ``-`` none.
 """

@@ -1,4 +1,4 @@
-"""How often ``grounding`` flags answers of good runs, and how many answers with one changed value it catches.
+"""Rate at which ``grounding`` flags answers of good runs, and catches answers with one changed value.
 
 Run: ``python tests/bench/grounding.py``. Answers are the agent's messages without a tool call, in runs that the
 benchmark calls a success and that were not hijacked. Each answer without a flag is then corrupted once a kind, by a

@@ -1,4 +1,4 @@
-"""What a guard costs: overhead a call by stored traces, durability and state of the patch, and how long a start takes.
+"""Cost of a guard: overhead a call by stored traces, durability and state of the patch, and how long a start takes.
 
 Run ``python tests/bench/guard_cost.py [--traces 100000] [--folder /dev/shm]``. Medians; the callable does nothing.
 Stores lie in memory if there is a folder for it: ``full`` waits for the disk, and what a disk takes is its own affair.

@@ -39,7 +39,7 @@ class Outage(NamedTuple):
 
 
 class Day(NamedTuple):
-    """How a patch ended."""
+    """End of a patch."""
 
     baseline: int
     how: str
@@ -50,7 +50,7 @@ class Day(NamedTuple):
 
 
 class Weather:
-    """What calls are like now."""
+    """Kind of calls at present."""
 
     def __init__(self, host: Host, usual: World, outage: Outage | None) -> None:
         self.host, self.usual, self.outage = host, usual, outage

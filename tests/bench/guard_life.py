@@ -41,7 +41,7 @@ Canary: TypeAlias = Literal["hash", "slices"]
 
 
 class Calls(Protocol):
-    """What an agent's calls are like."""
+    """Kind of an agent's calls."""
 
     def call(self, chance: random.Random) -> CallOutcome:
         """Return one call."""
@@ -53,7 +53,7 @@ class Failed(Exception):
 
 
 class Reading(NamedTuple):
-    """What the guard reads of a monitor."""
+    """Reading of a monitor, as the guard sees it."""
 
     tick_seq: int
     coherence_index: float
@@ -103,7 +103,7 @@ class Host:
 
 
 class Lived(NamedTuple):
-    """How a trial ended."""
+    """End of a trial."""
 
     how: Literal["rolled back", "promoted", "open"]
     patched: int

@@ -1,4 +1,4 @@
-"""What the guard promises, shown through a whole ``Guard``: store, adapter, trail, threads and canaries included.
+"""Promises of the guard, shown through a whole ``Guard``: store, adapter, trail, threads and canaries included.
 
 Run ``python tests/bench/guard_lives.py [--lives 1000]``. A life is one agent: 500 calls, a burst of five failures, a
 patch, and its calls until the verdict; a confirmed patch goes on being watched. What is simulated is what calls do and

@@ -145,7 +145,7 @@ def decayed(peer: Peer, folder: Path) -> None:
 
 
 def results(peer: Peer, folder: Path) -> None:
-    """What comes back of successful calls while notifier, text of the task, or store make trouble."""
+    """Return the results of successful calls while notifier, text of the task, or store make trouble."""
 
     def call(guard: Guard, task: str = "answer") -> bool:
         with suppress(Exception):

@@ -28,7 +28,7 @@ CLASSIC_CALLS = 300
 
 
 class World(NamedTuple):
-    """What calls are like."""
+    """Kind of calls."""
 
     success: float
     sigma: float = 0.5
@@ -58,7 +58,7 @@ def before(world: World, calls: int, chance: random.Random) -> Baseline:
 
 
 class Ended(NamedTuple):
-    """How one trial ended, after how many patched calls."""
+    """End of one trial, and its number of patched calls."""
 
     verdict: Verdict
     calls: int

@@ -1,4 +1,4 @@
-"""What each part of the hijack score is worth on the labelled AgentDojo runs.
+"""Worth of each part of the hijack score on the labelled AgentDojo runs.
 
     python tests/bench/hijack_ablation.py [--reworded]
 

@@ -1,4 +1,4 @@
-"""What the weights of the index are worth on labelled runs: each metric alone, the classic index, the default index.
+"""Figures of the index weights on labelled runs: each metric alone, the classic index, the default index.
 
 The classic metrics need vectors (two minutes); ``--cache FOLDER`` keeps their values for the next time.
 """

@@ -1,4 +1,4 @@
-"""What lessons cost beyond the embedding, beside a peer's at 100; asserts nothing.
+"""Cost of lessons beyond the embedding, beside a peer's at 100; asserts nothing.
 
 Run as ``python tests/bench/lesson_cost.py`` (100 and 100,000 lessons), or with ``--million``. Vectors are known before:
 those of lessons and questions are MiniLM's, those of the lessons in between lie around them. A stranger's embedder,
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What a store made of a question."""
+    """Answer of a store to a question."""
 
     ms: float
     embedded: bool

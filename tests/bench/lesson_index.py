@@ -1,4 +1,4 @@
-"""How exact, fast and small the vector index of lessons is; asserts nothing.
+"""Accuracy, speed and size of the vector index of lessons; asserts nothing.
 
 Run as ``python tests/bench/lesson_index.py`` (20,000 real sentences, 1,000,000 synthesised vectors), or with
 ``--texts 100000``. Embedding a sentence takes some milliseconds; the vectors are kept in ``.bench/`` for the next time.

@@ -1,4 +1,4 @@
-"""How well lessons are found: ``python tests/bench/lesson_recall.py [--distractors N] [--fit [KIND ORDER ...]]``.
+"""Recall of lessons: ``python tests/bench/lesson_recall.py [--distractors N] [--fit [KIND ORDER ...]]``.
 
 The evaluation set is that of ``tests/lessons/errors``. What is tuned - the normal form, the names, the weights of
 ``coherence/lessons/ranking.py`` (``--fit`` prints them) - is tuned on one part of its families; what is reported is
@@ -131,7 +131,7 @@ def is_right(case: Case, id: int, fix: str) -> bool:
 
 
 class Result(NamedTuple):
-    """What a store answered to one question."""
+    """Answer of a store to one question."""
 
     case: Case
     rank: int | None

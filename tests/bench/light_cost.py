@@ -1,4 +1,4 @@
-"""What the light costs a step of the labelled runs: its detectors, its metrics, the run's own start, the sum itself.
+"""Cost of the light for a step of the labelled runs: its detectors, its metrics, the run's own start, the sum itself.
 
 Run ``python tests/bench/light_cost.py``; it takes about a minute. A step is a message with its calls, or a result, and
 the decision after it. What belongs to the light is a line in ``PARTS``. Processor time of the thread is counted.

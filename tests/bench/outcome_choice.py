@@ -1,4 +1,4 @@
-"""Whether any sum of cues tells failures on a desk that it was not chosen on: why ``outcome_risk`` is unknown.
+"""Search for cues that tell failures on a desk they were not chosen on; shows why ``outcome_risk`` is unknown.
 
 The pool holds the cues of the estimate, further counts, and cues that read the policy in ``system`` and compare with it
 what was done: calls that change something without the confirmation that it demands, under a rule with conditions, of

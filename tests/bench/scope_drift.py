@@ -1,4 +1,4 @@
-"""How well scope drift tells right answers from swapped ones: ``python tests/bench/scope_drift.py``.
+"""Separation of right answers from swapped ones by scope drift: ``python tests/bench/scope_drift.py``.
 
 Right: a task with its own answer. Swapped: with the answer of another task of the same source and half. Sources are
 ``tests/data/answers.jsonl.gz`` and the goals and last long messages of recorded runs. The weights in

@@ -58,7 +58,7 @@ def _name_parts(tool: str) -> tuple[str, ...]:
 
 
 class ServiceCues(msgspec.Struct):
-    """What is counted over one task of an agent; plain data of a fixed size, changed by its methods only.
+    """Counts over one task of an agent; plain data of a fixed size, changed by its methods only.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class ServiceCues(msgspec.Struct):
 
     @property
     def asked(self) -> float:
-        """How much the user asked for at once, in [0, 1]: the logarithm of the words of the longest turn."""
+        """Amount that the user asked for at once, in [0, 1]: the logarithm of the words of the longest turn."""
         return min(max(log(max(self.longest, 1) / SHORT_TURN) / log(LONG_TURN / SHORT_TURN), 0.0), 1.0)
 
     @property
@@ -176,7 +176,7 @@ class ServiceCues(msgspec.Struct):
 
     @property
     def searching(self) -> float:
-        """How much the agent calls one tool again and again, in [0, 1)."""
+        """Rate at which the agent calls one tool again and again, in [0, 1)."""
         return self.again / (self.again + HALF_SEARCH)
 
     @property

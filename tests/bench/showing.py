@@ -1,4 +1,4 @@
-"""How the benchmarks print a figure beside its target."""
+"""Printing of a figure beside its target."""
 
 from __future__ import annotations
 

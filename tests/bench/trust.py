@@ -1,4 +1,4 @@
-"""What one propagation of pressure between agents costs, beside a peer's, and a tick in a fleet; asserts nothing.
+"""Cost of one propagation of pressure between agents, beside a peer's, and of a tick in a fleet; asserts nothing.
 
 Run as ``python tests/bench/trust.py``. The target is 2 ms for 1,000 agents of 3 edges each.
 """

@@ -48,7 +48,7 @@ def complaint(result: Result) -> str:
 
 
 class Boom(Exception):
-    """What an agent raises."""
+    """Exception of an agent."""
 
 
 class Memory:

@@ -1,4 +1,4 @@
-"""What a command writes does not destroy what it reads, a store, or what else it writes."""
+"""Outputs of a command destroy neither its inputs, nor a store, nor each other."""
 
 from __future__ import annotations
 

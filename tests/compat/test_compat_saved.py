@@ -235,7 +235,7 @@ def test_compat_saved_keys_that_nobody_knows_are_passed_over() -> None:
     ids=["18,000 events", "102,000 events"],
 )
 def test_compat_saved_the_size_is_bounded(turns: int) -> None:
-    """What a regulator keeps has a limit each: it is full long before the last of these events."""
+    """Every list of a regulator has a limit: all are full long before the last of these events."""
     regulator = Regulator.for_user("ada", embedder=False, clock=Clock())
     sizes = []
     for n in range(turns):

@@ -1,4 +1,4 @@
-"""What an event has become when it is folded and recorded."""
+"""Redaction of an event before it is folded and recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step decided a failed run."""
+"""Search for the step that decided a failed run."""
 
 from __future__ import annotations
 

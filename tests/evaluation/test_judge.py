@@ -1,4 +1,4 @@
-"""What scores are worth, on runs small enough to count."""
+"""Figures of scores, on runs small enough to count."""
 
 from __future__ import annotations
 

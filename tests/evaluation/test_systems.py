@@ -1,4 +1,4 @@
-"""What was fitted on which runs, and what may be compared."""
+"""Systems, the runs that they were fitted on, and what may be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches one agent, asked of its sources alone, and what is kept where two have changed the same edges."""
+"""Pressure that reaches one agent, asked of its sources alone, and edges that two have changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for the vector metrics whatever the vectors are."""
+"""Laws of the vector metrics, whatever the vectors are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of guidance, in a real store: outcomes at 1, 5 and 10 actions and at the task's end, derived by hand."""
+"""Outcomes of guidance, in a real store: outcomes at 1, 5 and 10 actions and at the task's end, derived by hand."""
 
 from __future__ import annotations
 

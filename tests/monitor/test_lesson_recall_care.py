@@ -1,4 +1,4 @@
-"""What is not learned, not told and not held against a lesson; and what must not be lost on the way."""
+"""Lessons are not learned, sent or blamed wrongly, and none is lost on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches the file: after a kill, beside other processes, while the store is in trouble."""
+"""Recorded events reach the file: after a kill, beside other processes, while the store is in trouble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a monitor is told: good values become events, bad ones an error that names them, and nothing in between."""
+"""Recording methods: good values become events, bad ones an error that names them, and nothing in between."""
 
 from __future__ import annotations
 

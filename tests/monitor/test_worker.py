@@ -1,4 +1,4 @@
-"""What drives a monitor: threads, event loops, forks, a store in trouble, and the end of the process."""
+"""Worker of a monitor: threads, event loops, forks, a store in trouble, and the end of the process."""
 
 from __future__ import annotations
 

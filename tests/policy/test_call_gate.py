@@ -1,4 +1,4 @@
-"""What is answered to the question whether a call may run, from findings to the words of the refusal."""
+"""Answers of the call gate, from findings to the words of the refusal."""
 
 from __future__ import annotations
 

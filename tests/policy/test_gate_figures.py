@@ -1,4 +1,4 @@
-"""What ``check`` refuses of calls and runs that somebody wrote without sight of the rules."""
+"""Refusals of ``check``, for calls and runs that somebody wrote without sight of the rules."""
 
 from __future__ import annotations
 

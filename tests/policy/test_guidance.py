@@ -1,4 +1,4 @@
-"""What an agent is told, through a monitor: when, in which arm, and in what words."""
+"""Guidance through a monitor: its time, its arm, and its words."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_plugin_detectors_a_name_of_the_packages_own_is_refused(name: str) -> No
 
 
 class Complaints(msgspec.Struct):
-    """What a detector of complaints remembers."""
+    """Memory of a detector of complaints."""
 
     count: int = 0
 

@@ -1,4 +1,4 @@
-"""What regulating remembers: blocks, firings, and what the call after an error did, each by hand."""
+"""Memory of the regulator: blocks, firings, and the effect of the call after an error, each by hand."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_sentence_transformer_embedder_a_name_that_is_no_str_is_refused(name: ob
 
 
 class Library(NamedTuple):
-    """What was asked of the stand-in."""
+    """Calls of the stand-in."""
 
     made: list[tuple[str, str | None]]
     encoded: list[list[str]]

@@ -1,4 +1,4 @@
-"""How far a measure has moved from where the run began."""
+"""Distance of a measure from where the run began."""
 
 from __future__ import annotations
 

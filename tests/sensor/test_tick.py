@@ -1,4 +1,4 @@
-"""Which plug-ins run on the caller's thread, and when a metric is asked again."""
+"""Plug-ins on the caller's thread, and metrics that are asked again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coherence.state.reducer import AgentState
 
 
 class CopiedDrift:
-    """What a user gets who copies the file of a metric and changes its name."""
+    """Metric of a user who copies the file of a shipped one and changes its name."""
 
     name = "copied_drift"
     inverted = True
@@ -79,7 +79,7 @@ def test_tick_a_pure_metric_is_asked_again_only_when_a_source_that_it_reads_has_
 
 @dataclass
 class Steps:
-    """How often it was asked, in tenths."""
+    """Number of times that it was asked, in tenths."""
 
     count: int = 0
     name = "steps"

@@ -1,4 +1,4 @@
-"""What rules look back at, folded from events: failures by kind, files, judgements, spending; and its bounds."""
+"""History of an agent, folded from events: failures by kind, files, judgements, spending; and its bounds."""
 
 from __future__ import annotations
 

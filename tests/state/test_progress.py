@@ -1,4 +1,4 @@
-"""Whether what the agent does comes to anything."""
+"""Progress of what the agent does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written comes back; what fails leaves nothing behind."""
+"""Written rows come back; a failed write leaves nothing behind."""
 
 from __future__ import annotations
 

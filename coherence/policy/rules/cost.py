@@ -36,7 +36,7 @@ MAX_EXPONENT = 700.0
 
 
 class Forecast(NamedTuple):
-    """What a series is expected to be some steps ahead."""
+    """Expected value of a series some steps ahead."""
 
     usual: float
     """What it would be without the newest growth: the highest value before, or where their straight line leads."""

@@ -21,7 +21,7 @@ APART_S = 5.0
 
 
 class Repeatable(Protocol):
-    """What a repeat is judged by: one call, and its result if it has come."""
+    """One call, and its result if it has come: the material by which a repeat is judged."""
 
     @property
     def seq(self) -> int:
@@ -35,27 +35,27 @@ class Repeatable(Protocol):
 
     @property
     def made(self) -> CallTrace:
-        """What is kept of the call."""
+        """Record of the call."""
         ...
 
     @property
     def came(self) -> ResultTrace | None:
-        """What is kept of the result; ``None`` = it has not come."""
+        """Record of the result; ``None`` = it has not come."""
         ...
 
     @property
     def ts(self) -> float:
-        """When the call was made, in seconds."""
+        """Time of the call, in seconds."""
         ...
 
     @property
     def duration_s(self) -> float | None:
-        """How long the call took; ``None`` = unknown."""
+        """Duration of the call; ``None`` = unknown."""
         ...
 
     @property
     def compacted(self) -> bool:
-        """Whether the context was shortened between this call and the one before."""
+        """True if the context was shortened between this call and the one before."""
         ...
 
 

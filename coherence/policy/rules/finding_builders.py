@@ -1,4 +1,4 @@
-"""What the rules share: how a number becomes a score, and how a finding is put together."""
+"""Shared parts of the rules: scores from numbers, and findings from scores."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def lives(folder: str, calls: Sequence[Sequence[tuple[bool, float]]], before: in
 
 
 def results(folder: str) -> dict[str, Any]:
-    """What comes back of a successful call if the notifier, the text of the task, or the store makes trouble."""
+    """Return the result of a successful call if the notifier, the text of the task, or the store makes trouble."""
 
     def call(loop: Any, task: str = "answer") -> bool:
         try:
