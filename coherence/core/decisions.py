@@ -150,7 +150,7 @@ class FiringOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Decision on the next step, with its reasons. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
+    """Decision on the next step, with reasons. False only for ``block``: ``if not m.check(tool, arguments): ...``."""
 
     seq: int
     """The tick's event number; 0 before the first event."""

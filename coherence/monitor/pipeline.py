@@ -211,7 +211,7 @@ class AgentPipeline:
         return None if judged is None else question_of(judged, self.state, grey_zone_end(self.config, self.limits))
 
     def time_is_up(self, now: float) -> bool:
-        """True if a budget of time has crossed its soft or hard limit since the newest measurement: idling counts."""
+        """Tell whether a budget of time has crossed a limit since the newest measurement: idling counts."""
         first = self.state.facts.first_ts
         if first is None or self.measured is None or self.measured.reading is None:
             return False
