@@ -32,11 +32,12 @@ test-st: $(VENV)/st.stamp  ## the sentence-transformers embedder; installs a CPU
 test-web: $(VENV)/web.stamp  ## the report's script in a browser; Chromium must be installed
 	$(BIN)/pytest -q -m web
 
-lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows
+lint: $(VENV)/dev.stamp  ## linters, strict types, import arrows, unused code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 
 # cost and detection, beside the peers; with sentence-transformers if `make test-st` installed it
 bench: $(VENV)/dev.stamp .venv-soma/peer.stamp .venv-noos/peer.stamp .venv-sil/peer.stamp
