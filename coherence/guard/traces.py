@@ -204,17 +204,13 @@ def read_decisions(store: Store, agent: str, limit: int) -> list[Past]:
     return [Past(seq, at, _DECODE_DECISION(text)) for seq, at, text in rows][::-1]
 
 
-def prune_calls(store: Store, agent: str, keep: int, until: int | None = None) -> int:
-    """Remove calls that are older than the newest ``keep`` entries and counted in the kept account; return how many.
-
-    Entries after number ``until`` stay in any case.
-    """
+def prune_calls(store: Store, agent: str, keep: int) -> int:
+    """Remove calls that are older than the newest ``keep`` entries and counted in the kept account; return how many."""
     if not newest_seq(store, agent):
         return 0
     with store.transaction() as transaction:
         at = head(transaction, agent)
-        last = min(at.seq - keep, at.kept, at.seq if until is None else until)
-        rows = transaction.execute(_PRUNE, (at.id, last))
+        rows = transaction.execute(_PRUNE, (at.id, min(at.seq - keep, at.kept)))
     return len(rows)
 
 
