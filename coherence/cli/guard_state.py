@@ -108,11 +108,6 @@ class GuardedAgent(msgspec.Struct, frozen=True):
     """Whether that is a restore that failed or is overdue, or an alert of the last 24 hours."""
 
 
-def agents(store: Store) -> list[str]:
-    """Return the names of all agents under guard."""
-    return [str(name) for (name,) in store.fetch("SELECT agent FROM guard_agents ORDER BY agent")]
-
-
 def state_of(store: Store, agent: str, now: float) -> GuardedAgent:
     """Return how an agent stands at a wall time, Unix seconds."""
     account, decisions = read_account(store, agent), read_decisions(store, agent, -1)

@@ -27,7 +27,7 @@ from coherence.guard.shutdown import end, end_quietly
 from coherence.guard.status import Status, status_of
 from coherence.guard.synchronous import refuse_async
 from coherence.guard.temporary import open_store
-from coherence.guard.traces import Past, Trace, newest_calls, prune_calls
+from coherence.guard.traces import Past, Trace, newest_calls
 from coherence.guard.wrap import wrapped
 from coherence.monitor.arguments import check_name
 from coherence.monitor.monitor import Monitor
@@ -275,13 +275,6 @@ class Guard(ByHand):
         view.write()
         assert self.store is not None
         return self.store, view.agent
-
-    def prune(self, agent: str, keep: int = 100_000) -> int:
-        """Remove the oldest calls but for the newest ``keep`` entries, return how many; counters and decisions stay."""
-        keep = check_count("keep", keep)
-        store, name = self._written(agent)
-        self.flush()
-        return prune_calls(store, name, keep)
 
     def close(self) -> None:
         """Write everything and end; calling it again does nothing. A guard that is not closed does so by itself.

@@ -69,7 +69,10 @@ class Finished(msgspec.Struct, frozen=True):
 
     def call(self, started: Started) -> GuardedCall:
         """Return the call as an account takes it in."""
-        return GuardedCall(self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched)
+        return GuardedCall(
+            self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched,
+            self.band, started.task, self.error, started.arguments,
+        )  # fmt: skip
 
 
 class Measuring:

@@ -16,8 +16,8 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """One entry of a trail."""
 
 
-class GuardedCall(msgspec.Struct, frozen=True):
-    """A call of the agent, as an account takes it in; ``None`` = not measured."""
+class GuardedCall(Happening, frozen=True, omit_defaults=True, tag="call"):
+    """A call of the agent; ``None`` = not measured."""
 
     success: bool
     duration_s: float | None = None
@@ -28,6 +28,12 @@ class GuardedCall(msgspec.Struct, frozen=True):
     """What :attr:`~coherence.guard.patches.Patching.epoch` was when it began."""
     patched: bool = False
     """Whether the patch on trial served it."""
+    band: str | None = None
+    task: str = ""
+    error: str | None = None
+    """Type and text of the exception, or None."""
+    arguments: Any = None
+    """Plain data, or None."""
 
 
 class Asked(Happening, frozen=True, kw_only=True, tag="asked"):

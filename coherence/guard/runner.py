@@ -241,7 +241,7 @@ class Runner:
                 return _NOTHING
             view = self._views.of(started.agent)
             call = finished.call(started)
-            entry = Entry(self._clock(), call, started.task, finished.error, finished.band, started.arguments)
+            entry = Entry(self._clock(), call)
             if view.full and not self._views.fails:  # calls come faster than they are written
                 with suppress(StoreError, RuntimeError):  # a signal handler, while this thread writes
                     view.write(self._longest_write_s)

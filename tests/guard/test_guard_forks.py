@@ -46,7 +46,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def counted(guard: Guard) -> tuple[int, int]:
     assert guard.store is not None
     guard.flush()
-    ((rows, newest),) = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail")
+    ((rows, newest),) = guard.store.fetch("SELECT count(*), max(seq) FROM events")
     return rows, newest
 
 
@@ -180,7 +180,7 @@ with Guard(store=sys.argv[1]) as guard:
     signal.setitimer(signal.ITIMER_REAL, 0)
     calls = 1000 + len(handled)
     guard.flush()
-    ((rows,),) = guard.store.fetch("SELECT count(*) FROM guard_trail")
+    ((rows,),) = guard.store.fetch("SELECT count(*) FROM events")
     assert handled and guard.errors == {} and guard.status("a").calls == rows == calls, (guard.errors, rows, calls)
 """
 

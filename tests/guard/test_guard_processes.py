@@ -101,7 +101,7 @@ def test_processes_count_all_calls_and_share_one_patch(tmp_path: Path, calls: in
         assert guard.store is not None
         shared = read_account(guard.store, "a")
         with guard.store.transaction() as transaction:  # the trail alone gives what the processes agreed on
-            transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
+            transaction.execute("UPDATE guard_accounts SET kept = 0, data = NULL")
             assert encode_account(read_account(transaction, "a")) == encode_account(shared)
     assert status.calls == 4 * calls
     log = (tmp_path / "log.txt").read_text().split()
@@ -154,9 +154,9 @@ def test_status_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
             assert guard.store is not None
             status = guard.status("a")
             assert status.calls >= acknowledged
-            (counted,) = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail WHERE kind = 'call'")
+            (counted,) = guard.store.fetch("SELECT count(*), max(seq) FROM events WHERE kind = 'guard_call'")
             assert counted[0] == status.calls
-            numbers = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail")[0]
+            numbers = guard.store.fetch("SELECT count(*), max(seq) FROM events")[0]
             assert numbers[0] == numbers[1]  # without gaps
             acknowledged = status.calls
     assert acknowledged > 0

@@ -111,9 +111,9 @@ def test_errors_full_durability_waits_for_a_locked_store_no_longer_than_a_call_m
         with locked(path):
             returns_meanwhile(lambda: guard.run(lambda: 2, agent="a"))
             assert guard.errors == {"recording: StoreError": 1}
-            assert store.fetch("SELECT count(*) FROM guard_trail") == [(1,)]
+            assert store.fetch("SELECT count(*) FROM events") == [(1,)]
         guard.flush()
-        assert store.fetch("SELECT count(*) FROM guard_trail") == [(2,)]
+        assert store.fetch("SELECT count(*) FROM events") == [(2,)]
 
 
 def test_a_generator_that_was_closed_just_before_the_guard_is_recorded(path: Path) -> None:
@@ -229,7 +229,7 @@ def test_status_what_a_person_wants_is_done_for_an_agent_that_was_let_go(
         until(lambda: memory.applied == [{"level": 2}])
         until(lambda: guard.status("a").phase == "serving")
         assert guard.store is not None
-        assert guard.store.fetch("SELECT agent FROM guard_agents WHERE pending = 1") == []
+        assert guard.store.fetch("SELECT agent FROM guard_accounts WHERE pending = 1") == []
 
 
 @pytest.mark.slow
@@ -286,7 +286,7 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         assert view.decide(choose) == Declined(why="no")
         view.write()
         view.refresh()
-        assert store.fetch("SELECT seq, kind FROM guard_trail") == [(1, "call"), (2, "declined"), (3, "call")]
+        assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard"), (3, "guard_call")]
         assert encode_account(view.account) == encode_account(read_account(store, "a"))
         assert view.account.rolling.failures == 1
 
@@ -296,9 +296,8 @@ def test_approve_asking_about_an_agent_does_not_make_one(path: Path) -> None:
         assert (guard.history("a"), guard.traces("a"), guard.status("a").calls) == ([], [], 0)
         assert not guard.rollback("a")
         assert not guard.approve("a")
-        assert guard.prune("a", 1) == 0
         assert guard.store is not None
-        assert guard.store.fetch("SELECT agent FROM guard_agents") == []
+        assert guard.store.fetch("SELECT agent FROM guard_accounts") == []
 
 
 def test_guard_races_the_clock_is_read_once_for_a_step(path: Path) -> None:
@@ -317,7 +316,7 @@ def test_guard_races_the_clock_is_read_once_for_a_step(path: Path) -> None:
         view.decide(lambda _: (clock(), Asked(owner="gone", failures=0)))
         clock.now_s += LEASE_S
         actor._steps(view, False, set())
-        (declined,) = store.fetch("SELECT at FROM guard_trail WHERE kind = 'declined'")
+        _, declined = store.fetch("SELECT ts FROM events ORDER BY seq")
         assert seen[0] == declined[0]
 
 

@@ -39,7 +39,6 @@ def test_a_guard_in_memory_is_a_whole_one_and_leaves_nothing(temporary: Path, mo
         guard.run(lambda: 1, agent="a")
         assert (guard.status("a").calls, other.status("a").calls) == (1, 0)
         assert len(guard.traces("a")) == 1
-        assert guard.prune("a") == 0
     assert list(temporary.iterdir()) == []
     dropped = Guard(store=":memory:")
     dropped.run(lambda: 1, agent="a")
@@ -51,7 +50,7 @@ def test_a_child_leaves_the_temporary_store_of_its_parent(temporary: Path, in_ch
     with TemporaryStore() as store:
         assert in_child(store.close) == "None"
         assert store.path.exists()
-        assert store.fetch("SELECT count(*) FROM guard_agents") == [(0,)]
+        assert store.fetch("SELECT count(*) FROM guard_accounts") == [(0,)]
     assert list(temporary.iterdir()) == []
 
 
@@ -130,7 +129,7 @@ def garbage(path: Path) -> None:
 
 def without_table(path: Path) -> None:
     connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE guard_trail")
+    connection.execute("DROP TABLE guard_accounts")
     connection.close()
 
 
@@ -212,4 +211,4 @@ def test_fetch_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) 
         other.close()
         writer.join()
         assert decided == [decision]
-        assert store.fetch("SELECT seq, kind FROM guard_trail ORDER BY seq") == [(1, "call"), (2, "declined")]
+        assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard")]

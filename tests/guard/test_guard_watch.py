@@ -184,26 +184,13 @@ def test_guard_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Pat
         assert guard.store is not None
         kept = read_account(guard.store, "a")
         with guard.store.transaction() as transaction:
-            ((before,),) = transaction.execute("SELECT kept FROM guard_agents")
+            ((before,),) = transaction.execute("SELECT kept FROM guard_accounts")
             assert before >= 700
-            transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
+            transaction.execute("UPDATE guard_accounts SET kept = 0, data = NULL")
             replayed = read_account(transaction, "a")
         assert encode_account(replayed) == encode_account(kept)
         assert (kept.patching.number, kept.patching.phase) == (1, "idle")
         assert kept.patching.epoch > 50
-
-
-def test_prune_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -> None:
-    with Guard(store=tmp_path / "guard.db", strategy=Proposes(None)) as guard:
-        for _ in range(350):
-            run(guard, failing(lambda level: 0.0, Memory()))
-        history = guard.history("a", 1000, slices=True)
-        assert guard.prune("a", keep=100) > 200
-        assert len(guard.traces("a", 1000)) <= 100
-        assert guard.history("a", 1000, slices=True) == history
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert guard.status("a").calls == 350
-        assert guard.prune("a") == 0
 
 
 def test_status_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tmp_path: Path) -> None:

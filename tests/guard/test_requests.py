@@ -180,7 +180,7 @@ def test_request_rollback_a_rollback_asked_for_elsewhere_is_carried_out_without_
     with Guard(**wanted(path, memory, bounds=BOUNDS)) as live, Store(path) as store:
         assert request_rollback(store, "a", "nothing to do yet") is False
         assert request_rollback(store, "unknown", "x") is False
-        assert store.fetch("SELECT agent FROM guard_agents") == []  # asking about an agent does not make one
+        assert store.fetch("SELECT agent FROM guard_accounts") == []  # asking about an agent does not make one
         call(live, 2, fails=True)
         assert memory.config == {"level": 2}
         assert request_rollback(store, "a", "wrong answers") is True

@@ -120,7 +120,7 @@ def agrees(guard: Guard) -> None:
     assert guard.store is not None
     assert encode_account(read_account(guard.store, "a")) == encode_account(view.account)
     with suppress(Boom), guard.store.transaction() as transaction:
-        transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
+        transaction.execute("UPDATE guard_accounts SET kept = 0, data = NULL")
         assert encode_account(read_account(transaction, "a")) == encode_account(view.account)
         raise Boom("undo")
 
