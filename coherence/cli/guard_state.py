@@ -14,7 +14,7 @@ from coherence.guard.frequency import AdaptiveThresholds, Thresholds
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.patches import LEASE_S, Patching
-from coherence.guard.rolling_files import Summary
+from coherence.guard.rolling import Summary
 from coherence.guard.sequential import Excess
 from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions

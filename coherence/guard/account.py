@@ -8,7 +8,7 @@ from coherence.guard.baseline import CallOutcome, Recent
 from coherence.guard.monotonic import SteadyClock
 from coherence.guard.patch_events import Decision, Declined, Dropped, GuardedCall, NotApplied, Proposed, Restored
 from coherence.guard.patches import Patching
-from coherence.guard.rolling_files import Rolling
+from coherence.guard.rolling import Rolling
 from coherence.guard.trigger import Trigger
 
 LEAST_LATENCY_S = 0.001

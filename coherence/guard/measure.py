@@ -16,7 +16,7 @@ import msgspec
 from coherence.guard.error_counts import ErrorCounts, describe
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
-from coherence.guard.rolling_files import MAX_AMOUNT
+from coherence.guard.rolling import MAX_AMOUNT
 from coherence.guard.shorten import shortened
 from coherence.guard.synchronous import not_awaited
 from coherence.monitor.monitor import Monitor

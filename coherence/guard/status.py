@@ -10,7 +10,7 @@ from coherence.core.readings import span, times
 from coherence.guard.account import Account
 from coherence.guard.patch_state import Waiting
 from coherence.guard.patches import Patching
-from coherence.guard.rolling_files import Summary
+from coherence.guard.rolling import Summary
 
 SLOW_S = 10.0
 """A claim or a wish that is older is reported."""

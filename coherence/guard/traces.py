@@ -195,10 +195,10 @@ def read_trail(store: Store, agent: str) -> Iterator[tuple[int, float, GuardedCa
         after = rows[-1][0]
 
 
-def kept_account(store: Store, agent: str) -> tuple[int, bytes | None]:
-    """Return the account that is kept, encoded, and the number of the entry up to which it goes."""
-    rows = store.fetch("SELECT kept, data FROM guard_accounts WHERE agent = ?", (agent,))
-    return rows[0] if rows else (0, None)
+def kept_account(store: Store, agent: str) -> Account:
+    """Return the account that is kept for starts to go on from, as of the entry up to which it goes."""
+    rows = store.fetch("SELECT data FROM guard_accounts WHERE agent = ?", (agent,))
+    return Account() if not rows or rows[0][0] is None else _DECODE(rows[0][0])
 
 
 def newest_calls(store: Store, agent: str, limit: int) -> list[Trace]:

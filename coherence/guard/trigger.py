@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from coherence.guard.frequency import FREQUENCY_H, AdaptiveThresholds, Thresholds
-from coherence.guard.rolling_files import Rolling
+from coherence.guard.rolling import Rolling
 
 
 class Due(msgspec.Struct, frozen=True):

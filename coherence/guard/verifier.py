@@ -28,7 +28,7 @@ from coherence.guard.patch_events import (
     kind_of,
 )
 from coherence.guard.patches import Patching
-from coherence.guard.traces import encode_account, guarded_agents, kept_account, read_trail
+from coherence.guard.traces import guarded_agents, kept_account, read_trail
 from coherence.store.hash_chain import ChainFault
 from coherence.store.store import Store
 
@@ -131,6 +131,7 @@ def verify_agent(store: Store, agent: str) -> VerifiedAgent:
     found = VerifiedAgent(agent)
     account, complete = Account(), True
     try:
+        kept = kept_account(store, agent)
         for seq, at, happening in read_trail(store, agent):
             complete = complete and seq == account.seq + 1
             account.seq = seq - 1
@@ -140,14 +141,13 @@ def verify_agent(store: Store, agent: str) -> VerifiedAgent:
             else:
                 _compare(found, account, at, happening, complete)
             account.observe(at, happening)
+            if seq == kept.seq and complete and kept != account:
+                _fault(found, seq, "the account that was kept does not follow from the trail")
     except (msgspec.MsgspecError, TypeError, ValueError, ArithmeticError) as error:
         _fault(found, account.seq + 1, f"it cannot be read: {error}")
         return found
-    kept, data = kept_account(store, agent)
-    if kept > account.seq:
-        _fault(found, account.seq, f"entries {account.seq + 1} to {kept}, which were counted, are gone")
-    elif kept == account.seq and complete and data != encode_account(account):
-        _fault(found, kept, "the account that was kept does not follow from the trail")
+    if kept.seq > account.seq:
+        _fault(found, account.seq, f"entries {account.seq + 1} to {kept.seq}, which were counted, are gone")
     return found
 
 

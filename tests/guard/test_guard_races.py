@@ -253,25 +253,6 @@ def test_an_adapter_is_asked_for_no_agent_that_its_guard_does_not_know(
             until(lambda: memory.applied == [{"level": 2}])
 
 
-def test_an_entry_that_cannot_be_taken_in_leaves_no_trace_in_the_account(path: Path) -> None:
-    with Store(path) as store:
-        view = View("a", store)
-
-        def take(call: GuardedCall) -> None:
-            with view.lock:
-                view.observe(Entry(1.0, call))
-
-        take(GuardedCall(True, 1.0))
-        with pytest.raises(ValueError, match="latency_s"):
-            take(GuardedCall(True, -1.0))
-        for _ in range(250):
-            take(GuardedCall(True, 1.0))
-        view.write()
-        view.refresh()
-        assert view.account.seq == view.account.rolling.calls == 251
-        assert encode_account(view.account) == encode_account(read_account(store, "a"))
-
-
 def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) -> None:
     """A handler of a signal may run one there, on the same thread."""
     with Store(path) as store:

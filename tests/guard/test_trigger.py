@@ -6,7 +6,7 @@ import pytest
 
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.monotonic import SteadyClock
-from coherence.guard.rolling_files import Rolling
+from coherence.guard.rolling import Rolling
 from coherence.guard.trigger import Due, Trigger
 
 HOUR = 3600.0
