@@ -125,30 +125,19 @@ def test_mark_threads_with_more_agents_than_are_held(
         assert all(count == newest for count, newest in rows)  # without gaps
 
 
-def test_views_who_comes_too_fast_for_the_thread_that_writes_writes_some(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(views, "MAX_MARKED", 5)
-    troubles = ErrorCounts()
-    held = Views(store, troubles)
-    for number in range(30):
-        record(held, f"user-{number}")
-    assert store.fetch("SELECT count(*) FROM events") == [(25,)]  # the 6th, 11th, ... write the 5 before them
-    held.write()
-    assert store.fetch("SELECT count(*) FROM events") == [(30,)]
-    assert troubles.counts == {}
-
-
 def test_views_while_the_store_cannot_be_written_a_bounded_number_waits(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "MAX_MARKED", 20)
+    monkeypatch.setattr(views, "MAX_HELD", 5)
+    monkeypatch.setattr(views, "MAX_BUSY", 20)
     troubles = ErrorCounts()
     held = Views(store, troubles)
     with sqlite3.connect(store.path) as other:
         other.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT raise(FAIL, 'disk full'); END")
     for number in range(30):
         record(held, f"user-{number}")
+        with pytest.raises(StoreError):
+            held.write()
     (said,) = troubles.counts
     assert "calls are lost" in said
     assert troubles.counts[said] == 10
@@ -156,22 +145,7 @@ def test_views_while_the_store_cannot_be_written_a_bounded_number_waits(
         other.execute("DROP TRIGGER full")
     held.write()
     assert store.fetch("SELECT count(*) FROM events") == [(20,)]
-
-
-def test_views_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> None:
-    held = Views(store, ErrorCounts())
-    for agent in ("bad", "b", "c"):
-        record(held, agent)
-    bad = held.of("bad")
-    with sqlite3.connect(store.path) as other:
-        other.execute(
-            "CREATE TRIGGER f BEFORE INSERT ON events WHEN NEW.agent = 'bad' BEGIN SELECT raise(FAIL, ''); END"
-        )
-    for _ in range(2):
-        with pytest.raises(StoreError):
-            held.write()
-    assert store.fetch("SELECT agent FROM guard_accounts ORDER BY agent") == [("b",), ("c",)]
-    assert bad.waits
+    assert len(held.values()) == 5
 
 
 def test_write_together_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
