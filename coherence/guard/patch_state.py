@@ -8,7 +8,7 @@ import msgspec
 
 from coherence.guard import classic
 from coherence.guard.baseline import CallOutcome, Recent
-from coherence.guard.canary import HashCanary, SlicedCanary
+from coherence.guard.canary import in_share, in_slice
 from coherence.guard.degradation import Alert, DecayWatch
 from coherence.guard.patch_events import Policy
 from coherence.guard.verdict import MAX_CALLS, Trial, Verdict
@@ -76,7 +76,7 @@ class OnTrial(msgspec.Struct):
         """Tell whether it serves a call that begins now."""
         if phase != "serving" or self.held:
             return False
-        return not self.both or self.calls < FIRST_CALLS or HashCanary(self.share, self.salt).patched(call_id)
+        return not self.both or self.calls < FIRST_CALLS or in_share(self.share, self.salt, call_id)
 
     def observe(self, outcome: CallOutcome, patched: bool) -> None:
         """Take in a call of which it is known which configuration served it."""
@@ -119,7 +119,7 @@ class OnTrial(msgspec.Struct):
 
     def wanted(self) -> bool:
         """Tell whether the patch should be in force for the next call, by slices."""
-        return self.both or (not self.held and SlicedCanary(self.share, self.salt, self.slice).patched(self.placed))
+        return self.both or (not self.held and in_slice(self.share, self.salt, self.slice, self.placed))
 
 
 class Watching(msgspec.Struct):
@@ -179,6 +179,6 @@ def salt_of(number: int, share: float, length: int) -> str:
     """Return a salt with which the first slice is patched: whether a patch can be applied shows at once."""
     for attempt in range(10_000):
         salt = f"patch-{number}-{attempt}"
-        if SlicedCanary(share, salt, length).patched(0):
+        if in_slice(share, salt, length, 0):
             return salt
     return f"patch-{number}"
