@@ -18,22 +18,7 @@ from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.notices import notice_of
-from coherence.guard.patch_events import (
-    Accepted,
-    Approved,
-    Asked,
-    Decision,
-    Declined,
-    Dropped,
-    Ending,
-    Late,
-    NotApplied,
-    Restored,
-    RestoreFailed,
-    Resuming,
-    Retrying,
-    Serving,
-)
+from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
 from coherence.guard.synchronous import NotAwaitedError, not_awaited
@@ -49,7 +34,7 @@ SHOWN_CALLS = 100
 PAUSE_S = 0.02
 """Pause between two looks at what another thread or process is doing."""
 
-_OUTSIDE = (Approved, Ending, Retrying, Resuming)
+_OUTSIDE = ("approved", "ending", "retrying", "resuming")
 """These need an adapter."""
 
 
@@ -76,14 +61,14 @@ class Actor:
         patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
         reaches = self.plan.adapter is not None
         step = patching.due(owner, now_s, returns=self.plan.returns and reaches)
-        if isinstance(step, _OUTSIDE) and not reaches:
+        if step is not None and step.kind in _OUTSIDE and not reaches:
             return None  # a process that has an adapter does it
         if step is not None or not failed or patching.phase != "idle" or self.plan.strategy is None:
             return step
         found = self.plan.thresholds
         trigger = msgspec.structs.replace(account.trigger)
         due = trigger.check(agent, account.rolling, found, now_s)
-        return Asked(owner=owner, failures=due.burst) if due.fires else None
+        return Decision("asked", owner=owner, failures=due.burst) if due.fires else None
 
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
         """Begin to take steps on a thread; return what waits for them up to some seconds.
@@ -196,9 +181,9 @@ class Actor:
         notices: list[Notice | None] = []
         while step is not None:
             patching = view.account.patching
-            if isinstance(step, Serving | Accepted) and patching.trial is not None and patching.trial.applied == 1:
+            if step.kind in ("serving", "accepted") and patching.trial is not None and patching.trial.applied == 1:
                 found.add("applied")
-            elif isinstance(step, Restored | Dropped) and patching.phase == "idle":
+            elif step.kind in ("restored", "dropped") and patching.phase == "idle":
                 found.add("rolled back")
             notices.append(notice)
             backup = patching.backup
@@ -216,24 +201,26 @@ class Actor:
             at, patching = self._clock(), account.patching
             if patching.owner == owner:
                 return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
-            if isinstance(result, Serving | Ending) and backup is not None:
-                return at, Late(owner=owner, backup=backup, why="a patch that had been given up was applied late")
-            if isinstance(result, Restored) and patching.trial is not None and patching.phase != "restoring":
+            if result.kind in ("serving", "ending") and backup is not None:
+                return at, Decision(
+                    "late", owner=owner, backup=backup, why="a patch that had been given up was applied late"
+                )
+            if result.kind == "restored" and patching.trial is not None and patching.phase != "restoring":
                 why = "the configuration before an earlier patch was restored late"
-                return at, Late(owner=owner, backup=patching.trial.backup, why=why)
+                return at, Decision("late", owner=owner, backup=patching.trial.backup, why=why)
             return None
 
         return self._write(view, choose)
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:
-        if isinstance(step, Asked):
+        if step.kind == "asked":
             return self._ask(view, owner)
-        if isinstance(step, Approved):
+        if step.kind == "approved":
             return outcome_of_approval(view, owner, self.plan, self._troubles)
-        if isinstance(step, Accepted | Resuming):
-            both = isinstance(step, Accepted) and step.both
+        if step.kind in ("accepted", "resuming"):
+            both = step.kind == "accepted" and step.both
             return None if both else self._apply(view, owner)
-        return self._restore(view) if isinstance(step, Ending | Retrying) else None
+        return self._restore(view) if step.kind in ("ending", "retrying") else None
 
     def _ask(self, view: View, owner: str) -> Decision:
         plan = self.plan
@@ -245,8 +232,8 @@ class Actor:
         except BaseException as error:
             self._troubles.add("strategy", error)
             if isinstance(error, NotAwaitedError):
-                return Declined(why=str(error))
-            return Declined(why=f"the strategy failed: {type(error).__name__}")
+                return Decision("declined", why=str(error))
+            return Decision("declined", why=f"the strategy failed: {type(error).__name__}")
 
     def _metrics(self, view: View) -> dict[str, float | None]:
         with view.lock:
@@ -267,14 +254,14 @@ class Actor:
     def _apply(self, view: View, owner: str) -> Decision:
         trial = view.account.patching.trial
         if self.plan.adapter is None or trial is None:
-            return NotApplied(why="there is no adapter")
+            return Decision("not_applied", why="there is no adapter")
         return adapting.apply(self.plan.adapter, view.agent, trial, owner, partial(self._troubles.add, "adapter"))
 
     def _restore(self, view: View) -> Decision:
         patching = view.account.patching
         backup, holder = patching.backup, patching.holder
         if self.plan.adapter is None or backup is None:
-            return RestoreFailed(why="there is no adapter")
+            return Decision("restore_failed", why="there is no adapter")
         held = adapting.Undone(backup, backup) if holder is None or holder.backup is not backup else holder
         return adapting.restore(self.plan.adapter, view.agent, held, partial(self._troubles.add, "adapter"))
 

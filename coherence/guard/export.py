@@ -72,9 +72,11 @@ def plain_entry(agent: str, seq: int, at: float, happening: GuardedCall | Decisi
 
     Examples
     --------
-    >>> from coherence.guard.patch_events import Serving
-    >>> plain_entry("support", 7, 1.0, Serving())
+    >>> from coherence.guard.patch_events import Decision
+    >>> plain_entry("support", 7, 1.0, Decision("serving"))
     {'kind': 'serving', 'agent': 'support', 'seq': 7, 'at': 1.0}
     """
-    fields = {name: getattr(happening, name) for name in happening.__struct_fields__}
-    return {"kind": happening.__struct_config__.tag, "agent": agent, "seq": seq, "at": at, **fields}
+    if isinstance(happening, GuardedCall):
+        return {"kind": "call", "agent": agent, "seq": seq, "at": at, **msgspec.structs.asdict(happening)}
+    told = msgspec.to_builtins(happening)
+    return {"kind": told.pop("kind"), "agent": agent, "seq": seq, "at": at, **told}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,7 @@ from coherence.guard.bounds import AUTO_APPLY
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.notices import notice_of
-from coherence.guard.patch_events import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
+from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 from coherence.guard.proposals import MAX_PATCH, refuses
 from coherence.guard.runner import Runner
@@ -82,10 +82,11 @@ def request_decline(store: Store, agent: str, why: str, seq: int | None = None) 
     return _request(store, agent, partial(refusal, why=checked_why(why), seq=seq))[0] is not None
 
 
-R = TypeVar("R", bound=Decision)
+Request: TypeAlias = Callable[[Account], Decision | None]
+"""Returns what a person asks for, by an agent's account; None = there is nothing to ask for."""
 
 
-def _request(store: Store, agent: str, request: Callable[[Account], R | None]) -> tuple[R | None, Patching]:
+def _request(store: Store, agent: str, request: Request) -> tuple[Decision | None, Patching]:
     """Write what a person asks for, if there is something to ask for; return it, and where the patch stands then."""
     if not isinstance(store, Store):
         raise TypeError(f"store must be a Store, not {shown(store)}")
@@ -93,45 +94,45 @@ def _request(store: Store, agent: str, request: Callable[[Account], R | None]) -
     return _asked(view, request, time.time), view.account.patching
 
 
-def _asked(view: View, request: Callable[[Account], R | None], clock: Callable[[], float]) -> R | None:
-    def choose(account: Account) -> tuple[float, R] | None:
+def _asked(view: View, request: Request, clock: Callable[[], float]) -> Decision | None:
+    def choose(account: Account) -> tuple[float, Decision] | None:
         step = request(account)
         return None if step is None else (clock(), step)
 
     return view.decide(choose)
 
 
-def wanted_rollback(account: Account, why: str) -> RollbackWanted | None:
+def wanted_rollback(account: Account, why: str) -> Decision | None:
     """Return the request to write, or None if there is nothing to roll back or it is asked for already."""
     patching = account.patching
     ends = patching.phase == "restoring" and not patching.pauses
     if patching.holder is None or ends or patching.wish is not None:
         return None
-    return RollbackWanted(number=patching.holder.number, why=why)
+    return Decision("rollback_wanted", number=patching.holder.number, why=why)
 
 
-def wanted_trial(account: Account, patch: dict[str, Any], why: str) -> TrialWanted | None:
+def wanted_trial(account: Account, patch: dict[str, Any], why: str) -> Decision | None:
     """Return the request to write, or None if a patch is on trial, or approved, already."""
     patching = account.patching
     if patching.trial is not None or is_approved(patching):
         return None
-    return TrialWanted(patch=patch, why=why)
+    return Decision("trial_wanted", patch=patch, why=why)
 
 
-def wanted_approval(account: Account, why: str, seq: int | None = None) -> ApprovalWanted | None:
+def wanted_approval(account: Account, why: str, seq: int | None = None) -> Decision | None:
     """Return the request to write, or None if no patch waits, another one than ``seq``, or it is approved already."""
     waiting = account.patching.waiting
     if waiting is None or waiting.approved is not None or seq not in (None, waiting.seq):
         return None
-    return ApprovalWanted(proposed_seq=waiting.seq, why=why)
+    return Decision("approval_wanted", proposed_seq=waiting.seq, why=why)
 
 
-def refusal(account: Account, why: str, seq: int | None = None) -> Refused | None:
+def refusal(account: Account, why: str, seq: int | None = None) -> Decision | None:
     """Return the entry to write, or None if no patch waits, another one than ``seq``, or it is being taken up."""
     waiting = account.patching.waiting
     if waiting is None or account.patching.phase == "reviewing" or seq not in (None, waiting.seq):
         return None
-    return Refused(patch=waiting.patch, why=why)
+    return Decision("refused", patch=waiting.patch, why=why)
 
 
 def checked_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,7 +261,7 @@ class ByHand:
             self._actor.tell(notice_of(view.agent, view.account.patching, step))
         return step is not None
 
-    def _request(self, view: View, request: Callable[[Account], R | None]) -> R | None:
+    def _request(self, view: View, request: Request) -> Decision | None:
         return _asked(view, request, self._clock)
 
     def _view(self, agent: str) -> View:

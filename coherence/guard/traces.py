@@ -12,7 +12,7 @@ import msgspec
 
 from coherence.core.redact import redact, redact_value
 from coherence.guard.account import Account
-from coherence.guard.patch_events import Decision, GuardedCall, kind_of
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.store.rows import GUARD_SESSION, EventRow, SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
@@ -31,13 +31,13 @@ _SEQS = (
     f"SELECT g.agent, h.last_seq {_HEADS} g.agent IN (SELECT value FROM json_each(?))"
 )
 _ENTRIES = (
-    "SELECT e.seq, e.ts, e.data FROM events AS e JOIN guard_accounts AS g ON g.session_id = e.session_id "
+    "SELECT e.kind, e.seq, e.ts, e.data FROM events AS e JOIN guard_accounts AS g ON g.session_id = e.session_id "
     "WHERE g.agent = ? "
 )
 _TRAIL = _ENTRIES + "AND e.kind <> 'guard_gap' AND e.seq > ? ORDER BY e.seq LIMIT ?"
 _CALLS = _ENTRIES + "AND e.kind = 'guard_call' ORDER BY e.seq DESC LIMIT ?"
 _DECISIONS = _ENTRIES + "AND e.kind = 'guard' ORDER BY e.seq DESC LIMIT ?"
-_DECODE_ENTRY = msgspec.json.Decoder(GuardedCall | Decision).decode
+_DECODE_CALL, _DECODE_DECISION = msgspec.json.Decoder(GuardedCall).decode, msgspec.json.Decoder(Decision).decode
 _ENCODE_JSON = msgspec.json.Encoder().encode
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(Account).decode
@@ -81,12 +81,12 @@ class Past(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> str:
         """What it is, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed`` and so on."""
-        return kind_of(self.decision)
+        return self.decision.kind
 
     @property
     def why(self) -> str:
         """Its reason in words, empty where it needs none."""
-        return str(getattr(self.decision, "why", ""))
+        return self.decision.why
 
 
 class Head(NamedTuple):
@@ -129,9 +129,9 @@ def read_account(source: Store | Transaction, agent: str) -> Account:
         return Account()
     newest, data = rows[0]
     account = Account() if data is None else _DECODE(data)
-    for seq, at, text in fetch(_TRAIL, (agent, account.seq, -1)):
+    for kind, seq, at, text in fetch(_TRAIL, (agent, account.seq, -1)):
         account.seq = seq - 1  # retention may have removed some that were not counted yet
-        account.observe(at, _DECODE_ENTRY(text))
+        account.observe(at, _decoded(kind, text))
     account.seq = max(account.seq, newest)
     return account
 
@@ -189,10 +189,10 @@ def read_trail(store: Store, agent: str) -> Iterator[tuple[int, float, GuardedCa
     """Yield (number, wall time, entry) of all entries that are there now, oldest first; a page at a time is kept."""
     newest, after = newest_seq(store, agent), 0
     while after < newest and (rows := store.fetch(_TRAIL, (agent, after, PAGE))):
-        for seq, at, text in rows:
+        for kind, seq, at, text in rows:
             if seq <= newest:
-                yield seq, at, _DECODE_ENTRY(text)
-        after = rows[-1][0]
+                yield seq, at, _decoded(kind, text)
+        after = rows[-1][1]
 
 
 def kept_account(store: Store, agent: str) -> Account:
@@ -213,6 +213,10 @@ def read_decisions(store: Store, agent: str, limit: int) -> list[Past]:
     return [past for past in reversed(found) if isinstance(past, Past)]
 
 
-def _entry(seq: int, at: float, text: str) -> Trace | Past:
-    found = _DECODE_ENTRY(text)
+def _decoded(kind: str, text: str) -> GuardedCall | Decision:
+    return _DECODE_CALL(text) if kind == "guard_call" else _DECODE_DECISION(text)
+
+
+def _entry(kind: str, seq: int, at: float, text: str) -> Trace | Past:
+    found = _decoded(kind, text)
     return Trace(seq, at, **msgspec.structs.asdict(found)) if isinstance(found, GuardedCall) else Past(seq, at, found)

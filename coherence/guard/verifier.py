@@ -14,19 +14,7 @@ import msgspec
 
 from coherence.guard.account import Account
 from coherence.guard.adapter import FAILED
-from coherence.guard.patch_events import (
-    Accepted,
-    Approved,
-    Confirmed,
-    Decayed,
-    Decision,
-    Dropped,
-    Ending,
-    GuardedCall,
-    Resuming,
-    Retrying,
-    kind_of,
-)
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.patches import Patching
 from coherence.guard.traces import guarded_agents, kept_account, read_trail
 from coherence.store.hash_chain import ChainFault
@@ -39,7 +27,7 @@ Derived: TypeAlias = Literal["yes", "no", "unknown", "by hand"]
 """``yes``: the rules yield the step from the entries before. ``by hand``: a person asked for it. ``unknown``: retention
 has removed entries that it depends on. ``no``: the entries before do not yield it."""
 
-_BY_RULE = (Approved, Ending, Retrying, Resuming, Confirmed, Dropped, Decayed)
+_BY_RULE = ("approved", "ending", "retrying", "resuming", "confirmed", "dropped", "decayed")
 
 
 class Rollback(msgspec.Struct, frozen=True):
@@ -153,16 +141,16 @@ def verify_agent(store: Store, agent: str) -> VerifiedAgent:
 
 def _compare(found: VerifiedAgent, account: Account, at: float, step: Decision, complete: bool) -> None:
     patching = account.patching
-    found.patches += isinstance(step, Accepted)
-    found.confirmed += isinstance(step, Confirmed)
-    if not isinstance(step, _BY_RULE):
+    found.patches += step.kind == "accepted"
+    found.confirmed += step.kind == "confirmed"
+    if step.kind not in _BY_RULE:
         return
     derived, why_not = _derive(account, at, step) if complete else ("unknown", "earlier entries were removed")
     if derived == "no":
         _fault(found, account.seq + 1, why_not)
     found.unknown += derived == "unknown"
     found.steps += derived in ("yes", "by hand")
-    if isinstance(step, Dropped) or (isinstance(step, Ending) and not step.pause):
+    if step.kind == "dropped" or (step.kind == "ending" and not step.pause):
         holder, trial = patching.holder, patching.trial
         calls, failures = (0, 0) if trial is None else (trial.after.calls, trial.after.calls - trial.after.successes)
         number = patching.number if holder is None else holder.number
@@ -177,8 +165,8 @@ def _compare(found: VerifiedAgent, account: Account, at: float, step: Decision, 
 def _derive(account: Account, at: float, step: Decision) -> tuple[Derived, str]:
     """Return whether a step is the one that was due, and if not, why not."""
     patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
-    returns = step.returns if isinstance(step, Decayed) else True
-    due = patching.due(getattr(step, "owner", ""), now_s, returns=returns)
+    returns = step.returns if step.kind == "decayed" else True
+    due = patching.due(step.owner, now_s, returns=returns)
     differs = _difference(due, step)
     if not differs or _reported_by_owner(patching, step):
         by_hand = patching.wish is not None and patching.phase in ("idle", "serving", "paused")
@@ -188,15 +176,15 @@ def _derive(account: Account, at: float, step: Decision) -> tuple[Derived, str]:
 
 def _reported_by_owner(patching: Patching, step: Decision) -> bool:
     """Return whether the owner reports that a patch could not be applied: that comes from outside, and from no rule."""
-    if patching.phase != "applying" or not isinstance(step, Ending) or step.owner != patching.owner:
+    if patching.phase != "applying" or step.kind != "ending" or step.owner != patching.owner:
         return False
     return step.why.startswith(FAILED) and not step.pause and step.metric is None
 
 
 def _difference(due: Decision | None, step: Decision) -> str:
     """Return in words how a step differs from the one that was due; rounding on another machine is no difference."""
-    if due is None or type(due) is not type(step):
-        return f"{'nothing' if due is None else repr(kind_of(due))} was due, not {kind_of(step)!r}"
+    if due is None or due.kind != step.kind:
+        return f"{'nothing' if due is None else repr(due.kind)} was due, not {step.kind!r}"
     for name in step.__struct_fields__:
         one, other = getattr(step, name), getattr(due, name)
         floats = isinstance(one, float) and isinstance(other, float)

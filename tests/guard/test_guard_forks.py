@@ -237,7 +237,7 @@ def test_guard_close_waits_for_a_step_under_way(tmp_path: Path) -> None:
     guard.close()
     assert guard.errors == {}
     with Guard(store=tmp_path / "guard.db") as guard:
-        assert [type(past.decision).__name__ for past in guard.history("a")] == ["Asked", "Declined"]
+        assert [past.kind for past in guard.history("a")] == ["asked", "declined"]
 
 
 def _interrupted() -> None:

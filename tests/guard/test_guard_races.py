@@ -22,7 +22,7 @@ from coherence.guard.collaborators import Notice
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.frequency import AdaptiveThresholds
-from coherence.guard.patch_events import Asked, Decision, Declined, GuardedCall
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.patches import LEASE_S
 from coherence.guard.proposals import Plan
 from coherence.guard.requests import request_approval, request_rollback
@@ -259,12 +259,12 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         view = View("a", store)
         view.observe(Entry(1.0, GuardedCall(True, 1.0)))
 
-        def choose(_: Any) -> tuple[float, Declined]:
+        def choose(_: Any) -> tuple[float, Decision]:
             with view.lock:
                 view.observe(Entry(1.5, GuardedCall(False, 2.0)))
-            return 2.0, Declined(why="no")
+            return 2.0, Decision("declined", why="no")
 
-        assert view.decide(choose) == Declined(why="no")
+        assert view.decide(choose) == Decision("declined", why="no")
         view.write()
         view.refresh()
         assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard"), (3, "guard_call")]
@@ -294,7 +294,7 @@ def test_guard_races_the_clock_is_read_once_for_a_step(path: Path) -> None:
         plan = Plan(None, None, None, None, AdaptiveThresholds(), "sequential", 0.2, 10, False, None)
         actor = Sees(plan, store, ErrorCounts(), clock)
         view = View("a", store)
-        view.decide(lambda _: (clock(), Asked(owner="gone", failures=0)))
+        view.decide(lambda _: (clock(), Decision("asked", owner="gone", failures=0)))
         clock.now_s += LEASE_S
         actor._steps(view, False, set())
         _, declined = store.fetch("SELECT ts FROM events ORDER BY seq")

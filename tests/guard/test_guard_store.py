@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.patch_events import Decision, Declined, GuardedCall
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.temporary import TemporaryStore
 from coherence.guard.traces import Entry, encode_account, read_account, write_entries
 from coherence.guard.view import View
@@ -196,7 +196,7 @@ def test_fetch_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) 
     with Store(tmp_path / "guard.db", timeout_s=60) as store:
         view = View("a", store)
         decided: list[Decision | None] = []
-        decision = Declined(why="nothing")
+        decision = Decision("declined", why="nothing")
         writer = threading.Thread(target=lambda: decided.append(view.decide(lambda _: (2.0, decision))))
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

@@ -11,7 +11,6 @@ from coherence.guard import Guard, Notice
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.patch_events import Ending, Withheld
 from coherence.guard.requests import MAX_WHY, request_approval, request_decline, request_rollback
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
@@ -118,7 +117,7 @@ def test_requests_the_bounds_judge_an_approved_patch_by_the_configuration_of_now
         status = guard.status("a")
         assert (status.phase, status.waiting) == ("idle", None)
         withheld = first(guard.history("a"), "withheld")
-        assert isinstance(withheld, Withheld)
+        assert withheld.kind == "withheld"
         assert "refused by step" in withheld.why
     assert [notice.kind for notice in notices] == ["proposed", "approved", "withheld"]
     assert memory.applied == []
@@ -187,7 +186,7 @@ def test_request_rollback_a_rollback_asked_for_elsewhere_is_carried_out_without_
         until(lambda: memory.config == {"level": 1})
         until(lambda: live.status("a").phase == "idle")
         ending = first(live.history("a"), "ending")
-        assert isinstance(ending, Ending)
+        assert ending.kind == "ending"
         assert (ending.why, ending.pause) == ("wrong answers", False)
         assert request_rollback(store, "a", "again") is False
 
@@ -362,5 +361,5 @@ def test_requests_any_text_is_a_reason(path: Path) -> None:
         assert guard.rollback("a", "\ud800\0\u202e" + "x" * 1_000_000)
         assert guard.errors == {}
         ending = first(guard.history("a"), "ending")
-        assert isinstance(ending, Ending)
+        assert ending.kind == "ending"
         assert len(ending.why) < MAX_WHY + 200

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from coherence.cli.main import main
 from coherence.guard import Guard
-from coherence.guard.patch_events import Ending, GuardedCall
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.traces import Entry, encode_account, read_account, read_trail, write_decision
 from coherence.guard.verifier import verify_agent, verify_guards
 from coherence.store import schema
@@ -137,7 +137,7 @@ def test_verify_agent_finds_a_decision_that_does_not_follow_from_the_calls(lived
         assert verify_guards(store).verdict == "verified"
         with store.transaction() as transaction:  # by the store's own means: the chain is intact
             account = read_account(transaction, "a")
-            step = Ending(owner="me", why="I say so", metric="success", evidence=1e6, limit=1.0)
+            step = Decision("ending", owner="me", why="I say so", metric="success", evidence=1e6, limit=1.0)
             account.observe(account.clock.now_s or 0.0, step)
             write_decision(transaction, "a", Entry(2e9, step), account)
         found = verify_guards(store)
@@ -205,7 +205,7 @@ def as_version_1(path: Path, removed: int) -> None:
             told = (entry.success, entry.duration_s, entry.cost, entry.index, entry.band, entry.epoch, entry.patched)
             values: tuple[object, ...] = ("call", *told, entry.task, entry.error, json.dumps(entry.arguments))
         else:
-            values = (entry.__struct_config__.tag, *(None,) * 9, msgspec.json.encode(entry).decode())
+            values = (entry.kind, *(None,) * 9, msgspec.json.encode(entry).decode())
         if row["seq"] > removed or not isinstance(entry, GuardedCall):
             connection.execute(
                 f"INSERT INTO guard_trail VALUES (1, ?, ?{', ?' * 11})", (row["seq"], row["at"], *values)
