@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Bound, Bounds, Guard, Notice, Override
+from coherence.guard import Bound, Bounds, Guard, Notice
 from coherence.guard.memory import digest_of
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
 from guard.trails import Both, verified
@@ -326,17 +326,6 @@ def test_newest_errors_what_returns_a_coroutine_all_the_same_has_failed(tmp_path
         assert first(guard.history("a"), "declined").why.startswith("measures returned")
 
 
-def test_history_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
-    with live(tmp_path, Memory(), thresholds={"a": Override(failures=4)}) as guard:
-        run(guard, 3, fails=True)
-        assert guard.history("a") == []
-        run(guard, 1, fails=True)
-        assert kinds(guard.history("a"))[0] == "asked"
-    for bad in ({"a": 3}, 7, "a", [("a", Override())]):
-        with pytest.raises(TypeError, match=r"must be.* Override"):
-            Guard(store=tmp_path / "guard.db", thresholds=bad)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("adapter", [Memory(), None])
 @pytest.mark.parametrize(
     ("patch", "why"),
@@ -352,10 +341,3 @@ def test_newest_errors_a_refused_proposal_is_counted(
         assert guard.errors == {"strategy: a proposal was refused": 1}
         assert guard.newest_errors == {"strategy": why}
         assert first(guard.history("a"), "declined").why == why
-
-
-def test_history_no_proposal_is_no_trouble(tmp_path: Path) -> None:
-    with live(tmp_path, Memory(), strategy=Proposes(None)) as guard:
-        run(guard, 2, fails=True)
-        assert kinds(guard.history("a")) == ["asked", "declined"]
-        assert guard.errors == {}

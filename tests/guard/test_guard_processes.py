@@ -198,31 +198,3 @@ def test_status_a_claim_of_a_process_that_was_killed_is_taken_over_and_restored(
         assert out.rolled_back
         assert guard.status("a").phase == "idle"
     assert json.loads((tmp_path / "config.json").read_text()) == {"level": 1}
-
-
-def test_status_a_forked_child_records_its_own_calls(tmp_path: Path, in_child: Any) -> None:
-    guard = Guard(store=tmp_path / "guard.db")
-    guard.run(lambda: 1, agent="a")
-
-    def child() -> str:
-        guard.run(lambda: 2, agent="a")
-        guard.flush()
-        return str(guard.errors)
-
-    assert in_child(child) == repr("{}")
-    guard.run(lambda: 3, agent="a")
-    assert guard.status("a").calls == 3
-    guard.close()
-
-
-def test_status_a_process_that_ends_without_closing_has_written_all(tmp_path: Path) -> None:
-    ends = """
-    guard = Guard(store=sys.argv[1] + "/guard.db")
-    for _ in range(5):
-        guard.run(lambda: 1, agent="a")
-    """
-    worker = start(ends, tmp_path)
-    worker.communicate(timeout=60)
-    assert worker.returncode == 0
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert guard.status("a").calls == 5

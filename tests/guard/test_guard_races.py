@@ -17,20 +17,14 @@ import pytest
 
 from coherence.guard import Guard, views
 from coherence.guard import flush as flushing
-from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
-from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.executor import Actor
-from coherence.guard.frequency import AdaptiveThresholds
 from coherence.guard.patch_events import Decision, GuardedCall
-from coherence.guard.patches import LEASE_S
-from coherence.guard.proposals import Plan
 from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.threads import GuardThread
 from coherence.guard.traces import Entry, encode_account, read_account
 from coherence.guard.view import View
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, until
+from guard.helpers import BOUNDS, Boom, Memory, Proposes, until
 from guard.world import THRESHOLDS
 
 
@@ -270,35 +264,6 @@ def test_guard_races_a_call_in_the_middle_of_a_decision_is_not_lost(path: Path) 
         assert store.fetch("SELECT seq, kind FROM events") == [(1, "guard_call"), (2, "guard"), (3, "guard_call")]
         assert encode_account(view.account) == encode_account(read_account(store, "a"))
         assert view.account.rolling.failures == 1
-
-
-def test_approve_asking_about_an_agent_does_not_make_one(path: Path) -> None:
-    with Guard(store=path, config_adapter=Memory()) as guard:
-        assert (guard.history("a"), guard.traces("a"), guard.status("a").calls) == ([], [], 0)
-        assert not guard.rollback("a")
-        assert not guard.approve("a")
-        assert guard.store is not None
-        assert guard.store.fetch("SELECT agent FROM guard_accounts") == []
-
-
-def test_guard_races_the_clock_is_read_once_for_a_step(path: Path) -> None:
-    """Else a claim is judged at one time and written with a later one."""
-    clock, seen = Clock(1.0), list[float]()
-
-    class Sees(Actor):
-        def due(self, agent: str, account: Account, owner: str, at: float, *, failed: bool) -> Decision | None:
-            seen.append(at)
-            return super().due(agent, account, owner, at, failed=failed)
-
-    with Store(path) as store:
-        plan = Plan(None, None, None, None, AdaptiveThresholds(), "sequential", 0.2, 10, False, None)
-        actor = Sees(plan, store, ErrorCounts(), clock)
-        view = View("a", store)
-        view.decide(lambda _: (clock(), Decision("asked", owner="gone", failures=0)))
-        clock.now_s += LEASE_S
-        actor._steps(view, False, set())
-        _, declined = store.fetch("SELECT ts FROM events ORDER BY seq")
-        assert seen[0] == declined[0]
 
 
 @pytest.mark.slow

@@ -89,17 +89,6 @@ def test_guard_what_is_no_store_is_refused_at_once_and_left_alone(tmp_path: Path
     assert os.listdir(tmp_path) == ["guard.db"]
 
 
-@pytest.mark.parametrize("given", [None, 3, b"guard.db"])
-def test_guard_what_is_neither_path_nor_store_is_a_type_error(given: Any) -> None:
-    with pytest.raises(TypeError, match="store must be a path"):
-        Guard(store=given)
-
-
-def test_guard_a_folder_is_made_for_the_store(tmp_path: Path) -> None:
-    with Guard(store=tmp_path / "to" / "be" / "made.db") as guard:
-        assert guard.run(lambda: 1, agent="a").success
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 def test_guard_a_folder_that_becomes_read_only_costs_no_call(
     public_folder: Path, in_child: Callable[[Any], str]
@@ -177,19 +166,6 @@ def test_guard_store_what_is_lost_while_others_are_written_is_not_counted_later(
         view.write()
         assert view.account.seq == view.account.rolling.calls == 130 + 20 + 120 + 100
         assert encode_account(read_account(store, "a")) == encode_account(view.account)
-
-
-def test_traces_a_look_that_fails_as_a_call_begins_stops_nothing_from_being_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Guard(store=tmp_path / "guard.db") as guard:
-        with monkeypatch.context() as patched:
-            patched.setattr("coherence.guard.view.View.refresh", lambda _, **given: 1 / 0)
-            assert guard.run(lambda: 7, agent="a").result == 7
-        guard.run(lambda: 7, agent="a")
-        guard.flush()
-        assert guard.errors == {"start: ZeroDivisionError": 1}
-        assert [trace.epoch for trace in guard.traces("a")] == [-1, 0]
 
 
 def test_fetch_calls_go_on_while_a_decision_waits_for_the_store(tmp_path: Path) -> None:

@@ -8,17 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from coherence.cli.guard_state import state_of
 from coherence.guard import Guard, Notice
 from coherence.guard.account import Account
 from coherence.guard.classic import Metrics
-from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.patch_state import UNPATCHED_CALLS
 from coherence.store.store import Store
-from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds
+from guard.helpers import Boom, Clock, kinds
 from guard.trails import verified
 
 ACCEPTED = Decision("accepted",
@@ -60,18 +57,6 @@ def test_a_guard_with_nothing_but_a_notifier_tells_once_that_success_fell(tmp_pa
         assert (found.faults, found.unknown, found.steps) == ([], 0, 1)
 
 
-@pytest.mark.parametrize("returns", [False, True])
-def test_history_there_is_nothing_to_return_to_and_nobody_needs_to_be_told(tmp_path: Path, returns: bool) -> None:
-    memory, chance = Memory(), random.Random(2)
-    with Guard(store=tmp_path / "guard.db", config_adapter=memory, return_on_decay=returns) as guard:
-        run(guard, 1.0, UNPATCHED_CALLS, chance)
-        run(guard, 0.0, 20, chance)
-        (past,) = guard.history("a")
-        assert past.decision.kind == "decayed"
-        assert not past.decision.returns
-        assert (memory.config, memory.restored) == ({"level": 1}, [])
-
-
 def test_guard_the_commands_say_so_for_a_day(tmp_path: Path) -> None:
     chance, clock = random.Random(3), Clock(1.0)
     clock.now_s = time.time() - 3600
@@ -92,17 +77,6 @@ def test_guard_the_commands_say_so_for_a_day(tmp_path: Path) -> None:
         assert state.failing
         assert state.trouble.endswith(", recovered since)")
         assert not state_of(store, "a", time.time() + 86_400).failing
-
-
-def test_a_strategy_is_asked_as_before(tmp_path: Path) -> None:
-    strategy, chance = Proposes(None), random.Random(4)
-    thresholds = AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)})
-    with Guard(store=tmp_path / "guard.db", strategy=strategy, bounds=BOUNDS, thresholds=thresholds) as guard:
-        run(guard, 1.0, 150, chance)
-        run(guard, 0.0, 20, chance)
-        told = kinds(guard.history("a"))
-        assert told.count("decayed") == 1
-        assert told.count("asked") == len(strategy.asked) == 4
 
 
 def test_guard_what_happened_while_nobody_watched_is_told_after_a_restart(tmp_path: Path) -> None:

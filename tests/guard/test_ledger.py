@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from coherence.guard import Guard
-from coherence.guard.classic import Metrics
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_events import Decision
 from coherence.guard.traces import Past, read_account, read_decisions
@@ -22,17 +21,7 @@ PATCH, BACKUP = {"level": 2}, {"level": 1}
 
 
 def accepted(patch: dict[str, Any] = PATCH, *, both: bool = False) -> Decision:
-    return Decision(
-        "accepted",
-        owner="p1",
-        patch=patch,
-        backup=BACKUP,
-        policy="sequential",
-        share=0.5,
-        slice=10,
-        both=both,
-        before=Metrics(),
-    )
+    return Decision("accepted", owner="p1", patch=patch, backup=BACKUP, share=0.5, slice=10, both=both)
 
 
 def told(*steps: Decision) -> list[PatchRecord]:
@@ -40,6 +29,8 @@ def told(*steps: Decision) -> list[PatchRecord]:
     return ledger(Past(seq, 10.0 * seq, step) for seq, step in enumerate(steps, 1))
 
 
+SERVING, RESTORED = Decision("serving"), Decision("restored")
+LOCKED = Decision("restore_failed", why="locked")
 ENDING = Decision("ending", owner="p1", why="success fell", metric="success", evidence=90.0, limit=80.0)
 PAUSE = Decision("ending", owner="p1", pause=True, why="slice")
 CONFIRMED = Decision("confirmed", why="shown harmless", evidence=21.0, limit=20.0)
@@ -52,7 +43,7 @@ DECAYED = Decision("decayed", metric="latency", why="latency got worse", returns
 
 
 def test_patch_record_a_patch_on_trial() -> None:
-    (found,) = told(ASKED, accepted(), Decision("serving"))
+    (found,) = told(ASKED, accepted(), SERVING)
     assert (found.number, found.outcome, found.patch, found.backup) == (1, "on trial", PATCH, BACKUP)
     assert (found.asked_seq, found.asked_at, found.accepted_at, found.served_at) == (1, 10.0, 20.0, 30.0)
     assert (found.failures, found.policy, found.share) == (3, "sequential", 0.5)
@@ -69,24 +60,16 @@ def test_patch_record_a_patch_on_trial() -> None:
             "not applied",
             "the adapter returned None",
         ),
-        ([accepted(), Decision("serving"), PAUSE, Decision("restored")], "on trial", ""),
-        ([accepted(), Decision("serving"), PAUSE, Decision("restore_failed", why="locked")], "on trial", ""),
+        ([accepted(), SERVING, PAUSE, RESTORED], "on trial", ""),
+        ([accepted(), SERVING, PAUSE, LOCKED], "on trial", ""),
+        ([accepted(), SERVING, PAUSE, RESTORED, Decision("dropped", why="latency")], "rolled back", "latency"),
+        ([accepted(), SERVING, ENDING], "restoring", "success fell"),
+        ([accepted(), SERVING, ENDING, LOCKED], "restore failed", "success fell"),
+        ([accepted(), SERVING, ENDING, RESTORED], "rolled back", "success fell"),
+        ([accepted(), SERVING, CONFIRMED], "promoted", "shown harmless"),
+        ([accepted(), SERVING, CONFIRMED, DECAYED], "got worse", "latency got worse"),
         (
-            [accepted(), Decision("serving"), PAUSE, Decision("restored"), Decision("dropped", why="latency")],
-            "rolled back",
-            "latency",
-        ),
-        ([accepted(), Decision("serving"), ENDING], "restoring", "success fell"),
-        (
-            [accepted(), Decision("serving"), ENDING, Decision("restore_failed", why="locked")],
-            "restore failed",
-            "success fell",
-        ),
-        ([accepted(), Decision("serving"), ENDING, Decision("restored")], "rolled back", "success fell"),
-        ([accepted(), Decision("serving"), CONFIRMED], "promoted", "shown harmless"),
-        ([accepted(), Decision("serving"), CONFIRMED, DECAYED], "got worse", "latency got worse"),
-        (
-            [accepted(), Decision("serving"), CONFIRMED, Decision("ending", owner="p2", why="a person asked")],
+            [accepted(), SERVING, CONFIRMED, Decision("ending", owner="p2", why="a person asked")],
             "restoring",
             "a person asked",
         ),
@@ -99,23 +82,23 @@ def test_patch_record_what_came_of_a_patch(steps: list[Decision], outcome: str, 
 
 
 def test_patch_record_what_decided_a_rollback_and_how_often_restoring_failed() -> None:
-    failed, again = Decision("restore_failed", why="locked"), Decision("retrying", owner="p1")
-    (found,) = told(ASKED, accepted(), Decision("serving"), ENDING, failed, again, failed, again, Decision("restored"))
+    failed, again = LOCKED, Decision("retrying", owner="p1")
+    (found,) = told(ASKED, accepted(), SERVING, ENDING, failed, again, failed, again, RESTORED)
     assert (found.metric, found.evidence, found.limit, found.restores_failed) == ("success", 90.0, 80.0, 2)
     assert (found.judged_at, found.ended_at) == (40.0, 90.0)  # entries 4 and 9
 
 
 def test_patch_record_slices_are_no_verdict() -> None:
-    slice: list[Decision] = [PAUSE, Decision("restored"), Decision("resuming", owner="p1"), Decision("serving")]
-    (found,) = told(ASKED, accepted(), Decision("serving"), *slice, *slice, CONFIRMED)
+    slice: list[Decision] = [PAUSE, RESTORED, Decision("resuming", owner="p1"), SERVING]
+    (found,) = told(ASKED, accepted(), SERVING, *slice, *slice, CONFIRMED)
     assert (found.outcome, found.served_at, found.promoted_at) == ("promoted", 30.0, 120.0)  # 3 + 8 entries before
 
 
 def test_patch_record_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
-    life: list[Decision] = [ASKED, accepted(), Decision("serving"), CONFIRMED, DECAYED]
+    life: list[Decision] = [ASKED, accepted(), SERVING, CONFIRMED, DECAYED]
     (worse,) = told(*life)
     assert (worse.metric, worse.worse_at, worse.evidence, worse.promoted_at) == ("latency", 50.0, None, 40.0)
-    (gone,) = told(*life, Decision("ending", owner="p1", why="latency got worse"), Decision("restored"))
+    (gone,) = told(*life, Decision("ending", owner="p1", why="latency got worse"), RESTORED)
     assert (gone.outcome, gone.metric, gone.worse_at, gone.ended_at) == ("rolled back", "latency", 50.0, 70.0)
 
 
@@ -123,23 +106,23 @@ def test_patch_record_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
     first, second = told(
         ASKED,
         accepted(),
-        Decision("serving"),
+        SERVING,
         CONFIRMED,
         ASKED,
         accepted({"level": 3}),
-        Decision("serving"),
+        SERVING,
         ENDING,
-        Decision("restored"),
+        RESTORED,
     )
     assert (first.number, first.outcome, first.ended_at) == (1, "promoted", 40.0)
     assert (second.number, second.outcome, second.patch) == (2, "rolled back", {"level": 3})
     (only,) = told(
         ASKED,
         accepted(),
-        Decision("serving"),
+        SERVING,
         CONFIRMED,
         Decision("ending", owner="p1", why="a person"),
-        Decision("restored"),
+        RESTORED,
     )
     assert only.outcome == "rolled back"
 
@@ -153,9 +136,7 @@ def test_patch_record_a_proposal_that_is_asked_for_again_is_one_patch_and_anothe
 
 
 def test_a_proposal_that_is_accepted_later_is_one_patch() -> None:
-    (found,) = told(
-        ASKED, Decision("proposed", patch=PATCH, why="the bounds ask for a person"), accepted(), Decision("serving")
-    )
+    (found,) = told(ASKED, Decision("proposed", patch=PATCH, why="the bounds ask for a person"), accepted(), SERVING)
     assert (found.outcome, found.asked_at, found.accepted_at, found.why) == ("on trial", 10.0, 30.0, "")
 
 
@@ -165,8 +146,8 @@ def test_patch_record_what_is_no_patch_is_passed_over() -> None:
     assert (
         told(
             unheard,
-            Decision("restored"),
-            Decision("serving"),
+            RESTORED,
+            SERVING,
             CONFIRMED,
             DECAYED,
             ENDING,
@@ -174,7 +155,7 @@ def test_patch_record_what_is_no_patch_is_passed_over() -> None:
         )
         == []
     )
-    whole: list[Any] = [ASKED, accepted(), Decision("serving"), ENDING, Decision("restored")]
+    whole: list[Any] = [ASKED, accepted(), SERVING, ENDING, RESTORED]
     mixed = [step for one in whole for step in (one, unheard)]
     assert [one.outcome for one in told(*mixed)] == ["rolled back"]
 
@@ -250,7 +231,7 @@ def compare(store: Store) -> None:
             None,
         ),
         (APPROVED, "waiting", "the bounds ask for a person", 30.0),
-        ([*APPROVED, accepted({"level": 2, "top": 1}), Decision("serving")], "on trial", "", 30.0),
+        ([*APPROVED, accepted({"level": 2, "top": 1}), SERVING], "on trial", "", 30.0),
         ([*APPROVED, Decision("withheld", patch=PATCH, why="no adapter", waits=True)], "waiting", "no adapter", None),
         (
             [*APPROVED, Decision("withheld", patch=PATCH, why="out of bounds", waits=False)],
@@ -270,15 +251,15 @@ def test_patch_record_what_a_person_says_to_a_patch(
 
 def test_patch_record_a_rollback_that_a_person_wants() -> None:
     wanted = Decision("rollback_wanted", number=1, why="a person asked")
-    (asked,) = told(ASKED, accepted(), Decision("serving"), wanted)
+    (asked,) = told(ASKED, accepted(), SERVING, wanted)
     assert (asked.outcome, asked.rollback_asked_at) == ("on trial", 40.0)
     (gone,) = told(
         ASKED,
         accepted(),
-        Decision("serving"),
+        SERVING,
         CONFIRMED,
         wanted,
         Decision("ending", owner="p1", why="asked"),
-        Decision("restored"),
+        RESTORED,
     )
     assert (gone.outcome, gone.why, gone.rollback_asked_at) == ("rolled back", "asked", 50.0)

@@ -83,22 +83,6 @@ def test_a_patch_that_was_given_up_is_declined_until_its_rest_is_over(tmp_path: 
         assert len(config.applied) == before + 1
 
 
-def test_memory_another_patch_is_tried_at_once(tmp_path: Path) -> None:
-    config, strategy = Config(returns=False), Proposes({"level": 2})
-    with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
-        call(guard, 2, fails=True)
-        strategy.patch = {"level": 3}
-        call(guard, 2, fails=True)
-    assert config.applied == [{"level": 2}, {"level": 3}]
-
-
-def test_memory_a_declined_proposal_begins_no_cool_down_and_needs_as_many_failures_again(tmp_path: Path) -> None:
-    config, strategy = Config(returns=False), Proposes({"level": 2})
-    with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
-        call(guard, 10, fails=True)
-        assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied", *["asked", "declined"] * 4]
-
-
 def test_memory_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
     class Hides(Config):
         hides = False

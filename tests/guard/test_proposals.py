@@ -168,23 +168,6 @@ def test_proposals_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
         assert guard.history("a")[-1].why == "the configuration could not be read: OSError"
 
 
-@pytest.mark.slow
-def test_proposals_another_process_with_an_adapter_takes_it_up(path: Path) -> None:
-    memory = Memory()
-    with Guard(store=path) as mine, Guard(store=path, config_adapter=memory) as other:
-        call(other, 20)
-        other.flush()
-        assert mine.propose("a", {"level": 2})
-        until(lambda: memory.config == {"level": 2})
-        assert other.rollback("a")
-        with Store(path) as store:
-            assert request_proposal(store, "a", {"level": 3}, "x")
-            assert not request_proposal(store, "a", {"level": 4}, "x")
-        until(lambda: memory.config == {"level": 3})
-        other.flush()
-        checked(other)
-
-
 def test_it_takes_the_place_of_a_patch_that_waits_and_the_ledger_says_so(path: Path) -> None:
     memory = Memory()
     thresholds = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
