@@ -1,4 +1,4 @@
-"""Which calls a patch serves before it is trusted: a share by hash of the call's id, or slices of calls in turn."""
+"""The calls that a patch serves before it is trusted: a share by hash of the call's id, or slices of calls in turn."""
 
 from __future__ import annotations
 

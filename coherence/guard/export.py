@@ -78,5 +78,5 @@ def plain_entry(agent: str, seq: int, at: float, happening: GuardedCall | Decisi
     """
     if isinstance(happening, GuardedCall):
         return {"kind": "call", "agent": agent, "seq": seq, "at": at, **msgspec.structs.asdict(happening)}
-    told = msgspec.to_builtins(happening)
-    return {"kind": told.pop("kind"), "agent": agent, "seq": seq, "at": at, **told}
+    fields = msgspec.to_builtins(happening)
+    return {"kind": fields.pop("kind"), "agent": agent, "seq": seq, "at": at, **fields}

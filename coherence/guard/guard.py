@@ -52,7 +52,7 @@ class Guard(ByHand):
     config_adapter : ConfigAdapter, optional
         Owns the configuration. Without it, a proposal is recorded and not applied.
     notifier : Notifier or callable, optional
-        Is told what happens to patches.
+        Receives a notice of what happens to patches.
     policy : {"sequential", "classic"}
         How a patch is judged: by a test that stays valid however often one looks, or by the classic rules.
     durability : {"batched", "full"}
@@ -77,7 +77,7 @@ class Guard(ByHand):
     canary_slice : int
         Calls between two changes of the configuration, 1 to 10,000.
     return_on_decay : bool
-        Whether a confirmed configuration that gets worse gives way to the one before it; else this is told only.
+        Whether a confirmed configuration that gets worse gives way to the one before it; else this is reported only.
     wait_s : float
         How long a call waits for strategy, adapter and notifier at most, 0 to 3,600 seconds; then its result is
         returned, and they go on: ``patch_applied`` and ``rolled_back`` say what was done until then. One call waits
@@ -167,7 +167,7 @@ class Guard(ByHand):
 
     @property
     def errors(self) -> dict[str, int]:
-        """What failed on the guard's side: ``stage: type`` -> how often."""
+        """Failures on the guard's side: ``stage: type`` -> how often."""
         return dict(self._troubles.counts)
 
     @property
@@ -249,7 +249,7 @@ class Guard(ByHand):
     def history(self, agent: str, limit: int = 100, *, slices: bool = False) -> list[Past]:
         """Return the newest decisions on an agent's patches, oldest first.
 
-        ``slices`` tells whether switches between the slices of calls that a patch on trial serves are among them.
+        With ``slices`` every switch between the slices of calls that a patch on trial serves is among them.
         """
         limit, slices = check_count("limit", limit), check_flag("slices", slices)
         store, name = self._written(agent)

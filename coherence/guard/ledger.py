@@ -1,4 +1,4 @@
-"""The patches of an agent, told from its decisions: what each changed, what came of it, and why."""
+"""The patches of an agent, by its decisions: what each changed, what came of it, and why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Outcome: TypeAlias = Literal[
     "promoted",
     "got worse",
 ]
-"""How a patch stands.
+"""State of a patch.
 
 ``waiting`` = for a person or an adapter; ``declined`` = a person said no; ``replaced`` = another proposal came before
 it was applied; ``applying``, ``on trial`` = no verdict yet; ``not applied`` = the adapter could not; ``restoring``,

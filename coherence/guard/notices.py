@@ -1,4 +1,4 @@
-"""What a notifier is told of a step: which patch it is about, and why it was taken."""
+"""Notices of steps: which patch each is about, and why it was taken."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 
 _QUIET = ("asked", "declined", "resuming", "retrying", "trial_wanted", "approval_wanted", "rollback_wanted")
-"""Of these nobody is told: they come to nothing, or another entry follows."""
+"""Of these nobody is notified: they come to nothing, or another entry follows."""
 
 
 def notice_of(agent: str, before: Patching, step: Decision) -> Notice | None:
-    """Return what is told of a step, or None: slices are not told, and of restores that fail only the first.
+    """Return the notice of a step, or None: slices give none, and of restores that fail only the first does.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What happens to an agent under guard: its calls, and each step of a patch. An account is made from these alone."""
+"""The entries of a trail: an agent's calls, and each step of a patch. An account is made from these alone."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 from coherence.guard.classic import Metrics
 
 Policy: TypeAlias = Literal["sequential", "classic"]
-"""How a patch on trial is judged: :class:`~coherence.guard.verdict.Trial`, or :mod:`~coherence.guard.classic`."""
+"""The judge of a patch on trial: :class:`~coherence.guard.verdict.Trial`, or :mod:`~coherence.guard.classic`."""
 
 Kind: TypeAlias = Literal[
     "asked", "declined", "proposed", "trial_wanted", "approval_wanted", "approved", "withheld", "refused", "accepted",
     "serving", "not_applied", "rollback_wanted", "ending", "retrying", "restore_failed", "restored", "late", "resuming",
     "confirmed", "dropped", "decayed",
 ]  # fmt: skip
-"""What a decision is.
+"""Kind of a decision.
 
 =================== ===================================================================================================
 ``asked``           ``failures`` called for a patch: the ``owner`` asks the strategy
@@ -67,7 +67,7 @@ class GuardedCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step of a patch: every entry of a trail but a call. Which fields say something is told by :data:`Kind`.
+    """A step of a patch: every entry of a trail but a call. See :data:`Kind` for the fields of each kind.
 
     Examples
     --------

@@ -22,8 +22,8 @@ FIRST_CALLS = 5
 """A patch serves so many calls in a row at first, whatever their hash: they show one that breaks everything."""
 
 VOUCHERS = 10
-"""So many unpatched calls tell, after a patch was accepted, whether the baseline still holds. A patch that was worse
-than it before that is held: it serves no call until they have told."""
+"""So many unpatched calls show, after a patch was accepted, whether the baseline still holds. A patch that was worse
+than it before that is held: it serves no call until they have shown it."""
 
 VOUCHED = 0.55
 """It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes
@@ -65,15 +65,15 @@ class OnTrial(msgspec.Struct):
     applied: int = 0
     """How often it came into force: for every slice again."""
     vouchers: tuple[int, int] | None = (0, 0)
-    """Unpatched calls so far and how many of them succeeded; None = they have told whether the baseline still holds."""
+    """Unpatched calls so far and how many of them succeeded; None = they have shown whether the baseline holds."""
 
     @property
     def held(self) -> bool:
-        """Whether it serves no call: it was worse than a baseline that may hold no longer."""
+        """Return True while it serves no call: it was worse than a baseline that may hold no longer."""
         return self.policy == "sequential" and self.vouchers is not None and self.trial.verdict.kind == "roll_back"
 
     def serves(self, phase: Phase, call_id: str) -> bool:
-        """Tell whether it serves a call that begins now."""
+        """Return whether it serves a call that begins now."""
         if phase != "serving" or self.held:
             return False
         return not self.both or self.calls < FIRST_CALLS or in_share(self.share, self.salt, call_id)
@@ -118,7 +118,7 @@ class OnTrial(msgspec.Struct):
         return found
 
     def wanted(self) -> bool:
-        """Tell whether the patch should be in force for the next call, by slices."""
+        """Return whether the patch should be in force for the next call, by slices."""
         return self.both or (not self.held and in_slice(self.share, self.salt, self.slice, self.placed))
 
 
@@ -127,9 +127,9 @@ class Watching(msgspec.Struct):
 
     watch: DecayWatch
     alerts: tuple[Alert, ...] = ()
-    """What has got worse and was not told yet, one of each metric at most."""
+    """Alerts that were not reported yet, one of each metric at most."""
     told: int = 0
-    """The entry that told of it the newest time; 0 = none has."""
+    """The entry that reported one the newest time; 0 = none has."""
 
     def observe(self, outcome: CallOutcome) -> None:
         """Take in a call that it served."""

@@ -47,7 +47,7 @@ _CHANGES = ("accepted", "serving", "not_applied", "ending", "retrying", "restore
 
 
 class Patching(msgspec.Struct):
-    """Where an agent's patch stands. It changes by calls and by the entries of the trail, in their order."""
+    """State of an agent's patch. It changes by calls and by the entries of the trail, in their order."""
 
     phase: Phase = "idle"
     number: int = 0
@@ -103,17 +103,17 @@ class Patching(msgspec.Struct):
 
     @property
     def requested(self) -> bool:
-        """Whether a person wants something that nobody has begun."""
+        """Return whether a person wants something that nobody has begun."""
         return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
 
     @property
     def pends(self) -> bool:
-        """Whether something is to be done without a call: a request, or a claim, of which the process may have gone."""
+        """Return whether something is to be done without a call: a request, or a claim whose process may have gone."""
         return self.requested or self.phase not in ("idle", "serving", "paused")
 
     @property
     def rests(self) -> bool:
-        """Whether there is nothing to do until the next call."""
+        """Return whether there is nothing to do until the next call."""
         return self.phase == "idle" and not self.requested
 
     def take_call(self, call: GuardedCall, outcome: CallOutcome, recent: Recent) -> None:

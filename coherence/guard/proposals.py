@@ -1,4 +1,4 @@
-"""What becomes of a proposal: it goes on trial, waits for a person, or is declined."""
+"""The fate of a proposal: it goes on trial, waits for a person, or is declined."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_PATCH = 65_536
 
 
 class Plan(NamedTuple):
-    """How patches are made and tried."""
+    """Settings by which patches are made and tried."""
 
     strategy: Strategy | None
     adapter: ConfigAdapter | None

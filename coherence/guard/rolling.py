@@ -1,4 +1,4 @@
-"""What an agent's calls did lately: counters, the newest calls in order, and counts by quarter of an hour."""
+"""The rolling account of an agent's calls: counters, the newest calls in order, and counts by quarter of an hour."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.runner import Runner
@@ -13,10 +13,11 @@ from coherence.store.store import Store
 
 def end(runner: Runner, store: Store | None) -> None:
     """Write everything; close the store that a guard has opened itself."""
-    with ExitStack() as stack:
-        if store is not None:
-            stack.callback(store.close)
+    try:
         runner.close()
+    finally:
+        if store is not None:
+            store.close()
 
 
 def end_quietly(troubles: ErrorCounts, runner: Runner, store: Store | None) -> None:

@@ -1,4 +1,4 @@
-"""How an agent under guard stands, told from its account."""
+"""The status of an agent under guard, from its account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLOW_S = 10.0
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How an agent stands."""
+    """Status of an agent."""
 
     agent: str
     calls: int

@@ -80,7 +80,7 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed`` and so on."""
+        """Its kind, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed`` and so on."""
         return self.decision.kind
 
     @property
@@ -90,7 +90,7 @@ class Past(msgspec.Struct, frozen=True):
 
 
 class Head(NamedTuple):
-    """How far an agent's trail goes."""
+    """Length of an agent's trail."""
 
     agent: str
     id: int

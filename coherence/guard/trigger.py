@@ -1,4 +1,4 @@
-"""Whether it is time to ask for an improvement: enough failures in the window, and no cool-down."""
+"""The time to ask for an improvement: enough failures in the window, and no cool-down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coherence.guard.rolling import Rolling
 
 
 class Due(msgspec.Struct, frozen=True):
-    """What :meth:`Trigger.check` found."""
+    """Finding of :meth:`Trigger.check`."""
 
     fires: bool
     failures: int

@@ -51,7 +51,7 @@ class Rollback(msgspec.Struct, frozen=True):
 
 
 class TrailFault(msgspec.Struct, frozen=True):
-    """What is wrong with one entry."""
+    """One entry that is wrong."""
 
     seq: int
     what: str
@@ -75,14 +75,14 @@ class VerifiedAgent(msgspec.Struct):
 
 
 class VerifiedGuards(msgspec.Struct, frozen=True):
-    """What :func:`verify_guards` found."""
+    """Finding of :func:`verify_guards`."""
 
     verdict: Literal["verified", "unknown", "wrong"]
     """``verified``: the chain is intact, and every step of the guard was derived or asked for by a person."""
     head: str
     """The newest hash of the chain."""
     chain: list[ChainFault]
-    """What is wrong with the chain, whatever room of the package wrote it."""
+    """Faults of the chain, whatever room of the package wrote it."""
     agents: list[VerifiedAgent]
 
 

@@ -35,15 +35,7 @@ _UNKNOWN = -1
 
 
 class View:
-    """The account of one agent, for all threads of this process.
-
-    Parameters
-    ----------
-    agent : str
-        Whose account it is.
-    store : Store
-        Where its trail is.
-    """
+    """The account of one agent, for all threads of this process."""
 
     def __init__(self, agent: str, store: Store) -> None:
         self.agent = agent
@@ -64,17 +56,17 @@ class View:
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to write."""
+        """Return whether there is something to write."""
         return bool(self._waiting)
 
     @property
     def full(self) -> bool:
-        """Whether the next entry would be lost."""
+        """Return whether the next entry would be lost."""
         return len(self._waiting) >= MAX_WAITING
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to write, a step is being taken, or a patch is open."""
+        """Return whether there is something to write, a step is being taken, or a patch is open."""
         return self.waits or self.acting or not self.account.patching.rests
 
     def observe(self, entry: Entry) -> Account:
@@ -87,14 +79,9 @@ class View:
         return self.account
 
     def refresh(self, newest: int | None = None, *, wait: bool = True) -> None:
-        """Take in what other processes have written since; nothing is written.
+        """Take in what other processes have written since; ``newest`` is the newest entry, if it is known already.
 
-        Parameters
-        ----------
-        newest : int, optional
-            The newest entry of the store, if it is known already.
-        wait : bool
-            Whether to wait for a thread that is writing; without, the next look takes it in.
+        Without ``wait`` a thread that is writing is not waited for: the next look takes it in.
         """
         if (newest_seq(self._store, self.agent) if newest is None else newest) == self._stored:
             return
@@ -105,13 +92,7 @@ class View:
                 self.writing.release()
 
     def write(self, wait_s: float | None = None) -> None:
-        """Write what waits.
-
-        Parameters
-        ----------
-        wait_s : float, optional
-            Seconds to wait for other threads, and as long again for other processes; default: as long as the store
-            does.
+        """Write what waits; up to ``wait_s`` seconds pass for other threads, and as many for other processes.
 
         Raises
         ------

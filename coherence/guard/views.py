@@ -34,13 +34,6 @@ class Views:
 
     The view used longest ago is let go once there are too many, and read anew from the store at the agent's next call.
     A thread that still holds it goes on with it: two views of one agent keep one order, as two processes do.
-
-    Parameters
-    ----------
-    store : Store
-        Where the trails are.
-    troubles : ErrorCounts
-        Where failures are counted.
     """
 
     def __init__(self, store: Store, troubles: ErrorCounts) -> None:
