@@ -104,26 +104,11 @@ def test_patch_record_a_decay_of_a_confirmed_patch_and_the_way_back() -> None:
 
 def test_patch_record_a_patch_on_trial_leaves_the_confirmed_one_alone() -> None:
     first, second = told(
-        ASKED,
-        accepted(),
-        SERVING,
-        CONFIRMED,
-        ASKED,
-        accepted({"level": 3}),
-        SERVING,
-        ENDING,
-        RESTORED,
+        ASKED, accepted(), SERVING, CONFIRMED, ASKED, accepted({"level": 3}), SERVING, ENDING, RESTORED
     )
     assert (first.number, first.outcome, first.ended_at) == (1, "promoted", 40.0)
     assert (second.number, second.outcome, second.patch) == (2, "rolled back", {"level": 3})
-    (only,) = told(
-        ASKED,
-        accepted(),
-        SERVING,
-        CONFIRMED,
-        Decision("ending", owner="p1", why="a person"),
-        RESTORED,
-    )
+    (only,) = told(ASKED, accepted(), SERVING, CONFIRMED, Decision("ending", owner="p1", why="a person"), RESTORED)
     assert only.outcome == "rolled back"
 
 
@@ -143,18 +128,7 @@ def test_a_proposal_that_is_accepted_later_is_one_patch() -> None:
 def test_patch_record_what_is_no_patch_is_passed_over() -> None:
     unheard = Decision("dreamt")  # type: ignore[arg-type]  # of a later version
     assert told(ASKED, Decision("declined", why="the strategy proposes nothing")) == []
-    assert (
-        told(
-            unheard,
-            RESTORED,
-            SERVING,
-            CONFIRMED,
-            DECAYED,
-            ENDING,
-            Decision("restore_failed", why=""),
-        )
-        == []
-    )
+    assert told(unheard, RESTORED, SERVING, CONFIRMED, DECAYED, ENDING, Decision("restore_failed", why="")) == []
     whole: list[Any] = [ASKED, accepted(), SERVING, ENDING, RESTORED]
     mixed = [step for one in whole for step in (one, unheard)]
     assert [one.outcome for one in told(*mixed)] == ["rolled back"]
@@ -253,13 +227,5 @@ def test_patch_record_a_rollback_that_a_person_wants() -> None:
     wanted = Decision("rollback_wanted", number=1, why="a person asked")
     (asked,) = told(ASKED, accepted(), SERVING, wanted)
     assert (asked.outcome, asked.rollback_asked_at) == ("on trial", 40.0)
-    (gone,) = told(
-        ASKED,
-        accepted(),
-        SERVING,
-        CONFIRMED,
-        wanted,
-        Decision("ending", owner="p1", why="asked"),
-        RESTORED,
-    )
+    (gone,) = told(ASKED, accepted(), SERVING, CONFIRMED, wanted, Decision("ending", owner="p1", why="asked"), RESTORED)
     assert (gone.outcome, gone.why, gone.rollback_asked_at) == ("rolled back", "asked", 50.0)

@@ -19,6 +19,7 @@ from coherence.guard import Guard
 from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.traces import Entry, encode_account, read_account, read_trail, write_decision
 from coherence.guard.verifier import verify_agent, verify_guards
+from coherence.monitor.monitor import Monitor
 from coherence.store import schema
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, failing
@@ -233,3 +234,17 @@ def test_move_guard_trail_brings_a_store_of_version_1_into_the_chain(tmp_path: P
         expected = "verified" if not removed else "unknown"
         assert (found.verdict, found.chain) == (expected, [])
         assert store.sessions() == []  # what a guard has recorded is not a run
+
+
+def test_a_guard_and_a_monitor_of_one_agent_share_a_store_and_its_chain(tmp_path: Path) -> None:
+    path = tmp_path / "both.db"
+    for _ in range(2):
+        with Monitor(agent="a", store=path, resume=True) as monitor, Guard(store=monitor.store or path) as guard:
+            monitor.goal("answer")
+            guard.run(lambda: "done", agent="a")
+    with Store(path) as store:
+        assert [row.session for row in store.sessions()] == ["1"]  # the second monitor went on with it
+        found = verify_guards(store)
+        assert (found.verdict, found.agents[0].calls) == ("verified", 2)
+        kinds = [row.event.kind for row in store.audit_rows()]
+        assert kinds.count("guard_call") == kinds.count("goal") == 2
