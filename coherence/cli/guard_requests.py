@@ -27,7 +27,6 @@ from coherence.guard.collaborators import ADAPTER, check_methods
 from coherence.guard.error_counts import describe
 from coherence.guard.guard import Guard
 from coherence.guard.ledger import PatchRecord, ledger
-from coherence.guard.patch_events import RestoreFailed
 from coherence.guard.requests import (
     checked_patch,
     request_approval,
@@ -108,7 +107,7 @@ def _told_of_rollback(kept: Store, agent: str, record: PatchRecord, here: bool) 
     if _has_gone(record):
         return _say("done: the configuration before the patch is in force", done=True)
     if record.outcome == "restore failed":
-        failed = [one.decision for one in read_decisions(kept, agent, -1) if isinstance(one.decision, RestoreFailed)]
+        failed = [one.decision for one in read_decisions(kept, agent, -1) if one.decision.kind == "restore_failed"]
         return _say(f"not restored: {failed[-1].why}; it is tried again as long as an adapter runs", done=False)
     if here or record.outcome == "restoring":
         return _say("not done yet: a process has begun to restore it, see `coherence guard status`", done=False)

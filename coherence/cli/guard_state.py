@@ -14,7 +14,7 @@ from coherence.guard.frequency import AdaptiveThresholds, Thresholds
 from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.patches import LEASE_S, Patching
-from coherence.guard.rolling_files import Summary
+from coherence.guard.rolling import Summary
 from coherence.guard.sequential import Excess
 from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions
@@ -106,11 +106,6 @@ class GuardedAgent(msgspec.Struct, frozen=True):
     """What is wrong now, or empty."""
     failing: bool
     """Whether that is a restore that failed or is overdue, or an alert of the last 24 hours."""
-
-
-def agents(store: Store) -> list[str]:
-    """Return the names of all agents under guard."""
-    return [str(name) for (name,) in store.fetch("SELECT agent FROM guard_agents ORDER BY agent")]
 
 
 def state_of(store: Store, agent: str, now: float) -> GuardedAgent:

@@ -10,14 +10,14 @@ import click
 import msgspec
 
 from coherence.cli.documents import print_document
-from coherence.cli.guard_state import agents, state_of
+from coherence.cli.guard_state import state_of
 from coherence.cli.guard_tables import NAME, print_agent, print_agents, print_history, print_patch, print_patches
 from coherence.cli.outputs import check_outputs
 from coherence.cli.target import NAMED, guard_store, opened
 from coherence.core.readings import excerpt, number_of, one_line
 from coherence.guard.export import export_trail
 from coherence.guard.ledger import ledger, read_history
-from coherence.guard.traces import read_decisions
+from coherence.guard.traces import guarded_agents, read_decisions
 from coherence.monitor.arguments import check_name
 from coherence.store.store import Store
 
@@ -25,8 +25,8 @@ from coherence.store.store import Store
 def known_agent(store: Store, agent: str) -> str:
     """Return an agent's name as the store has it; one that is not there becomes a usage error."""
     name = check_name("agent", agent) if agent.strip() else ""
-    if not store.fetch("SELECT 1 FROM guard_agents WHERE agent = ?", (name,)):
-        known = agents(store)
+    known = guarded_agents(store)
+    if name not in known:
         more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
         named = ", ".join(excerpt(one, NAME) for one in known[:NAMED]) + more if known else "none"
         called = f"no agent under guard is called {excerpt(agent, NAME)!r}; known: {named}"
@@ -37,7 +37,7 @@ def known_agent(store: Store, agent: str) -> str:
 def print_status(agent: str | None, *, store: Path | None, as_json: bool) -> int:
     """Print how agents stand; return the exit status."""
     with opened(guard_store(store)) as kept:
-        names = agents(kept) if agent is None else [known_agent(kept, agent)]
+        names = guarded_agents(kept) if agent is None else [known_agent(kept, agent)]
         if not names:
             raise click.UsageError(one_line(f"{kept.path}: no agents under guard; name another store with --store"))
         states = [state_of(kept, name, time.time()) for name in names]

@@ -9,31 +9,7 @@ from typing import Any
 
 from coherence.core.readings import excerpt, number_of
 from coherence.guard.bounds import merged
-from coherence.guard.patch_events import (
-    Accepted,
-    ApprovalWanted,
-    Approved,
-    Asked,
-    Confirmed,
-    Decayed,
-    Decision,
-    Declined,
-    Dropped,
-    Ending,
-    Late,
-    NotApplied,
-    Proposed,
-    Refused,
-    Restored,
-    RestoreFailed,
-    Resuming,
-    Retrying,
-    RollbackWanted,
-    Serving,
-    TrialWanted,
-    Withheld,
-    kind_of,
-)
+from coherence.guard.patch_events import Decision
 
 NOT_SET = "not set"
 
@@ -91,43 +67,42 @@ def decision_in_words(step: Decision) -> str:
 
     Examples
     --------
-    >>> decision_in_words(RestoreFailed(why="the adapter returned False"))
+    >>> decision_in_words(Decision("restore_failed", why="the adapter returned False"))
     'the configuration before the patch could not be restored: the adapter returned False'
     """
-    if isinstance(step, Asked):
+    if step.kind == "asked":
         return f"{number_of(step.failures, 'failure')} called for a patch: the strategy is asked"
-    if isinstance(step, Proposed):
+    if step.kind == "proposed":
         return f"a patch waits: {patch_in_words(step.patch, None)} ({step.why})"
-    if isinstance(step, TrialWanted):
+    if step.kind == "trial_wanted":
         return f"a person wants a patch on trial: {patch_in_words(step.patch, None)} ({step.why})"
-    if isinstance(step, Accepted):
+    if step.kind == "accepted":
         return f"a patch goes on trial for {step.share:.0%} of calls: {patch_in_words(step.patch, step.backup)}"
-    if isinstance(step, Ending) and step.pause:
+    if step.kind == "ending" and step.pause:
         return f"{'a slice ends' if step.why == 'slice' else step.why}: the configuration before is to be restored"
-    if isinstance(step, Decayed):
+    if step.kind == "decayed":
         return f"{step.why}; " + ("the configuration before is to be restored" if step.returns else "an alert only")
-    head = _HEADS.get(type(step), kind_of(step).replace("_", " "))
-    why = getattr(step, "why", "")
-    return f"{head}: {why}" if why else head
+    head = _HEADS.get(step.kind, step.kind.replace("_", " "))
+    return f"{head}: {step.why}" if step.why else head
 
 
-_HEADS: dict[type[Decision], str] = {
-    Declined: "no patch",
-    ApprovalWanted: "a person approves the patch that waits",
-    Approved: "the approved patch is taken up",
-    Withheld: "the approved patch does not go on trial",
-    Refused: "a person declines the patch that waits",
-    RollbackWanted: "a person wants the patch rolled back",
-    Serving: "the patch is in force",
-    NotApplied: "the patch could not be applied",
-    Ending: "the patch is to be rolled back",
-    Retrying: "restoring the configuration before the patch is tried again",
-    RestoreFailed: "the configuration before the patch could not be restored",
-    Restored: "the configuration before the patch is in force again",
-    Late: "the configuration was changed by a process whose claim had been taken over",
-    Resuming: "the patch is to be applied again",
-    Confirmed: "the patch stays",
-    Dropped: "the patch is given up while it is not in force",
+_HEADS: dict[str, str] = {
+    "declined": "no patch",
+    "approval_wanted": "a person approves the patch that waits",
+    "approved": "the approved patch is taken up",
+    "withheld": "the approved patch does not go on trial",
+    "refused": "a person declines the patch that waits",
+    "rollback_wanted": "a person wants the patch rolled back",
+    "serving": "the patch is in force",
+    "not_applied": "the patch could not be applied",
+    "ending": "the patch is to be rolled back",
+    "retrying": "restoring the configuration before the patch is tried again",
+    "restore_failed": "the configuration before the patch could not be restored",
+    "restored": "the configuration before the patch is in force again",
+    "late": "the configuration was changed by a process whose claim had been taken over",
+    "resuming": "the patch is to be applied again",
+    "confirmed": "the patch stays",
+    "dropped": "the patch is given up while it is not in force",
 }
 
 

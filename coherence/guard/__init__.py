@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from coherence.guard.frequency import AdaptiveThresholds, Override
     from coherence.guard.guard import Guard
     from coherence.guard.notifiers import LogNotifier, WebhookNotifier
-    from coherence.guard.plain_files import PlainTraces
     from coherence.guard.runner import Out
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
@@ -33,7 +32,6 @@ _HOME = {
     "Out": "coherence.guard.runner",
     "Override": "coherence.guard.frequency",
     "Past": "coherence.guard.traces",
-    "PlainTraces": "coherence.guard.plain_files",
     "Status": "coherence.guard.status",
     "Strategy": "coherence.guard.collaborators",
     "Trace": "coherence.guard.traces",
@@ -54,7 +52,6 @@ __all__ = [
     "Out",
     "Override",
     "Past",
-    "PlainTraces",
     "Status",
     "Strategy",
     "Trace",

@@ -6,9 +6,9 @@ import msgspec
 
 from coherence.guard.baseline import CallOutcome, Recent
 from coherence.guard.monotonic import SteadyClock
-from coherence.guard.patch_events import Decision, Declined, Dropped, GuardedCall, NotApplied, Proposed, Restored
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.patches import Patching
-from coherence.guard.rolling_files import Rolling
+from coherence.guard.rolling import Rolling
 from coherence.guard.trigger import Trigger
 
 LEAST_LATENCY_S = 0.001
@@ -58,9 +58,9 @@ class Account(msgspec.Struct):
         self.patching.observe(happening, now_s, self.recent, self.seq)
         if self._applied() and not was_applied:
             self.trigger.improved(self.rolling, now_s)
-        elif isinstance(happening, Declined | Proposed):
+        elif happening.kind in ("declined", "proposed"):
             self.trigger.answered(self.rolling, now_s)
-        elif self.patching.phase == "idle" and isinstance(happening, NotApplied | Restored | Dropped):
+        elif self.patching.phase == "idle" and happening.kind in ("not_applied", "restored", "dropped"):
             self.trigger.failures_before = self.rolling.failures  # so many again until the next patch is asked for
 
     def _applied(self) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from coherence.core.validation import shown
 from coherence.guard.bound import short_text
 from coherence.guard.collaborators import ConfigAdapter
-from coherence.guard.patch_events import Ending, NotApplied, Restored, RestoreFailed, Serving
+from coherence.guard.patch_events import Decision
 from coherence.guard.patch_state import OnTrial, Standing
 from coherence.guard.synchronous import NotAwaitedError, not_awaited
 
@@ -28,7 +28,7 @@ _MISSING = object()
 
 def apply(
     adapter: ConfigAdapter, agent: str, trial: OnTrial, owner: str, count: Callable[[BaseException], None]
-) -> Serving | NotApplied | Ending:
+) -> Decision:
     """Apply a patch, and return what came of it.
 
     It serves if the adapter says so and the configuration shows it. It is not applied if the adapter says that, and
@@ -60,14 +60,18 @@ def apply(
         said = _failure(error)
     after = _read(adapter, agent, count)
     if after is None:
-        return _ending(owner, f"{said}, and the configuration cannot be read") if said else Serving()
+        return _ending(owner, f"{said}, and the configuration cannot be read") if said else Decision("serving")
     if said:
         changed = difference(after, before, trial.patch)
-        return _ending(owner, f"{said}, and {changed} has changed all the same") if changed else NotApplied(why=said)
+        return (
+            _ending(owner, f"{said}, and {changed} has changed all the same")
+            if changed
+            else Decision("not_applied", why=said)
+        )
     if missing := difference(after, trial.patch, trial.patch):
         return _ending(owner, f"apply_config returned True, and the configuration does not show {missing}")
     removed = _removed(after, before, trial.patch)
-    return _ending(owner, f"apply_config has removed {removed}") if removed else Serving()
+    return _ending(owner, f"apply_config has removed {removed}") if removed else Decision("serving")
 
 
 class Undone(NamedTuple):
@@ -79,7 +83,7 @@ class Undone(NamedTuple):
 
 def restore(
     adapter: ConfigAdapter, agent: str, held: OnTrial | Standing | Undone, count: Callable[[BaseException], None]
-) -> Restored | RestoreFailed:
+) -> Decision:
     """Take a patch back, and return what came of it; the parameters are those of :func:`apply`.
 
     The adapter is handed the configuration in force as :func:`unpatched` makes it, or the backup as it is if the one in
@@ -97,16 +101,16 @@ def restore(
             not_awaited(adapter.rollback_config(agent_id=agent, backup_config=_copy(target)), "rollback_config")
             is False
         ):
-            return RestoreFailed(why="the adapter returned False")
+            return Decision("restore_failed", why="the adapter returned False")
     except BaseException as error:
         count(error)
-        return RestoreFailed(why=_failure(error))
+        return Decision("restore_failed", why=_failure(error))
     after = _read(adapter, agent, count)
     left = "" if after is None else difference(after, held.backup, held.patch)
     if left:
         why = f"the adapter has restored, it says, and the configuration still shows the patch: {left}"
-        return RestoreFailed(why=why)
-    return Restored()
+        return Decision("restore_failed", why=why)
+    return Decision("restored")
 
 
 def read_config(adapter: ConfigAdapter, agent: str) -> dict[str, Any]:
@@ -244,8 +248,8 @@ def _read(adapter: ConfigAdapter, agent: str, count: Callable[[BaseException], N
         return None
 
 
-def _ending(owner: str, why: str) -> Ending:
-    return Ending(owner=owner, why=FAILED + why)
+def _ending(owner: str, why: str) -> Decision:
+    return Decision("ending", owner=owner, why=FAILED + why)
 
 
 def _failure(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""What a guard is given: who owns the configuration, who proposes patches, who is told."""
+"""The collaborators of a guard: who owns the configuration, who proposes patches, who is notified."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Strategy(Protocol):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What a notifier is told."""
+    """One step of a patch, for a notifier."""
 
     agent: str
     kind: str
@@ -83,7 +83,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Notifier(Protocol):
-    """Is told what happens to patches, on a thread of the guard."""
+    """Receives what happens to patches, on a thread of the guard."""
 
     def notify(self, event: Notice) -> object:
         """Take in one notice."""

@@ -1,4 +1,4 @@
-"""Which patch serves the call that runs now, for adapters that serve two configurations at once."""
+"""The patch that serves the call that runs now, for adapters that serve two configurations at once."""
 
 from __future__ import annotations
 

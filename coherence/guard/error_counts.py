@@ -1,4 +1,4 @@
-"""What failed on the guard's side: counted and named, never raised into the host."""
+"""Failures on the guard's side: counted and named, never raised into the host."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ErrorCounts:
 
 
 def is_told(count: int) -> bool:
-    """Tell whether something is logged when it happens so many times: 1, 10, 100 and so on.
+    """Return whether something is logged when it happens so many times: 1, 10, 100 and so on.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The steps that reach outside: ask the strategy, apply, restore, tell. Each is claimed in the trail first."""
+"""The steps that reach outside: ask the strategy, apply, restore, notify. Each is claimed in the trail first."""
 
 from __future__ import annotations
 
@@ -18,22 +18,7 @@ from coherence.guard.account import Account
 from coherence.guard.collaborators import Notice
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.notices import notice_of
-from coherence.guard.patch_events import (
-    Accepted,
-    Approved,
-    Asked,
-    Decision,
-    Declined,
-    Dropped,
-    Ending,
-    Late,
-    NotApplied,
-    Restored,
-    RestoreFailed,
-    Resuming,
-    Retrying,
-    Serving,
-)
+from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 from coherence.guard.proposals import Plan, outcome_of, outcome_of_approval
 from coherence.guard.synchronous import NotAwaitedError, not_awaited
@@ -49,12 +34,12 @@ SHOWN_CALLS = 100
 PAUSE_S = 0.02
 """Pause between two looks at what another thread or process is doing."""
 
-_OUTSIDE = (Approved, Ending, Retrying, Resuming)
+_OUTSIDE = ("approved", "ending", "retrying", "resuming")
 """These need an adapter."""
 
 
 class Taken(NamedTuple):
-    """What came of the steps after a call."""
+    """Outcome of the steps after a call."""
 
     applied: bool
     rolled_back: bool
@@ -76,14 +61,14 @@ class Actor:
         patching, now_s = account.patching, msgspec.structs.replace(account.clock).read(at)
         reaches = self.plan.adapter is not None
         step = patching.due(owner, now_s, returns=self.plan.returns and reaches)
-        if isinstance(step, _OUTSIDE) and not reaches:
+        if step is not None and step.kind in _OUTSIDE and not reaches:
             return None  # a process that has an adapter does it
         if step is not None or not failed or patching.phase != "idle" or self.plan.strategy is None:
             return step
         found = self.plan.thresholds
         trigger = msgspec.structs.replace(account.trigger)
         due = trigger.check(agent, account.rolling, found, now_s)
-        return Asked(owner=owner, failures=due.burst) if due.fires else None
+        return Decision("asked", owner=owner, failures=due.burst) if due.fires else None
 
     def start(self, view: View, *, failed: bool) -> Callable[[float], Taken]:
         """Begin to take steps on a thread; return what waits for them up to some seconds.
@@ -126,16 +111,9 @@ class Actor:
         self.start(view, failed=False)
 
     def carry_out(self, view: View, wait_s: float, done: Callable[[Patching], bool]) -> bool:
-        """Take the steps that are due, on this thread; return whether what was asked for is done.
+        """Take the steps that are due, on this thread; return whether what was asked for is ``done``.
 
-        Parameters
-        ----------
-        view : View
-            Of the agent.
-        wait_s : float
-            How long to wait for what another thread or process is doing, seconds.
-        done : callable
-            Tells it by where the agent's patch stands.
+        What another thread or process is doing is waited for up to ``wait_s`` seconds.
         """
         until_s = time.monotonic() + wait_s
         while True:
@@ -163,77 +141,71 @@ class Actor:
         return f"{os.getpid()}-{self._suffix}-{next(self._numbers)}"  # a forked child is somebody else
 
     def _steps(self, view: View, failed: bool, found: set[str]) -> None:
+        """Take each step that is due, do what it claims, and write what came of it; only then somebody is notified."""
         while True:
-            owner = self._owner()
-
-            def choose(account: Account, owner: str = owner, failed: bool = failed) -> tuple[float, Decision] | None:
-                at = self._clock()
-                step = self.due(view.agent, account, owner, at, failed=failed)
-                return None if step is None else (at, step)
-
-            step, notice = self._write(view, choose)
-            failed = False
+            owner, notices = self._owner(), list[Notice]()
+            step = self._write(view, partial(self._due_now, view.agent, owner, failed), notices)
             if step is None:
                 return
-            self._follow(view, owner, step, notice, found)
+            failed = False
+            while step is not None:
+                patching = view.account.patching
+                if step.kind in ("serving", "accepted") and patching.trial is not None and patching.trial.applied == 1:
+                    found.add("applied")
+                elif step.kind in ("restored", "dropped") and patching.phase == "idle":
+                    found.add("rolled back")
+                backup = patching.backup
+                result = self._do(view, owner, step)
+                step = None
+                if result is not None:
+                    step = self._write(view, partial(self._result, owner, result, backup), notices)
+            for notice in notices:
+                self.tell(notice)
+
+    def _due_now(self, agent: str, owner: str, failed: bool, account: Account) -> tuple[float, Decision] | None:
+        at = self._clock()
+        step = self.due(agent, account, owner, at, failed=failed)
+        return None if step is None else (at, step)
 
     @staticmethod
     def _write(
-        view: View, choose: Callable[[Account], tuple[float, Decision] | None]
-    ) -> tuple[Decision | None, Notice | None]:
-        """Write what is chosen; return it, and what is told of it."""
-        told: list[Notice | None] = [None]
+        view: View, choose: Callable[[Account], tuple[float, Decision] | None], notices: list[Notice]
+    ) -> Decision | None:
+        """Write what is chosen and return it; the notice of it, if any, is added to the notices."""
 
         def choosing(account: Account) -> tuple[float, Decision] | None:
             found = choose(account)
-            told[0] = None if found is None else notice_of(view.agent, account.patching, found[1])
+            if found is not None and (notice := notice_of(view.agent, account.patching, found[1])) is not None:
+                notices.append(notice)
             return found
 
-        return view.decide(choosing), told[0]
-
-    def _follow(self, view: View, owner: str, step: Decision | None, notice: Notice | None, found: set[str]) -> None:
-        """Do what a claim says, and write what came of it, until nothing follows; only then somebody is told."""
-        notices: list[Notice | None] = []
-        while step is not None:
-            patching = view.account.patching
-            if isinstance(step, Serving | Accepted) and patching.trial is not None and patching.trial.applied == 1:
-                found.add("applied")
-            elif isinstance(step, Restored | Dropped) and patching.phase == "idle":
-                found.add("rolled back")
-            notices.append(notice)
-            backup = patching.backup
-            result = self._do(view, owner, step)
-            step, notice = (None, None) if result is None else self._result(view, owner, result, backup)
-        for each in notices:
-            self.tell(each)
+        return view.decide(choosing)
 
     def _result(
-        self, view: View, owner: str, result: Decision, backup: dict[str, Any] | None
-    ) -> tuple[Decision | None, Notice | None]:
-        """Write what came of a claim; if it was taken over meanwhile, only what has to be undone by that."""
-
-        def choose(account: Account) -> tuple[float, Decision] | None:
-            at, patching = self._clock(), account.patching
-            if patching.owner == owner:
-                return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
-            if isinstance(result, Serving | Ending) and backup is not None:
-                return at, Late(owner=owner, backup=backup, why="a patch that had been given up was applied late")
-            if isinstance(result, Restored) and patching.trial is not None and patching.phase != "restoring":
-                why = "the configuration before an earlier patch was restored late"
-                return at, Late(owner=owner, backup=patching.trial.backup, why=why)
-            return None
-
-        return self._write(view, choose)
+        self, owner: str, result: Decision, backup: dict[str, Any] | None, account: Account
+    ) -> tuple[float, Decision] | None:
+        """Return what came of a claim; if it was taken over meanwhile, only what has to be undone by that."""
+        at, patching = self._clock(), account.patching
+        if patching.owner == owner:
+            return at, patching.settled(result, msgspec.structs.replace(account.clock).read(at))
+        if result.kind in ("serving", "ending") and backup is not None:
+            return at, Decision(
+                "late", owner=owner, backup=backup, why="a patch that had been given up was applied late"
+            )
+        if result.kind == "restored" and patching.trial is not None and patching.phase != "restoring":
+            why = "the configuration before an earlier patch was restored late"
+            return at, Decision("late", owner=owner, backup=patching.trial.backup, why=why)
+        return None
 
     def _do(self, view: View, owner: str, step: Decision) -> Decision | None:
-        if isinstance(step, Asked):
+        if step.kind == "asked":
             return self._ask(view, owner)
-        if isinstance(step, Approved):
+        if step.kind == "approved":
             return outcome_of_approval(view, owner, self.plan, self._troubles)
-        if isinstance(step, Accepted | Resuming):
-            both = isinstance(step, Accepted) and step.both
+        if step.kind in ("accepted", "resuming"):
+            both = step.kind == "accepted" and step.both
             return None if both else self._apply(view, owner)
-        return self._restore(view) if isinstance(step, Ending | Retrying) else None
+        return self._restore(view) if step.kind in ("ending", "retrying") else None
 
     def _ask(self, view: View, owner: str) -> Decision:
         plan = self.plan
@@ -245,8 +217,8 @@ class Actor:
         except BaseException as error:
             self._troubles.add("strategy", error)
             if isinstance(error, NotAwaitedError):
-                return Declined(why=str(error))
-            return Declined(why=f"the strategy failed: {type(error).__name__}")
+                return Decision("declined", why=str(error))
+            return Decision("declined", why=f"the strategy failed: {type(error).__name__}")
 
     def _metrics(self, view: View) -> dict[str, float | None]:
         with view.lock:
@@ -267,19 +239,19 @@ class Actor:
     def _apply(self, view: View, owner: str) -> Decision:
         trial = view.account.patching.trial
         if self.plan.adapter is None or trial is None:
-            return NotApplied(why="there is no adapter")
+            return Decision("not_applied", why="there is no adapter")
         return adapting.apply(self.plan.adapter, view.agent, trial, owner, partial(self._troubles.add, "adapter"))
 
     def _restore(self, view: View) -> Decision:
         patching = view.account.patching
         backup, holder = patching.backup, patching.holder
         if self.plan.adapter is None or backup is None:
-            return RestoreFailed(why="there is no adapter")
+            return Decision("restore_failed", why="there is no adapter")
         held = adapting.Undone(backup, backup) if holder is None or holder.backup is not backup else holder
         return adapting.restore(self.plan.adapter, view.agent, held, partial(self._troubles.add, "adapter"))
 
     def tell(self, notice: Notice | None) -> None:
-        """Tell the notifier, if there is something to tell, of a step that has been written."""
+        """Hand a notice of a step that has been written to the notifier, if there are both."""
         notifier = self.plan.notifier
         if notifier is None or notice is None:
             return

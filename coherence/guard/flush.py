@@ -24,19 +24,7 @@ LOOK_S = 1.0
 
 
 class Flusher:
-    """Writes in the background.
-
-    Parameters
-    ----------
-    views : Views
-        The agents' accounts.
-    actor : Actor
-        Takes steps.
-    troubles : ErrorCounts
-        Where failures are counted.
-    take_left : callable
-        Records calls that ended where nothing could be recorded.
-    """
+    """Writes in the background; ``take_left`` records calls that ended where nothing could be recorded."""
 
     def __init__(self, views: Views, actor: Actor, troubles: ErrorCounts, take_left: Callable[[], None]) -> None:
         self._views = views
@@ -105,7 +93,7 @@ class Flusher:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same name; None if there is none."""
+    """Return what distinguishes a file from another one of the same name; None if there is none."""
     try:
         found = os.stat(path)
     except OSError:

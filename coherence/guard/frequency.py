@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from coherence.core.validation import MAX_NAME, check_count, check_flag, check_number, check_text
-from coherence.guard.rolling_files import MAX_WINDOW_H
+from coherence.guard.rolling import MAX_WINDOW_H
 
 Frequency: TypeAlias = Literal["high", "medium", "low"]
 """high = more than 10 calls in 24 hours; medium = 3 to 10, or an agent that was never called; low = fewer than 3."""

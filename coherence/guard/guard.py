@@ -19,9 +19,7 @@ from coherence.guard.export import export_trail
 from coherence.guard.frequency import AdaptiveThresholds, Override, as_thresholds
 from coherence.guard.ledger import read_history
 from coherence.guard.measure import Measuring, Started
-from coherence.guard.mirror import Mirror, as_plain_files
 from coherence.guard.patch_events import Policy
-from coherence.guard.plain_files import PlainTraces
 from coherence.guard.proposals import Plan
 from coherence.guard.requests import ByHand
 from coherence.guard.runner import Durability, Out, Runner
@@ -29,7 +27,7 @@ from coherence.guard.shutdown import end, end_quietly
 from coherence.guard.status import Status, status_of
 from coherence.guard.synchronous import refuse_async
 from coherence.guard.temporary import open_store
-from coherence.guard.traces import Past, Trace, newest_calls, prune_calls
+from coherence.guard.traces import Past, Trace, newest_calls
 from coherence.guard.wrap import wrapped
 from coherence.monitor.arguments import check_name
 from coherence.monitor.monitor import Monitor
@@ -54,14 +52,11 @@ class Guard(ByHand):
     config_adapter : ConfigAdapter, optional
         Owns the configuration. Without it, a proposal is recorded and not applied.
     notifier : Notifier or callable, optional
-        Is told what happens to patches.
+        Receives a notice of what happens to patches.
     policy : {"sequential", "classic"}
         How a patch is judged: by a test that stays valid however often one looks, or by the classic rules.
     durability : {"batched", "full"}
         What a crash may lose, see :data:`Durability`.
-    plain_files : path or PlainTraces, optional
-        Where calls and decisions are copied to as JSON lines, a second late at most; its name ends in ``.jsonl``. What
-        cannot be written is counted in :attr:`errors` and written later.
     bounds : Bounds, optional
         What a patch may change. Without it, a proposal is recorded and not applied.
     thresholds : AdaptiveThresholds or mapping of str to Override, optional
@@ -82,7 +77,7 @@ class Guard(ByHand):
     canary_slice : int
         Calls between two changes of the configuration, 1 to 10,000.
     return_on_decay : bool
-        Whether a confirmed configuration that gets worse gives way to the one before it; else this is told only.
+        Whether a confirmed configuration that gets worse gives way to the one before it; else this is reported only.
     wait_s : float
         How long a call waits for strategy, adapter and notifier at most, 0 to 3,600 seconds; then its result is
         returned, and they go on: ``patch_applied`` and ``rolled_back`` say what was done until then. One call waits
@@ -116,7 +111,6 @@ class Guard(ByHand):
         notifier: Notify | None = None,
         policy: Policy = "sequential",
         durability: Durability = "batched",
-        plain_files: PlainTraces | str | Path | None = None,
         bounds: Bounds | None = None,
         thresholds: AdaptiveThresholds | Mapping[str, Override] | None = None,
         monitor: Monitor | None = None,
@@ -158,7 +152,6 @@ class Guard(ByHand):
             measures=measures,
         )
         self._wait_s = check_number("wait_s", wait_s, least=0, most=3600)
-        files = as_plain_files(plain_files)
         self.durability = durability
         self._clock = clock
         self._troubles = ErrorCounts()
@@ -168,14 +161,13 @@ class Guard(ByHand):
         self._actor = None if self.store is None else Actor(plan, self.store, self._troubles, clock)
         measuring = Measuring(monitor, is_success, cost_of, steering, self._troubles)
         self._runner = Runner(self.store, self._actor, measuring, self._troubles, durability, clock, self._wait_s)
-        self._mirror = None if self.store is None or files is None else Mirror(self.store, files, self._troubles)
         self._end = weakref.finalize(
-            self, end_quietly, self._troubles, self._runner, self._mirror, self.store if owns_store else None
+            self, end_quietly, self._troubles, self._runner, self.store if owns_store else None
         )
 
     @property
     def errors(self) -> dict[str, int]:
-        """What failed on the guard's side: ``stage: type`` -> how often."""
+        """Failures on the guard's side: ``stage: type`` -> how often."""
         return dict(self._troubles.counts)
 
     @property
@@ -240,16 +232,12 @@ class Guard(ByHand):
     def flush(self) -> None:
         """Write everything that was recorded; afterwards a kill of the process loses none of it.
 
-        Plain files are brought up to date as well; that they cannot be written is counted and does not raise.
-
         Raises
         ------
         StoreError
             If the store cannot be written; what was recorded goes on waiting.
         """
         self._runner.flush()
-        if self._mirror is not None:
-            self._mirror.copy()
 
     def status(self, agent: str) -> Status:
         """Return how an agent stands, other processes' calls included as far as they are written."""
@@ -261,7 +249,7 @@ class Guard(ByHand):
     def history(self, agent: str, limit: int = 100, *, slices: bool = False) -> list[Past]:
         """Return the newest decisions on an agent's patches, oldest first.
 
-        ``slices`` tells whether switches between the slices of calls that a patch on trial serves are among them.
+        With ``slices`` every switch between the slices of calls that a patch on trial serves is among them.
         """
         limit, slices = check_count("limit", limit), check_flag("slices", slices)
         store, name = self._written(agent)
@@ -288,16 +276,6 @@ class Guard(ByHand):
         assert self.store is not None
         return self.store, view.agent
 
-    def prune(self, agent: str, keep: int = 100_000) -> int:
-        """Remove the oldest calls but for the newest ``keep`` entries, return how many; counters and decisions stay.
-
-        What is not in this guard's plain files yet stays as well.
-        """
-        keep = check_count("keep", keep)
-        store, name = self._written(agent)
-        self.flush()
-        return prune_calls(store, name, keep, None if self._mirror is None else self._mirror.copied(name))
-
     def close(self) -> None:
         """Write everything and end; calling it again does nothing. A guard that is not closed does so by itself.
 
@@ -308,8 +286,8 @@ class Guard(ByHand):
         """
         found = self._end.detach()
         if found is not None:
-            _, _, (_, runner, mirror, store), _ = found
-            end(runner, mirror, store)
+            _, _, (_, runner, opened), _ = found
+            end(runner, opened)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied."""

@@ -1,4 +1,4 @@
-"""The patches of an agent, told from its decisions: what each changed, what came of it, and why."""
+"""The patches of an agent, by its decisions: what each changed, what came of it, and why."""
 
 from __future__ import annotations
 
@@ -7,29 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from coherence.guard.patch_events import (
-    Accepted,
-    ApprovalWanted,
-    Approved,
-    Asked,
-    Confirmed,
-    Decayed,
-    Decision,
-    Dropped,
-    Ending,
-    NotApplied,
-    Policy,
-    Proposed,
-    Refused,
-    Restored,
-    RestoreFailed,
-    Resuming,
-    Retrying,
-    RollbackWanted,
-    Serving,
-    TrialWanted,
-    Withheld,
-)
+from coherence.guard.patch_events import Policy
 from coherence.guard.traces import Past, read_decisions
 from coherence.store.store import Store
 
@@ -46,7 +24,7 @@ Outcome: TypeAlias = Literal[
     "promoted",
     "got worse",
 ]
-"""How a patch stands.
+"""State of a patch.
 
 ``waiting`` = for a person or an adapter; ``declined`` = a person said no; ``replaced`` = another proposal came before
 it was applied; ``applying``, ``on trial`` = no verdict yet; ``not applied`` = the adapter could not; ``restoring``,
@@ -111,25 +89,22 @@ def ledger(decisions: Iterable[Past]) -> list[PatchRecord]:
 
     Examples
     --------
-    >>> from coherence.guard.classic import Metrics
+    >>> from coherence.guard.patch_events import Decision
     >>> trail = [
-    ...     Asked(owner="p1", failures=3),
-    ...     Accepted(
-    ...         owner="p1", patch={"retries": 2}, backup={"retries": 1}, policy="sequential", share=0.5, slice=10,
-    ...         both=False, before=Metrics(0.9, 0.1, 0),
-    ...     ),
-    ...     Serving(),
-    ...     Ending(owner="p1", why="success fell", metric="success", evidence=90.0, limit=80.0),
-    ...     Restored(),
+    ...     Decision("asked", owner="p1", failures=3),
+    ...     Decision("accepted", owner="p1", patch={"retries": 2}, backup={"retries": 1}, share=0.5, slice=10),
+    ...     Decision("serving"),
+    ...     Decision("ending", owner="p1", why="success fell", metric="success", evidence=90.0, limit=80.0),
+    ...     Decision("restored"),
     ... ]
     >>> found = ledger(Past(seq, 100.0 * seq, step) for seq, step in enumerate(trail, 1))[0]
     >>> found.number, found.outcome, found.why, found.evidence, found.asked_at, found.ended_at
     (1, 'rolled back', 'success fell', 90.0, 100.0, 500.0)
     """
-    reading = _Reading()
+    found = _Ledger()
     for past in decisions:
-        reading.observe(past, past.decision)
-    return reading.records
+        found.observe(past)
+    return found.records
 
 
 def read_history(store: Store, agent: str, limit: int, *, slices: bool) -> list[Past]:
@@ -145,32 +120,34 @@ def without_slices(decisions: Iterable[Past]) -> list[Past]:
 
     Examples
     --------
-    >>> pause = Ending(owner="p1", pause=True, why="slice")
-    >>> trail = [Serving(), pause, Restored(), Resuming(owner="p1"), Serving(), pause, RestoreFailed(why="disk full")]
+    >>> from coherence.guard.patch_events import Decision
+    >>> pause = Decision("ending", owner="p1", pause=True, why="slice")
+    >>> again = Decision("resuming", owner="p1"), Decision("serving")
+    >>> trail = [Decision("serving"), pause, Decision("restored"), *again, pause, Decision("restore_failed")]
     >>> [past.kind for past in without_slices(Past(seq, 0.0, step) for seq, step in enumerate(trail, 1))]
     ['serving', 'restore_failed']
     """
     found: list[Past] = []
-    result: type[Decision] | None = None
+    result = ""
     for past in decisions:
         step = past.decision
-        if isinstance(step, Resuming) or (isinstance(step, Ending) and step.pause):
-            result = Serving if isinstance(step, Resuming) else Restored
-        elif result is not None and isinstance(step, result):
-            result = None
+        if step.kind == "resuming" or (step.kind == "ending" and step.pause):
+            result = "serving" if step.kind == "resuming" else "restored"
+        elif step.kind == result:
+            result = ""
         else:
-            if isinstance(step, Ending | NotApplied | RestoreFailed | Retrying):
-                result = None
+            if step.kind in ("ending", "not_applied", "restore_failed", "retrying"):
+                result = ""
             found.append(past)
     return found
 
 
-class _Reading:
+class _Ledger:
     """The patches so far, and which of them the next entry is about."""
 
     def __init__(self) -> None:
         self.records: list[PatchRecord] = []
-        self.asked: tuple[Past, Asked] | None = None
+        self.asked: Past | None = None
         self.waiting: PatchRecord | None = None
         self.trial: PatchRecord | None = None
         self.standing: PatchRecord | None = None
@@ -179,134 +156,125 @@ class _Reading:
         self.pauses = False
         """Whether the restore that goes on is one between slices."""
 
-    def observe(self, past: Past, step: Decision) -> None:
+    def observe(self, past: Past) -> None:
         """Take in the next decision."""
-        if isinstance(step, Asked):
-            self.asked = past, step
-        elif isinstance(step, Proposed):
-            self._proposed(past, step)
-        elif isinstance(step, TrialWanted):
-            self._wanted(past, step)
-        elif isinstance(step, Accepted):
-            self._accepted(past, step)
-        elif isinstance(step, ApprovalWanted | Approved | Withheld | Refused):
-            if self.waiting is not None:
-                self._waited(self.waiting, past, step)
-        elif isinstance(step, RollbackWanted):
-            record = self.trial or self.standing
-            if record is not None:
-                record.rollback_asked_at = past.at
-        elif self.trial is not None:
-            self._tried(self.trial, past, step)
-        elif self.standing is not None:
-            self._stood(self.standing, past, step)
+        step, waiting = past.decision, self.waiting
+        match step.kind:
+            case "asked":
+                self.asked = past
+            case "proposed" if waiting is not None and waiting.patch == step.patch:
+                waiting.why, waiting.proposed_seq, self.asked = step.why, past.seq, None
+            case "proposed":
+                self.waiting = self._new(past, self.asked)
+                self.waiting.why, self.waiting.proposed_seq, self.asked = step.why, past.seq, None
+            case "trial_wanted":  # a strategy that is being asked has no part in it
+                self.waiting = self._new(past, None)
+                self.waiting.why, self.waiting.proposed_seq, self.waiting.approved_at = step.why, past.seq, past.at
+            case "accepted":
+                self._accepted(past, waiting)
+            case "approval_wanted" | "approved" | "withheld" | "refused":
+                self.reviewing = step.kind == "approved"
+                if waiting is not None:
+                    self._waited(waiting, past)
+            case "rollback_wanted":
+                if (held := self.trial or self.standing) is not None:
+                    held.rollback_asked_at = past.at
+            case _ if self.trial is not None:
+                self._tried(self.trial, past)
+            case _ if self.standing is not None:
+                self._stood(self.standing, past)
 
-    def _new(self, past: Past, patch: dict[str, Any], outcome: Outcome) -> PatchRecord:
-        asked, failures = (past, None) if self.asked is None else (self.asked[0], self.asked[1].failures)
-        self.asked = None
-        number = len(self.records) + 1
+    def _new(self, past: Past, asked: Past | None) -> PatchRecord:
+        """Begin a patch; it takes the place of one that waits."""
+        if self.waiting is not None:
+            _end(self.waiting, past, "replaced", "another proposal came")
+        by = past if asked is None else asked
         record = PatchRecord(
-            number=number, patch=patch, outcome=outcome, asked_seq=asked.seq, asked_at=asked.at, failures=failures
+            number=len(self.records) + 1,
+            patch=past.decision.patch,
+            outcome="waiting",
+            asked_seq=by.seq,
+            asked_at=by.at,
+            failures=None if asked is None else asked.decision.failures,
         )
         self.records.append(record)
         return record
 
-    def _proposed(self, past: Past, step: Proposed) -> None:
-        if self.waiting is not None and self.waiting.patch == step.patch:
-            self.waiting.why, self.waiting.proposed_seq, self.asked = step.why, past.seq, None
-            return
-        self._replace(past)
-        self.waiting = self._new(past, step.patch, "waiting")
-        self.waiting.why, self.waiting.proposed_seq = step.why, past.seq
-
-    def _wanted(self, past: Past, step: TrialWanted) -> None:
-        """Take in a patch that a person wants on trial; a strategy that is being asked has no part in it."""
-        asked, self.asked = self.asked, None
-        self._replace(past)
-        self.waiting = self._new(past, step.patch, "waiting")
-        self.waiting.why, self.waiting.proposed_seq, self.waiting.approved_at = step.why, past.seq, past.at
-        self.asked = asked
-
-    def _waited(self, record: PatchRecord, past: Past, step: ApprovalWanted | Approved | Withheld | Refused) -> None:
+    def _waited(self, record: PatchRecord, past: Past) -> None:
         """Take in what a person says to the patch that waits, and what comes of it."""
-        self.reviewing = isinstance(step, Approved)
-        if isinstance(step, ApprovalWanted):
-            record.approved_at = past.at if step.proposed_seq == record.proposed_seq else record.approved_at
-        elif isinstance(step, Withheld) and step.waits:
+        step = past.decision
+        if step.kind == "approval_wanted" and step.proposed_seq == record.proposed_seq:
+            record.approved_at = past.at
+        elif step.kind == "withheld" and step.waits:
             record.approved_at, record.why = None, step.why
-        elif isinstance(step, Withheld | Refused):
-            _end(record, past, "declined" if isinstance(step, Refused) else "not applied", step.why)
+        elif step.kind in ("withheld", "refused"):
+            _end(record, past, "declined" if step.kind == "refused" else "not applied", step.why)
             self.waiting = None
 
-    def _accepted(self, past: Past, step: Accepted) -> None:
-        if self.waiting is not None and (self.reviewing or self.waiting.patch == step.patch):
-            record = self.waiting
+    def _accepted(self, past: Past, waiting: PatchRecord | None) -> None:
+        step = past.decision
+        if waiting is not None and (self.reviewing or waiting.patch == step.patch):
+            record, self.asked = waiting, None
         else:
-            self._replace(past)
-            record = self._new(past, step.patch, "applying")
-        record.outcome, record.why = "on trial" if step.both else "applying", ""
+            record, self.asked = self._new(past, self.asked), None
+        record.patch, record.why, record.outcome = step.patch, "", "on trial" if step.both else "applying"
         record.policy, record.share, record.backup = step.policy, step.share, step.backup
-        record.accepted_at = past.at
-        record.served_at = past.at if step.both else None
-        record.patch = step.patch
+        record.accepted_at, record.served_at = past.at, past.at if step.both else None
         self.waiting, self.trial, self.reviewing, self.pauses = None, record, False, False
 
-    def _replace(self, past: Past) -> None:
-        """End the proposal that waits."""
-        if self.waiting is not None:
-            _end(self.waiting, past, "replaced", "another proposal came")
-            self.waiting = None
-
-    def _tried(self, record: PatchRecord, past: Past, step: Decision) -> None:
+    def _tried(self, record: PatchRecord, past: Past) -> None:
         """Take in a decision on the patch on trial."""
-        if isinstance(step, Serving):
-            record.outcome = "on trial"
-            record.served_at = past.at if record.served_at is None else record.served_at
-        elif isinstance(step, Ending):
-            self.pauses = step.pause
-            if not step.pause:
-                _judged(record, past, step)
-        elif isinstance(step, Restored) and self.pauses:
-            self.pauses = False
-        elif isinstance(step, RestoreFailed):
-            _failed(record, step, pauses=self.pauses)
-        elif isinstance(step, Confirmed):
-            record.evidence, record.limit = step.evidence, step.limit
-            record.judged_at = record.promoted_at = past.at
-            _end(record, past, "promoted", step.why)
-            self.trial, self.standing = None, record
-        elif isinstance(step, Restored | Dropped | NotApplied):
-            if isinstance(step, Dropped):
-                _judged(record, past, step)
-            not_applied = isinstance(step, NotApplied)
-            why = step.why if isinstance(step, NotApplied) else record.why
-            _end(record, past, "not applied" if not_applied else "rolled back", why)
-            self.trial = None
+        step = past.decision
+        match step.kind:
+            case "serving":
+                record.outcome = "on trial"
+                record.served_at = past.at if record.served_at is None else record.served_at
+            case "ending":
+                self.pauses = step.pause
+                if not step.pause:
+                    _judged(record, past)
+            case "restored" if self.pauses:
+                self.pauses = False
+            case "restore_failed":
+                _failed(record, pauses=self.pauses)
+            case "confirmed":
+                record.evidence, record.limit = step.evidence, step.limit
+                record.judged_at = record.promoted_at = past.at
+                _end(record, past, "promoted", step.why)
+                self.trial, self.standing = None, record
+            case "restored" | "dropped" | "not_applied":
+                if step.kind == "dropped":
+                    _judged(record, past)
+                if step.kind == "not_applied":
+                    _end(record, past, "not applied", step.why)
+                else:
+                    _end(record, past, "rolled back", record.why)
+                self.trial = None
 
-    def _stood(self, record: PatchRecord, past: Past, step: Decision) -> None:
+    def _stood(self, record: PatchRecord, past: Past) -> None:
         """Take in a decision on the confirmed patch."""
-        if isinstance(step, Decayed):
+        step, restores = past.decision, record.outcome in ("restoring", "restore failed")
+        if step.kind == "decayed":
             record.outcome, record.why, record.metric, record.worse_at = "got worse", step.why, step.metric, past.at
             record.evidence = record.limit = None
-        elif isinstance(step, Ending):
+        elif step.kind == "ending":
             self.pauses = False
-            _judged(record, past, step)
-        elif record.outcome not in ("restoring", "restore failed"):
-            return  # a change that came late is undone; this patch stands
-        elif isinstance(step, RestoreFailed):
-            _failed(record, step, pauses=False)
-        elif isinstance(step, Restored):
+            _judged(record, past)
+        elif step.kind == "restore_failed" and restores:
+            _failed(record, pauses=False)
+        elif step.kind == "restored" and restores:  # else a change that came late is undone, and this patch stands
             _end(record, past, "rolled back", record.why)
             self.standing = None
 
 
-def _judged(record: PatchRecord, past: Past, step: Ending | Dropped) -> None:
+def _judged(record: PatchRecord, past: Past) -> None:
+    step = past.decision
     record.outcome, record.why, record.judged_at = "restoring", step.why, past.at
     record.metric = step.metric if step.metric is not None or record.worse_at is None else record.metric
     record.evidence, record.limit = step.evidence, step.limit
 
 
-def _failed(record: PatchRecord, step: RestoreFailed, *, pauses: bool) -> None:
+def _failed(record: PatchRecord, *, pauses: bool) -> None:
     record.restores_failed += 1
     if not pauses:
         record.outcome = "restore failed"

@@ -16,7 +16,7 @@ import msgspec
 from coherence.guard.error_counts import ErrorCounts, describe
 from coherence.guard.patch_events import GuardedCall
 from coherence.guard.patch_state import OnTrial, Phase
-from coherence.guard.rolling_files import MAX_AMOUNT
+from coherence.guard.rolling import MAX_AMOUNT
 from coherence.guard.shorten import shortened
 from coherence.guard.synchronous import not_awaited
 from coherence.monitor.monitor import Monitor
@@ -69,7 +69,10 @@ class Finished(msgspec.Struct, frozen=True):
 
     def call(self, started: Started) -> GuardedCall:
         """Return the call as an account takes it in."""
-        return GuardedCall(self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched)
+        return GuardedCall(
+            self.success, self.duration_s, self.cost, self.index, started.epoch, started.patched,
+            self.band, started.task, self.error, started.arguments,
+        )  # fmt: skip
 
 
 class Measuring:

@@ -1,4 +1,4 @@
-"""Which patches of an agent were given up: the same one is not tried again soon."""
+"""The patches of an agent that were given up: the same one is not tried again soon."""
 
 from __future__ import annotations
 

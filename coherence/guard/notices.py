@@ -1,32 +1,17 @@
-"""What a notifier is told of a step: which patch it is about, and why it was taken."""
+"""Notices of steps: which patch each is about, and why it was taken."""
 
 from __future__ import annotations
 
 from coherence.guard.collaborators import Notice
-from coherence.guard.patch_events import (
-    ApprovalWanted,
-    Asked,
-    Decayed,
-    Decision,
-    Declined,
-    Ending,
-    Restored,
-    RestoreFailed,
-    Resuming,
-    Retrying,
-    RollbackWanted,
-    Serving,
-    TrialWanted,
-    kind_of,
-)
+from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 
-_QUIET = (Asked, Declined, Resuming, Retrying, TrialWanted, ApprovalWanted, RollbackWanted)
-"""Of these nobody is told: they come to nothing, or another entry follows."""
+_QUIET = ("asked", "declined", "resuming", "retrying", "trial_wanted", "approval_wanted", "rollback_wanted")
+"""Of these nobody is notified: they come to nothing, or another entry follows."""
 
 
 def notice_of(agent: str, before: Patching, step: Decision) -> Notice | None:
-    """Return what is told of a step, or None: slices are not told, and of restores that fail only the first.
+    """Return the notice of a step, or None: slices give none, and of restores that fail only the first does.
 
     Parameters
     ----------
@@ -39,16 +24,16 @@ def notice_of(agent: str, before: Patching, step: Decision) -> Notice | None:
 
     Examples
     --------
-    >>> notice_of("support", Patching(ending="success fell"), Restored()).why
+    >>> notice_of("support", Patching(ending="success fell"), Decision("restored")).why
     'success fell'
     """
-    if isinstance(step, _QUIET) or (isinstance(step, Ending) and step.pause):
+    if step.kind in _QUIET or (step.kind == "ending" and step.pause):
         return None
-    if (isinstance(step, RestoreFailed) and before.attempts) or (isinstance(step, Restored) and before.pauses):
+    if (step.kind == "restore_failed" and before.attempts) or (step.kind == "restored" and before.pauses):
         return None
-    if isinstance(step, Serving) and before.trial is not None and before.trial.applied:
+    if step.kind == "serving" and before.trial is not None and before.trial.applied:
         return None
-    why = before.ending if isinstance(step, Restored) else getattr(step, "why", "")
-    holder = before.standing if isinstance(step, Decayed) else before.holder
-    patch = getattr(step, "patch", None if holder is None else holder.patch)
-    return Notice(agent, kind_of(step), why, None if patch is None else dict(patch))
+    why = before.ending if step.kind == "restored" else step.why
+    holder = before.standing if step.kind == "decayed" else before.holder
+    patch = step.patch or (None if holder is None else holder.patch)
+    return Notice(agent, step.kind, why, None if patch is None else dict(patch))

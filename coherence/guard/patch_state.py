@@ -8,7 +8,7 @@ import msgspec
 
 from coherence.guard import classic
 from coherence.guard.baseline import CallOutcome, Recent
-from coherence.guard.canary import HashCanary, SlicedCanary
+from coherence.guard.canary import in_share, in_slice
 from coherence.guard.degradation import Alert, DecayWatch
 from coherence.guard.patch_events import Policy
 from coherence.guard.verdict import MAX_CALLS, Trial, Verdict
@@ -22,8 +22,8 @@ FIRST_CALLS = 5
 """A patch serves so many calls in a row at first, whatever their hash: they show one that breaks everything."""
 
 VOUCHERS = 10
-"""So many unpatched calls tell, after a patch was accepted, whether the baseline still holds. A patch that was worse
-than it before that is held: it serves no call until they have told."""
+"""So many unpatched calls show, after a patch was accepted, whether the baseline still holds. A patch that was worse
+than it before that is held: it serves no call until they have shown it."""
 
 VOUCHED = 0.55
 """It holds if they succeed at this share of its rate at least, and once in any case. Without that, an outage that goes
@@ -65,18 +65,18 @@ class OnTrial(msgspec.Struct):
     applied: int = 0
     """How often it came into force: for every slice again."""
     vouchers: tuple[int, int] | None = (0, 0)
-    """Unpatched calls so far and how many of them succeeded; None = they have told whether the baseline still holds."""
+    """Unpatched calls so far and how many of them succeeded; None = they have shown whether the baseline holds."""
 
     @property
     def held(self) -> bool:
-        """Whether it serves no call: it was worse than a baseline that may hold no longer."""
+        """Return True while it serves no call: it was worse than a baseline that may hold no longer."""
         return self.policy == "sequential" and self.vouchers is not None and self.trial.verdict.kind == "roll_back"
 
     def serves(self, phase: Phase, call_id: str) -> bool:
-        """Tell whether it serves a call that begins now."""
+        """Return whether it serves a call that begins now."""
         if phase != "serving" or self.held:
             return False
-        return not self.both or self.calls < FIRST_CALLS or HashCanary(self.share, self.salt).patched(call_id)
+        return not self.both or self.calls < FIRST_CALLS or in_share(self.share, self.salt, call_id)
 
     def observe(self, outcome: CallOutcome, patched: bool) -> None:
         """Take in a call of which it is known which configuration served it."""
@@ -118,8 +118,8 @@ class OnTrial(msgspec.Struct):
         return found
 
     def wanted(self) -> bool:
-        """Tell whether the patch should be in force for the next call, by slices."""
-        return self.both or (not self.held and SlicedCanary(self.share, self.salt, self.slice).patched(self.placed))
+        """Return whether the patch should be in force for the next call, by slices."""
+        return self.both or (not self.held and in_slice(self.share, self.salt, self.slice, self.placed))
 
 
 class Watching(msgspec.Struct):
@@ -127,9 +127,9 @@ class Watching(msgspec.Struct):
 
     watch: DecayWatch
     alerts: tuple[Alert, ...] = ()
-    """What has got worse and was not told yet, one of each metric at most."""
+    """Alerts that were not reported yet, one of each metric at most."""
     told: int = 0
-    """The entry that told of it the newest time; 0 = none has."""
+    """The entry that reported one the newest time; 0 = none has."""
 
     def observe(self, outcome: CallOutcome) -> None:
         """Take in a call that it served."""
@@ -179,6 +179,6 @@ def salt_of(number: int, share: float, length: int) -> str:
     """Return a salt with which the first slice is patched: whether a patch can be applied shows at once."""
     for attempt in range(10_000):
         salt = f"patch-{number}-{attempt}"
-        if SlicedCanary(share, salt, length).patched(0):
+        if in_slice(share, salt, length, 0):
             return salt
     return f"patch-{number}"

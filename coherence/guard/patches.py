@@ -22,31 +22,7 @@ from msgspec.structs import replace
 from coherence.guard.baseline import Baseline, CallOutcome, Recent
 from coherence.guard.degradation import DecayWatch
 from coherence.guard.memory import PatchMemory, digest_of
-from coherence.guard.patch_events import (
-    Accepted,
-    ApprovalWanted,
-    Approved,
-    Asked,
-    Confirmed,
-    Decayed,
-    Decision,
-    Declined,
-    Dropped,
-    Ending,
-    GuardedCall,
-    Late,
-    NotApplied,
-    Proposed,
-    Refused,
-    Restored,
-    RestoreFailed,
-    Resuming,
-    Retrying,
-    RollbackWanted,
-    Serving,
-    TrialWanted,
-    Withheld,
-)
+from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.patch_state import (
     UNPATCHED_BURST,
     UNPATCHED_CALLS,
@@ -66,9 +42,12 @@ LEASE_S = 120.0
 BACKOFF_S, MAX_BACKOFF_S = 1.0, 3600.0
 """A restore that failed is tried again after so long, then after twice as long each time, up to an hour."""
 
+_CHANGES = ("accepted", "serving", "not_applied", "ending", "retrying", "restored", "late", "resuming")
+"""After these another configuration may be in force."""
+
 
 class Patching(msgspec.Struct):
-    """Where an agent's patch stands. It changes by calls and by the entries of the trail, in their order."""
+    """State of an agent's patch. It changes by calls and by the entries of the trail, in their order."""
 
     phase: Phase = "idle"
     number: int = 0
@@ -124,17 +103,17 @@ class Patching(msgspec.Struct):
 
     @property
     def requested(self) -> bool:
-        """Whether a person wants something that nobody has begun."""
+        """Return whether a person wants something that nobody has begun."""
         return self.wish is not None or (self.waiting is not None and self.waiting.approved is not None)
 
     @property
     def pends(self) -> bool:
-        """Whether something is to be done without a call: a request, or a claim, of which the process may have gone."""
+        """Return whether something is to be done without a call: a request, or a claim whose process may have gone."""
         return self.requested or self.phase not in ("idle", "serving", "paused")
 
     @property
     def rests(self) -> bool:
-        """Whether there is nothing to do until the next call."""
+        """Return whether there is nothing to do until the next call."""
         return self.phase == "idle" and not self.requested
 
     def take_call(self, call: GuardedCall, outcome: CallOutcome, recent: Recent) -> None:
@@ -161,88 +140,77 @@ class Patching(msgspec.Struct):
 
     def observe(self, step: Decision, now_s: float, recent: Recent, seq: int) -> None:
         """Take in one entry of the trail that is no call; ``seq`` is its number."""
-        if isinstance(step, Asked):
-            self._claim("asking", step.owner, now_s)
-            self.failures, self.before = step.failures, recent.freeze(step.failures)
-        elif isinstance(step, TrialWanted):
-            why = "a person proposed it"
-            self.waiting = Waiting(step.patch, why, seq, failures=0, approved=step.why, approved_s=now_s)
-        elif isinstance(step, Proposed | ApprovalWanted | Approved | Withheld | Refused):
-            self._take_waiting(step, now_s, recent, seq)
-        elif isinstance(step, RollbackWanted):
-            self.wish = Wish(step.number, step.why, now_s)
-        elif isinstance(step, Accepted):
-            self.waiting = None
-            self._accept(step, now_s)
-        elif isinstance(step, Serving):
-            self._rest("serving")
-            if self.trial is not None:
-                self.trial.applied, self.trial.both = self.trial.applied + 1, False
-        elif isinstance(step, Ending | Retrying):
-            if isinstance(step, Ending):
+        waiting, holder = self.waiting, self.holder
+        match step.kind:
+            case "asked":
+                self._claim("asking", step.owner, now_s)
+                self.failures, self.before = step.failures, recent.freeze(step.failures)
+            case "proposed":
+                self.waiting = Waiting(step.patch, step.why, seq, self.failures)
+                self._rest("idle")
+            case "trial_wanted":
+                why = "a person proposed it"
+                self.waiting = Waiting(step.patch, why, seq, failures=0, approved=step.why, approved_s=now_s)
+            case "approval_wanted" if waiting is not None and step.proposed_seq == waiting.seq:
+                self.waiting = replace(waiting, approved=step.why, approved_s=now_s)
+            case "approved" if waiting is not None:
+                self._claim("reviewing", step.owner, now_s)
+                self.failures, self.before = waiting.failures, recent.freeze(waiting.failures)
+            case "withheld" if waiting is not None:
+                self.waiting = replace(waiting, approved=None) if step.waits else None
+                self._rest("idle")
+            case "refused" if waiting is not None:
+                self.memory.add(waiting.patch, now_s, seq)
+                self.waiting = None
+            case "rollback_wanted":
+                self.wish = Wish(step.number, step.why, now_s)
+            case "accepted":
+                self._accept(step, now_s)
+            case "serving":
+                self._rest("serving")
+                if self.trial is not None:
+                    self.trial.applied, self.trial.both = self.trial.applied + 1, False
+            case "ending":
                 self.attempts, self.pauses, self.ending = 0, step.pause, "" if step.pause else step.why
-            self._claim("restoring", step.owner, now_s)
-            self.epoch += 1
-        elif isinstance(step, RestoreFailed):
-            self.retry_s = now_s + min(BACKOFF_S * 2.0 ** min(self.attempts, 20), MAX_BACKOFF_S)
-            self.attempts, self.owner = self.attempts + 1, ""
-        elif isinstance(step, Restored) and self.pauses:
-            self._rest("paused")
-        elif isinstance(step, Late):
-            self._late(step, now_s)
-        elif isinstance(step, Restored) and self.trial is None and self.undo is not None:
-            self.undo = None
-            _forget(recent)
-            self._rest("idle")
-        elif isinstance(step, Resuming):
-            self._claim("applying", step.owner, now_s)
-            self.pauses, self.epoch = False, self.epoch + 1
-        elif isinstance(step, Confirmed):
-            self._confirm(recent)
-        elif isinstance(step, Decayed):
-            watching = self.watching
-            if watching is not None:
-                watching.alerts, watching.told = watching.alerts[1:], seq
-            if self.standing is not None:
-                self.standing.leaving = step.why if step.returns else ""
-        elif isinstance(step, Declined | NotApplied | Restored | Dropped):
-            if self.holder is not None and not isinstance(step, Declined):
-                self.memory.add(self.holder.patch, now_s, seq)
-            if isinstance(step, Restored) and self.trial is None:
-                self.standing = None
-                _forget(recent)  # those were calls of the configuration that has been left
-            if isinstance(step, Restored):
+                self._claim("restoring", step.owner, now_s)
+            case "retrying":
+                self._claim("restoring", step.owner, now_s)
+            case "restore_failed":
+                self.retry_s = now_s + min(BACKOFF_S * 2.0 ** min(self.attempts, 20), MAX_BACKOFF_S)
+                self.attempts, self.owner = self.attempts + 1, ""
+            case "restored" if self.pauses:
+                self._rest("paused")
+            case "restored" if self.trial is None and self.undo is not None:
                 self.undo = None
-            self.trial = None
-            self._rest("idle")
-            if self.undo is not None:
-                self._restore_now(now_s)
-        if isinstance(step, Serving | NotApplied | Restored | Late):
-            self.epoch += 1
+                _forget(recent)
+                self._rest("idle")
+            case "late":
+                self._late(step, now_s)
+            case "resuming":
+                self._claim("applying", step.owner, now_s)
+                self.pauses = False
+            case "confirmed":
+                self._confirm(recent)
+            case "decayed":
+                if (watching := self.watching) is not None:
+                    watching.alerts, watching.told = watching.alerts[1:], seq
+                if self.standing is not None:
+                    self.standing.leaving = step.why if step.returns else ""
+            case "declined" | "not_applied" | "restored" | "dropped":
+                if holder is not None and step.kind != "declined":
+                    self.memory.add(holder.patch, now_s, seq)
+                if step.kind == "restored":
+                    self.undo = None
+                    if self.trial is None:
+                        self.standing = None
+                        _forget(recent)  # those were calls of the configuration that has been left
+                self.trial = None
+                self._rest("idle")
+                if self.undo is not None:
+                    self._restore_now(now_s)
+        self.epoch += step.kind in _CHANGES
         if self.wish is not None and not self.holds(self.wish.number):
             self.wish = None
-
-    def _take_waiting(
-        self, step: Proposed | ApprovalWanted | Approved | Withheld | Refused, now_s: float, recent: Recent, seq: int
-    ) -> None:
-        waiting = self.waiting
-        if isinstance(step, Proposed):
-            self.waiting = Waiting(step.patch, step.why, seq, self.failures)
-            self._rest("idle")
-        elif waiting is None:
-            return
-        elif isinstance(step, ApprovalWanted):
-            if step.proposed_seq == waiting.seq:
-                self.waiting = replace(waiting, approved=step.why, approved_s=now_s)
-        elif isinstance(step, Approved):
-            self._claim("reviewing", step.owner, now_s)
-            self.failures, self.before = waiting.failures, recent.freeze(waiting.failures)
-        elif isinstance(step, Withheld):
-            self.waiting = replace(waiting, approved=None) if step.waits else None
-            self._rest("idle")
-        else:
-            self.memory.add(waiting.patch, now_s, seq)
-            self.waiting = None
 
     def _claim(self, phase: Phase, owner: str, now_s: float) -> None:
         self.phase, self.owner, self.claimed_s = phase, owner, now_s
@@ -250,7 +218,7 @@ class Patching(msgspec.Struct):
     def _rest(self, phase: Phase) -> None:
         self.phase, self.owner, self.pauses = phase, "", False
 
-    def _late(self, step: Late, now_s: float) -> None:
+    def _late(self, step: Decision, now_s: float) -> None:
         """Have the configuration restored: once more, at once, or with the end of the patch on trial."""
         if self.phase == "restoring":
             self.owner, self.retry_s = "", now_s
@@ -265,9 +233,9 @@ class Patching(msgspec.Struct):
         self._rest("restoring")
         self.attempts, self.retry_s = 0, now_s
 
-    def _accept(self, step: Accepted, now_s: float) -> None:
+    def _accept(self, step: Decision, now_s: float) -> None:
+        self.waiting = None
         self.number += 1
-        self.epoch += 1
         salt = salt_of(self.number, step.share, step.slice)
         trial = Trial.begin(self.before)
         self.trial = OnTrial(
@@ -318,55 +286,57 @@ class Patching(msgspec.Struct):
         if self.owner and now_s < self.claimed_s + LEASE_S:
             return None
         if self.phase == "asking":
-            return Declined(why="the process that asked has gone")
+            return Decision("declined", why="the process that asked has gone")
         if self.phase == "reviewing":
             return self._approved(owner)
         if self.phase == "applying":
-            return Ending(owner=owner, why="the process that applied it has gone")
-        return Retrying(owner=owner) if self.owner or now_s >= self.retry_s else None
+            return Decision("ending", owner=owner, why="the process that applied it has gone")
+        return Decision("retrying", owner=owner) if self.owner or now_s >= self.retry_s else None
 
     def settled(self, result: Decision, now_s: float) -> Decision:
         """Return what becomes of what a strategy has proposed, or a person approved, by what has happened since."""
-        if not isinstance(result, Accepted | Proposed):
+        if result.kind not in ("accepted", "proposed"):
             return result
         if self.phase == "reviewing":
             if self.wish is None:
                 return result
-            return Withheld(patch=result.patch, why="a rollback was asked for meanwhile", waits=True)
+            return Decision("withheld", patch=result.patch, why="a rollback was asked for meanwhile", waits=True)
         if self.requested:
-            return Declined(why="a person has decided meanwhile")
+            return Decision("declined", why="a person has decided meanwhile")
         held, waiting = self.standing, self.waiting
         if held is not None and digest_of(held.patch) == digest_of(result.patch):
-            return Declined(why="the patch is in force already")
-        if isinstance(result, Proposed) and waiting and digest_of(waiting.patch) == digest_of(result.patch):
-            return Declined(why="the same patch waits for a person already")
+            return Decision("declined", why="the patch is in force already")
+        if result.kind == "proposed" and waiting and digest_of(waiting.patch) == digest_of(result.patch):
+            return Decision("declined", why="the same patch waits for a person already")
         why = self.memory.refuses(result.patch, now_s)
-        return Declined(why=why) if why else result
+        return Decision("declined", why=why) if why else result
 
     def _wanted(self, owner: str) -> Decision | None:
         wish, trial = self.wish, self.trial
         if wish is None:
             return None
         in_force = self.phase == "idle" or (self.phase == "serving" and trial is not None and not trial.both)
-        return Ending(owner=owner, why=wish.why) if in_force else Dropped(why=wish.why)
+        return Decision("ending", owner=owner, why=wish.why) if in_force else Decision("dropped", why=wish.why)
 
     def _approved(self, owner: str) -> Decision | None:
         waiting = self.waiting
         if waiting is None or waiting.approved is None:
             return None
-        return Approved(owner=owner, patch=waiting.patch, why=waiting.approved)
+        return Decision("approved", owner=owner, patch=waiting.patch, why=waiting.approved)
 
     def _leaves(self, owner: str, *, returns: bool) -> Decision | None:
         standing = self.standing
         if told := self._tells(returns=returns and standing is not None):
             return told
-        return Ending(owner=owner, why=standing.leaving) if standing is not None and standing.leaving else None
+        if standing is None or not standing.leaving:
+            return None
+        return Decision("ending", owner=owner, why=standing.leaving)
 
-    def _tells(self, *, returns: bool) -> Decayed | None:
+    def _tells(self, *, returns: bool) -> Decision | None:
         watching = self.watching
         if watching is None or not watching.alerts:
             return None
-        return Decayed(metric=watching.alerts[0].metric, why=watching.alerts[0].why, returns=returns)
+        return Decision("decayed", metric=watching.alerts[0].metric, why=watching.alerts[0].why, returns=returns)
 
     def _judges(self, owner: str) -> Decision | None:
         trial = self.trial
@@ -374,17 +344,21 @@ class Patching(msgspec.Struct):
             return None
         verdict, serving = trial.verdict(), self.phase == "serving"
         if verdict.kind == "roll_back":
-            found = {"why": verdict.why, "metric": verdict.metric, "evidence": verdict.evidence, "limit": verdict.limit}
-            return Ending(owner=owner, **found) if serving and not trial.both else Dropped(**found)  # type: ignore[arg-type]
+            in_force = serving and not trial.both
+            return Decision(
+                "ending" if in_force else "dropped", owner=owner if in_force else "", why=verdict.why,
+                metric=verdict.metric, evidence=verdict.evidence, limit=verdict.limit,
+            )  # fmt: skip
         if verdict.kind == "promote":
             if serving and not trial.both:
-                return Confirmed(why=verdict.why, evidence=verdict.evidence, limit=verdict.limit)
-            return Resuming(owner=owner)
+                return Decision("confirmed", why=verdict.why, evidence=verdict.evidence, limit=verdict.limit)
+            return Decision("resuming", owner=owner)
         if trial.wanted() == serving:
             return None
         if not serving:
-            return Resuming(owner=owner)
-        return Ending(owner=owner, pause=True, why=f"held: {trial.trial.verdict.why}" if trial.held else "slice")
+            return Decision("resuming", owner=owner)
+        why = f"held: {trial.trial.verdict.why}" if trial.held else "slice"
+        return Decision("ending", owner=owner, pause=True, why=why)
 
 
 def _forget(recent: Recent) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a proposal: it goes on trial, waits for a person, or is declined."""
+"""The fate of a proposal: it goes on trial, waits for a person, or is declined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coherence.guard.classic import Metrics
 from coherence.guard.collaborators import ConfigAdapter, Notify, Strategy
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.frequency import AdaptiveThresholds
-from coherence.guard.patch_events import Accepted, Decision, Declined, Policy, Proposed, Withheld
+from coherence.guard.patch_events import Decision, Policy
 from coherence.guard.view import View
 
 MAX_PATCH = 65_536
@@ -21,7 +21,7 @@ MAX_PATCH = 65_536
 
 
 class Plan(NamedTuple):
-    """How patches are made and tried."""
+    """Settings by which patches are made and tried."""
 
     strategy: Strategy | None
     adapter: ConfigAdapter | None
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: ErrorCounts) -> Decision:
     """Return what becomes of what a strategy proposes; ``owner`` has asked it."""
     if proposal is None or proposal == {}:
-        return Declined(why="the strategy proposes nothing")
+        return Decision("declined", why="the strategy proposes nothing")
     if plan.bounds is None:
         return _waiting(proposal, "no bounds say what a patch may change")
     if plan.adapter is None:
@@ -51,12 +51,12 @@ def outcome_of(proposal: object, view: View, owner: str, plan: Plan, troubles: E
         backup = read_config(plan.adapter, view.agent)
     except BaseException as error:
         troubles.add("adapter", error)
-        return Declined(why=f"the configuration could not be read: {type(error).__name__}")
+        return Decision("declined", why=f"the configuration could not be read: {type(error).__name__}")
     judged = plan.bounds.judge(proposal, backup)
     if judged.patch is None:
         return _refused(_reasons(judged), troubles)
     waiting = _waiting(judged.patch, judged.waits)
-    if not judged.apply or isinstance(waiting, Declined):
+    if not judged.apply or waiting.kind == "declined":
         return waiting
     return _accepted(judged.patch, backup, owner, plan, view)
 
@@ -66,20 +66,20 @@ def outcome_of_approval(view: View, owner: str, plan: Plan, troubles: ErrorCount
     waiting = view.account.patching.waiting
     patch = {} if waiting is None else waiting.patch
     if plan.adapter is None:
-        return Withheld(patch=patch, why="there is no adapter", waits=True)
+        return Decision("withheld", patch=patch, why="there is no adapter", waits=True)
     try:
         backup = read_config(plan.adapter, view.agent)
     except BaseException as error:
         troubles.add("adapter", error)
         why = f"the configuration could not be read: {type(error).__name__}"
-        return Withheld(patch=patch, why=why, waits=True)
+        return Decision("withheld", patch=patch, why=why, waits=True)
     if plan.bounds is not None:
         judged = plan.bounds.judge(patch, backup)
         if judged.patch is None:
-            return Withheld(patch=patch, why=_reasons(judged), waits=False)
+            return Decision("withheld", patch=patch, why=_reasons(judged), waits=False)
         patch = judged.patch
     elif merged(backup, patch) == backup:
-        return Withheld(patch=patch, why="it changes nothing", waits=False)
+        return Decision("withheld", patch=patch, why="it changes nothing", waits=False)
     return _accepted(patch, backup, owner, plan, view)
 
 
@@ -87,10 +87,10 @@ def _reasons(judged: Judged) -> str:
     return "; ".join(str(refusal) for refusal in judged.refusals[:5])
 
 
-def _refused(why: str, troubles: ErrorCounts) -> Declined:
+def _refused(why: str, troubles: ErrorCounts) -> Decision:
     """Decline a proposal that its strategy should not have made, and say so."""
     troubles.add("strategy", why, kind="a proposal was refused")
-    return Declined(why=why)
+    return Decision("declined", why=why)
 
 
 def refuses(patch: dict[str, Any], agent: str, plan: Plan, troubles: ErrorCounts) -> str:
@@ -112,13 +112,13 @@ def _waiting(proposal: object, why: str) -> Decision:
     try:
         patch = kept_config(proposal)
     except ValueError:
-        return Declined(why="the proposal is not a dict of plain JSON values")
+        return Decision("declined", why="the proposal is not a dict of plain JSON values")
     patch = {key: value for key, value in patch.items() if key not in AUTO_APPLY}
     if not patch:
-        return Declined(why="the strategy proposes nothing")
+        return Decision("declined", why="the strategy proposes nothing")
     if len(msgspec.json.encode(patch)) > MAX_PATCH:
-        return Declined(why=f"the proposal is larger than {MAX_PATCH:,} bytes")
-    return Proposed(patch=patch, why=why)
+        return Decision("declined", why=f"the proposal is larger than {MAX_PATCH:,} bytes")
+    return Decision("proposed", patch=patch, why=why)
 
 
 def _accepted(patch: dict[str, Any], backup: dict[str, Any], owner: str, plan: Plan, view: View) -> Decision:
@@ -127,7 +127,7 @@ def _accepted(patch: dict[str, Any], backup: dict[str, Any], owner: str, plan: P
         summary = view.account.rolling.over_newest()
     before = Metrics(summary.success_rate or 0.0, summary.latency_mean_s or 0.0, 0)
     share = 1.0 if plan.policy == "classic" else plan.share
-    return Accepted(
+    return Decision("accepted",
         owner=owner, patch=patch, backup=backup, policy=plan.policy, share=share, slice=plan.slice, both=both,
         before=before,
     )  # fmt: skip

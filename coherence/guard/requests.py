@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -15,11 +16,10 @@ from coherence.guard.bounds import AUTO_APPLY
 from coherence.guard.error_counts import ErrorCounts
 from coherence.guard.executor import Actor
 from coherence.guard.notices import notice_of
-from coherence.guard.patch_events import ApprovalWanted, Decision, Refused, RollbackWanted, TrialWanted
+from coherence.guard.patch_events import Decision
 from coherence.guard.patches import Patching
 from coherence.guard.proposals import MAX_PATCH, refuses
 from coherence.guard.runner import Runner
-from coherence.guard.traces import Entry, read_account, write_decision
 from coherence.guard.view import View
 from coherence.monitor.arguments import check_name
 from coherence.store.store import Store
@@ -31,11 +31,8 @@ MAX_WHY = 1_000
 def request_rollback(store: Store, agent: str, why: str) -> bool:
     """Ask for the patch of an agent, on trial or confirmed, to be rolled back.
 
-    Returns
-    -------
-    bool
-        Whether that is asked for now, by this or an earlier request. ``False``: there is nothing to roll back, or it
-        is being restored already.
+    Returns whether that is asked for now, by this or an earlier request. ``False``: there is nothing to roll back, or
+    it is being restored already.
 
     Raises
     ------
@@ -52,118 +49,90 @@ def request_rollback(store: Store, agent: str, why: str) -> bool:
     ...     request_rollback(store, "support", "the answers got shorter")
     False
     """
-    return _request(store, agent, wanted_rollback, why, lambda patching: patching.wish is not None)
+    step, patching = _request(store, agent, partial(wanted_rollback, why=checked_why(why)))
+    return step is not None or patching.wish is not None
 
 
 def request_approval(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
-    """Approve the patch of an agent that waits for a person.
+    """Approve the patch of an agent that waits for a person; return whether it is approved now, or was before.
 
-    Parameters
-    ----------
-    store : Store
-        Where the guards of the agent keep their trail.
-    agent : str
-        Whose patch it is.
-    why : str
-        In the person's words.
-    seq : int, optional
-        The entry that proposed the patch the person has seen; if another one waits by now, nothing is approved.
-
-    Returns
-    -------
-    bool
-        Whether the patch that waits is approved now, by this or an earlier request.
+    ``seq`` is the entry that proposed the patch the person has seen: if another one waits by now, nothing is approved.
+    For what is raised see :func:`request_rollback`.
     """
-    return _request(
-        store, agent, lambda account, why: wanted_approval(account, why, seq), why, lambda held: is_approved(held, seq)
-    )
+    step, patching = _request(store, agent, partial(wanted_approval, why=checked_why(why), seq=seq))
+    return step is not None or is_approved(patching, seq)
 
 
 def request_proposal(store: Store, agent: str, patch: Mapping[str, Any], why: str) -> bool:
     """Ask for a patch of one's own to go on trial; a process with an adapter takes it up.
 
     It takes the place of one that waits and was not approved. That it may be applied, and that it was given up before,
-    does not matter; the bounds of the process that takes it up do.
-
-    Parameters
-    ----------
-    store : Store
-        Where the guards of the agent keep their trail.
-    agent : str
-        Whose configuration it changes.
-    patch : mapping
-        What changes, in plain JSON values: up to 65,536 bytes.
-    why : str
-        In the person's words.
-
-    Returns
-    -------
-    bool
-        ``False``: a patch is on trial, or approved, already.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a bad argument.
-    StoreError
-        If the store cannot be read or written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from coherence.store.store import Store
-    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/guard.db") as store:
-    ...     request_proposal(store, "support", {"temperature": 0.2}, "fewer surprises")
-    ...     request_proposal(store, "support", {"temperature": 0.3}, "fewer surprises")
-    True
-    False
+    does not matter; the bounds of the process that takes it up do. Returns ``False`` if a patch is on trial, or
+    approved, already. For what is raised see :func:`request_rollback`.
     """
-    patch = checked_patch(patch)
-    return _request(store, agent, lambda account, why: wanted_trial(account, patch, why), why, lambda patching: False)
+    request = partial(wanted_trial, patch=checked_patch(patch), why=checked_why(why))
+    return _request(store, agent, request)[0] is not None
 
 
 def request_decline(store: Store, agent: str, why: str, seq: int | None = None) -> bool:
     """Decline the patch of an agent that waits for a person; parameters as those of :func:`request_approval`.
 
-    Returns
-    -------
-    bool
-        Whether one waited, and was not being taken up already after an approval.
+    Returns whether one waited, and was not being taken up already after an approval.
     """
-    return _request(store, agent, lambda account, why: refusal(account, why, seq), why, lambda patching: False)
+    return _request(store, agent, partial(refusal, why=checked_why(why), seq=seq))[0] is not None
 
 
-def wanted_rollback(account: Account, why: str) -> RollbackWanted | None:
+Request: TypeAlias = Callable[[Account], Decision | None]
+"""Returns what a person asks for, by an agent's account; None = there is nothing to ask for."""
+
+
+def _request(store: Store, agent: str, request: Request) -> tuple[Decision | None, Patching]:
+    """Write what a person asks for, if there is something to ask for; return it, and where the patch stands then."""
+    if not isinstance(store, Store):
+        raise TypeError(f"store must be a Store, not {shown(store)}")
+    view = View(check_name("agent", agent), store)
+    return _asked(view, request, time.time), view.account.patching
+
+
+def _asked(view: View, request: Request, clock: Callable[[], float]) -> Decision | None:
+    def choose(account: Account) -> tuple[float, Decision] | None:
+        step = request(account)
+        return None if step is None else (clock(), step)
+
+    return view.decide(choose)
+
+
+def wanted_rollback(account: Account, why: str) -> Decision | None:
     """Return the request to write, or None if there is nothing to roll back or it is asked for already."""
     patching = account.patching
     ends = patching.phase == "restoring" and not patching.pauses
     if patching.holder is None or ends or patching.wish is not None:
         return None
-    return RollbackWanted(number=patching.holder.number, why=checked_why(why))
+    return Decision("rollback_wanted", number=patching.holder.number, why=why)
 
 
-def wanted_trial(account: Account, patch: dict[str, Any], why: str) -> TrialWanted | None:
+def wanted_trial(account: Account, patch: dict[str, Any], why: str) -> Decision | None:
     """Return the request to write, or None if a patch is on trial, or approved, already."""
     patching = account.patching
     if patching.trial is not None or is_approved(patching):
         return None
-    return TrialWanted(patch=patch, why=checked_why(why))
+    return Decision("trial_wanted", patch=patch, why=why)
 
 
-def wanted_approval(account: Account, why: str, seq: int | None = None) -> ApprovalWanted | None:
+def wanted_approval(account: Account, why: str, seq: int | None = None) -> Decision | None:
     """Return the request to write, or None if no patch waits, another one than ``seq``, or it is approved already."""
     waiting = account.patching.waiting
     if waiting is None or waiting.approved is not None or seq not in (None, waiting.seq):
         return None
-    return ApprovalWanted(proposed_seq=waiting.seq, why=checked_why(why))
+    return Decision("approval_wanted", proposed_seq=waiting.seq, why=why)
 
 
-def refusal(account: Account, why: str, seq: int | None = None) -> Refused | None:
+def refusal(account: Account, why: str, seq: int | None = None) -> Decision | None:
     """Return the entry to write, or None if no patch waits, another one than ``seq``, or it is being taken up."""
     waiting = account.patching.waiting
     if waiting is None or account.patching.phase == "reviewing" or seq not in (None, waiting.seq):
         return None
-    return Refused(patch=waiting.patch, why=checked_why(why))
+    return Decision("refused", patch=waiting.patch, why=why)
 
 
 def checked_patch(patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,31 +165,6 @@ def is_approved(patching: Patching, seq: int | None = None) -> bool:
     """Return whether the patch that waits, which is that of the entry ``seq``, is approved already."""
     waiting = patching.waiting
     return waiting is not None and waiting.approved is not None and seq in (None, waiting.seq)
-
-
-def _request(
-    store: Store,
-    agent: str,
-    request: Callable[[Account, str], Decision | None],
-    why: str,
-    stands: Callable[[Patching], bool],
-) -> bool:
-    if not isinstance(store, Store):
-        raise TypeError(f"store must be a Store, not {shown(store)}")
-    agent = check_name("agent", agent)
-    checked_why(why)
-    with store.transaction() as transaction:
-        account = read_account(transaction, agent)
-        step = request(account, why)
-        if step is None:
-            return stands(account.patching)
-        entry = Entry(time.time(), step)
-        account.observe(entry.at, step)
-        write_decision(transaction, agent, entry, account)
-    return True
-
-
-R = TypeVar("R", bound=Decision)
 
 
 class ByHand:
@@ -265,14 +209,12 @@ class ByHand:
             return False
         view = self._view(agent)
         view.refresh()
-        with view.lock:
-            number = view.account.patching.number + 1
-            if wanted_trial(view.account, wanted, why) is None:
-                return False
+        number = view.account.patching.number + 1
+        if wanted_trial(view.account, wanted, why) is None:
+            return False
         if refused := refuses(wanted, view.agent, self._actor.plan, self._troubles):
             raise ValueError(f"patch: {refused}")
-        asked: TrialWanted | None = self._request(view, lambda account: wanted_trial(account, wanted, why))
-        if asked is None:
+        if self._request(view, partial(wanted_trial, patch=wanted, why=why)) is None:
             return False
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
         with view.lock:
@@ -289,7 +231,7 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        asked = self._request(view, lambda account: wanted_rollback(account, why)) or view.account.patching.wish
+        asked = self._request(view, partial(wanted_rollback, why=checked_why(why))) or view.account.patching.wish
         if asked is None:
             return False
         number = asked.number
@@ -304,7 +246,7 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        if self._request(view, lambda account: wanted_approval(account, why)) is None:
+        if self._request(view, partial(wanted_approval, why=checked_why(why))) is None:
             return is_approved(view.account.patching)
         self._actor.carry_out(view, self._wait_s, lambda patching: not is_approved(patching))
         return True
@@ -314,23 +256,13 @@ class ByHand:
         if self._actor is None:
             return False
         view = self._view(agent)
-        step = self._request(view, lambda account: refusal(account, why))
+        step = self._request(view, partial(refusal, why=checked_why(why)))
         if step is not None:
             self._actor.tell(notice_of(view.agent, view.account.patching, step))
         return step is not None
 
-    def _request(self, view: View, request: Callable[[Account], R | None]) -> R | None:
-        """Write what a person asks for, if there is something to ask for."""
-        view.refresh()
-        with view.lock:
-            if request(view.account) is None:
-                return None
-
-        def choose(account: Account) -> tuple[float, R] | None:
-            step = request(account)
-            return None if step is None else (self._clock(), step)
-
-        return view.decide(choose)
+    def _request(self, view: View, request: Request) -> Decision | None:
+        return _asked(view, request, self._clock)
 
     def _view(self, agent: str) -> View:
         """Return the account of an agent, by its name as calls are recorded under it."""

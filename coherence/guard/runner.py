@@ -52,7 +52,7 @@ If it is cut off, nobody knows what is in force, and the next process waits for 
 
 
 class Out(msgspec.Struct, Generic[T], frozen=True):
-    """What a call returned, and what came of it."""
+    """Result of a call, and what came of it."""
 
     result: T
     """The callable's own result, as it was returned."""
@@ -68,25 +68,7 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Runner:
-    """Runs and records the calls of one guard.
-
-    Parameters
-    ----------
-    store : Store or None
-        Where traces are kept; None = calls just run.
-    actor : Actor or None
-        Takes the steps that follow; None without a store.
-    measuring : Measuring
-        Measures calls.
-    troubles : ErrorCounts
-        Where failures are counted.
-    durability : {"batched", "full"}
-        When traces are written.
-    clock : callable
-        Returns wall time, Unix seconds.
-    wait_s : float
-        How long a call waits for the steps that follow it.
-    """
+    """Runs and records the calls of one guard; without a store and an actor calls just run."""
 
     def __init__(
         self,
@@ -241,7 +223,7 @@ class Runner:
                 return _NOTHING
             view = self._views.of(started.agent)
             call = finished.call(started)
-            entry = Entry(self._clock(), call, started.task, finished.error, finished.band, started.arguments)
+            entry = Entry(self._clock(), call)
             if view.full and not self._views.fails:  # calls come faster than they are written
                 with suppress(StoreError, RuntimeError):  # a signal handler, while this thread writes
                     view.write(self._longest_write_s)

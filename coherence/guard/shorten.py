@@ -30,30 +30,10 @@ def shortened(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return clean(text)
-    half = most // 2
+    half, seen = most // 2, min(most // 2 + MARGIN, len(text))
+    start, end = redact(text[:seen]), redact(text[-seen:])
+    if seen < len(text):
+        # What has moved up from near the end of what was seen may be a part of a secret that was cut.
+        start, end = start[: max(len(start) - MARGIN // 2, 0)], end[MARGIN // 2 :]
     left_out = f"[… {len(text) - 2 * half:,} of {len(text):,} characters left out …]"
-    return clean(f"{_start(text, half)}\n{left_out}\n{_end(text, half)}")
-
-
-def begun(text: str, most: int, margin: int = MARGIN) -> str:
-    """Return up to ``most`` characters from the start of a text, and ``…`` if there is more; then without secrets.
-
-    Examples
-    --------
-    >>> begun("abc", 3), begun("abcd", 3)
-    ('abc', 'abc…')
-    """
-    return clean(text if len(text) <= most else f"{_start(text, most, margin)}…")
-
-
-def _start(text: str, kept: int, margin: int = MARGIN) -> str:
-    seen = text[: kept + margin]
-    found = redact(seen)
-    # What has moved up from near the end of what was seen may be the start of a secret that was cut.
-    return found[: kept if len(seen) == len(text) else max(min(kept, len(found) - margin // 2), 0)]
-
-
-def _end(text: str, kept: int) -> str:
-    seen = text[-kept - MARGIN :]
-    found = redact(seen)
-    return found[-kept if len(seen) == len(text) else max(len(found) - kept, MARGIN // 2) :]
+    return clean(f"{start[:half]}\n{left_out}\n{end[-half:]}")

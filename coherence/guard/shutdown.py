@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from coherence.guard.error_counts import ErrorCounts
-from coherence.guard.mirror import Mirror
 from coherence.guard.runner import Runner
 from coherence.guard.threads import in_guard_thread
 from coherence.store.store import Store
 
 
-def end(runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
+def end(runner: Runner, store: Store | None) -> None:
     """Write everything; close the store that a guard has opened itself."""
-    with ExitStack() as stack:
-        if store is not None:
-            stack.callback(store.close)
-        if mirror is not None:
-            stack.callback(mirror.close)
+    try:
         runner.close()
+    finally:
+        if store is not None:
+            store.close()
 
 
-def end_quietly(troubles: ErrorCounts, runner: Runner, mirror: Mirror | None, store: Store | None) -> None:
+def end_quietly(troubles: ErrorCounts, runner: Runner, store: Store | None) -> None:
     """End a guard that is dropped, or open when the process ends."""
 
     def quietly() -> None:
         try:
-            end(runner, mirror, store)
+            end(runner, store)
         except Exception as error:
             troubles.add("store", error)
 

@@ -1,4 +1,4 @@
-"""How an agent under guard stands, told from its account."""
+"""The status of an agent under guard, from its account."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from coherence.core.readings import span, times
 from coherence.guard.account import Account
 from coherence.guard.patch_state import Waiting
 from coherence.guard.patches import Patching
-from coherence.guard.rolling_files import Summary
+from coherence.guard.rolling import Summary
 
 SLOW_S = 10.0
 """A claim or a wish that is older is reported."""
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How an agent stands."""
+    """Status of an agent."""
 
     agent: str
     calls: int

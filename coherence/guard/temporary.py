@@ -20,30 +20,22 @@ class TemporaryStore(Store):
     ------
     StoreError
         If no file can be made there.
-
-    Examples
-    --------
-    >>> with TemporaryStore() as store:
-    ...     store.path.exists()
-    True
-    >>> store.path.parent.exists()
-    False
     """
 
     def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="coherence-")
         self._made_by = os.getpid()
+        folder = Path(tempfile.mkdtemp(prefix="coherence-"))
         try:
-            super().__init__(Path(self._folder, "store.db"), synchronous="NORMAL")
+            super().__init__(folder / "store.db", synchronous="NORMAL")
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def close(self) -> None:
         """Close the file and remove it, unless this is a forked child: the parent goes on using it."""
         super().close()
         if self._made_by == os.getpid():
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.path.parent, ignore_errors=True)
 
 
 def open_store(store: str | Path | Store) -> Store:
@@ -56,9 +48,7 @@ def open_store(store: str | Path | Store) -> Store:
     StoreError
         If it cannot be opened.
     """
-    if store == ":memory:":
-        return TemporaryStore()
-    found = as_store(store)
+    found = TemporaryStore() if store == ":memory:" else as_store(store)
     if found is None:
         raise TypeError("store must be a path, ':memory:' or a Store, not None")
     return found

@@ -22,7 +22,7 @@ class GuardThread(threading.Thread):
 
 
 def in_guard_thread() -> bool:
-    """Tell whether this is a thread of a guard.
+    """Return whether this is a thread of a guard.
 
     The collector of garbage may run anything there, also in the middle of a transaction.
     """

@@ -1,62 +1,54 @@
-"""The trail of agents under guard in the store: entries numbered without gaps, and the account that follows from them.
+"""The trail of agents under guard: events of the store's chain, and the account that follows from them.
 
 One process writes at a time, and looks first whether others have written: all have one order, hence one patch state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from coherence.core.redact import redact, redact_value
 from coherence.guard.account import Account
-from coherence.guard.patch_events import Decision, GuardedCall, kind_of
+from coherence.guard.patch_events import Decision, GuardedCall
+from coherence.store.rows import GUARD_SESSION, EventRow, SessionRow
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
 SNAPSHOT_EVERY = 100
-"""Entries after which the account is kept anew; so many are read and counted again at most when a process starts."""
+"""Calls after which the account is kept anew; so many are read and counted again at most when a process starts."""
 
-_INSERT = "INSERT INTO guard_trail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_AGENT = "SELECT id, seq, kept FROM guard_agents WHERE agent = ?"
+PAGE = 200
+"""Entries read at once; each is less than 500 kB."""
+
+_HEADS = "FROM guard_accounts AS g JOIN heads AS h ON h.session_id = g.session_id WHERE "
+_HEAD = f"SELECT g.session_id, h.last_seq {_HEADS} g.agent = ?"
+_ACCOUNT = f"SELECT h.last_seq, g.data {_HEADS} g.agent = ?"
 _SEQS = (
-    "SELECT agent, seq FROM guard_agents WHERE pending = 1 "
-    "UNION SELECT agent, seq FROM guard_agents WHERE agent IN (SELECT value FROM json_each(?))"
-)
-_TAIL = (
-    "SELECT at, kind, success, duration_s, cost, coherence_index, epoch, patched, data FROM guard_trail "
-    "WHERE agent_id = ? AND seq > ? ORDER BY seq"
+    f"SELECT g.agent, h.last_seq {_HEADS} g.pending = 1 UNION "  # noqa: S608
+    f"SELECT g.agent, h.last_seq {_HEADS} g.agent IN (SELECT value FROM json_each(?))"
 )
 _ENTRIES = (
-    "SELECT t.kind, t.seq, t.at, t.success, t.duration_s, t.cost, t.coherence_index, t.band, t.epoch, t.patched, "
-    "t.task, t.error, t.data FROM guard_trail AS t JOIN guard_agents AS a ON a.id = t.agent_id WHERE a.agent = ? "
+    "SELECT e.kind, e.seq, e.ts, e.data FROM events AS e JOIN guard_accounts AS g ON g.session_id = e.session_id "
+    "WHERE g.agent = ? "
 )
-_TRAIL = _ENTRIES + "AND t.seq > ? ORDER BY t.seq LIMIT ?"
-_NEWEST = _ENTRIES + "AND t.kind = 'call' ORDER BY t.seq DESC LIMIT ?"
-_DECISIONS = (
-    "SELECT t.seq, t.at, t.data FROM guard_trail AS t JOIN guard_agents AS a ON a.id = t.agent_id "
-    "WHERE a.agent = ? AND t.kind <> 'call' ORDER BY t.seq DESC LIMIT ?"
-)
-_PRUNE = "DELETE FROM guard_trail WHERE agent_id = ? AND seq <= ? AND kind = 'call' RETURNING 1"
-_DECODE_DECISION = msgspec.json.Decoder(Decision).decode
+_TRAIL = _ENTRIES + "AND e.kind <> 'guard_gap' AND e.seq > ? ORDER BY e.seq LIMIT ?"
+_CALLS = _ENTRIES + "AND e.kind = 'guard_call' ORDER BY e.seq DESC LIMIT ?"
+_DECISIONS = _ENTRIES + "AND e.kind = 'guard' ORDER BY e.seq DESC LIMIT ?"
+_DECODE_CALL, _DECODE_DECISION = msgspec.json.Decoder(GuardedCall).decode, msgspec.json.Decoder(Decision).decode
 _ENCODE_JSON = msgspec.json.Encoder().encode
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(Account).decode
 
 
 class Entry(NamedTuple):
-    """One entry that is to be written; secrets in its texts and arguments are replaced then."""
+    """One entry that is to be written; secrets in the texts and arguments of a call are replaced then."""
 
     at: float
     """Wall time, Unix seconds."""
     happening: GuardedCall | Decision
-    task: str = ""
-    error: str | None = None
-    band: str | None = None
-    arguments: Any = None
-    """Plain data, or None."""
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -88,36 +80,39 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed`` and so on."""
-        return kind_of(self.decision)
+        """Its kind, as the trail names it: ``asked``, ``accepted``, ``ending``, ``confirmed`` and so on."""
+        return self.decision.kind
 
     @property
     def why(self) -> str:
         """Its reason in words, empty where it needs none."""
-        return str(getattr(self.decision, "why", ""))
+        return self.decision.why
 
 
 class Head(NamedTuple):
-    """How far an agent's trail goes."""
+    """Length of an agent's trail."""
 
     agent: str
     id: int
-    """0 = it has none yet."""
+    """Of its session; 0 = it has none yet."""
     seq: int
-    kept: int
-    """The entry up to which the kept account goes."""
 
 
 def head(transaction: Transaction, agent: str) -> Head:
     """Return how far an agent's trail goes."""
-    rows = transaction.execute(_AGENT, (agent,))
-    return Head(agent, *rows[0]) if rows else Head(agent, 0, 0, 0)
+    rows = transaction.execute(_HEAD, (agent,))
+    return Head(agent, *rows[0]) if rows else Head(agent, 0, 0)
+
+
+def guarded_agents(store: Store) -> list[str]:
+    """Return the names of all agents under guard."""
+    return [str(name) for (name,) in store.fetch("SELECT agent FROM guard_accounts ORDER BY agent")]
 
 
 def newest_seq(store: Store, agent: str) -> int:
     """Return the number of an agent's newest entry, 0 if there is none."""
-    rows = store.fetch("SELECT seq FROM guard_agents WHERE agent = ?", (agent,))
-    return int(rows[0][0]) if rows else 0
+    rows = store.fetch(_HEAD, (agent,))
+    return int(rows[0][1]) if rows else 0
 
 
 def newest_seqs(store: Store, agents: Sequence[str]) -> dict[str, int]:
@@ -129,42 +124,43 @@ def newest_seqs(store: Store, agents: Sequence[str]) -> dict[str, int]:
 def read_account(source: Store | Transaction, agent: str) -> Account:
     """Return an agent's account as the store has it: what was kept, and the entries after that."""
     fetch = source.execute if isinstance(source, Transaction) else source.fetch
-    rows = fetch("SELECT id, data FROM guard_agents WHERE agent = ?", (agent,))
+    rows = fetch(_ACCOUNT, (agent,))
     if not rows:
         return Account()
-    number, data = rows[0]
+    newest, data = rows[0]
     account = Account() if data is None else _DECODE(data)
-    for at, kind, success, duration_s, cost, index, epoch, patched, text in fetch(_TAIL, (number, account.seq)):
-        if kind == "call":
-            account.observe(at, GuardedCall(bool(success), duration_s, cost, index, epoch, bool(patched)))
-        else:
-            account.observe(at, _DECODE_DECISION(text))
+    for kind, seq, at, text in fetch(_TRAIL, (agent, account.seq, -1)):
+        account.seq = seq - 1  # retention may have removed some that were not counted yet
+        account.observe(at, _decoded(kind, text))
+    account.seq = max(account.seq, newest)
     return account
 
 
 def write_entries(transaction: Transaction, at: Head, entries: Sequence[Entry]) -> Head:
     """Append entries after the newest one, return how far the trail goes then; it begins here if need be."""
     if not at.id:
-        transaction.execute("INSERT INTO guard_agents (agent) VALUES (?)", (at.agent,))
-        at = head(transaction, at.agent)
-    rows = [_row(at.id, seq, entry) for seq, entry in enumerate(entries, at.seq + 1)]
-    transaction.execute_many(_INSERT, rows)
-    at = at._replace(seq=at.seq + len(rows))
-    transaction.execute("UPDATE guard_agents SET seq = ? WHERE id = ?", (at.seq, at.id))
-    return at
+        session = transaction.add_session(
+            session=GUARD_SESSION, agent=at.agent, parent=None, source="api", started=entries[0].at, config="{}"
+        )
+        transaction.execute("INSERT INTO guard_accounts (session_id, agent) VALUES (?, ?)", (session.id, at.agent))
+        at = at._replace(id=session.id)
+    rows = [_event(seq, *entry) for seq, entry in enumerate(entries, at.seq + 1)]
+    transaction.add_events(SessionRow(at.id, GUARD_SESSION, at.agent, None, "api", 0.0, "{}"), rows)
+    return at._replace(seq=at.seq + len(rows))
 
 
 def write_decision(transaction: Transaction, agent: str, entry: Entry, after: Account) -> None:
-    """Append a decision; ``after`` is the account that follows from it."""
+    """Append a decision; ``after`` is the account that follows from it, which is kept: retention may remove events."""
     at = write_entries(transaction, head(transaction, agent), [entry])
-    transaction.execute("UPDATE guard_agents SET pending = ? WHERE id = ?", (int(after.patching.pends), at.id))
-    if at.seq - at.kept >= SNAPSHOT_EVERY:
-        keep_account(transaction, at, encode_account(after))
+    keep_account(transaction, at, encode_account(after))
+    transaction.execute(
+        "UPDATE guard_accounts SET pending = ? WHERE session_id = ?", (int(after.patching.pends), at.id)
+    )
 
 
 def keep_account(transaction: Transaction, at: Head, data: bytes) -> None:
     """Keep an encoded account that goes up to the newest entry."""
-    transaction.execute("UPDATE guard_agents SET kept = ?, data = ? WHERE id = ?", (at.seq, data, at.id))
+    transaction.execute("UPDATE guard_accounts SET kept = ?, data = ? WHERE session_id = ?", (at.seq, data, at.id))
 
 
 def encode_account(account: Account) -> bytes:
@@ -177,48 +173,50 @@ def copied(account: Account) -> Account:
     return _DECODE(_ENCODE(account))
 
 
-def _row(number: int, seq: int, entry: Entry) -> tuple[object, ...]:
-    call = entry.happening
-    if not isinstance(call, GuardedCall):
-        return (number, seq, entry.at, kind_of(call), *(None,) * 9, _ENCODE_JSON(call).decode())
-    data = None if entry.arguments is None else _ENCODE_JSON(redact_value(entry.arguments)).decode()
-    error = None if entry.error is None else redact(entry.error)
-    told = (int(call.success), call.duration_s, call.cost, call.index, entry.band, call.epoch, int(call.patched))
-    return (number, seq, entry.at, "call", *told, redact(entry.task), error, data)
+def _event(seq: int, at: float, happening: GuardedCall | Decision) -> EventRow:
+    if not isinstance(happening, GuardedCall):
+        return EventRow(seq, at, "guard", _ENCODE_JSON(happening).decode())
+    call = msgspec.structs.replace(
+        happening,
+        task=redact(happening.task),
+        error=None if happening.error is None else redact(happening.error),
+        arguments=None if happening.arguments is None else redact_value(happening.arguments),
+    )
+    return EventRow(seq, at, "guard_call", _ENCODE_JSON(call).decode())
 
 
-def read_trail(store: Store, agent: str, *, after: int = 0, limit: int = 1000) -> list[Trace | Past]:
-    """Return up to ``limit`` calls and decisions after entry ``after``, oldest first."""
-    rows = store.fetch(_TRAIL, (agent, after, limit))
-    return [_trace(row) if row[0] == "call" else Past(row[1], row[2], _DECODE_DECISION(row[-1])) for row in rows]
+def read_trail(store: Store, agent: str) -> Iterator[tuple[int, float, GuardedCall | Decision]]:
+    """Yield (number, wall time, entry) of all entries that are there now, oldest first; a page at a time is kept."""
+    newest, after = newest_seq(store, agent), 0
+    while after < newest and (rows := store.fetch(_TRAIL, (agent, after, PAGE))):
+        for kind, seq, at, text in rows:
+            if seq <= newest:
+                yield seq, at, _decoded(kind, text)
+        after = rows[-1][1]
+
+
+def kept_account(store: Store, agent: str) -> Account:
+    """Return the account that is kept for starts to go on from, as of the entry up to which it goes."""
+    rows = store.fetch("SELECT data FROM guard_accounts WHERE agent = ?", (agent,))
+    return Account() if not rows or rows[0][0] is None else _DECODE(rows[0][0])
 
 
 def newest_calls(store: Store, agent: str, limit: int) -> list[Trace]:
     """Return the newest ``limit`` recorded calls, oldest first."""
-    return [_trace(row) for row in store.fetch(_NEWEST, (agent, limit))][::-1]
+    found = [_entry(*row) for row in store.fetch(_CALLS, (agent, limit))]
+    return [call for call in reversed(found) if isinstance(call, Trace)]
 
 
 def read_decisions(store: Store, agent: str, limit: int) -> list[Past]:
     """Return the newest ``limit`` decisions, oldest first."""
-    rows = store.fetch(_DECISIONS, (agent, limit))
-    return [Past(seq, at, _DECODE_DECISION(text)) for seq, at, text in rows][::-1]
+    found = [_entry(*row) for row in store.fetch(_DECISIONS, (agent, limit))]
+    return [past for past in reversed(found) if isinstance(past, Past)]
 
 
-def prune_calls(store: Store, agent: str, keep: int, until: int | None = None) -> int:
-    """Remove calls that are older than the newest ``keep`` entries and counted in the kept account; return how many.
-
-    Entries after number ``until`` stay in any case.
-    """
-    if not newest_seq(store, agent):
-        return 0
-    with store.transaction() as transaction:
-        at = head(transaction, agent)
-        last = min(at.seq - keep, at.kept, at.seq if until is None else until)
-        rows = transaction.execute(_PRUNE, (at.id, last))
-    return len(rows)
+def _decoded(kind: str, text: str) -> GuardedCall | Decision:
+    return _DECODE_CALL(text) if kind == "guard_call" else _DECODE_DECISION(text)
 
 
-def _trace(row: tuple[Any, ...]) -> Trace:
-    _, seq, at, success, duration_s, cost, index, band, epoch, patched, task, error, data = row
-    arguments = None if data is None else msgspec.json.decode(data)
-    return Trace(seq, at, bool(success), duration_s, cost, index, band, epoch, bool(patched), task, error, arguments)
+def _entry(kind: str, seq: int, at: float, text: str) -> Trace | Past:
+    found = _decoded(kind, text)
+    return Trace(seq, at, **msgspec.structs.asdict(found)) if isinstance(found, GuardedCall) else Past(seq, at, found)

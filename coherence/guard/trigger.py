@@ -1,15 +1,15 @@
-"""Whether it is time to ask for an improvement: enough failures in the window, and no cool-down."""
+"""The time to ask for an improvement: enough failures in the window, and no cool-down."""
 
 from __future__ import annotations
 
 import msgspec
 
 from coherence.guard.frequency import FREQUENCY_H, AdaptiveThresholds, Thresholds
-from coherence.guard.rolling_files import Rolling
+from coherence.guard.rolling import Rolling
 
 
 class Due(msgspec.Struct, frozen=True):
-    """What :meth:`Trigger.check` found."""
+    """Finding of :meth:`Trigger.check`."""
 
     fires: bool
     failures: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from coherence.guard.account import Account
 from coherence.guard.patch_events import Decision
@@ -31,29 +31,11 @@ MAX_WAITING = 10_000
 """Entries that wait for a store that cannot be written; more are counted as lost."""
 
 _UNKNOWN = -1
-"""What is stored, as far as a view knows whose account is not to be relied on: it is read anew."""
-
-
-class Batch(NamedTuple):
-    """What is to be written of one view."""
-
-    entries: list[Entry]
-    begin: int
-    """The newest entry of the store that the view knows."""
-    data: bytes | None
-    """The account after these entries if it is to be kept now."""
+"""The number of the newest stored entry where the account is not to be relied on: it is read anew."""
 
 
 class View:
-    """The account of one agent, for all threads of this process.
-
-    Parameters
-    ----------
-    agent : str
-        Whose account it is.
-    store : Store
-        Where its trail is.
-    """
+    """The account of one agent, for all threads of this process."""
 
     def __init__(self, agent: str, store: Store) -> None:
         self.agent = agent
@@ -68,73 +50,49 @@ class View:
         self.writing = threading.RLock()
         """Held while entries are written; taken before :attr:`lock`."""
         self._store = store
-        self._changing = False
         self._waiting: list[Entry] = []
         self.account = read_account(store, agent)
         self._stored = self.account.seq
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to write."""
+        """Return whether there is something to write."""
         return bool(self._waiting)
 
     @property
     def full(self) -> bool:
-        """Whether the next entry would be lost."""
+        """Return whether the next entry would be lost."""
         return len(self._waiting) >= MAX_WAITING
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to write, a step is being taken, or a patch is open."""
-        return bool(self._waiting) or self.acting or not self.account.patching.rests
+        """Return whether there is something to write, a step is being taken, or a patch is open."""
+        return self.waits or self.acting or not self.account.patching.rests
 
     def observe(self, entry: Entry) -> Account:
         """Take in one entry now, and write it later; the caller holds :attr:`lock`."""
-        if self._changing:  # a signal handler, in the middle of a change by this thread
-            self._stored = _UNKNOWN
-        else:
-            self._changing = True
-            try:
-                self.account.observe(entry.at, entry.happening)
-            except BaseException:
-                self._stored = _UNKNOWN
-                raise
-            finally:
-                self._changing = False
-        if len(self._waiting) < MAX_WAITING:
-            self._waiting.append(entry)
-        else:
+        self.account.observe(entry.at, entry.happening)
+        if self.full:
             self.lost, self._stored = self.lost + 1, _UNKNOWN
+        else:
+            self._waiting.append(entry)
         return self.account
 
     def refresh(self, newest: int | None = None, *, wait: bool = True) -> None:
-        """Take in what other processes have written since; nothing is written.
+        """Take in what other processes have written since; ``newest`` is the newest entry, if it is known already.
 
-        Parameters
-        ----------
-        newest : int, optional
-            The newest entry of the store, if it is known already.
-        wait : bool
-            Whether to wait for a thread that is writing; without, the next look takes it in.
+        Without ``wait`` a thread that is writing is not waited for: the next look takes it in.
         """
         if (newest_seq(self._store, self.agent) if newest is None else newest) == self._stored:
             return
         if self.writing.acquire(blocking=wait):
             try:
-                account = read_account(self._store, self.agent)
-                with self.lock:
-                    self._replace(account)
+                self._replace(read_account(self._store, self.agent))
             finally:
                 self.writing.release()
 
     def write(self, wait_s: float | None = None) -> None:
-        """Write what waits.
-
-        Parameters
-        ----------
-        wait_s : float, optional
-            Seconds to wait for other threads, and as long again for other processes; default: as long as the store
-            does.
+        """Write what waits; up to ``wait_s`` seconds pass for other threads, and as many for other processes.
 
         Raises
         ------
@@ -144,11 +102,10 @@ class View:
         if not self.writing.acquire(timeout=-1 if wait_s is None else wait_s):
             raise StoreError(self._store.path, f"another thread was writing for {wait_s:g} s")
         try:
-            if not self._waiting:
-                return
-            with self._store.transaction(timeout_s=wait_s) as transaction:
-                batch = self.insert(transaction)
-            self.inserted(batch)
+            if self.waits:
+                with self._store.transaction(timeout_s=wait_s) as transaction:
+                    seq, count = self.insert(transaction)
+                self.inserted(seq, count)
         finally:
             self.writing.release()
 
@@ -173,63 +130,46 @@ class View:
         with self.writing, ExitStack() as held:
             with self._store.transaction() as transaction:
                 held.enter_context(self.lock)  # until after the commit, but calls go on while others lock the store
-                batch = self.insert(transaction)
-                self._changing = True
-                held.callback(self._changed)
+                seq, count = self.insert(transaction)
                 found = choose(self.account)
                 if found is not None:
                     account = copied(self.account)
                     account.observe(*found)
                     write_decision(transaction, self.agent, Entry(*found), account)
-            self.inserted(batch)
-            if found is None:
-                return None
-            self.account, self._stored = account, batch.begin + len(batch.entries) + 1
-            self._check()
-            return found[1]
+            if found is not None:
+                self.account, seq = account, seq + 1
+            self.inserted(seq, count)
+            return None if found is None else found[1]
 
-    def insert(self, transaction: Transaction) -> Batch:
-        """Write what waits now, after what others have written; the caller holds :attr:`writing`."""
-        batch = self._batch()
+    def insert(self, transaction: Transaction) -> tuple[int, int]:
+        """Write what waits, after what others have written; the caller holds :attr:`writing`.
+
+        Returns the number of the newest entry then, and how many of those that waited are written.
+        """
         at = head(transaction, self.agent)
-        if at.seq != batch.begin:
-            account = read_account(transaction, self.agent)
-            with self.lock:
-                self._replace(account)
-                batch = self._batch()
-        if batch.entries:
-            at = write_entries(transaction, at, batch.entries)
-            if batch.data is not None:
-                keep_account(transaction, at, batch.data)
-        return batch
-
-    def inserted(self, batch: Batch) -> None:
-        """Note that a batch is safe in the store."""
+        if at.seq != self._stored:
+            self._replace(read_account(transaction, self.agent))
         with self.lock:
-            del self._waiting[: len(batch.entries)]
-            self._stored = batch.begin + len(batch.entries)
-            self._check()
+            waiting = list(self._waiting)
+            kept = self.account.seq // SNAPSHOT_EVERY > at.seq // SNAPSHOT_EVERY
+            data = encode_account(self.account) if kept else None
+        if waiting:
+            at = write_entries(transaction, at, waiting)
+            if data is not None:
+                keep_account(transaction, at, data)
+        return at.seq, len(waiting)
 
-    def _changed(self) -> None:
-        self._changing = False
-
-    def _batch(self) -> Batch:
+    def inserted(self, seq: int, count: int) -> None:
+        """Note that the first ``count`` that waited are safe in the store, which goes up to entry ``seq`` now."""
         with self.lock:
-            begin, seq = self._stored, self.account.seq
-            data = encode_account(self.account) if seq // SNAPSHOT_EVERY > begin // SNAPSHOT_EVERY else None
-            return Batch(list(self._waiting), begin, data)
+            del self._waiting[:count]
+            # Something was lost, or came from a signal handler in the middle of a step: the account is read anew.
+            self._stored = seq if self.account.seq == seq + len(self._waiting) else _UNKNOWN
 
     def _replace(self, account: Account) -> None:
         """Go on from what the store has; what waits comes after it."""
-        self._stored = account.seq
-        for entry in self._waiting:
-            account.observe(entry.at, entry.happening)
-        self.account = account
-
-    def _check(self) -> None:
-        """Have the account read anew if it is not what is stored and what waits.
-
-        Something was lost, could not be taken in, or came from a signal handler in the middle of a step.
-        """
-        if self.account.seq != self._stored + len(self._waiting):
-            self._stored = _UNKNOWN
+        with self.lock:
+            self._stored = account.seq
+            for entry in self._waiting:
+                account.observe(entry.at, entry.happening)
+            self.account = account

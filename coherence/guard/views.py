@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from coherence.guard.error_counts import ErrorCounts
@@ -16,11 +16,11 @@ from coherence.store.store import Store
 MAX_HELD = 1000
 """Accounts that are held at once, of 2 to 70 kB each; those with a patch open or something to write come on top."""
 
+MAX_BUSY = 10_000
+"""Accounts that are held in any case: a store that cannot be written for so many agents loses the oldest calls."""
+
 MAX_KNOWN = 100_000
 """Names of agents that are remembered, the newest ones, so that what is asked for is done although they were let go."""
-
-MAX_MARKED = 10_000
-"""Agents that wait to be written; whoever adds one more writes some first, or gives up the oldest if that fails."""
 
 LOOKED_AT = 8
 """Accounts that are looked at for one to let go, whenever one is added."""
@@ -34,13 +34,6 @@ class Views:
 
     The view used longest ago is let go once there are too many, and read anew from the store at the agent's next call.
     A thread that still holds it goes on with it: two views of one agent keep one order, as two processes do.
-
-    Parameters
-    ----------
-    store : Store
-        Where the trails are.
-    troubles : ErrorCounts
-        Where failures are counted.
     """
 
     def __init__(self, store: Store, troubles: ErrorCounts) -> None:
@@ -66,10 +59,7 @@ class Views:
             if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
             view = self._held.setdefault(agent, view)
-            self._held.move_to_end(agent)
             self._let_go(LOOKED_AT)
-        if len(self._marked) >= MAX_MARKED:
-            self._relieve()
         return view
 
     @property
@@ -83,7 +73,7 @@ class Views:
             return list(self._held.values())
 
     def knows(self, agent: str) -> bool:
-        """Tell whether an agent was called, or asked about, in this process; it may have been let go since."""
+        """Return whether an agent was called, or asked about, in this process; it may have been let go since."""
         return agent in self._known
 
     def mark(self, view: View) -> None:
@@ -100,48 +90,19 @@ class Views:
         """
         views = list(self._marked)
         for start in range(0, len(views), AT_ONCE):
-            self._write(views[start : start + AT_ONCE])
+            some = views[start : start + AT_ONCE]
+            try:
+                write_together(self._store, some)
+            except StoreError:
+                self.fails = True
+                raise
+            self.fails = False
+            for view in some:
+                with view.lock:
+                    if not view.waits:
+                        self._marked.pop(view, None)
         with self._lock:
             self._let_go(len(self._held))
-
-    def _write(self, views: list[View]) -> None:
-        try:
-            try:
-                write_together(self._store, views)
-            except StoreError:
-                self._write_each(views)
-        except StoreError:
-            self.fails = True
-            raise
-        self.fails = False
-        for view in views:
-            with view.lock:
-                if not view.waits:
-                    self._marked.pop(view, None)
-
-    def _write_each(self, views: list[View]) -> None:
-        """Write one after the other up to the first that cannot be; it is the last one next time."""
-        for view in views:
-            try:
-                view.write()
-            except StoreError:
-                self._marked.pop(view, None)
-                self._marked[view] = None
-                raise
-
-    def _relieve(self) -> None:
-        """Make room for one more that waits."""
-        with suppress(StoreError):
-            if not self.fails:
-                self._write(list(self._marked)[:AT_ONCE])
-                return
-        with self._lock:
-            view = next(iter(list(self._marked)), None)  # calls mark others meanwhile
-            if self.fails and view is not None:
-                self._marked.pop(view, None)
-                if self._held.get(view.agent) is view:
-                    del self._held[view.agent]
-                self._troubles.add("store", "too many agents wait for a store that cannot be written: calls are lost")
 
     def _let_go(self, most: int) -> None:
         """Let go what is too much, after a look at ``most`` views at most; never the newest one."""
@@ -149,10 +110,13 @@ class Views:
             if len(self._held) <= MAX_HELD:
                 return
             agent, view = next(iter(self._held.items()))
-            if view.busy:
+            if view.busy and len(self._held) <= MAX_BUSY:
                 self._held.move_to_end(agent)
-            else:
-                del self._held[agent]
+                continue
+            del self._held[agent]
+            self._marked.pop(view, None)
+            if view.waits:
+                self._troubles.add("store", "too many agents wait for a store that cannot be written: calls are lost")
 
 
 def write_together(store: Store, views: Iterable[View]) -> None:
@@ -168,6 +132,6 @@ def write_together(store: Store, views: Iterable[View]) -> None:
         for view in views:
             stack.enter_context(view.writing)
         with store.transaction() as transaction:
-            batches = [view.insert(transaction) for view in views]
-        for view, batch in zip(views, batches, strict=True):
-            view.inserted(batch)
+            found = [view.insert(transaction) for view in views]
+        for view, (seq, count) in zip(views, found, strict=True):
+            view.inserted(seq, count)

@@ -13,6 +13,9 @@ another tool, which is neither good nor bad. ``task``: whether the task succeede
 HORIZONS = (0, 1, 5, 10)
 """Actions after a firing at which outcomes are kept; 0 = the end of the task."""
 
+GUARD_SESSION = "coherence.guard"
+"""The session of an agent that holds its guarded calls and the decisions on its patches; not one of its runs."""
+
 
 class SessionRow(msgspec.Struct, frozen=True):
     """One session of one agent."""

@@ -14,6 +14,10 @@ UNRELEASED_ID = 0x436F6872
 """``Cohr``: marks a store that was made before the first release, in a form that nothing reads any more."""
 
 
+GUARD_EVENTS = 2
+"""The migration by which a guard's trail becomes part of the chain."""
+
+
 @cache
 def migrations() -> tuple[str, ...]:
     """Return the text of each migration; the first leads from an empty file to version 1."""
@@ -46,6 +50,10 @@ def migrate(connection: sqlite3.Connection, number: int) -> None:
         if version(connection) == number - 1:
             for statement in statements(migrations()[number - 1]):
                 connection.execute(statement)
+            if number == GUARD_EVENTS:
+                from coherence.store.guard_trail import move_guard_trail  # hashes are not computed by SQL
+
+                move_guard_trail(connection)
             connection.execute(f"PRAGMA user_version = {number}")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")

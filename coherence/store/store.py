@@ -28,7 +28,7 @@ from coherence.store.errors import StoreError, StoreWarning
 from coherence.store.hash_chain import ChainFault
 from coherence.store.open import open_store
 from coherence.store.queries import AUDIT, EVENTS, FIRING_COUNTS, FIRINGS, audit_row, event_row
-from coherence.store.rows import AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
+from coherence.store.rows import GUARD_SESSION, AuditRow, DecisionRow, EventRow, FiringResult, ReadingRow, SessionRow
 from coherence.store.transaction import SESSION_COLUMNS, Transaction, last_seq, prune
 
 __all__ = [
@@ -139,15 +139,18 @@ class Store:
                 lock.release()
 
     def session(self, agent: str, session: str | None = None) -> SessionRow | None:
-        """Return a session by name; without a name this agent's newest."""
-        sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE agent = :agent AND (:name IS NULL OR session = :name) "  # noqa: S608
-        rows = self.fetch(f"{sql} ORDER BY id DESC LIMIT 1", {"agent": agent, "name": session})
+        """Return a session by name; without a name this agent's newest run."""
+        wanted = "agent = :agent AND coalesce(session = :name, session <> :not)"
+        sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE {wanted} ORDER BY id DESC LIMIT 1"  # noqa: S608
+        rows = self.fetch(sql, {"agent": agent, "name": session, "not": GUARD_SESSION})
         return SessionRow(*rows[0]) if rows else None
 
     def sessions(self, *, agent: str | None = None) -> list[SessionRow]:
-        """Return all sessions (of one agent), oldest first."""
-        sql = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE :agent IS NULL OR agent = :agent ORDER BY id"  # noqa: S608
-        return [SessionRow(*row) for row in self.fetch(sql, {"agent": agent})]
+        """Return all sessions (of one agent), oldest first, without what guards have recorded."""
+        sql = (
+            f"SELECT {SESSION_COLUMNS} FROM sessions WHERE coalesce(agent = :agent, 1) AND session <> :not ORDER BY id"  # noqa: S608
+        )
+        return [SessionRow(*row) for row in self.fetch(sql, {"agent": agent, "not": GUARD_SESSION})]
 
     def events(
         self, session_id: int, *, after: int = 0, until: int | None = None, limit: int | None = None

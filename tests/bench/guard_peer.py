@@ -217,7 +217,7 @@ def kept(ours: bool, folder: Path) -> int:
     with sqlite3.connect(folder / "guard.db") as file:
         if file.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise ValueError("torn")
-        names = [name for (name,) in file.execute("SELECT agent FROM guard_agents")]
+        names = [name for (name,) in file.execute("SELECT agent FROM guard_accounts")]
     file.close()
     with Guard(store=folder / "guard.db") as guard:
         return sum(guard.status(name).patch is not None for name in names)

@@ -182,7 +182,7 @@ CASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     *(("guard.patches", ("guard", "patches", agent, "--store", "{folder}/guard.db")) for agent in ("worse", "better")),
     ("guard.patches", ("guard", "patches", "worse", "1", "--store", "{folder}/guard.db")),
-    ("guard.verify", ("guard", "verify", "{folder}/guard.db", "{folder}/broken.jsonl")),
+    ("guard.verify", ("guard", "verify", "--store", "{folder}/guard.db")),
 )
 """Document -> a command that prints it with ``--json``."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
-from coherence.guard.patch_events import Decision, kind_of
+from coherence.guard.patch_events import Decision
 from coherence.guard.sequential import WORSE
 from coherence.guard.traces import Past, Trace
 
@@ -98,11 +98,11 @@ def until(found: Callable[[], object]) -> None:
 
 
 def kinds(history: Sequence[Past]) -> list[str]:
-    return [kind_of(past.decision) for past in history]
+    return [past.decision.kind for past in history]
 
 
 def first(history: Sequence[Past], kind: str) -> Decision:
-    return next(past.decision for past in history if kind_of(past.decision) == kind)
+    return next(past.decision for past in history if past.decision.kind == kind)
 
 
 def log_beta(a: float, b: float) -> float:

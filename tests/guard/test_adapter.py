@@ -13,7 +13,7 @@ from coherence.guard.adapter import MAX_DEPTH, apply, difference, kept_config, r
 from coherence.guard.baseline import Baseline
 from coherence.guard.bounds import merged
 from coherence.guard.classic import Metrics
-from coherence.guard.patch_events import Ending, NotApplied, Restored, RestoreFailed, Serving
+from coherence.guard.patch_events import Decision
 from coherence.guard.patch_state import OnTrial
 from coherence.guard.verdict import Trial
 from guard.helpers import Memory
@@ -118,8 +118,8 @@ def test_an_adapter_that_removes_what_is_beside_the_patch_is_found_out_and_mende
     adapter.config = deepcopy(backup)
     trial = on_trial({"retry": {"limit": 2}}, backup, applied=int(both), both=both)
     found = apply(adapter, "a", trial, "me", print)
-    assert found == Ending(owner="me", why="could not be applied: apply_config has removed retry.wait_s")
-    assert restore(adapter, "a", trial, print) == Restored()
+    assert found == Decision("ending", owner="me", why="could not be applied: apply_config has removed retry.wait_s")
+    assert restore(adapter, "a", trial, print) == Decision("restored")
     assert adapter.config == backup
 
 
@@ -127,7 +127,9 @@ def test_apply_a_table_that_the_patch_replaces_is_not_missed() -> None:
     """A person may have approved such a patch; bounds refuse it."""
     adapter = Memory()
     adapter.config = {"a": {"x": 1}, "b": 1}
-    assert apply(adapter, "a", on_trial({"a": 5}, {"a": {"x": 1}, "b": 1}, applied=0), "me", print) == Serving()
+    assert apply(adapter, "a", on_trial({"a": 5}, {"a": {"x": 1}, "b": 1}, applied=0), "me", print) == Decision(
+        "serving"
+    )
 
 
 def test_an_adapter_may_keep_and_change_what_it_is_handed() -> None:
@@ -145,8 +147,8 @@ def test_an_adapter_may_keep_and_change_what_it_is_handed() -> None:
     adapter = Spoils()
     adapter.config = {"a": {"x": 1}}
     trial = on_trial({"a": {"x": 2}}, {"a": {"x": 1}}, applied=0)
-    assert apply(adapter, "a", trial, "me", print) == Serving()
-    assert restore(adapter, "a", trial, print) == Restored()
+    assert apply(adapter, "a", trial, "me", print) == Decision("serving")
+    assert restore(adapter, "a", trial, print) == Decision("restored")
     assert (adapter.config, trial.patch, trial.backup) == ({"a": {"x": 1}}, {"a": {"x": 2}}, {"a": {"x": 1}})
 
 
@@ -157,7 +159,7 @@ def test_apply_what_others_edit_while_a_patch_is_refused_is_no_change_of_it() ->
             return False
 
     found = apply(Busy(), "a", on_trial({"level": 2}, {"level": 1}, applied=0), "me", print)
-    assert found == NotApplied(why="the adapter returned False")
+    assert found == Decision("not_applied", why="the adapter returned False")
 
 
 def test_adapter_a_restore_that_only_adds_keys_is_found_out() -> None:
@@ -169,5 +171,5 @@ def test_adapter_a_restore_that_only_adds_keys_is_found_out() -> None:
     adapter = Adds()
     adapter.config = {"level": 1, "new": 2}
     found = restore(adapter, "a", on_trial({"new": 2}, {"level": 1}), print)
-    assert isinstance(found, RestoreFailed)
+    assert found.kind == "restore_failed"
     assert found.why.endswith("still shows the patch: new")

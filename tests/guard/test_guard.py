@@ -13,7 +13,6 @@ import pytest
 from coherence.guard import Guard, Notice, current_patch
 from coherence.guard import measure as measuring
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.patch_events import Dropped, Ending
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
 
 
@@ -117,53 +116,12 @@ def test_a_harmful_patch_is_rolled_back_and_a_good_one_is_confirmed(path: Path) 
             history = guard.history("a", 1000, slices=True)
         assert ("confirmed" in kinds(history)) == (ends == "confirmed")
         if level == 3:
-            final = [past.decision for past in history if isinstance(past.decision, Dropped)]
+            final = [past.decision for past in history if past.decision.kind == "dropped"]
             assert final[0].metric in ("success", "failure_run")
             assert final[0].evidence is not None
             assert final[0].limit is not None
             assert final[0].evidence >= final[0].limit
             assert sum(out.rolled_back for out in outs if out) in (0, 1)  # a failing call returns nothing
-
-
-def test_a_total_failure_is_rolled_back_within_five_patched_calls(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    same_durations(monkeypatch)
-    memory = Memory()
-    agent = failing(lambda now: {1: 0.9, 3: 0.0}[now], memory)
-    with Guard(
-        store=path,
-        strategy=Proposes({"level": 3}),
-        config_adapter=memory,
-        bounds=BOUNDS,
-        thresholds=AdaptiveThresholds({"a": Override(failures=40)}),
-        clock=Clock(1.0),
-    ) as guard:
-        list(call(guard, failing(lambda now: 1.0, memory), 400))
-        list(call(guard, agent, 500))
-        served = [trace for trace in guard.traces("a", 500) if trace.patched]
-        assert memory.applied == [{"level": 3}]
-        assert memory.config == {"level": 1}
-        assert 1 <= len(served) <= 5
-        history = guard.history("a", slices=True)
-        held, dropped = first(history, "ending"), first(history, "dropped")
-        assert isinstance(held, Ending)
-        assert isinstance(dropped, Dropped)
-        assert (held.pause, held.why) == (True, f"held: {dropped.why}")  # until unpatched calls have succeeded
-        assert dropped.metric in ("success", "failure_run")
-        beside = [trace for trace in guard.traces("a", 500) if trace.seq > served[-1].seq]
-        assert beside[0].success
-
-
-@pytest.mark.parametrize("returns", [None, False, 0, Boom("adapter"), SystemExit(1)])
-def test_history_apply_that_does_not_say_yes_has_not_applied(path: Path, returns: object) -> None:
-    memory = Memory(returns=returns)
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
-    ) as guard:
-        list(call(guard, fail, 3))
-        assert memory.applied == [{"level": 2}]
-        assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied"]
-        assert guard.status("a").phase == "idle"
-        assert guard.errors == ({f"adapter: {type(returns).__name__}": 1} if isinstance(returns, BaseException) else {})
 
 
 def test_history_without_an_adapter_or_bounds_a_proposal_is_recorded_and_nothing_is_claimed(path: Path) -> None:
@@ -184,36 +142,6 @@ def test_history_what_is_not_a_patch_within_bounds_is_declined(path: Path, patch
         list(call(guard, fail, 3))
         assert kinds(guard.history("a")) == ["asked", "declined"]
         assert memory.applied == []
-
-
-def test_history_a_restore_that_fails_is_tried_again_later_and_told_once(path: Path) -> None:
-    clock, memory = Clock(1.0), Memory()
-    broken = [True] * 3
-    restore = memory.rollback_config
-
-    def rollback_config(*, agent_id: str, backup_config: dict[str, Any]) -> object:
-        if broken:
-            broken.pop()
-            raise OSError("read-only")
-        return restore(agent_id=agent_id, backup_config=backup_config)
-
-    memory.rollback_config = rollback_config  # type: ignore[method-assign]
-    agent = failing(lambda now: {1: 0.8, 3: 0.0}[now], memory)
-    notices: list[Notice] = []
-    with Guard(
-        store=path,
-        strategy=Proposes({"level": 3}),
-        config_adapter=memory,
-        bounds=BOUNDS,
-        notifier=notices.append,
-        clock=clock,
-    ) as guard:
-        list(call(guard, agent, 150))
-        assert memory.config == {"level": 1}
-        history = kinds(guard.history("a", 1000, slices=True))
-        assert guard.errors == {"adapter: OSError": 3}
-    assert history.count("restore_failed") == 3
-    assert [notice.kind for notice in notices].count("restore_failed") == 1
 
 
 def test_traces_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_patch(path: Path) -> None:
@@ -241,44 +169,6 @@ def test_traces_an_adapter_that_serves_both_is_asked_once_and_calls_see_their_pa
     assert current_patch() is None
 
 
-def test_rollback_a_person_rolls_back_a_patch_on_trial(path: Path) -> None:
-    memory = Memory()
-    with Guard(
-        store=path, strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, clock=Clock(1.0)
-    ) as guard:
-        list(call(guard, fail, 2))
-        assert memory.config == {"level": 2}
-        assert guard.rollback("a") is True
-        assert memory.config == {"level": 1}
-        assert guard.rollback("a") is False
-
-
-def test_history_a_clock_that_is_set_back_two_hours_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    same_durations(monkeypatch)
-    histories = []
-    for back in (0.0, 7200.0):
-        clock, memory = Clock(20.0), Memory()
-        agent = failing(lambda now: {1: 0.8, 2: 0.6}[now], memory)
-        with Guard(
-            store=tmp_path / f"{back}.db",
-            strategy=Proposes({"level": 2}),
-            config_adapter=memory,
-            bounds=BOUNDS,
-            thresholds=AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)}),
-            clock=clock,
-        ) as guard:
-            list(call(guard, agent, 60))
-            assert "accepted" in kinds(guard.history("a"))
-            guard.flush()
-            clock.now_s -= back
-            list(call(guard, agent, 600))
-            histories.append([(past.seq, kinds([past])[0]) for past in guard.history("a", 1000, slices=True)])
-    assert histories[0] == histories[1]
-    assert "restored" in [kind for _, kind in histories[0]]
-
-
 def test_what_fails_on_our_side_is_counted_and_the_result_comes_back(path: Path) -> None:
     def bad(*_: object) -> Any:
         raise Boom("ours")
@@ -294,16 +184,6 @@ def test_what_fails_on_our_side_is_counted_and_the_result_comes_back(path: Path)
     assert guard.errors == {"is_success: Boom": 1, "cost_of: Boom": 1, "strategy: Boom": 1}
     guard.close()
     assert guard.run(lambda: 6, agent="a").result == 6  # closed: nothing is recorded
-
-
-def test_a_store_that_cannot_be_written_loses_no_result(path: Path) -> None:
-    guard = Guard(store=path, durability="full")
-    guard.run(lambda: 1, agent="a")
-    assert guard.store is not None
-    guard.store.close()
-    assert guard.run(lambda: 2, agent="a").result == 2
-    assert guard.run(lambda: 3, agent="b").result == 3
-    assert sum(guard.errors.values()) >= 2
 
 
 def test_a_call_near_the_end_of_the_stack_keeps_its_result(path: Path) -> None:
@@ -378,6 +258,6 @@ def test_traces_the_classic_policy_rolls_back_at_the_tenth_call(path: Path) -> N
         served = sum(trace.patched for trace in guard.traces("a"))
         ending = first(guard.history("a"), "ending")
     assert served == 10
-    assert isinstance(ending, Ending)
+    assert ending.kind == "ending"
     assert ending.metric == "success"
     assert memory.config == {"level": 1}

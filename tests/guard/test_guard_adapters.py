@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Bound, Bounds, Guard, Notice, Override
+from coherence.guard import Bound, Bounds, Guard, Notice
 from coherence.guard.memory import digest_of
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
-from guard.trails import Both, exported, verified
+from guard.trails import Both, verified
 
 
 class Odd(Memory):
@@ -95,15 +95,15 @@ def test_patches_what_the_adapter_says_is_checked_and_restored(
         run(guard, 3, fails=True)
         assert adapter.config == {"level": 1, "model": "a"}
         assert kinds(guard.history("a")) == ["asked", "accepted", "ending", "restored"]
-        assert why in first(guard.history("a"), "ending").why  # type: ignore[union-attr]
+        assert why in first(guard.history("a"), "ending").why
         assert guard.status("a").phase == "idle"
         assert [notice.kind for notice in told] == ["accepted", "ending", "restored"]
         account = guard._runner.view("a").account
         assert [given_up.digest for given_up in account.patching.memory.patches] == [digest_of({"level": 2})]
         assert guard.store is not None
-        found = verified(exported(guard.store))
-        assert (found.verdict, found.faults) == ("verified", [])
-        assert [(each.rule, each.derived) for each in found.rollbacks] == [("not applied", "yes")]
+        found = verified(guard.store)
+        assert (found.faults, found.unknown) == ([], 0)
+        assert [each.derived for each in found.rollbacks] == ["yes"]
 
 
 @pytest.mark.parametrize("answer", [None, False, 0, OSError("no")])
@@ -212,7 +212,7 @@ def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_pa
         def rollback_config(self, *, agent_id: str, backup_config: dict[str, Any]) -> object:
             return bool(lies.pop()) if lies else super().rollback_config(agent_id=agent_id, backup_config=backup_config)
 
-    adapter, told, clock = Lies(says(True, writes=True)), list[Notice](), Clock(1.0)
+    adapter, told, clock = Lies(says(True, writes=True)), list[Notice](), Clock(0.3)
     with live(tmp_path, adapter, notifier=told.append, clock=clock, canary_share=1.0) as guard:
         run(guard, 2, fails=True)
         adapter.unreadable = unreadable
@@ -220,7 +220,7 @@ def test_rollback_a_restore_that_did_nothing_is_tried_again_and_told_once(tmp_pa
             assert guard.rollback("a")
             return
         assert guard.rollback("a") is False
-        why = first(guard.history("a"), "restore_failed").why  # type: ignore[union-attr]
+        why = first(guard.history("a"), "restore_failed").why
         assert why == "the adapter has restored, it says, and the configuration still shows the patch: level"
         until(lambda: adapter.config["level"] == 1)
         until(lambda: guard.status("a").phase == "idle")
@@ -296,15 +296,15 @@ def test_newest_errors_what_returns_a_coroutine_all_the_same_has_failed(tmp_path
     with guard_of("apply", adapter=adapter, notifier=awaits) as guard:
         run(guard, 2, fails=True)
         found = first(guard.history("a"), "not_applied")
-        assert found.why == "apply_config returned a coroutine: it must not be async"  # type: ignore[union-attr]
-        assert guard.newest_errors["adapter"].endswith(found.why)  # type: ignore[union-attr]
+        assert found.why == "apply_config returned a coroutine: it must not be async"
+        assert guard.newest_errors["adapter"].endswith(found.why)
         assert "coroutine" in guard.newest_errors["notifier"]
     adapter = Hidden()
     adapter.rollback_config = awaits  # type: ignore[method-assign]
     with guard_of("restore", adapter=adapter, canary_share=1.0) as guard:
         run(guard, 2, fails=True)
         assert not guard.rollback("a")
-        assert "coroutine" in first(guard.history("a"), "restore_failed").why  # type: ignore[union-attr]
+        assert "coroutine" in first(guard.history("a"), "restore_failed").why
     adapter = Hidden()
     adapter.get_config = awaits  # type: ignore[method-assign]
     with guard_of("get", adapter=adapter) as guard:
@@ -318,23 +318,12 @@ def test_newest_errors_what_returns_a_coroutine_all_the_same_has_failed(tmp_path
         assert guard.status("a").failures == 0  # as for all that fails in is_success
         run(guard, 3, fails=True)
         found = first(guard.history("a"), "declined")
-        assert found.why == "analyze returned a coroutine: it must not be async"  # type: ignore[union-attr]
+        assert found.why == "analyze returned a coroutine: it must not be async"
         errors = guard.newest_errors
         assert all("coroutine" in errors[stage] for stage in ("strategy", "is_success", "cost_of"))
     with guard_of("measures", measures=awaits) as guard:
         run(guard, 2, fails=True)
-        assert first(guard.history("a"), "declined").why.startswith("measures returned")  # type: ignore[union-attr]
-
-
-def test_history_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
-    with live(tmp_path, Memory(), thresholds={"a": Override(failures=4)}) as guard:
-        run(guard, 3, fails=True)
-        assert guard.history("a") == []
-        run(guard, 1, fails=True)
-        assert kinds(guard.history("a"))[0] == "asked"
-    for bad in ({"a": 3}, 7, "a", [("a", Override())]):
-        with pytest.raises(TypeError, match=r"must be.* Override"):
-            Guard(store=tmp_path / "guard.db", thresholds=bad)  # type: ignore[arg-type]
+        assert first(guard.history("a"), "declined").why.startswith("measures returned")
 
 
 @pytest.mark.parametrize("adapter", [Memory(), None])
@@ -351,11 +340,4 @@ def test_newest_errors_a_refused_proposal_is_counted(
         run(guard, 2, fails=True)
         assert guard.errors == {"strategy: a proposal was refused": 1}
         assert guard.newest_errors == {"strategy": why}
-        assert first(guard.history("a"), "declined").why == why  # type: ignore[union-attr]
-
-
-def test_history_no_proposal_is_no_trouble(tmp_path: Path) -> None:
-    with live(tmp_path, Memory(), strategy=Proposes(None)) as guard:
-        run(guard, 2, fails=True)
-        assert kinds(guard.history("a")) == ["asked", "declined"]
-        assert guard.errors == {}
+        assert first(guard.history("a"), "declined").why == why

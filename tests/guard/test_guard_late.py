@@ -13,7 +13,7 @@ from coherence.guard import Guard
 from coherence.guard.patches import LEASE_S
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, kinds, until
-from guard.trails import exported, verified
+from guard.trails import verified
 from guard.world import THRESHOLDS
 
 
@@ -71,7 +71,7 @@ def test_status_a_patch_that_is_applied_after_it_was_given_up_is_undone(path: Pa
         assert slow.applied == [{"level": 2}]
         assert (slow.config, late.status("a").phase) == ({"level": 1}, "idle")
         assert kinds(late.history("a"))[-5:] == ["ending", "restored", "late", "retrying", "restored"]
-        assert verified(exported(Store(path))).faults == []
+        assert verified(Store(path)).faults == []
 
 
 def test_rollback_a_restore_that_comes_late_ends_the_patch_that_it_took_away(path: Path) -> None:
@@ -106,4 +106,4 @@ def test_rollback_a_restore_that_comes_late_ends_the_patch_that_it_took_away(pat
         until(lambda: other.status("a").phase == "idle")
         assert slow.config == {"level": 1}
         assert kinds(other.history("a"))[-4:] == ["serving", "late", "ending", "restored"]
-        assert verified(exported(Store(path))).faults == []
+        assert verified(Store(path)).faults == []

@@ -101,7 +101,7 @@ def test_processes_count_all_calls_and_share_one_patch(tmp_path: Path, calls: in
         assert guard.store is not None
         shared = read_account(guard.store, "a")
         with guard.store.transaction() as transaction:  # the trail alone gives what the processes agreed on
-            transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
+            transaction.execute("UPDATE guard_accounts SET kept = 0, data = NULL")
             assert encode_account(read_account(transaction, "a")) == encode_account(shared)
     assert status.calls == 4 * calls
     log = (tmp_path / "log.txt").read_text().split()
@@ -154,9 +154,9 @@ def test_status_a_killed_process_loses_no_acknowledged_trace_and_tears_nothing(
             assert guard.store is not None
             status = guard.status("a")
             assert status.calls >= acknowledged
-            (counted,) = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail WHERE kind = 'call'")
+            (counted,) = guard.store.fetch("SELECT count(*), max(seq) FROM events WHERE kind = 'guard_call'")
             assert counted[0] == status.calls
-            numbers = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail")[0]
+            numbers = guard.store.fetch("SELECT count(*), max(seq) FROM events")[0]
             assert numbers[0] == numbers[1]  # without gaps
             acknowledged = status.calls
     assert acknowledged > 0
@@ -198,31 +198,3 @@ def test_status_a_claim_of_a_process_that_was_killed_is_taken_over_and_restored(
         assert out.rolled_back
         assert guard.status("a").phase == "idle"
     assert json.loads((tmp_path / "config.json").read_text()) == {"level": 1}
-
-
-def test_status_a_forked_child_records_its_own_calls(tmp_path: Path, in_child: Any) -> None:
-    guard = Guard(store=tmp_path / "guard.db")
-    guard.run(lambda: 1, agent="a")
-
-    def child() -> str:
-        guard.run(lambda: 2, agent="a")
-        guard.flush()
-        return str(guard.errors)
-
-    assert in_child(child) == repr("{}")
-    guard.run(lambda: 3, agent="a")
-    assert guard.status("a").calls == 3
-    guard.close()
-
-
-def test_status_a_process_that_ends_without_closing_has_written_all(tmp_path: Path) -> None:
-    ends = """
-    guard = Guard(store=sys.argv[1] + "/guard.db")
-    for _ in range(5):
-        guard.run(lambda: 1, agent="a")
-    """
-    worker = start(ends, tmp_path)
-    worker.communicate(timeout=60)
-    assert worker.returncode == 0
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert guard.status("a").calls == 5

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from coherence.guard.patch_events import (
-    Asked,
-)
+from coherence.guard.patch_events import Decision
 from coherence.guard.patches import LEASE_S
 from coherence.guard.requests import request_approval, request_rollback
 from coherence.guard.traces import read_account
@@ -49,7 +47,7 @@ def test_guard_a_process_that_goes_in_any_phase_leaves_all_to_the_next(
             with suppress(Killed):
                 if phase == "asking":
                     view = first._runner.view("a")
-                    view.decide(lambda account: (world.now_s, Asked(owner="gone", failures=1)))
+                    view.decide(lambda account: (world.now_s, Decision("asked", owner="gone", failures=1)))
                 else:
                     look(first)
             assert read_account(store, "a").patching.phase == phase

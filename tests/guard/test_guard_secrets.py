@@ -42,7 +42,7 @@ def test_wrap_no_secret_of_a_call_reaches_the_disk_or_a_strategy(tmp_path: Path)
     assert trace.error == "Boom: 401: key [redacted:anthropic-key] is not valid"
     assert trace.task == "answer with [redacted:anthropic-key]"
     assert trace.arguments["args"][0] == "use [redacted:anthropic-key]"
-    assert trace.arguments["args"][1] == {"unserialisable": "Provider", "repr": "Provider"}
+    assert trace.arguments["args"][1] == {"unserialisable": "Provider"}
     assert b"Boom" in written
     assert b"Ab3dE5fG7h" not in written
     assert b"hunter2222" not in written

@@ -10,8 +10,6 @@ import pytest
 
 from coherence.guard import Guard, Notice
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.patch_events import Decayed
-from coherence.guard.traces import encode_account, read_account
 from coherence.monitor.monitor import Monitor
 from coherence.providers.hashing import HashingEmbedder
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, failing, first, kinds
@@ -56,7 +54,7 @@ def test_status_a_decay_after_400_good_calls_is_told_within_15_calls(tmp_path: P
             bad += 1
         assert bad <= 15
         decayed = first(guard.history("a", 1000, slices=True), "decayed")
-        assert isinstance(decayed, Decayed)
+        assert decayed.kind == "decayed"
         assert (decayed.metric, decayed.returns) == ("success", returns)
         assert memory.config == {"level": 1 if returns else 2}
         assert ("has not recovered: success" in guard.status("a").trouble) is not returns
@@ -153,59 +151,6 @@ def test_what_results_cost_and_whether_they_succeed_is_asked(tmp_path: Path) -> 
         assert list(guard.errors.values()) == [1]
 
 
-def test_history_many_threads_lose_no_call(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    memory = Memory()
-    agent = failing(lambda level: 0.8, memory)
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
-        clock=Clock(1.0),
-    ) as guard:  # fmt: skip
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: run(guard, agent), range(2000)))
-        assert guard.status("a").calls == 2000
-        assert guard.errors == {}
-        history = kinds(guard.history("a", 10_000, slices=True))
-        assert len(memory.applied) == history.count("accepted") + history.count("resuming")
-
-
-def test_guard_the_trail_alone_gives_the_account_whatever_was_kept(tmp_path: Path) -> None:
-    memory = Memory()
-    agent = failing(lambda level: 0.8 if level == 1 else 0.7, memory)
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS,
-        thresholds=AdaptiveThresholds({"a": Override(failures=5, cooldown_h=0)}), clock=Clock(1.0),
-        canary_share=0.5,
-    ) as guard:  # fmt: skip
-        for _ in range(730):
-            run(guard, agent)
-        guard.flush()
-        assert guard.store is not None
-        kept = read_account(guard.store, "a")
-        with guard.store.transaction() as transaction:
-            ((before,),) = transaction.execute("SELECT kept FROM guard_agents")
-            assert before >= 700
-            transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
-            replayed = read_account(transaction, "a")
-        assert encode_account(replayed) == encode_account(kept)
-        assert (kept.patching.number, kept.patching.phase) == (1, "idle")
-        assert kept.patching.epoch > 50
-
-
-def test_prune_calls_that_are_pruned_stay_counted_and_decisions_stay(tmp_path: Path) -> None:
-    with Guard(store=tmp_path / "guard.db", strategy=Proposes(None)) as guard:
-        for _ in range(350):
-            run(guard, failing(lambda level: 0.0, Memory()))
-        history = guard.history("a", 1000, slices=True)
-        assert guard.prune("a", keep=100) > 200
-        assert len(guard.traces("a", 1000)) <= 100
-        assert guard.history("a", 1000, slices=True) == history
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert guard.status("a").calls == 350
-        assert guard.prune("a") == 0
-
-
 def test_status_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goes_on(tmp_path: Path) -> None:
     memory, hangs = Memory(), threading.Event()
 
@@ -226,25 +171,3 @@ def test_status_a_strategy_that_hangs_delays_a_call_no_longer_than_asked_and_goe
         while guard.status("a").phase != "serving" and time.monotonic() < deadline:
             time.sleep(0.01)
         assert memory.applied == [{"level": 2}]
-
-
-@pytest.mark.slow
-def test_the_end_of_a_guard_waits_for_an_adapter_that_is_at_work(tmp_path: Path) -> None:
-    began = threading.Event()
-
-    class Slow(Memory):
-        def apply_config(self, *, agent_id: str, config_patch: dict[str, Any]) -> object:
-            began.set()
-            time.sleep(0.5)
-            return super().apply_config(agent_id=agent_id, config_patch=config_patch)
-
-    memory = Slow()
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Proposes({"level": 2}), config_adapter=memory, bounds=BOUNDS, wait_s=0.01
-    ) as guard:
-        for _ in range(2):
-            run(guard, failing(lambda level: 0.0, memory))
-        assert began.wait(30)
-    assert memory.config == {"level": 2}
-    with Guard(store=tmp_path / "guard.db") as guard:
-        assert guard.status("a").phase == "serving"

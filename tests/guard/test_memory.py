@@ -10,7 +10,7 @@ from coherence.guard import Guard
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.memory import MAX_REMEMBERED, PatchMemory, digest_of
-from coherence.guard.patch_events import Declined
+from coherence.guard.patch_events import Decision
 from guard.helpers import BOUNDS, Boom, Clock, Proposes, kinds
 from guard.helpers import Memory as Config
 
@@ -74,29 +74,13 @@ def test_a_patch_that_was_given_up_is_declined_until_its_rest_is_over(tmp_path: 
         before = len(config.applied)
         call(guard, 10, fails=True)
         last = [past.decision for past in guard.history("a", 1000, slices=True)][-1]
-        assert isinstance(last, Declined)
+        assert last.kind == "declined"
         assert last.why.startswith("the same patch was given up once at entry ")
         assert last.why.endswith(": not tried again for 168 h")  # 7 x 24, a few seconds ago
         assert len(config.applied) == before
         clock.now_s += 7 * DAY_S
         call(guard, 2, fails=True)
         assert len(config.applied) == before + 1
-
-
-def test_memory_another_patch_is_tried_at_once(tmp_path: Path) -> None:
-    config, strategy = Config(returns=False), Proposes({"level": 2})
-    with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
-        call(guard, 2, fails=True)
-        strategy.patch = {"level": 3}
-        call(guard, 2, fails=True)
-    assert config.applied == [{"level": 2}, {"level": 3}]
-
-
-def test_memory_a_declined_proposal_begins_no_cool_down_and_needs_as_many_failures_again(tmp_path: Path) -> None:
-    config, strategy = Config(returns=False), Proposes({"level": 2})
-    with Guard(**wanted(tmp_path / "guard.db", config, strategy=strategy)) as guard:
-        call(guard, 10, fails=True)
-        assert kinds(guard.history("a")) == ["asked", "accepted", "not_applied", *["asked", "declined"] * 4]
 
 
 def test_memory_the_patch_in_force_is_not_tried_again_though_the_configuration_hides_it(tmp_path: Path) -> None:
@@ -114,7 +98,7 @@ def test_memory_the_patch_in_force_is_not_tried_again_though_the_configuration_h
         config.hides = True
         call(guard, 4, fails=True)
         decisions = [past.decision for past in guard.history("a", 1000, slices=True)]
-        assert Declined(why="the patch is in force already") in decisions
+        assert Decision("declined", why="the patch is in force already") in decisions
         assert kinds(guard.history("a", 1000, slices=True)).count("accepted") == 1
 
 

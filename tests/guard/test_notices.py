@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coherence.guard import Guard, Notice
+from coherence.guard import Notice
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from guard.helpers import BOUNDS, Clock, Memory
-from guard.trails import Both, Stuck, Varies, at, trail
+from guard.helpers import Memory
+from guard.trails import Both, Stuck, at, trail
 
 THRESHOLDS = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
 
@@ -49,30 +48,3 @@ def test_each_notice_names_the_patch_that_it_is_about(tmp_path: Path, memory: Me
     assert kinds in (["accepted", *serving, "dropped"], ["accepted", *serving, "ending", "restored"])
     ended = next(one for one in notices[start:] if one.kind in ("ending", "dropped"))
     assert notices[end].why == ended.why and "fell" in ended.why
-
-
-def test_notices_a_patch_that_cannot_be_applied_is_named(tmp_path: Path) -> None:
-    notices: list[Notice] = []
-    with Guard(
-        store=tmp_path / "guard.db", strategy=Varies(), config_adapter=Memory(returns=False), bounds=BOUNDS,
-        thresholds=THRESHOLDS, notifier=notices.append, clock=Clock(),
-    ) as guard:  # fmt: skip
-        for _ in range(3):
-            with suppress(ZeroDivisionError):
-                guard.run(lambda: 1 / 0, agent="a")
-    failed = next(one for one in notices if one.kind == "not_applied")
-    assert failed.patch == {"level": 2} and "returned False" in failed.why
-
-
-def test_notices_what_a_person_does_is_told_with_the_patch(tmp_path: Path) -> None:
-    notices: list[Notice] = []
-
-    def act(guard: Guard, call: int) -> None:
-        if guard.status("a").patch is not None:
-            guard.rollback("a", "answers got shorter")
-
-    trail(tmp_path, Memory(), lambda level: 0.5, calls=30, act=act, notifier=notices.append)
-    kinds = [one.kind for one in notices]
-    assert kinds[:4] == ["accepted", "serving", "ending", "restored"]
-    assert [one.why for one in notices[2:4]] == ["answers got shorter"] * 2
-    assert {str(one.patch) for one in notices[:4]} == {"{'level': 2}"}

@@ -14,13 +14,12 @@ from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
 from coherence.guard.ledger import ledger
-from coherence.guard.patch_events import Approved, Asked
 from coherence.guard.requests import request_proposal
 from coherence.guard.traces import read_decisions
 from coherence.store.store import Store
 from guard.helpers import Boom, Clock, Memory, Proposes, failing, first, kinds
 from guard.test_requests import call, until
-from guard.trails import Both, exported, verified
+from guard.trails import Both, verified
 
 NARROW = Bounds({"level": Bound(least=0, most=9, step=2)}, auto_apply=False)
 
@@ -34,8 +33,8 @@ def checked(guard: Guard) -> None:
     """All that was done follows from the trail, and nothing failed."""
     guard.flush()
     assert guard.store is not None
-    found = verified(exported(guard.store))
-    assert (found.faults, found.verdict) == ([], "verified")
+    found = verified(guard.store)
+    assert (found.faults, found.unknown) == ([], 0)
     assert guard.errors == {}
 
 
@@ -169,23 +168,6 @@ def test_proposals_an_adapter_that_cannot_is_told_apart(path: Path) -> None:
         assert guard.history("a")[-1].why == "the configuration could not be read: OSError"
 
 
-@pytest.mark.slow
-def test_proposals_another_process_with_an_adapter_takes_it_up(path: Path) -> None:
-    memory = Memory()
-    with Guard(store=path) as mine, Guard(store=path, config_adapter=memory) as other:
-        call(other, 20)
-        other.flush()
-        assert mine.propose("a", {"level": 2})
-        until(lambda: memory.config == {"level": 2})
-        assert other.rollback("a")
-        with Store(path) as store:
-            assert request_proposal(store, "a", {"level": 3}, "x")
-            assert not request_proposal(store, "a", {"level": 4}, "x")
-        until(lambda: memory.config == {"level": 3})
-        other.flush()
-        checked(other)
-
-
 def test_it_takes_the_place_of_a_patch_that_waits_and_the_ledger_says_so(path: Path) -> None:
     memory = Memory()
     thresholds = AdaptiveThresholds({"a": Override(failures=2, cooldown_h=0)})
@@ -226,20 +208,8 @@ def test_a_strategy_that_is_being_asked_meanwhile_gives_way(path: Path) -> None:
         call(guard, 2, fails=True)
         told = guard.history("a")
         assert kinds(told) == ["asked", "trial_wanted", "declined", "approved", "accepted", "serving"]
-        assert isinstance(first(told, "asked"), Asked)
+        assert first(told, "asked").kind == "asked"
         approved = first(told, "approved")
-        assert isinstance(approved, Approved)
+        assert approved.kind == "approved"
         assert (approved.why, memory.applied) == ("mine", [{"level": 2}])
         checked(guard)
-
-
-def test_proposals_a_trail_in_which_a_patch_is_wanted_while_one_is_on_trial_is_wrong(path: Path) -> None:
-    with Guard(store=path, config_adapter=Memory()) as guard:
-        call(guard, 5)
-        guard.propose("a", {"level": 2})
-        guard.flush()
-        assert guard.store is not None
-        rows = exported(guard.store)
-    wanted = next(row for row in rows if row["kind"] == "trial_wanted")
-    found = verified([*rows, wanted | {"seq": rows[-1]["seq"] + 1}])
-    assert found.faults[0].what == "nothing of the kind could be asked for: 'trial_wanted'"

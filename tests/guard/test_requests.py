@@ -11,8 +11,7 @@ from coherence.guard import Guard, Notice
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.patch_events import Ending, Withheld
-from coherence.guard.requests import MAX_WHY, request_approval, request_decline, request_rollback
+from coherence.guard.requests import request_approval, request_decline, request_rollback
 from coherence.store.store import Store
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
 
@@ -64,16 +63,6 @@ def test_requests_a_proposal_waits_and_a_person_puts_it_on_trial(path: Path) -> 
     assert (notices[1].why, notices[1].patch) == ("looks right", {"level": 2})
 
 
-def test_requests_an_approved_patch_is_judged_like_any_other(path: Path) -> None:
-    memory = Memory()
-    with Guard(**wanted(path, memory, clock=Clock(1.0))) as guard:
-        call(guard, 2, fails=True)
-        guard.approve("a")
-        call(guard, 60, fails=True)
-        assert memory.config == {"level": 1}
-        assert "restored" in kinds(guard.history("a", 1000, slices=True))
-
-
 def test_request_decline_the_same_proposal_tells_nobody_again_and_a_newer_one_takes_its_place(path: Path) -> None:
     strategy, notices = Proposes({"level": 2}), list[Notice]()
     with Guard(**wanted(path, Memory(), strategy=strategy, notifier=notices.append)) as guard:
@@ -118,7 +107,7 @@ def test_requests_the_bounds_judge_an_approved_patch_by_the_configuration_of_now
         status = guard.status("a")
         assert (status.phase, status.waiting) == ("idle", None)
         withheld = first(guard.history("a"), "withheld")
-        assert isinstance(withheld, Withheld)
+        assert withheld.kind == "withheld"
         assert "refused by step" in withheld.why
     assert [notice.kind for notice in notices] == ["proposed", "approved", "withheld"]
     assert memory.applied == []
@@ -180,14 +169,14 @@ def test_request_rollback_a_rollback_asked_for_elsewhere_is_carried_out_without_
     with Guard(**wanted(path, memory, bounds=BOUNDS)) as live, Store(path) as store:
         assert request_rollback(store, "a", "nothing to do yet") is False
         assert request_rollback(store, "unknown", "x") is False
-        assert store.fetch("SELECT agent FROM guard_agents") == []  # asking about an agent does not make one
+        assert store.fetch("SELECT agent FROM guard_accounts") == []  # asking about an agent does not make one
         call(live, 2, fails=True)
         assert memory.config == {"level": 2}
         assert request_rollback(store, "a", "wrong answers") is True
         until(lambda: memory.config == {"level": 1})
         until(lambda: live.status("a").phase == "idle")
         ending = first(live.history("a"), "ending")
-        assert isinstance(ending, Ending)
+        assert ending.kind == "ending"
         assert (ending.why, ending.pause) == ("wrong answers", False)
         assert request_rollback(store, "a", "again") is False
 
@@ -331,20 +320,6 @@ def test_request_approval_an_adapter_that_serves_both_only_drops_the_patch(path:
     assert (memory.applied, memory.restored) == ([], [])
 
 
-def test_request_approval_many_agents_are_looked_after_whatever_their_names(path: Path) -> None:
-    names = ["a", "ü\u202e", 'q"\\', "[1]", "null", "é" * 50]
-    memory = Memory()
-    thresholds = AdaptiveThresholds({name: Override(failures=1, cooldown_h=0) for name in names})
-    with Guard(**wanted(path, memory, thresholds=thresholds)) as guard, Store(path) as store:
-        for name in names:
-            with suppress(Boom):
-                guard.run(lambda: (_ for _ in ()).throw(Boom("no")), agent=name)
-        for name in names:
-            assert request_approval(store, name, "go")
-        until(lambda: all(guard._runner.view(name).account.patching.waiting is None for name in names))
-        assert guard.errors == {}
-
-
 @pytest.mark.parametrize("request_it", [request_rollback, request_approval, request_decline])
 def test_request_decline_wrong_arguments_are_named(path: Path, request_it: Any) -> None:
     with Store(path) as store:
@@ -354,13 +329,3 @@ def test_request_decline_wrong_arguments_are_named(path: Path, request_it: Any) 
             request_it(store, "", "x")
         with pytest.raises(TypeError, match="why"):
             request_it(store, "a", None)
-
-
-def test_requests_any_text_is_a_reason(path: Path) -> None:
-    with Guard(**wanted(path, Memory(), bounds=BOUNDS)) as guard:
-        call(guard, 2, fails=True)
-        assert guard.rollback("a", "\ud800\0\u202e" + "x" * 1_000_000)
-        assert guard.errors == {}
-        ending = first(guard.history("a"), "ending")
-        assert isinstance(ending, Ending)
-        assert len(ending.why) < MAX_WHY + 200

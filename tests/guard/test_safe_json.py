@@ -1,9 +1,9 @@
 import math
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, tzinfo
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.safe_json import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, SHORT, tagged
+from coherence.guard.safe_json import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, tagged
+from coherence.guard.shorten import shortened
 
 JSON_LIKE = st.recursive(
     st.none()
@@ -93,12 +94,21 @@ class Hostile:
 
 
 def test_tagged_no_code_of_an_object_runs() -> None:
-    value = Reads()
-    expected = {"unserialisable": "Reads", "repr": "Reads"}
-    assert tagged(value) == expected
+    value, expected = Reads(), {"unserialisable": "Reads"}
     assert tagged({"a": [value, (value,)], value: {value}}) == {"a": [expected, [expected]], "Reads": [expected]}
-    assert tagged({(value, 1): 2}) == {"(Reads, 1)": 2}
     assert value.called == []
+    assert tagged({"a": Hostile()}) == {"a": {"unserialisable": "Hostile"}}
+    numbers = (n for n in range(3))
+    assert tagged(numbers) == {"unserialisable": "generator"}
+    assert list(numbers) == [0, 1, 2]
+
+    class Zone(tzinfo):
+        def utcoffset(self, when: object) -> Any:
+            raise KeyboardInterrupt
+
+        dst = tzname = utcoffset
+
+    assert tagged(datetime(2026, 1, 2, tzinfo=Zone())) == {"unserialisable": "datetime"}
 
 
 def test_tagged_no_property_of_a_dataclass_runs() -> None:
@@ -109,138 +119,8 @@ def test_tagged_no_property_of_a_dataclass_runs() -> None:
         x: int = 1
 
     Shadowed.x = property(lambda self: ran.append(1), lambda self, value: None)  # type: ignore[assignment]
-    assert tagged(Shadowed()) == {"x": {"unserialisable": "property", "repr": "property"}}
+    assert tagged(Shadowed()) == {"x": {"unserialisable": "property"}}
     assert ran == []
-
-
-def test_tagged_an_object_that_hides_everything() -> None:
-    assert tagged(Hostile())["unserialisable"] == "Hostile"
-    assert size(tagged({Hostile(): {Hostile()}})) < 1000
-
-
-def test_tagged_times_of_a_foreign_zone_are_named_by_their_type() -> None:
-    class Zone(tzinfo):
-        utcoffset = dst = tzname = lambda self, when: None
-
-        def __repr__(self) -> str:
-            raise KeyboardInterrupt
-
-    assert tagged(datetime(2026, 1, 2, tzinfo=Zone())) == {"unserialisable": "datetime", "repr": "datetime"}
-    assert tagged(time(1, 2, tzinfo=Zone()))["repr"] == "time"
-    assert tagged(datetime(2026, 1, 2, tzinfo=UTC))["repr"].startswith("datetime.datetime(2026, 1, 2, 0, 0, tzinfo=")
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (math.nan, ("float", "nan")),
-        (-math.inf, ("float", "-inf")),
-        (2**64, ("int", "18446744073709551616")),
-        (10**100_000, ("int", "332,193 bits")),  # floor(100,000 * log2(10)) + 1 = 332,192.8... -> 332,193
-        (b"\x00\xff", ("bytes", r"b'\x00\xff'")),
-        (bytearray(40), ("bytearray", repr(bytes(32)) + " and 8 more bytes")),
-        (1j, ("complex", "1j")),
-        (date(2026, 1, 2), ("date", "datetime.date(2026, 1, 2)")),
-        (int, ("type", "<class 'int'>")),
-        (Decimal("1.50"), ("Decimal", "Decimal('1.50')")),
-        (np.zeros((3000, 4000), np.float32), ("ndarray", "float32 (3000, 4000)")),
-        (np.array([object()]), ("ndarray", "object (1,)")),
-        (np.int8(3), ("int8", repr(np.int8(3)))),
-    ],
-    ids=[
-        "nan",
-        "inf",
-        "65bits",
-        "googol",
-        "bytes",
-        "bytearray",
-        "complex",
-        "date",
-        "class",
-        "decimal",
-        "array",
-        "objects",
-        "int8",
-    ],
-)
-def test_tagged_what_json_cannot_say(value: Any, expected: Any) -> None:
-    assert tagged(value) == dict(zip(("unserialisable", "repr"), expected, strict=True))
-
-
-def test_tagged_lone_surrogates_in_texts_and_keys() -> None:
-    assert tagged({"\ud800": "a\udfffb"}) == {"\ufffd": "a\ufffdb"}
-
-
-def test_tagged_cycles_and_twins() -> None:
-    loop: dict[str, Any] = {"a": 1}
-    loop["self"] = [loop]
-    assert tagged(loop) == {"a": 1, "self": [{"unserialisable": "dict", "repr": "contains itself"}]}
-    twin = [1]
-    assert tagged([twin, twin]) == [[1], [1]]
-
-
-def nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-def test_tagged_depth() -> None:
-    assert tagged(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
-    assert '"nested too deep"' in msgspec.json.encode(tagged(nested(MAX_DEPTH + 1))).decode()
-    assert size(tagged(nested(100_000))) < 1000
-
-
-def test_tagged_keys() -> None:
-    assert tagged({1: "a", "1": "b", None: "c", (1, 2): "d"}) == {"1": "a", "1 (2)": "b", "None": "c", "(1, 2)": "d"}
-    long = tagged({"k" * 1000 + "a": 1, "k" * 1000 + "b": 2})
-    assert sorted(len(key) for key in long) == [SHORT + 1, SHORT + 5]
-    assert list(long.values()) == [1, 2]
-
-
-def test_tagged_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
-    found = tagged({"prompt": "a" * 10**7, "temperature": 0.5, "short": "b" * MAX_TEXT})
-    assert 8000 <= len(found["prompt"]) < 8200
-    assert found["temperature"] == 0.5
-    assert found["short"] == "b" * MAX_TEXT
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        list(range(10**6)),
-        {n: n for n in range(10**5)},
-        ["x" * 5000] * 10_000,
-        ["\x00" * 5000] * 10_000,
-        {f"{'k' * 300}{n}": "v" for n in range(5000)},
-        [object()] * 5000,
-        {f"{chr(1) * 190}{n}": "v" for n in range(5000)},
-        [type("\x01" * 200, (), {})()] * 5000,
-        [b"\x00" * 100] * 10_000,
-        [[[0] * 100] * 100] * 100,
-        set(range(10**5)),
-        [math.nan] * 10_000,
-    ],
-    ids=["ints", "dict", "texts", "nul", "keys", "reprs", "escaped", "names", "bytes", "nested", "set", "nan"],
-)
-def test_tagged_size_is_bounded(value: Any) -> None:
-    found = tagged(value)
-    assert size(found) < 500_000
-    assert "more" in msgspec.json.encode(found).decode() or "items" in msgspec.json.encode(found).decode()
-
-
-def test_tagged_the_rest_is_counted() -> None:
-    found = tagged([0] * (MAX_ITEMS + 5))
-    assert len(found) == MAX_ITEMS + 1
-    assert found[-1] == {"unserialisable": "items", "repr": "5 more"}
-    assert tagged([0] * MAX_ITEMS) == [0] * MAX_ITEMS
-
-
-@dataclass
-class Point:
-    x: int
-    y: list[Any] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -250,15 +130,11 @@ class Slotted:
 
 class Row(msgspec.Struct):
     a: int
-    b: bytes
+    b: list[int]
 
 
 class Colour(Enum):
     RED = 1
-
-
-class Level(IntEnum):
-    HIGH = 3
 
 
 class Text(str):
@@ -270,36 +146,104 @@ class Table(dict[str, int]):
     def items(self) -> Any:
         raise RuntimeError
 
-    def __iter__(self) -> Any:
-        raise RuntimeError
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (math.nan, {"unserialisable": "float", "repr": "nan"}),
+        (2**64, {"unserialisable": "int", "repr": "18446744073709551616"}),
+        (b"\x00\xff", {"unserialisable": "bytes", "repr": r"b'\x00\xff'"}),
+        (int, {"unserialisable": "type"}),
+        (np.zeros((3000, 4000), np.float32), {"unserialisable": "ndarray", "repr": "float32 (3000, 4000)"}),
+        (np.int8(3), 3),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02 00:00:00+00:00"),
+        (Decimal("1.50"), "1.50"),
+        ({"\ud800": "a\udfffb"}, {"\ufffd": "a\ufffdb"}),
+        ({1: "a", None: "b"}, {"1": "a", "None": "b"}),
+        (frozenset({"b", "a", (2, 1)}), ["a", "b", [2, 1]]),
+        (Slotted(1), {"x": 1}),
+        (Row(1, [2]), {"a": 1, "b": [2]}),
+        ([Text("t"), Table(a=1), OrderedDict(b=2), Colour.RED], ["t", {"a": 1}, {"b": 2}, "RED"]),
+    ],
+)
+def test_tagged_says_what_json_cannot(value: Any, expected: Any) -> None:
+    assert tagged(value) == expected
 
 
-def test_tagged_fields_and_subclasses_are_read_without_their_methods() -> None:
-    assert tagged(Point(1, [2])) == {"x": 1, "y": [2]}
-    assert tagged(Row(1, b"")) == {"a": 1, "b": {"unserialisable": "bytes", "repr": "b''"}}
-    assert tagged([Level.HIGH, Text("t"), Table(a=1), OrderedDict(b=2)]) == [3, "t", {"a": 1}, {"b": 2}]
-    assert tagged(Colour.RED) == {"unserialisable": "Colour", "repr": "Colour.RED"}
-    unset = Slotted.__new__(Slotted)
-    assert tagged(unset) == {"x": {"unserialisable": "object", "repr": "cannot be read"}}
-    loop = Point(1)
-    loop.y.append(loop)
-    assert tagged(loop) == {"x": 1, "y": [{"unserialisable": "Point", "repr": "contains itself"}]}
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
-def test_tagged_sets_are_in_order() -> None:
-    assert tagged({3, 1, 2}) == [1, 2, 3]
-    assert tagged(frozenset({"b", "a", (2, 1)})) == ["a", "b", [2, 1]]
-    assert tagged(set(range(2000))) == {"unserialisable": "set", "repr": "2,000 items"}
+def test_tagged_follows_containers_to_a_bounded_depth() -> None:
+    assert tagged(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
+    assert '"nested too deep"' in msgspec.json.encode(tagged(nested(MAX_DEPTH + 1))).decode()
+    loop: list[Any] = []
+    loop += [loop, loop]  # 2**20 lists, were they not counted
+    assert size(tagged(loop)) < 100_000
 
 
-def test_tagged_a_generator_is_not_used_up() -> None:
-    numbers = (n for n in range(3))
-    assert tagged(numbers)["unserialisable"] == "generator"
-    assert list(numbers) == [0, 1, 2]
+@pytest.mark.parametrize(
+    "value",
+    [
+        list(range(10**6)),
+        ["x" * 5000] * 10_000,
+        ["\x00" * 5000] * 10_000,
+        {f"{'k' * 300}{n}": "v" for n in range(5000)},
+        [object()] * 5000,
+        [type("\x01" * 200, (), {})()] * 5000,
+        [b"\x00" * 100] * 10_000,
+        [[[0] * 100] * 100] * 100,
+        set(range(10**5)),
+    ],
+    ids=["ints", "texts", "nul", "keys", "reprs", "names", "bytes", "nested", "set"],
+)
+def test_tagged_size_is_bounded_and_the_rest_is_counted(value: Any) -> None:
+    found = msgspec.json.encode(tagged(value))
+    assert len(found) < 500_000
+    assert b" more" in found
+    assert tagged([0] * (MAX_ITEMS + 5))[-1] == {"unserialisable": "items", "repr": "5 more"}
 
 
-def test_tagged_the_value_is_not_changed() -> None:
-    value = {"a": [1, {"b": "c" * 10**5}]}
-    found = tagged(value)
-    found["a"].append(2)
-    assert value == {"a": [1, {"b": "c" * 10**5}]}
+def test_tagged_long_texts_lose_their_middle_and_leave_room_for_what_follows() -> None:
+    found = tagged({"prompt": "a" * 10**7, "temperature": 0.5, "short": "b" * MAX_TEXT})
+    assert 8000 <= len(found["prompt"]) < 8200
+    assert (found["temperature"], found["short"]) == (0.5, "b" * MAX_TEXT)
+
+
+TOKEN = "sk-ant-api03-" + "Ab3dE5fG7h" * 9
+PEM = "\n".join(
+    ["-----BEGIN RSA " + "PRIVATE KEY-----", *["Ab3dE5fG7hIj9Kl1" * 4] * 50, "-----END RSA " + "PRIVATE KEY-----"]
+)
+
+
+@pytest.mark.parametrize("secret", [TOKEN, PEM, f"password={'hunter22' * 8}"], ids=["token", "pem", "password"])
+@pytest.mark.parametrize("most", [200, 2_000, MAX_TEXT])
+def test_shortened_no_half_of_a_secret_stays_wherever_the_cut_falls(secret: str, most: int) -> None:
+    value = secret.removeprefix("password=")
+    pieces = [value[at : at + 12] for at in range(0, len(value) - 12, 4)]
+    for share in range(11):
+        at = most // 2 - len(secret) * share // 10
+        text = "a b " * 5_000 + "\n" + secret + "\n" + "c d " * 5_000
+        for cut in (text[20_001 - max(at, 0) :], text[: 20_001 + len(secret) + max(at, 0)]):
+            found = shortened(cut, most)
+            assert not any(piece in found for piece in pieces)
+
+
+@given(st.integers(0, 400), st.integers(2, 3_000))
+def test_shortened_what_moves_up_from_a_cut_shows_no_secret_either(count: int, most: int) -> None:
+    text = f"{TOKEN} " * count
+    assert len(text) <= most or "Ab3dE5fG7h" not in shortened(text, most)
+
+
+@given(st.text(max_size=300), st.integers(2, 100))
+def test_shortened_short_texts_stay_and_long_ones_say_what_was_left_out(text: str, most: int) -> None:
+    found = shortened(text, most)
+    found.encode()
+    assert found == text if len(text) <= most else f"{len(text):,} characters left out" in found
+
+
+def test_shortened_the_work_is_bounded() -> None:
+    assert len(shortened("a" * 100_000_000, 2_000)) < 2_100

@@ -12,7 +12,7 @@ import pytest
 
 from coherence.guard.account import Account
 from coherence.guard.degradation import CALLS_TO_FALSE_ALARM
-from coherence.guard.patch_events import Decayed, GuardedCall
+from coherence.guard.patch_events import GuardedCall
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ class Unpatched:
         for _ in range(calls):
             one = world.call(self.chance)
             account.observe(0.0, GuardedCall(one.success, one.latency_s, one.cost, one.index, epoch=0))
-            while isinstance(step := account.patching.due("me", 0.0, returns=True), Decayed):
+            while (step := account.patching.due("me", 0.0, returns=True)) is not None and step.kind == "decayed":
                 account.observe(0.0, step)
-                found.append(step.metric)
+                found.append(step.metric or "")
         return found
 
     def delay(self, world: Any, most: int = 2000) -> int:

@@ -90,7 +90,7 @@ def test_views_a_view_that_was_let_go_while_it_is_used_loses_and_doubles_nothing
     assert read_account(store, "a").seq == 0
     held.write()
     assert read_account(store, "a").rolling.calls == 3
-    assert store.fetch("SELECT count(*), max(seq) FROM guard_trail") == [(3, 3)]
+    assert store.fetch("SELECT count(*), max(seq) FROM events") == [(3, 3)]
     held.write()
     assert read_account(store, "a").rolling.calls == 3
 
@@ -121,54 +121,31 @@ def test_mark_threads_with_more_agents_than_are_held(
         for number in range(agents):
             account = read_account(guard.store, f"user-{number}")
             assert encode_account(account) == encode_account(guard._runner.view(f"user-{number}").account)
-        rows = guard.store.fetch("SELECT count(*), max(seq) FROM guard_trail GROUP BY agent_id")
+        rows = guard.store.fetch("SELECT count(*), max(seq) FROM events GROUP BY session_id")
         assert all(count == newest for count, newest in rows)  # without gaps
-
-
-def test_views_who_comes_too_fast_for_the_thread_that_writes_writes_some(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(views, "MAX_MARKED", 5)
-    troubles = ErrorCounts()
-    held = Views(store, troubles)
-    for number in range(30):
-        record(held, f"user-{number}")
-    assert store.fetch("SELECT count(*) FROM guard_trail") == [(25,)]  # the 6th, 11th, ... write the 5 before them
-    held.write()
-    assert store.fetch("SELECT count(*) FROM guard_trail") == [(30,)]
-    assert troubles.counts == {}
 
 
 def test_views_while_the_store_cannot_be_written_a_bounded_number_waits(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "MAX_MARKED", 20)
+    monkeypatch.setattr(views, "MAX_HELD", 5)
+    monkeypatch.setattr(views, "MAX_BUSY", 20)
     troubles = ErrorCounts()
     held = Views(store, troubles)
     with sqlite3.connect(store.path) as other:
-        other.execute("CREATE TRIGGER full BEFORE INSERT ON guard_trail BEGIN SELECT raise(FAIL, 'disk full'); END")
+        other.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT raise(FAIL, 'disk full'); END")
     for number in range(30):
         record(held, f"user-{number}")
+        with pytest.raises(StoreError):
+            held.write()
     (said,) = troubles.counts
     assert "calls are lost" in said
     assert troubles.counts[said] == 10
     with sqlite3.connect(store.path) as other:
         other.execute("DROP TRIGGER full")
     held.write()
-    assert store.fetch("SELECT count(*) FROM guard_trail") == [(20,)]
-
-
-def test_views_one_agent_that_cannot_be_written_holds_up_no_other(store: Store) -> None:
-    held = Views(store, ErrorCounts())
-    for agent in ("bad", "b", "c"):
-        record(held, agent)
-    with (bad := held.of("bad")).lock:
-        bad.observe(Entry(1.0, GuardedCall(True, 0.5, epoch=-2)))  # no store keeps that
-    for _ in range(2):
-        with pytest.raises(StoreError):
-            held.write()
-    assert store.fetch("SELECT agent FROM guard_agents ORDER BY agent") == [("b",), ("c",)]
-    assert bad.waits
+    assert store.fetch("SELECT count(*) FROM events") == [(20,)]
+    assert len(held.values()) == 5
 
 
 def test_write_together_what_others_have_written_meanwhile_is_taken_in(store: Store) -> None:
@@ -187,10 +164,10 @@ def test_views_what_full_durability_could_not_write_at_once_is_written_later(tmp
         assert guard.store is not None
         guard.run(lambda: 1, agent="a")
         with sqlite3.connect(guard.store.path) as other:
-            other.execute("CREATE TRIGGER f BEFORE INSERT ON guard_trail BEGIN SELECT raise(FAIL, 'disk full'); END")
+            other.execute("CREATE TRIGGER f BEFORE INSERT ON events BEGIN SELECT raise(FAIL, 'disk full'); END")
         assert guard.run(lambda: 2, agent="a").result == 2
         assert guard.errors["recording: StoreError"] == 1
         with sqlite3.connect(guard.store.path) as other:
             other.execute("DROP TRIGGER f")
         guard.flush()
-        assert guard.store.fetch("SELECT count(*) FROM guard_trail") == [(2,)]
+        assert guard.store.fetch("SELECT count(*) FROM events") == [(2,)]

@@ -16,21 +16,6 @@ from coherence.guard import flush as flushing
 from coherence.guard.bound import Bound
 from coherence.guard.bounds import Bounds
 from coherence.guard.frequency import AdaptiveThresholds, Override
-from coherence.guard.patch_events import (
-    Accepted,
-    ApprovalWanted,
-    Approved,
-    Confirmed,
-    Dropped,
-    Ending,
-    NotApplied,
-    Refused,
-    Restored,
-    RollbackWanted,
-    Serving,
-    TrialWanted,
-    Withheld,
-)
 from coherence.guard.traces import Past, encode_account, read_account
 from guard.helpers import Boom
 
@@ -120,7 +105,7 @@ def agrees(guard: Guard) -> None:
     assert guard.store is not None
     assert encode_account(read_account(guard.store, "a")) == encode_account(view.account)
     with suppress(Boom), guard.store.transaction() as transaction:
-        transaction.execute("UPDATE guard_agents SET kept = 0, data = NULL")
+        transaction.execute("UPDATE guard_accounts SET kept = 0, data = NULL")
         assert encode_account(read_account(transaction, "a")) == encode_account(view.account)
         raise Boom("undo")
 
@@ -133,33 +118,33 @@ def check_history(history: list[Past]) -> None:
     approved_by_person = 0
     for past in history:
         step = past.decision
-        if isinstance(step, Accepted):
+        if step.kind == "accepted":
             assert not on_trial
             number, on_trial, in_force = number + 1, True, False
             backups[number] = step.backup
-        elif isinstance(step, Serving):
+        elif step.kind == "serving":
             assert on_trial
             assert not in_force  # never applied twice without a restore between
             in_force = True
-        elif isinstance(step, Restored):
+        elif step.kind == "restored":
             in_force = False
-        elif isinstance(step, Confirmed | NotApplied):
+        elif step.kind in ("confirmed", "not_applied"):
             assert on_trial
             on_trial = False
-        if isinstance(step, RollbackWanted):
+        if step.kind == "rollback_wanted":
             assert asked.get(step.number) is None  # asked for once, until it is done
             asked[step.number] = past.seq
-        elif isinstance(step, Dropped) or (isinstance(step, Ending) and not step.pause):
+        elif step.kind == "dropped" or (step.kind == "ending" and not step.pause):
             holder = number if on_trial else max((n for n in backups if n not in ended), default=0)
             assert holder not in ended  # never carried out twice
-            if isinstance(step, Dropped) or on_trial:
+            if step.kind == "dropped" or on_trial:
                 on_trial = False
             ended.add(holder)
-        elif isinstance(step, ApprovalWanted | TrialWanted):
+        elif step.kind in ("approval_wanted", "trial_wanted"):
             approved_by_person += 1
-        elif isinstance(step, Refused):
+        elif step.kind == "refused":
             approved_by_person = 0
-        elif isinstance(step, Approved):
+        elif step.kind == "approved":
             assert approved_by_person == 1
-        elif isinstance(step, Withheld | Accepted):
+        elif step.kind in ("withheld", "accepted"):
             approved_by_person = 0

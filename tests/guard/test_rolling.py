@@ -1,0 +1,99 @@
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coherence.guard.monotonic import SteadyClock
+from coherence.guard.rolling import BUCKET_S, MAX_WINDOW_H, NEWEST, Rolling, Summary
+
+HOUR = 3600.0
+
+
+def account(successes: Any, step_s: float = 60.0) -> Rolling:
+    rolling = Rolling()
+    for seq, success in enumerate(successes):
+        rolling.record(seq, seq * step_s, success=bool(success))
+    return rolling
+
+
+def test_summary_counts_and_means() -> None:
+    rolling = Rolling()
+    rolling.record(0, 0.0, success=True, latency_s=1.0, cost=0.5, index=1.0)
+    rolling.record(1, 1.0, success=False, latency_s=2.0)
+    rolling.record(2, 2.0, success=True, cost=0.25, index=0.5)
+    # 2 of 3 succeed; latency (1 + 2) / 2; cost .5 + .25; index (1 + .5) / 2
+    expected = Summary(3, 1, 2 / 3, 1.5, 0.75, 0.75)
+    assert rolling.over_newest() == expected
+    assert Rolling().over_newest() == Summary(0, 0, None, None, None, None)  # unknown, not 0
+
+
+def test_rolling_failures_in_a_row_begin_anew_after_a_success() -> None:
+    assert account([0, 0, 1, 0, 0, 0]).failures_in_row == 3
+    assert account([0, 0, 1]).failures_in_row == 0
+    assert account([0] * (NEWEST + 50)).failures_in_row == NEWEST + 50
+
+
+def test_failures_within_a_window_ends_within_one_bucket_of_its_length() -> None:
+    rolling = Rolling()
+    rolling.record(0, 0.0, success=False)
+    assert rolling.failures_within(24, now_s=24 * HOUR) == 1
+    assert rolling.failures_within(24, now_s=24 * HOUR + BUCKET_S) == 0
+
+
+@given(st.lists(st.floats(0, 200 * HOUR), min_size=1, max_size=60), st.integers(1, 168))
+def test_failures_within_windows_count_at_least_their_length_and_at_most_a_bucket_more(times: Any, hours: Any) -> None:
+    times.sort()
+    rolling = Rolling()
+    for seq, at in enumerate(times):
+        rolling.record(seq, at, success=False)
+    now = times[-1]
+    least = sum(at >= now - hours * HOUR for at in times)
+    most = sum(at > now - hours * HOUR - BUCKET_S - 1e-6 for at in times)
+    assert least <= rolling.failures_within(hours) <= most
+
+
+def test_calls_within_memory_is_bounded_however_long_an_agent_lives() -> None:
+    rolling = Rolling()
+    for seq in range(20_000):
+        rolling.record(seq, seq * 300.0, success=seq % 3 > 0)
+    assert len(rolling.newest) == NEWEST
+    assert len(rolling.buckets) <= MAX_WINDOW_H * 3600 / BUCKET_S + 1
+    assert rolling.calls_within(MAX_WINDOW_H) >= 168 * 12  # one call each five minutes
+    assert rolling.calls == 20_000
+
+
+def test_summary_the_clock_set_back_two_hours_changes_nothing() -> None:
+    def run(shift_s: float) -> tuple[list[tuple[int, int, Summary]], Rolling]:
+        clock, rolling = SteadyClock(), Rolling()
+        seen = []
+        for seq in range(200):
+            wall = 1e9 + 300.0 * seq + (shift_s if seq >= 100 else 0.0)
+            rolling.record(seq, clock.read(wall), success=seq % 4 > 0, latency_s=1.0 + seq % 3)
+            seen.append((rolling.failures_in_row, rolling.failures_within(1), rolling.over_newest()))
+        return seen, rolling
+
+    undisturbed, whole = run(0.0)
+    disturbed, shifted = run(-7200.0 - 300.0)  # the step that falls into the jump is counted as 0 s
+    assert [one[0] for one in disturbed] == [one[0] for one in undisturbed]
+    assert shifted.newest == whole.newest
+    assert shifted.calls == whole.calls == sum(bucket.calls for bucket in shifted.buckets)
+    # one step of 300 s is lost in the jump: windows of an hour differ by at most the one failure in it
+    assert all(abs(a[1] - b[1]) <= 1 for a, b in zip(disturbed, undisturbed, strict=True))
+    assert shifted.at_s == 1e9 + 300.0 * 198 == (whole.at_s or 0.0) - 300.0
+
+
+def test_failures_within_a_time_before_the_latest_counts_as_the_latest() -> None:
+    rolling = Rolling()
+    rolling.record(0, 10 * HOUR, success=False)
+    rolling.record(1, 1 * HOUR, success=False)
+    assert rolling.at_s == 10 * HOUR
+    assert rolling.failures_within(1) == 2
+    assert rolling.failures_within(1, now_s=0.0) == 2
+
+
+@pytest.mark.parametrize("hours", [0, 0.5, MAX_WINDOW_H + 1, math.nan])
+def test_failures_within_windows_have_bounds(hours: Any) -> None:
+    with pytest.raises(ValueError, match="hours"):
+        Rolling().failures_within(hours)
