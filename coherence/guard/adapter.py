@@ -73,13 +73,13 @@ def apply(
     adapter : ConfigAdapter
         Owns the configuration. Where it cannot be read afterwards, its word counts.
     agent : str
-        Whose configuration.
+        Owner of the configuration.
     trial : OnTrial
         The patch.
     owner : str
         Who has claimed this.
     count : callable
-        Is told each exception of the adapter.
+        Takes each exception of the adapter.
     """
     before = trial.backup
     if trial.applied:  # else it has just been read

@@ -1,4 +1,4 @@
-"""What calls were like before a patch: the newest of them, without the burst of failures that called for it."""
+"""Baseline of a patch: the newest calls before it, without the burst of failures that called for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRICS = ("success", "latency", "cost", "index")
 
 
 class CallOutcome(msgspec.Struct, frozen=True):
-    """What came of one call; ``None`` = not known. NaN, infinite and negative numbers count as not known."""
+    """Outcome of one call; ``None`` = not known. NaN, infinite and negative numbers count as not known."""
 
     success: bool
     latency_s: float | None = None
@@ -40,7 +40,7 @@ class CallOutcome(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How the values of one metric lie."""
+    """Spread of the values of one metric."""
 
     known: int
     """Values, 1 or more."""

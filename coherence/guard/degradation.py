@@ -6,8 +6,8 @@ halfway to 1 (success halved), so the sum is the evidence for a change at the be
 false alarm is exact for a given rate: the chart is a Markov chain with ``limit`` states, whose hitting times solve a
 linear system.
 
-After an alarm the sum stays at ``limit`` at most, and what is bad is told again only once the sum has been back at 0,
-or as a step further: calls since the alarm have a chart of their own, for the rate that has been reached.
+After an alarm the sum stays at ``limit`` at most, and what is bad is reported again only once the sum has been back at
+0, or as a step further: calls since the alarm have a chart of their own, for the rate that has been reached.
 
 References
 ----------
@@ -71,7 +71,7 @@ class Alert(msgspec.Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """What has got worse, in one sentence.
+        """Sentence that names what has got worse.
 
         Examples
         --------

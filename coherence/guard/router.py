@@ -285,7 +285,7 @@ class StateRouter:
             ``duration_s``, ``cost``, ``index`` (the coherence index) and ``metrics`` (measure -> value), each of which
             may be missing. Values that are no finite numbers are unknown.
         before_metrics : mapping, optional
-            Measure -> value now; goes before what the calls tell. Unknown names are passed over.
+            Measure -> value now; goes before what the calls say. Unknown names are passed over.
         """
         patch = self.diagnose(traces=traces, before_metrics=before_metrics).patch()
         kept = {key: value for key, value in patch.items() if key in self.keys}
@@ -317,7 +317,7 @@ class StateRouter:
 
 
 def measures_of(result: TickResult | None) -> dict[str, float | None]:
-    """Return what a monitor's result tells of the lines: metrics, index, pressures, scores of rules, shares of budgets.
+    """Return what a monitor's result says of the lines: metrics, index, pressures, scores of rules, shares of budgets.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ Kind = Literal["keep_looking", "promote", "roll_back"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is to be done with a patch."""
+    """Decision on a patch on trial."""
 
     kind: Kind
     why: str = ""
@@ -83,7 +83,7 @@ class Trial(msgspec.Struct):
     compared with those of the same time, and alpha holds although the rate changes for both. A run of failures that
     begins later than with the first call then counts only once an unpatched call has succeeded after its begin, and
     ends where one fails: so a bad hour of the provider is no evidence against the patch, as far as both kinds of calls
-    are made in it. Slices of calls in turn tell less of it than calls drawn one by one.
+    are made in it. Slices of calls in turn show less of it than calls drawn one by one.
 
     Examples
     --------
@@ -107,9 +107,9 @@ class Trial(msgspec.Struct):
     run: int = 0
     """Failures in a row now."""
     fails_from_first: bool = True
-    """Whether the run began with the first call."""
+    """True = the run began with the first call."""
     vouched: bool = False
-    """Whether an unpatched call has succeeded since the run began."""
+    """True = an unpatched call has succeeded since the run began."""
     verdict: Verdict = KEEP_LOOKING
 
     @classmethod
@@ -174,7 +174,7 @@ class Trial(msgspec.Struct):
         return self.verdict
 
     def reprieve(self) -> None:
-        """Take back a rollback, and forget all evidence of harm so far: calls are not what the baseline tells."""
+        """Take back a rollback, and forget all evidence of harm so far: calls are not as the baseline says."""
         if self.verdict.kind == "promote":
             return
         self.run, self.fails_from_first, self.vouched, self.verdict = 0, False, False, KEEP_LOOKING
