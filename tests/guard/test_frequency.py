@@ -6,7 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from coherence.guard.frequency import CRITICAL, HIGH, LOW, MEDIUM, AdaptiveThresholds, Override, Thresholds
+from coherence.guard.frequency import (
+    CRITICAL,
+    HIGH,
+    LOW,
+    MEDIUM,
+    AdaptiveThresholds,
+    Override,
+    Thresholds,
+    as_thresholds,
+)
 
 PLAIN = AdaptiveThresholds()
 
@@ -64,3 +73,10 @@ def test_every_field_of_an_override_is_checked(fields: dict[str, Any]) -> None:
         msgspec.convert(fields, Override)
     with pytest.raises(TypeError, match="override of 'a'"):
         AdaptiveThresholds({"a": fields})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("given", [{"a": 3}, 7, "a", [("a", Override())]])
+def test_as_thresholds_takes_nothing_but_thresholds_and_overrides_by_agent(given: Any) -> None:
+    assert as_thresholds(PLAIN) is PLAIN
+    with pytest.raises(TypeError, match=r"must be.* Override"):
+        as_thresholds(given)

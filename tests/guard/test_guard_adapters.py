@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coherence.guard import Bound, Bounds, Guard, Notice, Override
+from coherence.guard import Bound, Bounds, Guard, Notice
 from coherence.guard.memory import digest_of
 from guard.helpers import BOUNDS, Boom, Clock, Memory, Proposes, first, kinds
 from guard.trails import Both, exported, verified
@@ -286,17 +286,6 @@ def test_what_returns_a_coroutine_all_the_same_has_failed(
             assert not guard.rollback("a")
         assert "returned a coroutine: it must not be async" in guard.newest_errors[stage]
         assert not kind or kind in kinds(guard.history("a"))
-
-
-def test_history_thresholds_may_be_a_mapping(tmp_path: Path) -> None:
-    with live(tmp_path, Memory(), thresholds={"a": Override(failures=4)}) as guard:
-        run(guard, 3, fails=True)
-        assert guard.history("a") == []
-        run(guard, 1, fails=True)
-        assert kinds(guard.history("a"))[0] == "asked"
-    for bad in ({"a": 3}, 7, "a", [("a", Override())]):
-        with pytest.raises(TypeError, match=r"must be.* Override"):
-            Guard(store=tmp_path / "guard.db", thresholds=bad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
