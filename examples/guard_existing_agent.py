@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 from coherence import Monitor
-from coherence.guard import Bound, Bounds, Guard, WebhookNotifier
+from coherence.export.webhook import Webhook
+from coherence.guard import Bound, Bounds, Guard
 
 
 class Agent:  # the existing class, which knows of no guard
@@ -77,7 +78,7 @@ class Hook(BaseHTTPRequestHandler):
 received: list[str] = []
 server = HTTPServer(("127.0.0.1", 0), Hook)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-webhook = WebhookNotifier(f"http://127.0.0.1:{server.server_port}/hook")
+webhook = Webhook(f"http://127.0.0.1:{server.server_port}/hook")
 agent, owner = Agent(model), Temperature()
 with (
     tempfile.TemporaryDirectory() as folder,
@@ -88,7 +89,7 @@ with (
         config_adapter=owner,
         bounds=Bounds({"temperature": Bound(least=0, most=2, step=1)}),
         monitor=monitor,
-        notifier=webhook,
+        notifier=webhook.emit,
     ) as guard,
 ):
     for method in ("ask", "ask_async", "stream"):  # all that there is to add

@@ -10,8 +10,7 @@ from typing import Any
 
 from coherence import Monitor
 from coherence.guard import Bound, Bounds, Guard
-from coherence.guard.router.measures import measures_of
-from coherence.guard.router.strategy import StateRouter
+from coherence.guard.router import StateRouter, measures_of
 
 settings: dict[str, Any] = {"fallback": False, "timeout_factor": 1.0}
 

@@ -15,7 +15,6 @@ from coherence.guard.ledger import PatchRecord, ledger
 from coherence.guard.patch_state import OnTrial, Phase
 from coherence.guard.patches import LEASE_S, Patching
 from coherence.guard.rolling import Summary
-from coherence.guard.sequential import Excess
 from coherence.guard.status import trouble_of
 from coherence.guard.traces import Past, read_account, read_decisions
 from coherence.guard.verdict import MAX_CALLS, Trial
@@ -164,25 +163,20 @@ def _open_trial(account: Account, on_trial: OnTrial) -> OpenTrial:
 
 
 def _evidence(trial: Trial) -> list[GuardEvidence]:
-    tests: dict[str, Excess | None] = {
-        "success": trial.success, "latency": trial.latency, "cost": trial.cost, "index": trial.index
-    }  # fmt: skip
     return [
         GuardEvidence(
             metric, test.seen_beyond + test.seen_within, test.seen_beyond, test.harm, test.limit, test.safe,
             1.0 / trial.alpha,
         )
-        for metric, test in tests.items()
-        if test is not None
+        for metric, test in trial.tests.items()
     ]  # fmt: skip
 
 
 def _watched(watch: DecayWatch) -> list[Watched]:
-    charts = {"success": watch.success, "latency": watch.latency, "cost": watch.cost, "index": watch.index}
     return [
         Watched(metric, chart.level, chart.limit, chart.since, chart.since_beyond, chart.expected)
-        for metric, chart in charts.items()
-        if chart is not None and chart.limit
+        for metric, chart in watch.charts.items()
+        if chart.limit
     ]
 
 

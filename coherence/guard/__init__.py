@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coherence.guard.export import export_trail
     from coherence.guard.frequency import AdaptiveThresholds, Override
     from coherence.guard.guard import Guard
-    from coherence.guard.notifiers import LogNotifier, WebhookNotifier
+    from coherence.guard.notifiers import LogNotifier
     from coherence.guard.runner import Out
     from coherence.guard.status import Status
     from coherence.guard.traces import Past, Trace
@@ -35,7 +35,6 @@ _HOME = {
     "Status": "coherence.guard.status",
     "Strategy": "coherence.guard.collaborators",
     "Trace": "coherence.guard.traces",
-    "WebhookNotifier": "coherence.guard.notifiers",
     "current_patch": "coherence.guard.context",
     "export_trail": "coherence.guard.export",
 }
@@ -55,7 +54,6 @@ __all__ = [
     "Status",
     "Strategy",
     "Trace",
-    "WebhookNotifier",
     "current_patch",
     "export_trail",
 ]

@@ -6,7 +6,8 @@ Only the keys of a patch are its own: what others change in the configuration me
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -15,7 +16,7 @@ from coherence.guard.bound import short_text
 from coherence.guard.collaborators import ConfigAdapter
 from coherence.guard.patch_events import Decision
 from coherence.guard.patch_state import OnTrial, Standing
-from coherence.guard.synchronous import NotAwaitedError, not_awaited
+from coherence.guard.synchronous import NotAwaitedError, not_awaited, refuse_async
 
 FAILED = "could not be applied: "
 """So begins why a patch ends that its adapter has not applied as it says."""
@@ -24,6 +25,39 @@ MAX_DEPTH = 100
 """Tables and lists within one another that a configuration or a patch may have."""
 
 _MISSING = object()
+
+
+def adapter_of(strategy: object, adapter: ConfigAdapter | None) -> ConfigAdapter | None:
+    """Return the owner of the configuration: an adapter, or a strategy that applies patches itself.
+
+    A strategy's ``apply(agent_id=, config_patch=)`` takes the place of the adapter's ``apply_config``. Without an
+    adapter, a strategy that also has ``current_config(agent_id=)`` and ``rollback(agent_id=, backup_config=)`` is the
+    owner.
+
+    Raises
+    ------
+    TypeError
+        If one of these methods is async.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> strategy = SimpleNamespace(apply=lambda *, agent_id, config_patch: True)
+    >>> adapter_of(strategy, None) is None
+    True
+    """
+    apply = getattr(strategy, "apply", None)
+    if not callable(apply):
+        return adapter
+    get = getattr(strategy, "current_config", None) if adapter is None else adapter.get_config
+    restore = getattr(strategy, "rollback", None) if adapter is None else adapter.rollback_config
+    if not callable(get) or not callable(restore):
+        return None
+    for name, method in (("apply", apply), ("current_config", get), ("rollback", restore)):
+        refuse_async(f"strategy.{name}", method)
+    both = getattr(adapter, "serves_both", False)
+    owner = SimpleNamespace(get_config=get, apply_config=apply, rollback_config=restore, serves_both=both)
+    return cast(ConfigAdapter, owner)
 
 
 def apply(
@@ -39,13 +73,13 @@ def apply(
     adapter : ConfigAdapter
         Owns the configuration. Where it cannot be read afterwards, its word counts.
     agent : str
-        Whose configuration.
+        Owner of the configuration.
     trial : OnTrial
         The patch.
     owner : str
         Who has claimed this.
     count : callable
-        Is told each exception of the adapter.
+        Takes each exception of the adapter.
     """
     before = trial.backup
     if trial.applied:  # else it has just been read

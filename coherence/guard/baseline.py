@@ -1,8 +1,9 @@
-"""What calls were like before a patch: the newest of them, without the burst of failures that called for it."""
+"""Baseline of a patch: the newest calls before it, without the burst of failures that called for it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import msgspec
 
@@ -12,13 +13,22 @@ WINDOW = 500
 """Calls that are kept. A loss of 15 points from 0.9 is found after 37 patched calls (one in ten: 113 or more); with a
 baseline of 200 calls after 44 (181)."""
 
-
 APART = 4
 """A burst is left out of a baseline if so many times its calls lie before it; else it may be all there is."""
 
 
+SLOWER = 1.1
+"""Latency and cost up to so many times the cut do not count as beyond it: nobody would roll back for that."""
+
+LOWER = 0.02
+"""An index so little below the cut does not count either."""
+
+METRICS = ("success", "latency", "cost", "index")
+"""Measures of a call that are judged, in the order of their importance."""
+
+
 class CallOutcome(msgspec.Struct, frozen=True):
-    """What came of one call; ``None`` = not known. NaN, infinite and negative numbers count as not known."""
+    """Outcome of one call; ``None`` = not known. NaN, infinite and negative numbers count as not known."""
 
     success: bool
     latency_s: float | None = None
@@ -30,7 +40,7 @@ class CallOutcome(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How the values of one metric lie."""
+    """Spread of the values of one metric."""
 
     known: int
     """Values, 1 or more."""
@@ -59,6 +69,30 @@ class Baseline(msgspec.Struct, frozen=True):
     """In seconds."""
     cost: Spread | None = None
     index: Spread | None = None
+
+    def limit(self, metric: str) -> float | None:
+        """Return the value up to which (the index: down to which) a call is no worse, ``None`` = not known before."""
+        spread: Spread | None = getattr(self, metric)
+        if spread is None:
+            return None
+        return spread.cut - LOWER if metric == "index" else SLOWER * spread.cut
+
+    def beyond(self, call: CallOutcome) -> Iterator[tuple[str, bool]]:
+        """Yield whether a call is worse than the cut, by metric; those that are known both before and now.
+
+        Examples
+        --------
+        >>> before = Baseline(3, 3, latency=Spread(3, 2.0, 2))
+        >>> list(before.beyond(CallOutcome(True, latency_s=2.1))), list(before.beyond(CallOutcome(False, 2.3, 9.0)))
+        ([('success', False), ('latency', False)], [('success', True), ('latency', True)])
+        """
+        yield "success", not call.success
+        if self.latency is not None and (value := usable(call.latency_s)) is not None:
+            yield "latency", value > SLOWER * self.latency.cut
+        if self.cost is not None and (value := usable(call.cost)) is not None:
+            yield "cost", value > SLOWER * self.cost.cut
+        if self.index is not None and (value := usable(call.index)) is not None:
+            yield "index", value < self.index.cut - LOWER
 
 
 class Recent(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""What one key of a configuration may be set to: a number in a range and within a step, or one of some choices."""
+"""Bound of one key of a configuration: a number in a range and within a step, or one of some choices."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ROUNDING = 1e-9
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one key may be set to: a number in a range, or one of some choices.
+    """Bound of one key: a number in a range, or one of some choices.
 
     Parameters
     ----------
     least, most : float or None
         Smallest and largest value; both or neither, at most 1e300 in magnitude.
     whole : bool
-        Whether the number must be an int.
+        True = the number must be an int.
     step : float or None
         Largest change against the current value, more than 0. A relative error of 1e-9 is forgiven: 0.8 to 0.7 is a
         step of 0.1.

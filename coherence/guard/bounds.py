@@ -1,4 +1,4 @@
-"""What a strategy's patch may change: listed keys only, each within its bound; all of it, or nothing."""
+"""Bounds of a strategy's patch: listed keys only, each within its bound; all of it is accepted, or nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_REASONS = 20
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a patch is refused.
+    """Reason why a patch is refused.
 
     Examples
     --------
@@ -47,12 +47,12 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What became of a patch: all of it is accepted, or nothing."""
+    """Judgement of a patch: all of it is accepted, or nothing."""
 
     patch: dict[str, Any] | None
     """The accepted patch, a copy in plain values without the auto-apply keys; None if it is refused."""
     apply: bool
-    """Whether it may be applied now; False for an accepted patch that waits for a person."""
+    """True = it may be applied now; False for an accepted patch that waits for a person."""
     refusals: tuple[Refusal, ...]
     """Why it is refused, at most :data:`MAX_REASONS`; empty if it is accepted."""
     waits: str
@@ -68,7 +68,7 @@ class Bounds:
         Bounds by dotted path: ``retry.limit`` is the key ``limit`` in the table ``retry``. What is not listed cannot be
         changed.
     auto_apply : bool
-        Whether accepted patches may be applied without a person. A patch or the current configuration with
+        True = accepted patches may be applied without a person. A patch or the current configuration with
         ``auto_apply: false`` (or ``auto_apply_enabled: false``) at its top withholds itself; neither can permit what
         the bounds withhold.
 

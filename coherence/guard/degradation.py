@@ -6,8 +6,8 @@ halfway to 1 (success halved), so the sum is the evidence for a change at the be
 false alarm is exact for a given rate: the chart is a Markov chain with ``limit`` states, whose hitting times solve a
 linear system.
 
-After an alarm the sum stays at ``limit`` at most, and what is bad is told again only once the sum has been back at 0,
-or as a step further: calls since the alarm have a chart of their own, for the rate that has been reached.
+After an alarm the sum stays at ``limit`` at most, and what is bad is reported again only once the sum has been back at
+0, or as a step further: calls since the alarm have a chart of their own, for the rate that has been reached.
 
 References
 ----------
@@ -24,8 +24,7 @@ import msgspec
 import numpy as np
 
 from coherence.core.validation import check_number
-from coherence.guard.baseline import Baseline, CallOutcome, Spread, usable
-from coherence.guard.verdict import LOWER, SLOWER
+from coherence.guard.baseline import METRICS, Baseline, CallOutcome, Spread
 
 CALLS_TO_FALSE_ALARM = 10_000
 """On average at least, all metrics together."""
@@ -72,7 +71,7 @@ class Alert(msgspec.Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """What has got worse, in one sentence.
+        """Sentence that names what has got worse.
 
         Examples
         --------
@@ -208,28 +207,22 @@ class DecayWatch(msgspec.Struct):
     def observe(self, outcome: CallOutcome) -> tuple[Alert, ...]:
         """Take in one call; return what has got worse, once, and again if it gets worse still or after a recovery."""
         found: list[Alert] = []
-        if seen := self.success.observe(not outcome.success):
-            found.append(Alert("success", *seen))
-        before = self.baseline
-        if self.latency is not None and before.latency is not None:
-            _take("latency", self.latency, SLOWER * before.latency.cut, outcome.latency_s, found)
-        if self.cost is not None and before.cost is not None:
-            _take("cost", self.cost, SLOWER * before.cost.cut, outcome.cost, found)
-        if self.index is not None and before.index is not None:
-            _take("index", self.index, before.index.cut - LOWER, outcome.index, found)
+        for metric, is_beyond in self.baseline.beyond(outcome):
+            chart: Chart = getattr(self, metric)
+            if seen := chart.observe(is_beyond):
+                found.append(Alert(metric, *seen, None if metric == "success" else self.baseline.limit(metric)))
         return tuple(found)
+
+    @property
+    def charts(self) -> dict[str, Chart]:
+        """Charts by metric, of those that the baseline knows."""
+        found = {metric: getattr(self, metric) for metric in METRICS}
+        return {metric: chart for metric, chart in found.items() if chart is not None}
 
     @property
     def worse(self) -> tuple[str, ...]:
         """The metrics that have got worse and have not recovered."""
-        charts = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
-        return tuple(metric for metric, chart in charts.items() if chart is not None and chart.further is not None)
-
-
-def _take(metric: str, chart: Chart, cut: float, value: float | None, found: list[Alert]) -> None:
-    known = usable(value)
-    if known is not None and (seen := chart.observe(known < cut if metric == "index" else known > cut)):
-        found.append(Alert(metric, *seen, cut))
+        return tuple(metric for metric, chart in self.charts.items() if chart.further is not None)
 
 
 def _chart(spread: Spread | None, calls_to_alarm: float) -> Chart | None:

@@ -39,7 +39,7 @@ class ErrorCounts:
     def add(self, stage: str, error: BaseException | str, *, kind: str | None = None) -> None:
         """Count a failure. Of each kind the first, the 10th, the 100th and so on are logged, as warnings.
 
-        ``kind`` is what it is counted as; default: the exception's type, or the text.
+        ``kind`` is the name it is counted under; default: the exception's type, or the text.
         """
         found, text = (type(error).__name__, describe(error)) if isinstance(error, BaseException) else (error, error)
         kind = found if kind is None else kind

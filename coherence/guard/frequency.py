@@ -1,23 +1,19 @@
-"""How many failures are too many: thresholds that follow how often an agent is called."""
+"""Thresholds of failures: they follow how often an agent is called."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
 
 import msgspec
 
 from coherence.core.validation import MAX_NAME, check_count, check_flag, check_number, check_text
 from coherence.guard.rolling import MAX_WINDOW_H
 
-Frequency: TypeAlias = Literal["high", "medium", "low"]
-"""high = more than 10 calls in 24 hours; medium = 3 to 10, or an agent that was never called; low = fewer than 3."""
-
 FREQUENCY_H = 24.0
-"""Over how many hours calls are counted."""
+"""Hours over which calls are counted."""
 
-CRITICAL_WORDS = ("critical", "prod", "production", "monitor")
+CRITICAL_WORDS = frozenset({"critical", "prod", "production", "monitor"})
 """Words that mark an agent as critical when one of them is a word of its name."""
 
 MAX_FAILURES = 1000
@@ -25,50 +21,37 @@ MAX_COOLDOWN_H = 8760.0
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def _check(failures: int | None, window_h: float | None, cooldown_h: float | None) -> None:
-    if failures is not None:
-        check_count("failures", failures, least=1, most=MAX_FAILURES)
-    if window_h is not None:
-        check_number("window_h", window_h, least=1, most=MAX_WINDOW_H)
-    if cooldown_h is not None:
-        check_number("cooldown_h", cooldown_h, least=0, most=MAX_COOLDOWN_H)
-
-
-class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When failures call for an improvement.
-
-    Parameters
-    ----------
-    failures : int
-        So many failures in the window, 1 to 1,000. Fewer react sooner, and to chance more often.
-    window_h : float
-        Length of the window, 1 to 168 hours.
-    cooldown_h : float
-        How long nothing is improved after an improvement, 0 to 8,760 hours.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a field of another type or outside its range.
-    """
+class Thresholds(msgspec.Struct, frozen=True):
+    """Failures that call for an improvement."""
 
     failures: int
+    """So many in the window. Fewer react sooner, and to chance more often."""
     window_h: float
+    """Length of the window, hours."""
     cooldown_h: float
+    """Hours after an improvement in which there is no other."""
 
-    def __post_init__(self) -> None:
-        _check(self.failures, self.window_h, self.cooldown_h)
+
+CRITICAL = Thresholds(1, 24, 6)
+"""Profile of critical agents, however often they are called."""
+
+HIGH, MEDIUM, LOW = Thresholds(5, 48, 3), Thresholds(3, 24, 6), Thresholds(2, 72, 12)
+"""Profiles of more than 10 calls in 24 hours, of 3 to 10 or an agent that was never called, and of fewer."""
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a person set for one agent; what is left out comes from the profile in force.
+    """Thresholds that a person sets for one agent; what is left out comes from the profile in force.
 
     Parameters
     ----------
     critical : bool or None
-        Whether the agent is critical, whatever its name says; None = its name decides.
-    failures, window_h, cooldown_h
-        As in :class:`Thresholds`; None = from the profile.
+        True = the agent is critical, False = it is not, whatever its name says; None = its name decides.
+    failures : int or None
+        So many failures in the window, 1 to 1,000.
+    window_h : float or None
+        Length of the window, 1 to 168 hours.
+    cooldown_h : float or None
+        Hours after an improvement in which there is no other, 0 to 8,760.
 
     Raises
     ------
@@ -84,56 +67,29 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         if self.critical is not None:
             check_flag("critical", self.critical)
-        _check(self.failures, self.window_h, self.cooldown_h)
-
-
-CRITICAL = Thresholds(1, 24, 6)
-"""The profile of critical agents, however often they are called."""
-
-PROFILES: Mapping[Frequency, Thresholds] = {
-    "high": Thresholds(5, 48, 3),
-    "medium": Thresholds(3, 24, 6),
-    "low": Thresholds(2, 72, 12),
-}
-"""The profile of each frequency."""
-
-
-def frequency(calls_24h: int, *, called_before: bool = True) -> Frequency:
-    """Return how often an agent is called.
-
-    Parameters
-    ----------
-    calls_24h : int
-        Its calls in the last 24 hours, 0 or more.
-    called_before : bool
-        Whether it was ever called; nothing is known of an agent that was not, so it is medium.
-
-    Examples
-    --------
-    >>> [frequency(calls) for calls in (0, 2, 3, 10, 11)], frequency(0, called_before=False)
-    (['low', 'low', 'medium', 'medium', 'high'], 'medium')
-    """
-    calls = check_count("calls_24h", calls_24h)
-    if calls > 10:
-        return "high"
-    return "medium" if calls >= 3 or not (calls or called_before) else "low"
+        if self.failures is not None:
+            check_count("failures", self.failures, least=1, most=MAX_FAILURES)
+        if self.window_h is not None:
+            check_number("window_h", self.window_h, least=1, most=MAX_WINDOW_H)
+        if self.cooldown_h is not None:
+            check_number("cooldown_h", self.cooldown_h, least=0, most=MAX_COOLDOWN_H)
 
 
 class AdaptiveThresholds:
     """The thresholds of every agent.
 
+    An agent is critical if a whole word of its name (a run of letters, in any case) is one of :data:`CRITICAL_WORDS`:
+    ``prod`` is a word of ``prod-eu`` and of ``PROD2``, not of ``product-search``. The first 500 characters are read.
+
     Parameters
     ----------
     overrides : Mapping of str to Override
         What a person set, by agent.
-    critical_words : Iterable of str
-        Words that mark a name as critical. They are compared with the whole words of the name (runs of letters, in any
-        case): ``prod`` is a word of ``prod-eu`` and of ``PROD2``, not of ``product-search``.
 
     Raises
     ------
-    TypeError, ValueError
-        For overrides or words of another type, or a word that is not one run of letters.
+    TypeError
+        For overrides of another type.
 
     Examples
     --------
@@ -144,41 +100,35 @@ class AdaptiveThresholds:
     (Thresholds(failures=1, window_h=24, cooldown_h=6), Thresholds(failures=5, window_h=48, cooldown_h=3))
     """
 
-    def __init__(
-        self, overrides: Mapping[str, Override] | None = None, *, critical_words: Iterable[str] = CRITICAL_WORDS
-    ) -> None:
-        if isinstance(critical_words, str):
-            raise TypeError("critical_words must be several words, not one text")
+    def __init__(self, overrides: Mapping[str, Override] | None = None) -> None:
         self.overrides = dict(overrides or {})
         for agent, override in self.overrides.items():
             check_text("agent of an override", agent, empty=False)
             if not isinstance(override, Override):
                 raise TypeError(f"the override of {agent!r} must be an Override, not {type(override).__name__}")
-        self.critical_words = tuple(check_text("critical word", word, empty=False) for word in critical_words)
-        for word in self.critical_words:
-            if not _WORD.fullmatch(word):
-                raise ValueError(f"critical_words must be runs of letters, not {word!r}")
-        self._words = frozenset(word.casefold() for word in self.critical_words)
-
-    def is_critical(self, agent: str) -> bool:
-        """Tell whether an agent is critical, by its override or a word in the first 500 characters of its name."""
-        override = self.overrides.get(agent)
-        if override is not None and override.critical is not None:
-            return override.critical
-        return any(word.casefold() in self._words for word in _WORD.findall(agent[:MAX_NAME]))
 
     def of(self, agent: str, *, calls_24h: int, called_before: bool = True) -> Thresholds:
-        """Return the thresholds in force for an agent; the parameters are those of :func:`frequency`."""
-        profile = PROFILES[frequency(calls_24h, called_before=called_before)]
-        if self.is_critical(check_text("agent", agent)):
-            profile = CRITICAL
-        override = self.overrides.get(agent)
-        if override is None:
-            return profile
+        """Return the thresholds in force for an agent.
+
+        Parameters
+        ----------
+        agent : str
+            Its name.
+        calls_24h : int
+            Its calls in the last 24 hours, 0 or more.
+        called_before : bool
+            True if it was ever called; nothing is known of an agent that was not, so it is medium.
+        """
+        own = self.overrides.get(agent, Override())
+        critical = own.critical
+        if critical is None:
+            critical = not CRITICAL_WORDS.isdisjoint(word.casefold() for word in _WORD.findall(agent[:MAX_NAME]))
+        profile = HIGH if calls_24h > 10 else MEDIUM if calls_24h >= 3 or not (calls_24h or called_before) else LOW
+        profile = CRITICAL if critical else profile
         return Thresholds(
-            profile.failures if override.failures is None else override.failures,
-            profile.window_h if override.window_h is None else override.window_h,
-            profile.cooldown_h if override.cooldown_h is None else override.cooldown_h,
+            profile.failures if own.failures is None else own.failures,
+            profile.window_h if own.window_h is None else own.window_h,
+            profile.cooldown_h if own.cooldown_h is None else own.cooldown_h,
         )
 
 
@@ -187,7 +137,7 @@ def as_thresholds(thresholds: object) -> AdaptiveThresholds:
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError
         If it is none of these.
 
     Examples

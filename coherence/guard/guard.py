@@ -7,10 +7,11 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NoReturn, ParamSpec, Self, TypeVar, get_args
+from typing import IO, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, get_args, overload
 
 from coherence.core.config import disabled
 from coherence.core.validation import check_count, check_flag, check_number, shown
+from coherence.guard.adapter import adapter_of
 from coherence.guard.bounds import Bounds
 from coherence.guard.collaborators import ADAPTER, ConfigAdapter, Notify, Strategy, check_methods, check_notifier
 from coherence.guard.error_counts import ErrorCounts
@@ -48,7 +49,8 @@ class Guard(ByHand):
     store : path or Store
         Where traces and patches are kept; ``":memory:"`` = in a temporary folder, and gone when the guard is closed.
     strategy : Strategy, optional
-        Proposes patches. Without it, calls are recorded.
+        Proposes patches. Without it, calls are recorded. Its own ``apply``, if it has one, is called instead of the
+        adapter's ``apply_config``; see :func:`~coherence.guard.adapter.adapter_of`.
     config_adapter : ConfigAdapter, optional
         Owns the configuration. Without it, a proposal is recorded and not applied.
     notifier : Notifier or callable, optional
@@ -141,7 +143,7 @@ class Guard(ByHand):
                 raise TypeError(f"control_flow must be exception types, not {shown(kind)}")
         plan = Plan(
             strategy=strategy,
-            adapter=config_adapter,
+            adapter=adapter_of(strategy, config_adapter),
             notifier=notifier,
             bounds=bounds,
             thresholds=as_thresholds(thresholds),
@@ -175,7 +177,25 @@ class Guard(ByHand):
         """Stage -> its newest failure in words."""
         return dict(self._troubles.newest)
 
-    def run(self, fn: Callable[[], T], *, agent: str, task: str = "", call_id: str | None = None) -> Out[T]:
+    @overload
+    def run(
+        self,
+        fn: Callable[[], T],
+        *,
+        agent: str,
+        task: str = "",
+        call_id: str | None = None,
+        raises: Literal[True] = True,
+    ) -> Out[T]: ...
+
+    @overload
+    def run(
+        self, fn: Callable[[], T], *, agent: str, task: str = "", call_id: str | None = None, raises: bool
+    ) -> Out[T | None]: ...
+
+    def run(
+        self, fn: Callable[[], T], *, agent: str, task: str = "", call_id: str | None = None, raises: bool = True
+    ) -> Out[T] | Out[T | None]:
         """Call ``fn`` and record the call; what it raises is recorded and raised again.
 
         Parameters
@@ -189,18 +209,52 @@ class Guard(ByHand):
             What for, in words.
         call_id : str, optional
             What a share of calls is drawn by, for an adapter that serves two configurations; default: a new one.
+        raises : bool
+            False = an exception that ``fn`` raises is returned as :attr:`Out.error` and not raised again; what
+            interrupts or ends the process is raised in any case.
+
+        Examples
+        --------
+        >>> with Guard(store=":memory:") as guard:
+        ...     out = guard.run(lambda: 1 / 0, agent="support", raises=False)
+        ...     out.success, out.result, out.error
+        (False, None, ZeroDivisionError('division by zero'))
         """
-        return self._runner.called(self._runner.start(agent, task, None, call_id), fn)
+        check_flag("raises", raises)
+        return self._runner.called(self._runner.start(agent, task, None, call_id), fn, raises=raises)
+
+    @overload
+    async def arun(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        agent: str,
+        task: str = "",
+        call_id: str | None = None,
+        raises: Literal[True] = True,
+    ) -> Out[T]: ...
+
+    @overload
+    async def arun(
+        self, fn: Callable[[], Awaitable[T]], *, agent: str, task: str = "", call_id: str | None = None, raises: bool
+    ) -> Out[T | None]: ...
 
     async def arun(
-        self, fn: Callable[[], Awaitable[T]], *, agent: str, task: str = "", call_id: str | None = None
-    ) -> Out[T]:
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        agent: str,
+        task: str = "",
+        call_id: str | None = None,
+        raises: bool = True,
+    ) -> Out[T] | Out[T | None]:
         """Do what :meth:`run` does for a callable that returns an awaitable; the event loop stays free.
 
         A callable that returns a plain value has been run then, on the loop's thread, and is recorded as well. Nobody
         waits for the steps that follow, so that a task that is cancelled in time has lost no result by them.
         """
-        return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn)
+        check_flag("raises", raises)
+        return await self._runner.acalled(self._runner.start(agent, task, None, call_id), fn, raises=raises)
 
     def wrap(
         self, *, agent: str, task: str | None = None, call_id: Callable[..., str | None] | None = None

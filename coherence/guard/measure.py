@@ -1,4 +1,4 @@
-"""What came of a call: success, duration, cost, and what a monitor says of the run."""
+"""Measures of a call: success, duration, cost, and what a monitor says of the run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Started:
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """What came of a call."""
+    """Outcome of a call."""
 
     success: bool
     duration_s: float

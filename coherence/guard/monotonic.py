@@ -23,7 +23,7 @@ class SteadyClock(msgspec.Struct):
       clock that is set back two hours changes no window and no cool-down.
     * **A little back** (up to the tolerance; a correction by NTP, or two machines whose clocks differ): steady time
       stands still until the wall clock has caught up, so that small differences between writers never add up.
-    * **Set ahead**: cannot be told from time in which nobody called, and is taken as time that passed, at most
+    * **Set ahead**: looks like time in which nobody called, and is taken as time that passed, at most
       :data:`MAX_STEP_S` a step. A cool-down may end early, a window may empty; set back again, nothing freezes.
       A host that adds the elapsed ``time.monotonic()`` to the wall time at which its process started is not exposed to
       jumps while it runs.

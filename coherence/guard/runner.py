@@ -55,7 +55,7 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
     """Result of a call, and what came of it."""
 
     result: T
-    """The callable's own result, as it was returned."""
+    """The callable's own result, as it was returned; None if it raised."""
     success: bool | None
     """None = not known: a coroutine, future or generator came back, of which the work is still to be done. Nothing is
     recorded then."""
@@ -65,6 +65,8 @@ class Out(msgspec.Struct, Generic[T], frozen=True):
     """Whether a patch was applied after this call; of :meth:`Guard.arun` False, as nobody waits for that."""
     rolled_back: bool
     """Whether a patch was rolled back, or given up, after this call; of :meth:`Guard.arun` False."""
+    error: Exception | None = None
+    """What the callable raised, if it was called with ``raises=False``."""
 
 
 class Runner:
@@ -131,19 +133,23 @@ class Runner:
         started.begin(self._measuring.monitor)
         return started
 
-    def called(self, started: Started, fn: Callable[[], T]) -> Out[T]:
+    def called(self, started: Started, fn: Callable[[], T], *, raises: bool = True) -> Out[T]:
         """Do what has been begun; for :meth:`run` and :meth:`wrap`."""
         try:
             with serving(started.patch):
                 result = fn()
         except BaseException as error:
-            self.record(started, error=error)
-            raise
+            failed = self._measuring.failed(started, error)
+            # Who interrupts or ends the process is not kept waiting.
+            taken = self._finish(started, failed, wait=isinstance(error, Exception))
+            if raises or not isinstance(error, Exception):
+                raise
+            return _failed(failed, taken, error)
         finished = self._measuring.returned(started, result)
         taken = _NOTHING if finished is None else self._finish(started, finished, wait=True)
         return _out(started, result, finished, taken)
 
-    async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]]) -> Out[T]:
+    async def acalled(self, started: Started, fn: Callable[[], Awaitable[T]], *, raises: bool = True) -> Out[T]:
         """Do what has been begun; for :meth:`arun` and :meth:`wrap`."""
         try:
             with serving(started.patch):
@@ -152,7 +158,9 @@ class Runner:
         except BaseException as error:
             failed = self._measuring.failed(started, error)
             self._finish(started, failed, wait=False)  # a task that was cancelled must not wait
-            raise
+            if raises or not isinstance(error, Exception):
+                raise
+            return _failed(failed, _NOTHING, error)
         finished = self._measuring.returned(started, result)
         # Whoever waited for the steps that follow could be cancelled meanwhile, and the result would be lost.
         if finished is not None and self._full:
@@ -299,6 +307,10 @@ def _out(started: Started, result: T, finished: Finished | None, taken: Taken) -
     if finished is None:
         return Out(result, None, time.perf_counter() - started.began_s, False, False)
     return Out(result, finished.success, finished.duration_s, taken.applied, taken.rolled_back)
+
+
+def _failed(finished: Finished, taken: Taken, error: Exception) -> Out[Any]:
+    return Out(None, finished.success, finished.duration_s, taken.applied, taken.rolled_back, error)
 
 
 _runners: weakref.WeakSet[Runner] = weakref.WeakSet()

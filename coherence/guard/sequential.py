@@ -15,7 +15,7 @@ Where unpatched calls go on meanwhile, patched calls are compared with those mad
 rates a and b bet on for a patched and an unpatched call, and m their mean over the block's calls, the bet on each call
 is at the odds of m. That is fair at each common rate of a block, so it stays valid while the rate changes for all. A
 block is some calls of one kind in a row and then as many of the other, or fewer if the first kind comes back: for x and
-y calls it tells as much as x y / (x + y), so it pays to wait for the whole of a slice.
+y calls it is worth x y / (x + y) calls, so it pays to wait for the whole of a slice.
 
 That a patch does no harm is bet on in the same way against the reference made worse by the margin, with a beta
 distribution of the same variance. Of that side the error is simulated, and not derived.
@@ -105,7 +105,7 @@ class Excess(msgspec.Struct):
     same_rates: tuple[float, float] = (0.0, 0.0)
     """The shares beyond the cut that are bet on."""
     same_time: bool = False
-    """Whether patched calls are compared with unpatched ones of the same time."""
+    """True = patched calls are compared with unpatched ones of the same time."""
     block: tuple[int, int, int, int] = (0, 0, 0, 0)
     """Patched calls beyond and within, then unpatched ones, since the last bet on such a block."""
     tolerable_beyond: float = 0.0

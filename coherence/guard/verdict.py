@@ -8,7 +8,7 @@ import msgspec
 
 from coherence.baseline.e_process import MAX_EVIDENCE
 from coherence.core.validation import check_count, check_number
-from coherence.guard.baseline import Baseline, CallOutcome, Spread, usable
+from coherence.guard.baseline import Baseline, CallOutcome, Spread
 from coherence.guard.sequential import Excess
 
 ALPHA = 0.05
@@ -22,12 +22,6 @@ SUCCESS_MARGIN = 0.1
 
 OTHER_MARGIN = 0.15
 """The same for latency, cost and index: how much more often calls lie among what was the worst third."""
-
-SLOWER = 1.1
-"""Latency and cost up to so many times the cut do not count as beyond it: nobody would roll back for that."""
-
-LOWER = 0.02
-"""An index so little below the cut does not count either."""
 
 SUCCESS_WEIGHT = 2.0
 """Of the shares of :data:`ALPHA`; latency, cost and index have 1 each, if the baseline knows them."""
@@ -53,7 +47,7 @@ Kind = Literal["keep_looking", "promote", "roll_back"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is to be done with a patch."""
+    """Decision on a patch on trial."""
 
     kind: Kind
     why: str = ""
@@ -89,7 +83,7 @@ class Trial(msgspec.Struct):
     compared with those of the same time, and alpha holds although the rate changes for both. A run of failures that
     begins later than with the first call then counts only once an unpatched call has succeeded after its begin, and
     ends where one fails: so a bad hour of the provider is no evidence against the patch, as far as both kinds of calls
-    are made in it. Slices of calls in turn tell less of it than calls drawn one by one.
+    are made in it. Slices of calls in turn show less of it than calls drawn one by one.
 
     Examples
     --------
@@ -113,9 +107,9 @@ class Trial(msgspec.Struct):
     run: int = 0
     """Failures in a row now."""
     fails_from_first: bool = True
-    """Whether the run began with the first call."""
+    """True = the run began with the first call."""
     vouched: bool = False
-    """Whether an unpatched call has succeeded since the run began."""
+    """True = an unpatched call has succeeded since the run began."""
     verdict: Verdict = KEEP_LOOKING
 
     @classmethod
@@ -159,14 +153,10 @@ class Trial(msgspec.Struct):
         self.run = 0 if outcome.success else self.run + 1
         self.vouched = self.vouched and not outcome.success
         self.fails_from_first = self.fails_from_first and not outcome.success
-        self.success.observe(not outcome.success)
-        if self.latency is not None and (value := usable(outcome.latency_s)) is not None:
-            self.latency.observe(_rose(value, self.baseline.latency))
-        if self.cost is not None and (value := usable(outcome.cost)) is not None:
-            self.cost.observe(_rose(value, self.baseline.cost))
-        if self.index is not None and (value := usable(outcome.index)) is not None:
-            self.index.observe(_sank(value, self.baseline.index))
-        self.verdict = self._decide()
+        tests = self.tests
+        for metric, is_beyond in self.baseline.beyond(outcome):
+            tests[metric].observe(is_beyond)
+        self.verdict = self._decide(tests)
         return self.verdict
 
     def compare(self, outcome: CallOutcome) -> Verdict:
@@ -177,41 +167,40 @@ class Trial(msgspec.Struct):
             self.vouched = self.run > 0
         else:
             self.run, self.fails_from_first, self.vouched = 0, False, False
-        self.success.compare(not outcome.success)
-        if self.latency is not None and (value := usable(outcome.latency_s)) is not None:
-            self.latency.compare(_rose(value, self.baseline.latency))
-        if self.cost is not None and (value := usable(outcome.cost)) is not None:
-            self.cost.compare(_rose(value, self.baseline.cost))
-        if self.index is not None and (value := usable(outcome.index)) is not None:
-            self.index.compare(_sank(value, self.baseline.index))
-        self.verdict = self._decide()
+        tests = self.tests
+        for metric, is_beyond in self.baseline.beyond(outcome):
+            tests[metric].compare(is_beyond)
+        self.verdict = self._decide(tests)
         return self.verdict
 
     def reprieve(self) -> None:
-        """Take back a rollback, and forget all evidence of harm so far: calls are not what the baseline tells."""
+        """Take back a rollback, and forget all evidence of harm so far: calls are not as the baseline says."""
         if self.verdict.kind == "promote":
             return
         self.run, self.fails_from_first, self.vouched, self.verdict = 0, False, False, KEEP_LOOKING
         self.later_run = None  # by the baseline as well
-        for test in (self.success, self.latency, self.cost, self.index):
-            if test is not None:
-                test.forget()
+        for test in self.tests.values():
+            test.forget()
 
-    def _decide(self) -> Verdict:
-        tests = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
-        shown = True
+    @property
+    def tests(self) -> dict[str, Excess]:
+        """Bets by metric, of those that the baseline knows."""
+        found = {"success": self.success, "latency": self.latency, "cost": self.cost, "index": self.index}
+        return {metric: test for metric, test in found.items() if test is not None}
+
+    def _decide(self, tests: dict[str, Excess]) -> Verdict:
+        enough, shown = self.calls >= FEWEST, True
         for metric, test in tests.items():
-            if test is not None:
-                if test.harm >= test.limit and self.calls >= FEWEST:
-                    return self._worse(metric, test)
-                shown = shown and test.safe >= 1.0 / self.alpha
+            if enough and test.harm >= test.limit:
+                return self._worse(metric, test)
+            shown = shown and test.safe >= 1.0 / self.alpha
         if self.run and (failing := self._failing()):
             return failing
-        if self.success.gain >= 1.0 / self.alpha and all(test is None or test.harm <= 1.0 for test in tests.values()):
+        if self.success.gain >= 1.0 / self.alpha and all(test.harm <= 1.0 for test in tests.values()):
             why = f"success rose: {self.success.seen_within} of {self.calls} patched calls, and less of the others"
             return Verdict("promote", why, "success", self.success.gain, 1.0 / self.alpha)
         if shown:
-            evidence = min(test.safe for test in tests.values() if test is not None)
+            evidence = min(test.safe for test in tests.values())
             return Verdict("promote", f"shown harmless by {self.calls} patched calls", None, evidence, 1.0 / self.alpha)
         if self.calls >= self.most_calls:
             return Verdict("promote", f"no evidence of harm in {self.calls} patched calls")
@@ -225,11 +214,10 @@ class Trial(msgspec.Struct):
                 f"success fell: {test.seen_within} of {seen} patched calls, {before.successes} of {before.calls} before"
             )
         else:
-            spread = {"latency": before.latency, "cost": before.cost, "index": before.index}[metric]
-            known, within = (spread.known, spread.within) if spread else (0, 0)
+            spread: Spread = getattr(before, metric)
             why = (
                 f"{metric} got worse: {test.seen_beyond} of {seen} patched calls are beyond what "
-                f"{within} of {known} calls kept to before"
+                f"{spread.within} of {spread.known} calls kept to before"
             )
         return Verdict("roll_back", why, metric, test.harm, test.limit)
 
@@ -253,14 +241,6 @@ def _third(spread: Spread | None, limit: float) -> Excess | None:
     if spread is None:
         return None
     return Excess.against(beyond=spread.known - spread.within, within=spread.within, margin=OTHER_MARGIN, limit=limit)
-
-
-def _rose(value: float, before: Spread | None) -> bool:
-    return before is not None and value > SLOWER * before.cut
-
-
-def _sank(value: float, before: Spread | None) -> bool:
-    return before is not None and value < before.cut - LOWER
 
 
 def _run_chance(failures: int, calls: int, length: int | None) -> float:

@@ -60,7 +60,8 @@ def wrapped(
                 try:
                     step = functools.partial(inner.asend, (yield value))
                 except GeneratorExit:
-                    await run.aclosed(inner)
+                    with run.closing():
+                        await inner.aclose()
                     raise
                 except BaseException as error:
                     step = functools.partial(inner.athrow, error)
@@ -87,7 +88,8 @@ def wrapped(
                 try:
                     step = functools.partial(inner.send, (yield value))
                 except GeneratorExit:
-                    run.closed(inner)
+                    with run.closing():
+                        inner.close()
                     raise
                 except BaseException as error:
                     step = functools.partial(inner.throw, error)
@@ -143,32 +145,19 @@ class _Running:
     def failed(self, error: BaseException) -> None:
         self._runner.record(self._started, error=error, duration_s=self._spent_s, wait=self._waits)
 
-    def closed(self, inner: Generator[Any, Any, Any]) -> None:
-        error: BaseException | None = None
-        began_s = time.perf_counter()
-        try:
-            inner.close()
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            self._left(began_s, error)
-
-    async def aclosed(self, inner: AsyncGenerator[Any, Any]) -> None:
-        error: BaseException | None = None
-        began_s = time.perf_counter()
-        try:
-            await inner.aclose()
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            self._left(began_s, error)
-
-    def _left(self, began_s: float, error: BaseException | None) -> None:
-        """Leave the record for later, and the context as it is.
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Leave the record of what is being closed for later, and the context as it is.
 
         A collector of garbage may close a generator at any place: while this thread holds a lock, or while it sets a
         context variable, which must not be set anew in the middle of it (CPython 3.11 crashes).
         """
-        self._runner.leave(self._started, self._spent_s + time.perf_counter() - began_s, error)
+        error: BaseException | None = None
+        began_s = time.perf_counter()
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._runner.leave(self._started, self._spent_s + time.perf_counter() - began_s, error)

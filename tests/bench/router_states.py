@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from coherence.guard.router.measures import measures_of
-from coherence.guard.router.strategy import StateRouter
+from coherence.guard.router import StateRouter, measures_of
 from coherence.monitor.tick_result import TickResult
 from coherence.providers.readers import read_transcripts
 from coherence.report.score import score_transcript

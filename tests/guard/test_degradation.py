@@ -1,3 +1,5 @@
+"""Decay of a confirmed configuration: how soon it is seen, how seldom wrongly, and how often it is reported."""
+
 import math
 import random
 
@@ -98,7 +100,6 @@ def test_decay_watch_what_was_bad_is_not_learned_as_usual() -> None:
 @pytest.mark.parametrize(
     ("alert", "why"),
     [
-        (Alert("success", 2, 2, 0.01), "success got worse: 2 of the last 2 calls failed, 1% were expected to"),
         (Alert("success", 1, 1, 0.01), "success got worse: the last call failed, 1% were expected to"),
         (
             Alert("cost", 9, 8, 0.35, 0.25),
@@ -170,15 +171,6 @@ def test_chart_a_vague_rate_is_expected_a_little_higher_and_worked_out_anew_whil
     assert expected == sorted(expected, reverse=True)
 
 
-def test_decay_watch_what_is_hardly_worse_is_no_decay() -> None:
-    # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
-    watch = DecayWatch.begin(confirmed())
-    assert not any(watch.observe(CallOutcome(True, 1.82, 1.82, 0.82)) for _ in range(500))
-    assert any(watch.observe(CallOutcome(True, 1.84, 1.0, 0.9)) for _ in range(15))
-    assert any(watch.observe(CallOutcome(True, 1.0, 1.84, 0.9)) for _ in range(15))
-    assert any(watch.observe(CallOutcome(True, 1.0, 1.0, 0.81)) for _ in range(15))
-
-
 def test_decay_watch_an_agent_that_mostly_fails_has_nothing_to_lose() -> None:
     watch = DecayWatch.begin(Baseline(100, 2))
     assert watch.success.limit == 0
@@ -196,11 +188,7 @@ def test_decay_watch_it_goes_on_from_json_bit_for_bit(calls: list[tuple[bool, fl
     assert parts == whole
 
 
-def test_chart_unknown_numbers_and_wrong_arguments() -> None:
-    watch = DecayWatch.begin(confirmed())
-    watch.observe(CallOutcome(True, math.nan, None, -1.0))
-    assert watch.latency is not None
-    assert watch.latency.since == 0
+def test_decay_watch_begins_with_nothing_known_and_checks_its_argument() -> None:
+    assert DecayWatch.begin(Baseline()).success.limit > 0
     with pytest.raises(ValueError, match="calls_to_false_alarm"):
         DecayWatch.begin(Baseline(), 99)
-    assert Chart.of(0, 0, 10_000).limit > 0  # nothing known yet

@@ -1,3 +1,5 @@
+"""Baselines: the newest calls without the burst that called for a patch, and what lies beyond their cuts."""
+
 import math
 
 import msgspec
@@ -5,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coherence.guard.baseline import Baseline, CallOutcome, Recent, Spread
+from coherence.guard.baseline import METRICS, Baseline, CallOutcome, Recent, Spread
 
 
 def recent(pattern: str, window: int = 500) -> Recent:
@@ -74,19 +76,36 @@ def test_recent_values_are_summed_up() -> None:
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -1.0])
-def test_recent_what_is_no_number_is_not_known(value: float | None) -> None:
+def test_a_value_that_is_no_number_is_neither_known_nor_beyond(value: float | None) -> None:
     calls = Recent()
     calls.observe(CallOutcome(True, value, value, value))
     assert calls.freeze() == Baseline(1, 1)
+    known = Baseline(3, 3, *[Spread(3, 1.0, 2)] * 3)
+    assert list(known.beyond(CallOutcome(True, value, value, value))) == [("success", False)]
 
 
 @pytest.mark.parametrize("value", [0.0, 5e-324, 1.7e308])
-def test_spread_the_smallest_and_largest_values_are_values(value: float) -> None:
+def test_a_spread_holds_the_smallest_and_largest_values(value: float) -> None:
     calls = Recent()
     for _ in range(3):
         calls.observe(CallOutcome(True, value, value, value))
     baseline = calls.freeze()
     assert (baseline.latency, baseline.cost, baseline.index) == (Spread(3, value, 3),) * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "beyond"),
+    [
+        # up to 1.1 times 2 and down to 0.8 - 0.02 count as within the cut
+        (CallOutcome(True, 2.19, 2.19, 0.781), set()),
+        (CallOutcome(False, 2.21, 2.19, 0.781), {"success", "latency"}),
+        (CallOutcome(True, 2.19, 2.21, 0.779), {"cost", "index"}),
+    ],
+)
+def test_beyond_takes_hardly_worse_for_no_worse(call: CallOutcome, beyond: set[str]) -> None:
+    known = Baseline(3, 3, Spread(3, 2.0, 2), Spread(3, 2.0, 2), Spread(3, 0.8, 2))
+    assert {metric for metric, is_beyond in known.beyond(call) if is_beyond} == beyond
+    assert [metric for metric, _ in known.beyond(call)] == list(METRICS)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1e6)), max_size=40), st.integers(0, 39), st.integers(0, 6))

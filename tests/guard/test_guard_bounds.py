@@ -1,3 +1,5 @@
+"""Bounds: what a patch may change, whatever the patch; all of it is accepted, or nothing."""
+
 import copy
 import math
 from decimal import Decimal
@@ -53,63 +55,39 @@ def accepted(patch: Any, current: Any = CURRENT, bounds: Any = BOUNDS) -> Any:
     "patch",
     [
         {"temperature": 0.7},  # 0.8 - 0.7 = 0.10000000000000009, forgiven
-        {"temperature": 0.9},
-        {"retry": {"limit": 5}},
-        {"retry": {"limit": 1, "wait_s": 12.5}},
         {"timeout_s": 150},  # both a step of 100 and half of 100 hold
         {"free": 5},  # not in the configuration, no step
-        {"free": -5.0},
-        {"model": "large"},
-        {"fallback": True},
-        {"n": None},
-        {"n": 1},
+        {"temperature": 0.9}, {"retry": {"limit": 5}}, {"retry": {"limit": 1, "wait_s": 12.5}}, {"free": -5.0},
+        {"model": "large"}, {"fallback": True}, {"n": None}, {"n": 1},
     ],
-)
-def test_judge_accepted_as_given(patch: Any) -> None:
+)  # fmt: skip
+def test_judge_accepts_a_patch_within_bounds_as_given(patch: Any) -> None:
     assert accepted(patch) == patch
 
 
 @pytest.mark.parametrize(
     ("patch", "key", "rule"),
     [
-        ({"temperature": 0.69}, "temperature", "step"),
-        ({"temperature": 1.01}, "temperature", "range"),
-        ({"temperature": "0.8"}, "temperature", "kind"),
-        ({"temperature": True}, "temperature", "kind"),
-        ({"temperature": math.nan}, "temperature", "finite"),
-        ({"temperature": math.inf}, "temperature", "finite"),
-        ({"temperature": None}, "temperature", "kind"),
-        ({"temperature": Decimal("0.8")}, "temperature", "kind"),
-        ({"temperature": [0.8]}, "temperature", "kind"),
-        ({"temperature": {"a": 0.8}}, "temperature", "kind"),
-        ({"temperature": 10**400}, "temperature", "range"),
-        ({"retry": {"limit": 6}}, "retry.limit", "step"),
-        ({"retry": {"limit": 4.0}}, "retry.limit", "kind"),
-        ({"retry": {"limit": -1}}, "retry.limit", "range"),
-        ({"retry": {"wait_s": 12.6}}, "retry.wait_s", "step"),
-        ({"retry": {"jitter": False}}, "retry.jitter", "key"),
-        ({"retry": 3}, "retry", "shape"),
-        ({"retry": {}}, "retry", "shape"),
-        ({"retry.limit": 4}, "retry.limit", "shape"),
-        ({"timeout_s": 151}, "timeout_s", "step"),
-        ({"model": "huge"}, "model", "choice"),
-        ({"model": "small\x00"}, "model", "choice"),
-        ({"fallback": 1}, "fallback", "choice"),
-        ({"n": True}, "n", "choice"),
-        ({"n": 1.0}, "n", "choice"),
-        ({"tools": ["a", "b"]}, "tools", "key"),
-        ({"other": {"x": 2}}, "other", "key"),
-        ({"__class__": 1}, "__class__", "key"),
-        ({1: 2}, "", "shape"),
-        ({"temperature": 0.8}, "", "same"),
-        ({}, "", "same"),
-        (None, "", "shape"),
-        ([("temperature", 0.9)], "", "shape"),
+        ({"temperature": 0.69}, "temperature", "step"), ({"temperature": 1.01}, "temperature", "range"),
+        ({"temperature": "0.8"}, "temperature", "kind"), ({"temperature": True}, "temperature", "kind"),
+        ({"temperature": math.nan}, "temperature", "finite"), ({"temperature": math.inf}, "temperature", "finite"),
+        ({"temperature": None}, "temperature", "kind"), ({"temperature": Decimal("0.8")}, "temperature", "kind"),
+        ({"temperature": [0.8]}, "temperature", "kind"), ({"temperature": {"a": 0.8}}, "temperature", "kind"),
+        ({"temperature": 10**400}, "temperature", "range"), ({"retry": {"limit": 6}}, "retry.limit", "step"),
+        ({"retry": {"limit": 4.0}}, "retry.limit", "kind"), ({"retry": {"limit": -1}}, "retry.limit", "range"),
+        ({"retry": {"wait_s": 12.6}}, "retry.wait_s", "step"), ({"retry": {"jitter": False}}, "retry.jitter", "key"),
+        ({"retry": 3}, "retry", "shape"), ({"retry": {}}, "retry", "shape"),
+        ({"retry.limit": 4}, "retry.limit", "shape"), ({"timeout_s": 151}, "timeout_s", "step"),
+        ({"model": "huge"}, "model", "choice"), ({"model": "small\x00"}, "model", "choice"),
+        ({"fallback": 1}, "fallback", "choice"), ({"n": True}, "n", "choice"), ({"n": 1.0}, "n", "choice"),
+        ({"tools": ["a", "b"]}, "tools", "key"), ({"other": {"x": 2}}, "other", "key"),
+        ({"__class__": 1}, "__class__", "key"), ({1: 2}, "", "shape"), ({"temperature": 0.8}, "", "same"),
+        ({}, "", "same"), (None, "", "shape"), ([("temperature", 0.9)], "", "shape"),
         ({"auto_apply": "false", "temperature": 0.9}, "auto_apply", "auto_apply"),
         ({"auto_apply": False}, "", "same"),
     ],
-)
-def test_judge_refused_with_key_and_rule(patch: Any, key: str, rule: str) -> None:
+)  # fmt: skip
+def test_judge_refuses_a_patch_with_key_and_rule(patch: Any, key: str, rule: str) -> None:
     assert refused(patch) == [(key, rule)]
 
 
@@ -118,7 +96,7 @@ def test_judge_the_reason_names_key_value_and_rule() -> None:
     assert str(judged.refusals[0]) == "retry.limit = 50 is refused by range: must be in [0, 10]"
 
 
-def test_judge_all_or_nothing() -> None:
+def test_judge_takes_all_of_a_patch_or_nothing() -> None:
     assert refused({"temperature": 0.9, "model": "huge"}) == [("model", "choice")]
 
 
@@ -295,55 +273,35 @@ def test_merged_whatever_the_patch_the_result_is_within_bounds(patch: Any) -> No
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(1e-9, 1e9))
-def test_guard_bounds_a_step_is_never_exceeded(current: Any, value: Any, step: float) -> None:
+def test_a_step_is_never_exceeded(current: Any, value: Any, step: float) -> None:
     bound = Bound(least=-1e300, most=1e300, step=step)
     allowed = bound.refuses(value, current) is None
     assert allowed == (abs(value - current) <= step * (1 + ROUNDING))
 
 
 @pytest.mark.parametrize(
-    ("fields", "error"),
+    "fields",
     [
-        ({}, ValueError),
-        ({"least": 0}, ValueError),
-        ({"most": 1}, ValueError),
-        ({"least": 2, "most": 1}, ValueError),
-        ({"least": 0, "most": math.inf}, ValueError),
-        ({"least": 0, "most": "1"}, TypeError),
-        ({"least": 0, "most": 1, "step": 0}, ValueError),
-        ({"least": 0, "most": 1, "step_ratio": -1}, ValueError),
-        ({"least": 0, "most": 1, "step": math.nan}, ValueError),
-        ({"least": 0, "most": 1, "whole": 1}, TypeError),
-        ({"choices": ()}, ValueError),
-        ({"choices": ["a"]}, ValueError),
-        ({"choices": ([],)}, TypeError),
-        ({"choices": (math.nan,)}, ValueError),
-        ({"choices": ("a",), "step": 1}, ValueError),
-        ({"choices": ("a",), "whole": True}, ValueError),
+        {}, {"least": 0}, {"most": 1}, {"least": 2, "most": 1}, {"least": 0, "most": math.inf},
+        {"least": 0, "most": "1"},
+        {"least": 0, "most": 1, "step": 0}, {"least": 0, "most": 1, "step": math.nan},
+        {"least": 0, "most": 1, "step_ratio": -1}, {"least": 0, "most": 1, "whole": 1}, {"choices": ()},
+        {"choices": ["a"]}, {"choices": ([],)}, {"choices": (math.nan,)}, {"choices": ("a",), "step": 1},
+        {"choices": ("a",), "whole": True},
     ],
-)
-def test_a_bound_checks_its_fields(fields: dict[str, Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
+)  # fmt: skip
+def test_a_bound_checks_its_fields(fields: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)):
         Bound(**fields)
 
 
-@pytest.mark.parametrize(
-    ("keys", "error"),
-    [
-        (["a", "a.b"], ValueError),
-        ([""], ValueError),
-        (["a..b"], ValueError),
-        ([".".join("abcdefghi")], ValueError),
-        (["auto_apply"], ValueError),
-        ([3], TypeError),
-    ],
-)
-def test_bounds_check_their_keys(keys: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
+@pytest.mark.parametrize("keys", [["a", "a.b"], [""], ["a..b"], [".".join("abcdefghi")], ["auto_apply"], [3]])
+def test_bounds_check_their_keys(keys: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"key|cannot"):
         Bounds(dict.fromkeys(keys, Bound(least=0, most=1)))
 
 
-def test_bounds_other_wrong_arguments_are_refused() -> None:
+def test_bounds_refuse_other_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="bound of 'a'"):
         Bounds({"a": (0, 1)})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="auto_apply"):

@@ -1,3 +1,5 @@
+"""Trials of patches: how soon each kind of harm is seen, and how seldom a harmless patch is rolled back."""
+
 import math
 import random
 from itertools import product
@@ -110,29 +112,6 @@ def test_no_test_and_no_run_rolls_back_too_often_although_limits_follow_from_the
     assert 0 < total <= 0.05
 
 
-@pytest.mark.parametrize(
-    ("worse", "metric"),
-    [
-        (CallOutcome(True, 2.5, 1.0, 0.9), "latency"),
-        (CallOutcome(True, 1.0, 2.5, 0.9), "cost"),
-        (CallOutcome(True, 1.0, 1.0, 0.5), "index"),
-    ],
-)
-def test_each_metric_can_roll_back(worse: CallOutcome, metric: str) -> None:
-    trial = Trial.begin(baseline())
-    while trial.observe(worse).kind == "keep_looking":
-        pass
-    assert (trial.verdict.kind, trial.verdict.metric) == ("roll_back", metric)
-    assert trial.calls == 9  # all calls beyond what a third of the calls was beyond before
-    assert "beyond what 334 of 500 calls kept to before" in trial.verdict.why
-
-
-def test_trial_what_is_hardly_worse_is_not_worse() -> None:
-    # the cuts are 1.666 and 0.8334; 1.1 times and 0.02 below count as within
-    trial = Trial.begin(baseline())
-    assert play(trial, "+" * 300, CallOutcome(True, 1.82, 1.82, 0.82)).kind == "promote"
-
-
 def test_trial_a_single_timeout_is_no_slower_patch() -> None:
     trial = Trial.begin(baseline())
     trial.observe(CallOutcome(True, 1e9, 1.0, 0.9))
@@ -187,20 +166,22 @@ def test_trial_a_bad_hour_of_all_calls_is_not_the_patch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow", "metric"),
+    ("worse", "metric"),
     [
-        (CallOutcome(True, 5.0, 1.0, 0.9), "latency"),
-        (CallOutcome(True, 1.0, 5.0, 0.9), "cost"),
-        (CallOutcome(True, 1.0, 1.0, 0.2), "index"),
+        (CallOutcome(True, 2.5, 1.0, 0.9), "latency"),
+        (CallOutcome(True, 1.0, 2.5, 0.9), "cost"),
+        (CallOutcome(True, 1.0, 1.0, 0.5), "index"),
     ],
 )
-def test_trial_what_gets_worse_for_all_calls_is_not_the_patch(slow: CallOutcome, metric: str) -> None:
+def test_each_metric_can_roll_back_unless_it_gets_worse_for_all_calls(worse: CallOutcome, metric: str) -> None:
     alone, beside = Trial.begin(baseline()), Trial.begin(baseline())
     for _ in range(100):
-        beside.compare(slow)
-        beside.observe(slow)
-        alone.observe(slow)
+        beside.compare(worse)
+        beside.observe(worse)
+        alone.observe(worse)
     assert (alone.verdict.kind, alone.verdict.metric) == ("roll_back", metric)
+    assert alone.calls == 9  # all calls beyond what a third of the calls was beyond before
+    assert "beyond what 334 of 500 calls kept to before" in alone.verdict.why
     assert beside.verdict.kind == "keep_looking"
 
 
@@ -215,8 +196,8 @@ def constant(latency_s: float, cost: float) -> Baseline:
 def test_trial_values_that_never_change_are_no_worse_and_any_rise_of_them_is(latency_s: float, cost: float) -> None:
     same = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, cost))
     assert same.why.startswith("shown harmless")
-    dearer = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, 1.2 * cost + 0.01))
-    assert (dearer.kind, dearer.metric) == ("roll_back", "cost")
+    pricier = play(Trial.begin(constant(latency_s, cost)), "+" * 300, CallOutcome(True, latency_s, 1.2 * cost + 0.01))
+    assert (pricier.kind, pricier.metric) == ("roll_back", "cost")
 
 
 def test_trial_what_was_not_measured_before_is_not_judged_and_what_is_not_measured_any_more_is_not_shown() -> None:
@@ -230,13 +211,6 @@ def test_trial_what_was_not_measured_before_is_not_judged_and_what_is_not_measur
     assert half.index.seen_within == half.calls // 2
     gone = play(Trial.begin(baseline()), "+" * 300, CallOutcome(True, 1.0, 1.0))
     assert gone.why == "no evidence of harm in 300 patched calls"
-
-
-def test_trial_faster_but_wrong_is_rolled_back() -> None:
-    trial = Trial.begin(baseline())
-    for call in range(300):
-        trial.observe(CallOutcome(call % 3 == 0, 0.01, 0.01, 0.9))
-    assert (trial.verdict.kind, trial.verdict.metric, trial.calls) == ("roll_back", "success", 6)
 
 
 def test_compare_a_success_that_vouched_for_an_earlier_run_does_not_vouch_for_the_next() -> None:
@@ -256,16 +230,6 @@ def test_compare_an_unpatched_failure_ends_a_run() -> None:
     play(alone, "-" * 4)
     alone.compare(GOOD)
     assert play(alone, "-").kind == "roll_back"
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, None])
-def test_compare_numbers_that_are_none_are_passed_over(value: float | None) -> None:
-    trial = Trial.begin(baseline())
-    trial.observe(CallOutcome(True, value, value, value))
-    trial.compare(CallOutcome(True, value, value, value))
-    assert trial.latency is not None
-    assert (trial.calls, trial.latency.seen_beyond + trial.latency.seen_within) == (1, 0)
-    assert trial.latency.frozen == 500
 
 
 @pytest.mark.parametrize("length", [6, 8, 10])

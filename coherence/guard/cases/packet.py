@@ -1,20 +1,70 @@
-"""Reading an eval packet, with errors that name what is wrong."""
+"""Eval packet: sessions with a known failure, read with errors that name what is wrong."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from coherence.core.errors import CoherenceError
-from coherence.guard.cases.records import Case, Packet
 
 MAX_BYTES = 50_000_000
-"""A packet's file is no larger."""
+"""Largest file of a packet."""
 
 MAX_STEPS = 3_000
 """Steps of a case; a monitor without a store holds the last 10,000 events, and a step makes at most three."""
+
+STEPS = ("call", "compaction", "correction", "fault", "feedback", "memory", "message", "outcome", "result", "usage")
+"""Kinds of a step: methods of a monitor; ``call`` and ``result`` are ``tool_call`` and ``tool_result``."""
+
+CaseKind: TypeAlias = Literal[
+    "silent_failure",
+    "stale_artifact",
+    "provider_drift",
+    "missing_event_trail",
+    "rollback_gap",
+    "unsafe_escalation",
+]
+"""How a session goes wrong: success is claimed where there is none; old material is taken for new; the model or its
+price changes; what was done is not recorded; there is no way back; more is done than was allowed."""
+
+CaseVerdict: TypeAlias = Literal["blocked", "review", "learning", "unseen"]
+"""Judgement of a session, from severe to nothing at all, see :func:`~coherence.guard.cases.play.verdict_of`."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A session and the verdict that is expected of it."""
+
+    id: str
+    kind: CaseKind
+    expected: CaseVerdict
+    why: str
+    """Why this verdict, in a sentence; where the sensor cannot see the failure, what it does not see."""
+    goal: str
+    healthy: bool = False
+    """True = it is the near miss of a failure: nothing is wrong with it, and it must not be blocked."""
+    seen: bool = True
+    """True = the sensor is to see the failure by itself; False = it shows in nothing but what somebody reported."""
+    rule: str = ""
+    """The rule that is to decide; empty = any."""
+    config: dict[str, Any] = {}
+    """Settings of the monitor, in place of those of the packet of the same name."""
+    budget: dict[str, Any] = {}
+    """Budget of the agent."""
+    steps: tuple[dict[str, Any], ...]
+    """Each with its kind under ``step``, and the arguments of the monitor's method. A ``call`` is made unless ``check``
+    refuses it; a ``result`` with a ``tool`` is that of a call that nobody recorded."""
+
+
+class Packet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Cases that are judged with the same settings."""
+
+    config: dict[str, Any] = {}
+    """Settings of every monitor."""
+    cases: tuple[Case, ...]
+
 
 _DECODER = msgspec.json.Decoder(Packet)
 
@@ -74,17 +124,17 @@ def decode_packet(data: bytes, where: str) -> Packet:
         raise PacketError(f"{where}: has no case")
     seen = set[str]()
     for case in packet.cases:
-        _check(case, where)
+        if not case.id.strip():
+            raise PacketError(f"{where}: a case has an empty id")
         if case.id in seen:
             raise PacketError(f"{where}: two cases are called {case.id!r}")
         seen.add(case.id)
+        if not 0 < len(case.steps) <= MAX_STEPS:
+            raise PacketError(
+                f"{where}: case {case.id!r} has {len(case.steps):,} steps; 1 to {MAX_STEPS:,} are allowed"
+            )
+        if not all(step.get("step") in STEPS for step in case.steps):
+            raise PacketError(f"{where}: case {case.id!r}: each step must be one of {', '.join(STEPS)}")
+        if case.healthy and case.expected == "blocked":
+            raise PacketError(f"{where}: case {case.id!r} is healthy, so it cannot be expected to be blocked")
     return packet
-
-
-def _check(case: Case, where: str) -> None:
-    if not case.id.strip():
-        raise PacketError(f"{where}: a case has an empty id")
-    if not 0 < len(case.steps) <= MAX_STEPS:
-        raise PacketError(f"{where}: case {case.id!r} has {len(case.steps):,} steps; there may be 1 to {MAX_STEPS:,}")
-    if case.healthy and case.expected == "blocked":
-        raise PacketError(f"{where}: case {case.id!r} is healthy, so it cannot be expected to be blocked")

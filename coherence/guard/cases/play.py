@@ -1,41 +1,25 @@
-"""Playing an eval case through a monitor, and what its decisions make of the session."""
+"""Player of eval cases: each goes through a monitor, whose decisions make a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from coherence.core.decisions import Decision, Finding
 from coherence.core.events import Correction, Fault, Feedback, Outcome
-from coherence.guard.cases.packet import PacketError
-from coherence.guard.cases.records import (
-    Called,
-    Came,
-    Case,
-    CaseFeedback,
-    CaseKind,
-    CaseText,
-    CaseVerdict,
-    Corrected,
-    Ended,
-    Failed,
-    Packet,
-    Remembered,
-    Shortened,
-    Step,
-    Used,
-)
+from coherence.guard.cases.packet import Case, CaseKind, CaseVerdict, Packet, PacketError
 from coherence.monitor.monitor import Monitor
 from coherence.monitor.tick_result import Record
 from coherence.policy.rules.quality import OUTCOME_RULE
 
 RECORDED = (Outcome, Feedback, Correction, Fault)
-"""Events by which somebody tells what went wrong or right."""
+"""Events by which somebody reports what went wrong or right."""
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a case."""
+    """Result of a case."""
 
     id: str
     kind: CaseKind
@@ -47,11 +31,11 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     event: int = 0
     """Number of the tick at which it did; 0 = none."""
     found: str = ""
-    """What it saw, in a sentence."""
+    """The finding, in a sentence."""
     refused: str = ""
     """The tool whose call was refused; empty = none was."""
     right: bool
-    """Whether the verdict is the expected one, for the expected rule; where the sensor is not to see the failure, for
+    """True = the verdict is the expected one, for the expected rule; where the sensor is not to see the failure, for
     none."""
 
 
@@ -92,7 +76,7 @@ def play_case(case: Case, packet: Packet) -> Played:
             config={**packet.config, **case.config},
             budget=case.budget or None,
         ) as monitor:
-            refused = next((step for step in case.steps if not _tell(monitor, step)), None)
+            refused = next((step for step in case.steps if not _is_taken(monitor, step)), None)
             monitor.decide()
             records = monitor.events()[::-1]
     except (TypeError, ValueError) as error:
@@ -108,7 +92,7 @@ def play_case(case: Case, packet: Packet) -> Played:
         rule=rule,
         event=decision.seq if decision is not None else 0,
         found=finding.why if finding is not None else "",
-        refused=refused.tool if isinstance(refused, Called) else "",
+        refused="" if refused is None else refused["tool"],
         right=verdict == case.expected and (rule == case.rule if case.rule or not case.seen else True),
     )
 
@@ -121,8 +105,8 @@ def verdict_of(records: Sequence[Record]) -> tuple[CaseVerdict, Decision | None,
     ``review``
         Else: a decision warns; or the newest one still guides, so that the agent has not taken the hint.
     ``learning``
-        Else: an outcome, a judgement, a correction or a fault was told, or an error was met with guidance that came to
-        an end. Nobody has to look; it is there to learn from.
+        Else: an outcome, a judgement, a correction or a fault was reported, or an error was met with guidance that
+        came to an end. Nobody has to look; it is there to learn from.
     ``unseen``
         Else: neither we nor anybody else said anything.
 
@@ -146,31 +130,16 @@ def verdict_of(records: Sequence[Record]) -> tuple[CaseVerdict, Decision | None,
     return ("learning" if any(isinstance(record.event, RECORDED) for record in records) else "unseen"), None, None
 
 
-def _tell(monitor: Monitor, step: Step) -> bool:
-    """Tell the monitor of one step; false if it was a call that is refused."""
-    match step:
-        case Called():
-            if not monitor.check(step.tool, step.arguments):
+def _is_taken(monitor: Monitor, step: dict[str, Any]) -> bool:
+    """Report one step to the monitor; return False if it was a call that is refused."""
+    arguments = {name: value for name, value in step.items() if name != "step"}
+    match step["step"]:
+        case "call":
+            if not monitor.check(**arguments):
                 return False
-            monitor.tool_call(step.tool, step.arguments)
-        case Came():
-            monitor.tool_result(step.text, error=step.error, tool=step.tool, call="unrecorded" if step.tool else None)
-        case CaseText():
-            monitor.message(step.role, step.text, logprobs=step.logprobs)
-        case Used():
-            monitor.usage(
-                tokens_in=step.tokens_in, tokens_out=step.tokens_out, cost_usd=step.cost_usd, model=step.model
-            )
-        case CaseFeedback():
-            monitor.feedback(step.score)
-        case Corrected():
-            monitor.correction(step.text)
-        case Remembered():
-            monitor.memory(step.text)
-        case Shortened():
-            monitor.compaction(step.summary)
-        case Failed():
-            monitor.fault(step.where, step.message)
-        case Ended():
-            monitor.outcome(step.success, text=step.text)
+            monitor.tool_call(**arguments)
+        case "result":
+            monitor.tool_result(**arguments, call="unrecorded" if arguments.get("tool") else None)
+        case method:
+            getattr(monitor, method)(**arguments)
     return True

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from coherence.guard.cases.packet import shipped_packet
+from coherence.guard.cases.packet import Case, CaseKind, Packet, shipped_packet
 from coherence.guard.cases.play import Played, play_case, play_packet
-from coherence.guard.cases.records import Came, Case, CaseKind, Packet
 
 PACKET = shipped_packet()
 KINDS = (
@@ -91,6 +90,6 @@ def test_packet_a_hint_that_stands_is_for_review_and_one_that_was_taken_to_learn
     hinted = msgspec.structs.replace(case, steps=case.steps[:4])  # the second unchanged try: guide
     played = play_case(hinted, PACKET)
     assert (played.verdict, played.rule) == ("review", "bash_retry")
-    fixed = (*case.steps[:5], Came("sent to 512 readers"))
+    fixed = (*case.steps[:5], {"step": "result", "text": "sent to 512 readers"})
     taken = play_case(msgspec.structs.replace(case, steps=fixed), PACKET)
     assert (taken.verdict, taken.rule, taken.event) == ("learning", "bash_retry", played.event)
