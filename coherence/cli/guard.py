@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from coherence.cli.guard_verify import verify
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _STORE = click.option(
@@ -51,9 +49,6 @@ def guard() -> None:
 
     Exit status: 0 ok, 1 something is wrong with an agent or was not done yet, 2 bad usage or an unusable file.
     """
-
-
-guard.add_command(verify)
 
 
 @guard.command()
@@ -170,3 +165,17 @@ def decline(agent: str, **options: Any) -> None:
     from coherence.cli.guard_requests import decline_patch
 
     raise SystemExit(decline_patch(agent, **options))
+
+
+@guard.command()
+@click.argument("agent", required=False)
+@_options(_STORE, _JSON)
+def verify(agent: str | None, **options: Any) -> None:
+    """Check that nothing was changed, and derive each rollback again from the calls before it.
+
+    Exit status: 0 the store is as it was written and each rollback was derived or made by hand, 1 something is wrong
+    or cannot be known, 2 bad usage or an unusable file.
+    """
+    from coherence.cli.guard_views import print_verdict
+
+    raise SystemExit(print_verdict(agent, **options))

@@ -16,9 +16,7 @@ from typing import Any
 
 import click
 
-from coherence.cli.guard_tables import print_changes
-from coherence.cli.guard_views import known_agent
-from coherence.cli.guard_words import changes, patch_in_words
+from coherence.cli.guard_views import changes, known_agent, patch_in_words, print_changes
 from coherence.cli.target import guard_store, opened
 from coherence.core.readings import one_line
 from coherence.guard.adapter import read_config, unpatched

@@ -161,7 +161,10 @@ def test_guard_a_restore_that_failed_is_a_trouble(path: Path) -> None:
     live(path, harmful, 60, config_adapter=Stuck())
     everything, one = run("status"), run("status", "support")
     assert everything.exit_code == one.exit_code == 1
-    assert "    ! restore failed once, the next attempt is due" in everything.stdout and "restore failed" in one.stdout
+    assert (
+        "! support  restore failed once, the next attempt is due" in everything.stdout
+        and "restore failed" in one.stdout
+    )
     live(path, harmful, 60, policy="classic", agent="other", config_adapter=Stuck())
     assert read("patches", "other", 1)["outcome"] == "restore failed"
 
@@ -169,10 +172,10 @@ def test_guard_a_restore_that_failed_is_a_trouble(path: Path) -> None:
 def test_guard_a_new_alert_is_a_trouble_and_an_old_one_is_only_shown(path: Path) -> None:
     live(path, decaying, 540)
     found = run("status")
-    assert found.exit_code == 1 and "    ! success got worse" in found.stdout
+    assert found.exit_code == 1 and "! support  success got worse" in found.stdout
     live(path.with_name("old.db"), decaying, 540, clock=lambda: 1.7e9)  # November 2023
     found = run("status", "--store", path.with_name("old.db"))
-    assert found.exit_code == 0 and "    ! success got worse" in found.stdout
+    assert found.exit_code == 0 and "! support  success got worse" in found.stdout
     watch = read("status", "support")["watch"]
     assert {"success"} <= {one["metric"] for one in watch} and all(one["limit"] > 0 for one in watch)
 
@@ -209,10 +212,9 @@ def test_guard_slices_are_left_out_unless_asked_for(path: Path) -> None:
 
 def test_guard_patches_and_one_of_them(path: Path) -> None:
     live(path, harmful, 200)
-    head, line, what, why = run("patches", "support").stdout.splitlines()
-    assert head.split() == ["patch", "asked", "outcome", "metric", "evidence"]
-    assert "rolled back  success" in line and what == "    level 1 -> 2"
-    assert why.startswith("    success fell: 0 of ")
+    head, line = run("patches", "support").stdout.splitlines()
+    assert head.split() == ["patch", "asked", "outcome", "metric", "evidence", "change", "why"]
+    assert "rolled back  success" in line and "  level 1 -> 2  success fell: 0 of " in line
     one = read("patches", "support", 1)
     assert one == read("patches", "support")[0]
     assert (one["patch"], one["backup"], one["policy"], one["share"]) == ({"level": 2}, {"level": 1}, "sequential", 0.5)
@@ -295,7 +297,7 @@ def test_guard_no_line_is_wider_than_a_terminal(path: Path, monkeypatch: pytest.
     """Of a restore that failed by a run of failures, and of an agent with a long name."""
     live(path, harmful, 60, "n" * 10_000, config_adapter=Stuck(), clock=lambda: 1.7e9)
     live(path, harmful, 60, "support", config_adapter=Stuck())
-    monkeypatch.setattr("coherence.cli.guard_tables.width", lambda: columns)
+    monkeypatch.setattr("coherence.cli.columns.width", lambda: columns)
     for arguments in (["status"], ["status", "support"], ["history", "support"], ["patches", "support"]):
         for name in ("support", "n" * 10_000):
             text = run(*(name if one == "support" else one for one in arguments)).stdout

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from coherence.cli.guard_state import state_of
 from coherence.guard import Guard, Notice
 from coherence.guard.account import Account
+from coherence.guard.agent_state import state_of
 from coherence.guard.classic import Metrics
 from coherence.guard.patch_events import Decision, GuardedCall
 from coherence.guard.patch_state import UNPATCHED_CALLS

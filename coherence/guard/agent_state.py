@@ -1,12 +1,12 @@
-"""How an agent under guard stands, from its trail in the store alone."""
+"""The state of an agent under guard, from its trail in the store alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 
-from coherence.cli.guard_words import local_time
 from coherence.core.readings import times
 from coherence.guard.account import Account
 from coherence.guard.degradation import DecayWatch
@@ -25,7 +25,7 @@ ALERT_S = 86_400.0
 
 
 class GuardEvidence(msgspec.Struct, frozen=True):
-    """What the patched calls say by one metric."""
+    """Evidence of the patched calls, by one metric."""
 
     metric: str
     calls: int
@@ -60,7 +60,7 @@ class OpenTrial(msgspec.Struct, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """How the watch on the configuration in force stands, by one metric."""
+    """State of the watch on the configuration in force, by one metric."""
 
     metric: str
     level: int
@@ -75,7 +75,7 @@ class Watched(msgspec.Struct, frozen=True):
 
 
 class GuardedAgent(msgspec.Struct, frozen=True):
-    """How an agent stands."""
+    """State of an agent."""
 
     agent: str
     calls: int
@@ -108,7 +108,7 @@ class GuardedAgent(msgspec.Struct, frozen=True):
 
 
 def state_of(store: Store, agent: str, now: float) -> GuardedAgent:
-    """Return how an agent stands at a wall time, Unix seconds."""
+    """Return the state of an agent at a wall time, Unix seconds."""
     account, decisions = read_account(store, agent), read_decisions(store, agent, -1)
     records = ledger(decisions)
     now_s = msgspec.structs.replace(account.clock).read(now)
@@ -192,3 +192,11 @@ def _trouble(patching: Patching, now_s: float, now: float, told: Past | None) ->
         over = "" if patching.watching is not None and patching.watching.watch.worse else ", recovered since"
         return f"{told.why} ({local_time(told.at)}{over})", told.at > now - ALERT_S
     return "", False
+
+
+def local_time(at: float) -> str:
+    """Return a wall time as clocks here show it, and how far they are from UTC."""
+    try:
+        return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S%z")
+    except (OverflowError, ValueError, OSError):
+        return str(at)
