@@ -195,7 +195,7 @@ class LessonStore:
                 ids.append(id)
                 if vector is None or searching is None or not id:
                     continue
-                if searching.claim(transaction, len(vector) // 2):  # else embedded anew meanwhile by another model
+                if searching.claim(transaction):  # else embedded anew meanwhile by another model
                     table.add_vector(transaction, id, vector)
         return ids
 
@@ -350,8 +350,6 @@ class LessonStore:
             if self._touched:
                 with self.store.transaction() as transaction:
                     self._flush(transaction)
-            if self._searching is not None:
-                self._searching.save()
         except StoreError as error:  # what was looked up last is no reason to fail
             LOG.warning("coherence: the last uses of lessons were not kept: %s", error)
         finally:
