@@ -14,7 +14,7 @@ from coherence.lessons.records import Hit
 from coherence.lessons.row_cache import Listed, Shelf
 from coherence.lessons.search import Searching
 from coherence.lessons.slots import digest, keys_of, number
-from coherence.lessons.table import LessonState, parts
+from coherence.lessons.table import AMONG, LessonState, json_ids
 from coherence.store.store import Store
 
 SAME = 48
@@ -173,12 +173,8 @@ def _varied(ranked: Sequence[tuple[float, int, Shared]], listed: Mapping[int, Li
 
 
 def _cosines(store: Store, vector: Half, ids: Sequence[int]) -> dict[int, float]:
-    rows: list[tuple[int, bytes]] = []
-    for part, marks in parts(ids):
-        rows += store.fetch(
-            f"SELECT lesson_id, vector FROM lesson_vectors WHERE lesson_id IN ({marks})",  # noqa: S608 - marks
-            part,
-        )
+    sql = f"SELECT lesson_id, vector FROM lesson_vectors WHERE {AMONG.format('lesson_id')}"  # noqa: S608 - a constant
+    rows = store.fetch(sql, (json_ids(ids),))
     return {id: cosine(vector, np.frombuffer(kept, "<f2")) for id, kept in rows if len(kept) == 2 * len(vector)}
 
 

@@ -137,7 +137,7 @@ def rank(
             continue
         match: Match = "similar"
         if judged.hit.equal:
-            match = "exact" if keys_of(known.shape) == keys_of(asked) else "shape"
+            match = "exact" if known.keys == keys_of(asked) else "shape"
         lesson = known.as_lesson(
             similarity=round(chance, 4), match=match, fix_text=judged.fix, refilled=judged.refilled
         )
@@ -209,7 +209,7 @@ def sure_features(best: RankedCandidate, rivals: Iterable[RankedCandidate]) -> F
     """Return what tells whether the best of some lessons is right: its names, how far it is ahead of the next fix."""
     others = [each.odds for each in rivals if each.fix != best.fix]
     ahead = best.odds - max(others) if others else MAX_AHEAD
-    keyed = bool(keys_of(best.hit.known.shape))
+    keyed = bool(best.hit.known.keys)
     # Alone with other names proves little.
     shared = min(max(best.hit.named, LITTLE), 1.0) if keyed and not best.refilled else 1.0
     return (*best.given, min(ahead, MAX_AHEAD * shared))
@@ -217,7 +217,7 @@ def sure_features(best: RankedCandidate, rivals: Iterable[RankedCandidate]) -> F
 
 def _is_same(asked: ErrorShape, hit: Hit) -> bool:
     """Tell whether a lesson is about this very error: equal signature and names, and a fix about no other name."""
-    return hit.equal and not asked.weak and not hit.lacking and keys_of(asked) == keys_of(hit.known.shape)
+    return hit.equal and not asked.weak and not hit.lacking and keys_of(asked) == hit.known.keys
 
 
 def _is_of_another(hit: Hit, fix: str) -> bool:
@@ -274,17 +274,16 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
     keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
     found: list[Features] = []
     for hit, same in zip(hits, words(asked.text, [hit.known.shape.text for hit in hits]), strict=True):
-        theirs, their_wording, exception, their_tool = hit.known.compared
-        equal, cosine = hit.equal, hit.cosine
+        equal, cosine, known = hit.equal, hit.cosine, hit.known
         found.append(
             (
                 1.0 if equal else 0.0,
-                1.0 if equal and keys == theirs else 0.0,
+                1.0 if equal and keys == known.keys else 0.0,
                 UNKNOWN_COSINE if cosine is None else cosine,
                 same,
-                1.0 if equal else alike(wording, their_wording),
-                _same_exception(asked.exception, exception),
-                1.0 if used and used == their_tool else 0.0,
+                1.0 if equal else alike(wording, known.wording),
+                _same_exception(asked.exception, known.shape.exception),
+                1.0 if used and used == known.tool.lower() else 0.0,
                 1.0 if equal and asked.weak else 0.0,
             )
         )
@@ -308,7 +307,7 @@ def name_features(asked: ErrorShape, hit: Hit, most: Most, fix: str) -> Features
     names, that where a rival shares more, a fix for other names; names in both headlines, how many fewer than a rival;
     names in the fix, how many fewer; a fix that quotes a name which the question lacks.
     """
-    mine, theirs = keys_of(asked), keys_of(hit.known.shape)
+    mine, theirs = keys_of(asked), hit.known.keys
     refilled = fix != hit.known.fix_text
     keyed = bool(theirs)
     return (

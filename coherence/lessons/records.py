@@ -1,9 +1,9 @@
-"""What a lesson is, as it is kept and as it is found."""
+"""Lessons, as they are kept and as they are found."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -17,7 +17,7 @@ Match: TypeAlias = Literal["exact", "shape", "similar"]
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a lesson was learned: the events of one session."""
+    """The events of one session that taught a lesson."""
 
     agent: str
     session: str
@@ -55,60 +55,26 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     """The newest few sessions it was learned in; filled by ``get`` only."""
 
 
-class Compared(NamedTuple):
-    """What of a lesson is compared with every question, made once."""
+class Known(Lesson, frozen=True, kw_only=True, dict=True):
+    """A row of the table of lessons: a lesson, and the shape of its error."""
 
-    keys: tuple[str, ...]
-    wording: Wording
-    exception: str
-    tool: str
-    """In small letters."""
-
-
-class Known(msgspec.Struct, frozen=True, dict=True):
-    """A row of the table of lessons."""
-
-    id: int
-    pattern: str
-    tool: str
-    error_text: str
-    fix_text: str
     shape: ErrorShape
-    count: int
-    helped: int
-    failed: int
-    retired: bool
-    created: float
-    seen: float
     form: int = FORM
     """Number of the normal form that ``shape`` is in."""
 
     @cached_property
-    def compared(self) -> Compared:
-        """What of it is compared with every question."""
-        shape = self.shape
-        return Compared(keys_of(shape), wording_of(shape), shape.exception, self.tool.lower())
+    def keys(self) -> tuple[str, ...]:
+        """The names that tell its error from its siblings."""
+        return keys_of(self.shape)
 
-    def as_lesson(
-        self, *, similarity: float = 1.0, match: Match = "exact", fix_text: str | None = None, refilled: bool = False
-    ) -> Lesson:
-        """Return what users see of it, by default as an answer to no question."""
-        return Lesson(
-            id=self.id,
-            pattern=self.pattern,
-            error_text=self.error_text,
-            fix_text=self.fix_text if fix_text is None else fix_text,
-            tool=self.tool,
-            similarity=similarity,
-            match=match,
-            refilled=refilled,
-            count=self.count,
-            helped=self.helped,
-            failed=self.failed,
-            retired=self.retired,
-            created=self.created,
-            seen=self.seen,
-        )
+    @cached_property
+    def wording(self) -> Wording:
+        """The words of its error without what it names."""
+        return wording_of(self.shape)
+
+    def as_lesson(self, **changes: Any) -> Lesson:
+        """Return the lesson with these fields changed, for a user."""
+        return Lesson(**({name: getattr(self, name) for name in Lesson.__struct_fields__} | changes))
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -130,7 +96,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class LessonStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store of lessons holds."""
+    """The numbers of a store of lessons."""
 
     lessons: int
     cap: int

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coherence.lessons.identifiers import Told, told_names
 from coherence.lessons.records import Known
-from coherence.lessons.table import LessonState, parts, read_lessons
+from coherence.lessons.table import AMONG, LessonState, json_ids, read_lessons
 from coherence.store.store import Store
 
 MAX_ROWS = 4_000
@@ -16,6 +16,8 @@ MAX_ROWS = 4_000
 MAX_CHANGES = 500
 """Changes of lessons that are followed one by one; after more of them the memory begins anew. The table of changes
 keeps some more than so many."""
+
+LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format('id')} AND retired = 0"  # noqa: S608
 
 
 class Listed(NamedTuple):
@@ -75,11 +77,8 @@ class Shelf:
         """Return what decides about lessons, those that are there and not retired."""
         read = self._roomy()
         missing = [id for id in ids if id not in read.listed]
-        for part, marks in parts(missing):
-            for id, signature, names, pattern in self.store.fetch(
-                f"SELECT id, signature, names, pattern FROM lessons WHERE id IN ({marks}) AND retired = 0",  # noqa: S608
-                part,
-            ):
+        if missing:
+            for id, signature, names, pattern in self.store.fetch(LISTED, (json_ids(missing),)):
                 read.listed[id] = Listed(signature, pattern, pattern.casefold() or signature, told_names(names))
         return {id: read.listed[id] for id in ids if id in read.listed}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -15,12 +16,13 @@ from coherence.lessons.slots import digest, keys_of, number
 from coherence.store.store import Store
 from coherence.store.transaction import Transaction
 
-COLUMNS = "id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen, form"
+FIELDS = ("id", "pattern", "error_text", "fix_text", "tool", "count", "helped", "failed", "created", "seen", "form")
+"""Columns that a :class:`Known` has under the same name."""
 
-PART = 64
-"""Lessons that are read by their ids at once."""
+COLUMNS = f"retired, shape, {', '.join(FIELDS)}"
 
-MARKS = ", ".join("?" * PART)
+AMONG = "{} IN (SELECT value FROM json_each(?))"
+"""Condition on a column to be among :func:`json_ids`."""
 
 PAGE = 500
 
@@ -317,28 +319,21 @@ def _judge(transaction: Transaction, id: int) -> None:
     )
 
 
-def parts(ids: Sequence[int]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Yield ids in parts of one length, with as many question marks: SQLite keeps statements whose text is the same."""
-    for at in range(0, len(ids), PART):
-        part = tuple(int(id) for id in ids[at : at + PART])
-        yield part + (-1,) * (PART - len(part)), MARKS
-
-
 def read_lessons(store: Store, ids: Sequence[int]) -> dict[int, Known]:
     """Return the lessons of these ids that are there."""
-    found: dict[int, Known] = {}
-    for part, marks in parts(ids):
-        for row in store.fetch(f"SELECT {COLUMNS} FROM lessons WHERE id IN ({marks})", part):  # noqa: S608
-            found[row[0]] = known_of(row)
-    return found
+    rows = store.fetch(f"SELECT {COLUMNS} FROM lessons WHERE {AMONG.format('id')}", (json_ids(ids),))  # noqa: S608
+    return {known.id: known for known in map(known_of, rows)}
 
 
-def known_of(row: tuple[object, ...]) -> Known:
+def json_ids(ids: Sequence[int]) -> str:
+    """Return ids as the one value of a statement with :data:`AMONG`: SQLite keeps statements whose text is the same."""
+    return _ENCODER.encode(ids).decode()
+
+
+def known_of(row: tuple[Any, ...]) -> Known:
     """Return the lesson of a row of :data:`COLUMNS`."""
-    id, pattern, tool, error_text, fix_text, shape, count, helped, failed, retired, created, seen, form = row
-    assert isinstance(shape, str)
-    values = (id, pattern, tool, error_text, fix_text, _DECODER.decode(shape), count, helped, failed, bool(retired))
-    return Known(*values, created, seen, form)  # type: ignore[arg-type]  # the database checks their types
+    retired, shape, *others = row
+    return Known(retired=bool(retired), shape=_DECODER.decode(shape), **dict(zip(FIELDS, others, strict=True)))
 
 
 def walk(store: Store, *, limit: int | None, pattern: str | None) -> Iterator[Lesson]:

@@ -34,7 +34,8 @@ def shape(name: str = "yaml", **changes: Any) -> ErrorShape:
 
 
 def known(id: int = 1, fix: str = "install it", name: str = "yaml", **changes: Any) -> Known:
-    made = Known(id, "missing module", "Bash", f"No module named '{name}'", fix, shape(name), 1, 0, 0, False, 0.0, 0.0)
+    error = f"No module named '{name}'"
+    made = Known(id=id, pattern="missing module", tool="Bash", error_text=error, fix_text=fix, shape=shape(name))
     return replace(made, **changes)
 
 
