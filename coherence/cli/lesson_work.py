@@ -55,7 +55,7 @@ def add_from(source: IO[bytes], store: Path | None, embedder: str, *, as_json: b
             if isinstance(found, RefusedEntry):
                 refused.append(found)
                 continue
-            batch.append(found.new)
+            batch.append(found)
             if len(batch) == BATCH:
                 ids += lessons.add(batch)
                 batch = []

@@ -180,10 +180,11 @@ class LessonStore:
         new = make_new(pattern=pattern, error_text=error_text, fix_text=fix_text, tool=tool, origin=origin, ts=ts)
         return self.add([new])[0]
 
-    def add(self, lessons: Sequence[New]) -> list[int]:
+    def add(self, lessons: Sequence[New], *, merge: bool = False) -> list[int]:
         """Keep many lessons in one transaction; return their ids.
 
-        What has a vector already is not embedded again. What cannot be embedded now is kept without a vector.
+        What has a vector already is not embedded again. What cannot be embedded now is kept without a vector. With
+        ``merge``, a lesson that is known keeps the larger of both counts; else the counts are added.
         """
         searching = self._usable()
         made = [(new, None if searching is None else searching.vector(new)) for new in lessons]
@@ -191,7 +192,7 @@ class LessonStore:
         with self.store.transaction() as transaction:
             self._flush(transaction)
             for new, vector in made:
-                id = table.add(transaction, new, self.cap)
+                id = (table.merge if merge else table.add)(transaction, new, self.cap)
                 ids.append(id)
                 if vector is None or searching is None or not id:
                     continue

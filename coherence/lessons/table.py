@@ -59,7 +59,10 @@ class New(msgspec.Struct, frozen=True):
     names: bytes
     """As :func:`~coherence.lessons.identifiers.kept_names` gives them."""
     ts: float
+    """When it was first recorded, Unix seconds."""
     origin: Origin | None = None
+    seen: float | None = None
+    """When it was last recorded; ``None``: at ``ts``."""
     count: int = 1
     helped: int = 0
     failed: int = 0
@@ -145,7 +148,7 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
             "UPDATE lessons SET count = count + ?, helped = helped + ?, failed = failed + ?, seen = max(seen, ?), "
             "used = ?, retired = retired AND ? WHERE id = ?",
             # What is recorded once more has worked once more.
-            (new.count, new.helped, new.failed, new.ts, used, bool(new.helped or new.failed or not new.count), id),
+            (new.count, new.helped, new.failed, _seen(new), used, bool(new.helped or new.failed), id),
         )
     else:
         make_room(transaction, cap)
@@ -158,6 +161,21 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
             (origin.agent, origin.session, origin.seqs[-1], id, _ENCODER.encode(origin.seqs).decode()),
         )
         transaction.execute(FORGET.format("lesson_origins"), {"id": id, "most": MAX_ORIGINS})
+    return id
+
+
+def merge(transaction: Transaction, new: New, cap: int) -> int:
+    """Keep a lesson of another store; a known one gets the larger of both counts and the later time. Return its id."""
+    known = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
+    if not known:
+        return add(transaction, new, cap)
+    id = int(known[0][0])
+    transaction.execute(
+        "UPDATE lessons SET count = max(count, :count), helped = max(helped, :helped), failed = max(failed, :failed), "
+        "seen = max(seen, coalesce(:seen, seen)) WHERE id = :id",
+        {"count": new.count, "helped": new.helped, "failed": new.failed, "seen": new.seen, "id": id},
+    )
+    _judge(transaction, id)
     return id
 
 
@@ -180,17 +198,21 @@ def _insert(transaction: Transaction, new: New, used: int) -> int:
             new.tool,
             new.error_text,
             new.fix_text,
-            max(new.count, 1),
+            new.count,
             new.helped,
             new.failed,
             float(new.ts),
-            float(new.ts),
+            _seen(new),
             used,
         ),
     )
     id = int(rows[0][0])
     _add_slots(transaction, id, new)
     return id
+
+
+def _seen(new: New) -> float:
+    return float(new.ts if new.seen is None else new.seen)
 
 
 def set_shape(transaction: Transaction, id: int, new: New) -> None:
