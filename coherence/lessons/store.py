@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import RLock
 from types import TracebackType
 from typing import Literal, Self
 
@@ -114,9 +113,8 @@ class LessonStore:
         """The file; what else is in it is not touched."""
         self._shelf = Shelf(self.store)
         self._searching: Searching | None = None
-        self._touched: dict[int, None] = {}
-        self._uses = 0
-        self._lock, self._pid = RLock(), os.getpid()
+        self._touched: deque[int] = deque(maxlen=MAX_TOUCHED)
+        """Lessons that were used; no lock, as one that a fork copies may be held by a thread that is not there."""
         self.closed = False
         try:
             if cache is not None:
@@ -343,7 +341,7 @@ class LessonStore:
         )
 
     def close(self) -> None:
-        """Write what was used and the index, and close the file if it was opened here; again does nothing."""
+        """Write what was used, and close the file if it was opened here; again does nothing."""
         if self.closed:
             return
         self.closed = True
@@ -371,27 +369,13 @@ class LessonStore:
         return self._searching
 
     def _touch(self, ids: Sequence[int]) -> None:
-        """Remember what was used; it is written with the next lesson, or once it is much."""
-        with self._own_lock():
-            for id in ids:
-                self._touched.pop(id, None)
-                self._touched[id] = None
-            if len(self._touched) > MAX_TOUCHED:
-                del self._touched[next(iter(self._touched))]
-            self._uses += len(ids)
-            if not ids or self._uses % TOUCHED:
-                return
-        # Whoever asks neither waits nor suffers; it is tried again.
-        with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
-            self._flush(transaction)
+        """Note what was used; it is written with the next lesson, or once it is much."""
+        self._touched.extend(ids)
+        if ids and len(self._touched) % TOUCHED == 0:
+            # Whoever asks neither waits nor fails because of it; it is tried again.
+            with suppress(StoreError, RuntimeError), self.store.transaction(timeout_s=0.0) as transaction:
+                self._flush(transaction)
 
     def _flush(self, transaction: Transaction) -> None:
-        with self._own_lock():
-            ids, self._touched = list(self._touched), {}
-        table.touch(transaction, ids)
-
-    def _own_lock(self) -> RLock:
-        """Return the lock of this process: one that a fork has copied may be held by a thread that is not there."""
-        if self._pid != os.getpid():
-            self._lock, self._pid = RLock(), os.getpid()
-        return self._lock
+        ids = [self._touched.popleft() for _ in range(len(self._touched))]
+        table.touch(transaction, [*reversed(dict.fromkeys(reversed(ids)))])  # each once, the one used last at the end

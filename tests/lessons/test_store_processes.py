@@ -256,7 +256,7 @@ def test_store_processes_a_fork_while_other_threads_hold_the_locks(tmp_path: Pat
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with searching.lock, searching.cache._lock, store._own_lock():
+            with searching.lock, searching.cache._lock:
                 held.set()
                 done.wait(60)
 
