@@ -32,15 +32,6 @@ def test_query_an_equal_error_finds_its_fix_exactly(path: Path) -> None:
         assert 0.5 <= lesson.similarity <= 1.0
 
 
-def test_query_other_slots_score_below_equal_ones(path: Path) -> None:
-    with open_store(path) as store:
-        learn(store, "pkg_resources", "install what is missing")
-        (same,) = store.query(missing("pkg_resources"), least=0.0)
-        (other,) = store.query(missing("yaml"), least=0.0)
-        assert (same.match, other.match) == ("exact", "shape")
-        assert other.similarity < same.similarity
-
-
 def test_query_a_shape_that_was_never_seen_finds_nothing(path: Path) -> None:
     with open_store(path) as store:
         learn(store, "pkg_resources", "pip install setuptools")
@@ -304,17 +295,6 @@ def test_count_events_the_file_of_a_monitor_is_shared(path: Path) -> None:
         assert monitor.store.count_events() > 0
         assert monitor.store.verify() == []
     assert check_file(path) == 1
-
-
-def test_remove_two_stores_of_one_process_see_each_other(path: Path) -> None:
-    with open_store(path) as one, open_store(path) as two:
-        first = learn(one, "y")
-        assert near(two) == near(one) == {first}
-        second = learn(two, "z")
-        assert near(one) == {first, second}
-        one.remove([first])
-        assert near(two) == {second}
-        assert found(two, missing("y"), least=0.0) == [second]
 
 
 def test_query_the_shipped_model_finds_what_somebody_describes(path: Path) -> None:

@@ -179,12 +179,6 @@ def kill_again_and_again(path: Path, kills: int) -> None:
             acknowledged = max(kept)
 
 
-@pytest.mark.slow
-@posix
-def test_lessons_five_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "lessons.db", 5)
-
-
 @posix
 @pytest.mark.slow
 def test_lessons_fifty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
