@@ -13,12 +13,10 @@ agreement never lowers the similarity.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from operator import mul
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -39,16 +37,16 @@ PROSE_LEAST = 0.1
 UNKNOWN_COSINE = 0.6
 """What stands for the cosine of a lesson that was found without embedding anything."""
 
-KIND: tuple[float, ...] = (-8.15, 1.0, 1.0, 6.5, 1.75, 4.2, 0.1, 2.3, 0.0)
+KIND: tuple[float, ...] = (-8.15, 1.0, 1.0, 6.5, 1.75, 4.2, 2.3)
 """Bias, then :func:`kind_features`."""
 
 PROSE: tuple[float, ...] = (-7.4, 8.06, 3.23, 0.68, 3.34)
 """Bias, then :func:`prose_features`."""
 
-ORDER: tuple[float, ...] = (2.61, -2.65, 0.38, 0.08, -1.28, -0.74, -2.21, 0.65, -0.67, 1.14, -0.71, -2.4)
+ORDER: tuple[float, ...] = (5.26, 0.38, 0.08, -1.28, -2.21, 1.32, 1.85, -2.4)
 """Of :func:`name_features`: the log odds between two lessons of one kind that one rather than the other is right."""
 
-SURE: tuple[float, ...] = (-0.65, 0.0, 0.0, 1.82, 0.55, 0.36, 0.0, -0.69, 1.1, 0.0, 1.93, -1.24, 0.0, 1.32)
+SURE: tuple[float, ...] = (-0.65, 0.0, 1.82, 0.55, 0.36, -0.69, 1.1, 1.93, 0.0, 1.32)
 """Bias, then :func:`name_features` of the lesson with the best names, and how far ahead of the next fix it is."""
 
 TEMPER = 0.4
@@ -57,9 +55,6 @@ TEMPER = 0.4
 MAX_AHEAD = 3.0
 """Log odds beyond which being further ahead says no more."""
 
-OF_ONE_PATTERN = 1
-"""Lessons of one pattern that answer a description which names none of what they name."""
-
 RIVAL = 0.5
 """Share of a lesson's chance to be of the right kind from which another one is a rival for the names."""
 
@@ -67,22 +62,11 @@ RIVAL = 0.5
 NAMES_IT = 0.6
 """Weight of shared names from which a lesson was recorded for what the question names."""
 
-SAME = 0.95
-"""Chance of the names of a lesson about the very same error at least, if no other lesson shares more names."""
-
 GUESSED = 0.7
 """Similarity of a fix with other names at most: nobody has seen it help."""
 
 POOLED = 0.9
 """Share of the chance of the likeliest lesson of a pattern that another one of it has at least, if it shares names."""
-
-
-class Most(NamedTuple):
-    """The most that a question shares with any lesson that is about as likely to be of the right kind."""
-
-    named: float
-    slotted: float
-    met: float
 
 
 class RankedCandidate(msgspec.Struct, frozen=True):
@@ -94,8 +78,6 @@ class RankedCandidate(msgspec.Struct, frozen=True):
     """That it is about this kind of error."""
     given: Features
     """Of names; of a description none."""
-    same: bool = False
-    """Whether it is about this very error."""
     odds: float = 0.0
     """What :data:`ORDER` makes of its names."""
     chance: float = 0.0
@@ -147,19 +129,7 @@ def rank(
         kept = best.setdefault(lesson.fix_text, lesson)
         if kept.refilled and not lesson.refilled:  # the same fix, as it was recorded for this very name
             best[lesson.fix_text] = msgspec.structs.replace(lesson, similarity=kept.similarity)
-    return _varied(best.values(), hits)[:k] if asked.prose else list(best.values())[:k]
-
-
-def _varied(found: Iterable[Lesson], hits: Sequence[Hit]) -> list[Lesson]:
-    """Return lessons with few of one pattern, unless a description names what they name: the others say the same."""
-    named = {hit.known.id for hit in hits if hit.named >= LITTLE}
-    counts: Counter[str] = Counter()
-    kept = []
-    for lesson in found:
-        counts[lesson.pattern] += lesson.id not in named
-        if lesson.id in named or not lesson.pattern or counts[lesson.pattern] <= OF_ONE_PATTERN:
-            kept.append(lesson)
-    return kept
+    return list(best.values())[:k]
 
 
 def judge(
@@ -168,7 +138,6 @@ def judge(
     """Return the candidates whose fix can be used here, with their chances; what cannot reach ``least`` is left out."""
     kinds = kind_chances(asked, tool, hits)
     kinds = kinds if asked.prose else _pooled(kinds, hits)
-    falling, rivals = _rivals(kinds, hits, RIVAL * least)
     made = []
     for hit, kind in zip(hits, kinds, strict=True):
         if kind < least or hit.known.retired:
@@ -179,10 +148,8 @@ def judge(
         if asked.prose:
             made.append(RankedCandidate(hit, fix, kind, (), chance=kind))
         elif not _is_of_another(hit, fix):
-            rival = rivals[bisect_right(falling, -RIVAL * kind)]
-            given = name_features(asked, hit, rival, fix)
-            same = _is_same(asked, hit) and rival.named - hit.named < LITTLE
-            made.append(RankedCandidate(hit, fix, kind, given, same, weighed(ORDER, given)))
+            given = name_features(asked, hit, fix)
+            made.append(RankedCandidate(hit, fix, kind, given, weighed(ORDER, given)))
     return made if asked.prose else _beside_each_other(made)
 
 
@@ -199,8 +166,7 @@ def _beside_each_other(made: Sequence[RankedCandidate]) -> list[RankedCandidate]
             best = max(rivals, key=lambda each: each.odds)
             best_of[len(rivals)] = best, logistic(SURE, sure_features(best, rivals))
         best, sure = best_of[len(rivals)]
-        names = sure * math.exp(TEMPER * (judged.odds - best.odds))
-        chance = judged.kind * (max(names, SAME) if judged.same else names)
+        chance = judged.kind * sure * math.exp(TEMPER * (judged.odds - best.odds))
         found.append(msgspec.structs.replace(judged, chance=chance))
     return found
 
@@ -215,25 +181,9 @@ def sure_features(best: RankedCandidate, rivals: Iterable[RankedCandidate]) -> F
     return (*best.given, min(ahead, MAX_AHEAD * shared))
 
 
-def _is_same(asked: ErrorShape, hit: Hit) -> bool:
-    """Tell whether a lesson is about this very error: equal signature and names, and a fix about no other name."""
-    return hit.equal and not asked.weak and not hit.lacking and keys_of(asked) == hit.known.keys
-
-
 def _is_of_another(hit: Hit, fix: str) -> bool:
     """Tell whether a fix is about a name that the question lacks, and about none that it has."""
     return max(hit.met, hit.slotted) < NAMES_IT and bool(hit.lacking) and still_lacking(fix, hit.lacking)
-
-
-def _rivals(kinds: Sequence[float], hits: Sequence[Hit], least: float) -> tuple[list[float], list[Most]]:
-    """Return the chances of the kind, negative and rising, and after each the most that these lessons share so far."""
-    falling, most = [], [Most(0.0, 0.0, 0.0)]
-    likely = [each for each in zip(kinds, hits, strict=True) if each[0] >= least]
-    for kind, hit in sorted(likely, key=lambda each: -each[0]):
-        last = most[-1]
-        falling.append(-kind)
-        most.append(Most(max(last.named, hit.named), max(last.slotted, hit.slotted), max(last.met, hit.met)))
-    return falling, most
 
 
 def _pooled(kinds: list[float], hits: Sequence[Hit]) -> list[float]:
@@ -269,7 +219,7 @@ def record_factor(known: Known) -> float:
 def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
     """Return what tells the kind of an error, for each lesson.
 
-    Equal signature, equal keys besides, cosine, words, wording, exception, tool, equal but little said.
+    Equal signature, equal keys besides, cosine, words, wording, tool.
     """
     keys, wording, used = keys_of(asked), wording_of(asked), (tool or "").lower()
     found: list[Features] = []
@@ -282,9 +232,7 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
                 UNKNOWN_COSINE if cosine is None else cosine,
                 same,
                 1.0 if equal else alike(wording, known.wording),
-                _same_exception(asked.exception, known.shape.exception),
                 1.0 if used and used == known.tool.lower() else 0.0,
-                1.0 if equal and asked.weak else 0.0,
             )
         )
     return found
@@ -300,28 +248,22 @@ def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> 
     ]
 
 
-def name_features(asked: ErrorShape, hit: Hit, most: Most, fix: str) -> Features:
+def name_features(asked: ErrorShape, hit: Hit, fix: str) -> Features:
     """Return what tells whether a lesson is about the same names.
 
-    Names shared, how many fewer than the rival that shares most, equal keys, no keys, the fix took over the
-    names, that where a rival shares more, a fix for other names; names in both headlines, how many fewer than a rival;
-    names in the fix, how many fewer; a fix that quotes a name which the question lacks.
+    Names shared, equal keys, no keys, the fix took over the names, a fix for other names, names in both headlines,
+    names in the fix, a fix that quotes a name which the question lacks.
     """
-    mine, theirs = keys_of(asked), hit.known.keys
+    theirs = hit.known.keys
     refilled = fix != hit.known.fix_text
-    keyed = bool(theirs)
     return (
         hit.named,
-        most.named - hit.named,
-        float(keyed and mine == theirs),
-        float(not keyed),
+        float(bool(theirs) and keys_of(asked) == theirs),
+        float(not theirs),
         float(refilled),
-        most.named - hit.named if refilled else 0.0,
-        float(keyed and hit.named < LITTLE and not refilled),
+        float(bool(theirs) and hit.named < LITTLE and not refilled),
         hit.slotted,
-        most.slotted - hit.slotted,
         hit.met,
-        most.met - hit.met,
         float(bool(hit.lacking) and still_lacking(fix, hit.lacking)),
     )
 
@@ -341,13 +283,6 @@ def _rapidfuzz() -> tuple[Any, Any]:
     from rapidfuzz import fuzz, process
 
     return fuzz, process
-
-
-def _same_exception(one: str, other: str) -> float:
-    """Return 1 for the same, -1 for another, 0 where one has none."""
-    if not one or not other:
-        return 0.0
-    return 1.0 if one == other else -1.0
 
 
 def weighed(weights: Sequence[float], features: Features) -> float:
