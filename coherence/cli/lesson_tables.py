@@ -57,7 +57,7 @@ def print_found(lessons: Sequence[Lesson]) -> None:
         known = f"{each.id}  similarity {each.similarity:.2f} ({each.match})  seen {_day(each.seen)}"
         name = "  ".join(cut(name, NAME) for name in (each.tool, each.pattern) if name)
         lines = (
-            f"{known}  {each.count} times  helped {_record(each)}  {name}",
+            f"{known}  recorded {_times(each)}  helped {_record(each)}  {name}".rstrip(),
             f"    error: {cut(_headline(each.error_text), ERROR)}",
             f"    fix: {cut(each.fix_text, ERROR)}",
         )
@@ -76,12 +76,11 @@ def _headline(error: str) -> str:
 
 def print_lesson(lesson: Lesson) -> None:
     """Print everything that is known of a lesson; what it quotes stays within its part of the page."""
-    times = "once" if lesson.count == 1 else f"{lesson.count} times"
     rows = [
         ("lesson", str(lesson.id)),
         ("pattern", lesson.pattern),
         ("tool", lesson.tool or "-"),
-        ("recorded", f"{times}, from {_time(lesson.created)} to {_time(lesson.seen)}"),
+        ("recorded", f"{_times(lesson)}, from {_time(lesson.created)} to {_time(lesson.seen)}"),
         ("helped", _record(lesson) + (", retired: no longer offered" if lesson.retired else "")),
     ]
     rows += [
@@ -107,6 +106,10 @@ def print_stats(stats: LessonStats) -> None:
             ("index", f"{stats.tier}, {_size(stats.index_memory_bytes)} memory, {_size(stats.index_disk_bytes)} disk"),
         ]
     )
+
+
+def _times(lesson: Lesson) -> str:
+    return "once" if lesson.count == 1 else f"{lesson.count} times"
 
 
 def _record(lesson: Lesson) -> str:
