@@ -1,4 +1,4 @@
-"""How likely a lesson names the right fix: one number in [0, 1] from words, names and meaning.
+"""The chance that a lesson names the right fix: one number in [0, 1] from words, names and meaning.
 
 Of an error it is the product of two chances: that the lesson is about this kind of error, and that its names are right.
 The first is a logistic model of a few features. The second is that of the lesson whose names fit best beside the
@@ -35,7 +35,7 @@ PROSE_LEAST = 0.1
 """Similarity below which nothing is said of a description: it has few words, and who describes can judge."""
 
 UNKNOWN_COSINE = 0.6
-"""What stands for the cosine of a lesson that was found without embedding anything."""
+"""Stands for the cosine of a lesson that was found without embedding anything."""
 
 KIND: tuple[float, ...] = (-8.15, 1.0, 1.0, 6.5, 1.75, 4.2, 2.3)
 """Bias, then :func:`kind_features`."""
@@ -63,7 +63,7 @@ NAMES_IT = 0.6
 """Weight of shared names from which a lesson was recorded for what the question names."""
 
 GUESSED = 0.7
-"""Similarity of a fix with other names at most: nobody has seen it help."""
+"""Similarity of a fix with other names at most: it was never seen to help."""
 
 POOLED = 0.9
 """Share of the chance of the likeliest lesson of a pattern that another one of it has at least, if it shares names."""
@@ -79,13 +79,13 @@ class RankedCandidate(msgspec.Struct, frozen=True):
     given: Features
     """Of names; of a description none."""
     odds: float = 0.0
-    """What :data:`ORDER` makes of its names."""
+    """The sum of its names, weighed by :data:`ORDER`."""
     chance: float = 0.0
     """That it names the right fix."""
 
     @property
     def refilled(self) -> bool:
-        """Whether the fix took over the names of the question."""
+        """True if the fix took over the names of the question."""
         return self.fix != self.hit.known.fix_text
 
 
@@ -239,12 +239,12 @@ def kind_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> l
 
 
 def prose_features(asked: ErrorShape, tool: str | None, hits: Sequence[Hit]) -> list[Features]:
-    """Cosine, words of error, pattern and fix, tool, names shared, for each lesson."""
+    """Return cosine, words of error, pattern and fix, tool, and names shared, for each lesson."""
     used = (tool or "").lower()
-    told = [f"{hit.known.shape.text} {hit.known.pattern} {hit.known.fix_text[:200]}" for hit in hits]
+    texts = [f"{hit.known.shape.text} {hit.known.pattern} {hit.known.fix_text[:200]}" for hit in hits]
     return [
         (hit.cosine or 0.0, same, float(bool(used) and used == hit.known.tool.lower()), min(hit.named, 1.0))
-        for hit, same in zip(hits, words(asked.text, told), strict=True)
+        for hit, same in zip(hits, words(asked.text, texts), strict=True)
     ]
 
 

@@ -12,8 +12,8 @@ from coherence.lessons.rarity import Wording, wording_of
 from coherence.lessons.slots import keys_of
 
 Match: TypeAlias = Literal["exact", "shape", "similar"]
-"""How a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with other names,
-``similar`` = by meaning and words."""
+"""The way in which a lesson was found: ``exact`` = the same signature and names, ``shape`` = the same signature with
+other names, ``similar`` = by meaning and words."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -34,23 +34,23 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     error_text: str
     """Without secrets; of a long text the beginning and the end."""
     fix_text: str
-    """What helped; names of the lesson's own error are replaced by those of the error that was asked about."""
+    """The fix; names of the lesson's own error are replaced by those of the error that was asked about."""
     tool: str = ""
     similarity: float = 1.0
     """In [0, 1]: how likely this is the right fix of the error that was asked about; 1 where nothing was asked."""
     match: Match = "exact"
     refilled: bool = False
-    """Whether names in ``fix_text`` were replaced."""
+    """True if names in ``fix_text`` were replaced."""
     count: int = 1
-    """How often it was recorded."""
+    """Number of times that it was recorded."""
     helped: int = 0
     failed: int = 0
     retired: bool = False
-    """Whether it failed so often that it is no longer offered."""
+    """True if it failed so often that it is no longer offered."""
     created: float = 0.0
-    """When it was first recorded, Unix seconds."""
+    """Time of its first record, Unix seconds."""
     seen: float = 0.0
-    """When it was last recorded."""
+    """Time of its last record."""
     origins: tuple[Origin, ...] = ()
     """The newest few sessions it was learned in; filled by ``get`` only."""
 
@@ -82,7 +82,7 @@ class Hit(msgspec.Struct, frozen=True):
 
     known: Known
     equal: bool
-    """Whether its signature is that of the question."""
+    """True if its signature is that of the question."""
     named: float = 0.0
     """Weight of the names that the question and the lesson share: 1 for a name that no other candidate has."""
     cosine: float | None = None
@@ -112,4 +112,4 @@ class LessonStats(msgspec.Struct, frozen=True, kw_only=True):
     index_memory_bytes: int
     index_disk_bytes: int
     by_meaning: bool
-    """Whether this store finds lessons by meaning: it was opened with the model whose vectors are kept now."""
+    """True if this store finds lessons by meaning: it was opened with the model whose vectors are kept now."""

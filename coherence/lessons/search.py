@@ -79,11 +79,11 @@ class Searching:
         self.index = self._empty(0)
         self._breaker = Breaker()
         self._mark: Mark | None = None
-        """How far the index has followed the tables; ``None`` = it has not been looked for on the disk."""
+        """The part of the tables that the index holds; ``None`` = it has not been looked for on the disk."""
         self._saved = 0
         """Number of the newest vector in the file."""
         self._warned = False
-        """Whether it was logged that the vectors are of another model now."""
+        """True once it was logged that the vectors are of another model now."""
 
     def begin_in_child(self) -> None:
         """Forget what a fork has copied while other threads may have been at work on it."""

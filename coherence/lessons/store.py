@@ -39,7 +39,7 @@ OUTDATED = (
 )
 
 TOUCHED = 64
-"""Uses after which they are written, if nobody else is writing at that moment; till then they are noted in memory."""
+"""Uses after which they are written, unless another process is writing then; they wait in memory."""
 
 MAX_TOUCHED = 1_024
 """Uses that are noted at most; then those before are forgotten."""

@@ -59,17 +59,17 @@ class New(msgspec.Struct, frozen=True):
     names: bytes
     """As :func:`~coherence.lessons.identifiers.kept_names` gives them."""
     ts: float
-    """When it was first recorded, Unix seconds."""
+    """Time of its first record, Unix seconds."""
     origin: Origin | None = None
     seen: float | None = None
-    """When it was last recorded; ``None``: at ``ts``."""
+    """Time of its last record; ``None``: ``ts``."""
     count: int = 1
     helped: int = 0
     failed: int = 0
 
     @property
     def identity(self) -> bytes:
-        """What makes two lessons one: shape, names, tool and fix, in one normal form."""
+        """A digest that equal lessons share: of shape, names, tool and fix, in one normal form."""
         parts = (
             str(normal.FORM),
             self.shape.signature.hex(),
@@ -82,7 +82,7 @@ class New(msgspec.Struct, frozen=True):
 
 
 class LessonState(msgspec.Struct, frozen=True):
-    """Where the tables stand."""
+    """The counts and numbers that tell how far the tables are."""
 
     count: int
     token: str
@@ -100,7 +100,7 @@ class LessonState(msgspec.Struct, frozen=True):
 
 
 def read_state(store: Store) -> LessonState:
-    """Return where the tables stand."""
+    """Return how far the tables are."""
     rows = store.fetch(
         "SELECT count, token, fingerprint, dimensions, "
         "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'lesson_vectors'), "
@@ -133,11 +133,11 @@ def add(transaction: Transaction, new: New, cap: int) -> int:
     origin = new.origin
     known = transaction.execute("SELECT id FROM lessons WHERE identity = ?", (new.identity,))
     if known and origin is not None and origin.seqs:  # one success may solve two errors: the lesson counts too
-        told = transaction.execute(
+        counted = transaction.execute(
             "SELECT 1 FROM lesson_origins WHERE agent = ? AND session = ? AND seq = ? AND lesson_id = ?",
             (origin.agent, origin.session, origin.seqs[-1], known[0][0]),
         )
-        if told:  # the same events again, after a crash between two writes
+        if counted:  # the same events again, after a crash between two writes
             return int(known[0][0])
     if origin is not None and _is_rejected(transaction, origin):
         return int(known[0][0]) if known else 0

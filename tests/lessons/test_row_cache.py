@@ -1,4 +1,4 @@
-"""What a store keeps of lessons in memory: it answers as if it read everything anew, whoever has changed what."""
+"""A store answers as if it read all lessons anew, although it keeps some in memory and others change them."""
 
 from __future__ import annotations
 

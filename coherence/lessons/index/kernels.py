@@ -29,8 +29,8 @@ def nearest_rows(rows: HalfRows, query: Vector, k: int) -> tuple[npt.NDArray[np.
     with _one_thread() as faiss:
         index = faiss.IndexScalarQuantizer(rows.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
         flat = rows.reshape(-1).view(np.uint8)
-        nobody = faiss.MaybeOwnedVectorUInt8().owner  # numpy owns the memory and outlives this call
-        index.codes = faiss.MaybeOwnedVectorUInt8.create_view(faiss.swig_ptr(flat), flat.size, nobody)
+        owner = faiss.MaybeOwnedVectorUInt8().owner  # numpy owns the memory and outlives this call
+        index.codes = faiss.MaybeOwnedVectorUInt8.create_view(faiss.swig_ptr(flat), flat.size, owner)
         index.ntotal = len(rows)
         products, places = index.search(query[None, :], min(k, len(rows)))
     return places[0], products[0]

@@ -1,4 +1,4 @@
-"""What every index must do, whatever is added, removed, searched, saved and loaded, in any order."""
+"""The contract of every index, with vectors added, removed, searched, saved and loaded in any order."""
 
 from __future__ import annotations
 
