@@ -115,23 +115,15 @@ def test_prune_a_saved_index_is_used_and_caught_up_with(path: Path, loaded: list
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("harm", ["garbage", "empty", "torn", "gone", "a file", "foreign", "of a lost database"])
+@pytest.mark.parametrize("harm", ["torn", "a file", "foreign", "of a lost database"])
 def test_lessons_whatever_lies_beside_the_database_it_is_made_anew(
     path: Path, tmp_path: Path, harm: str, loaded: list[int]
 ) -> None:
     fill(path, 8)
     folder = Path(f"{path}.lessons")
-    if harm == "garbage":
-        for each in folder.iterdir():
-            each.write_bytes(b"garbage" * 10)
-    elif harm == "empty":
-        for each in folder.iterdir():
-            each.write_bytes(b"")
-    elif harm == "torn":
+    if harm == "torn":
         file = folder / "index"
         file.write_bytes(file.read_bytes()[:-100])
-    elif harm == "gone":
-        (folder / "index").unlink()
     elif harm == "a file":
         shutil.rmtree(folder)
         folder.write_bytes(b"x")
@@ -288,9 +280,7 @@ def test_store_index_what_is_known_is_not_embedded_again(path: Path) -> None:
 DAMAGE = {
     "nan": np.full(64, np.nan, np.float16).tobytes(),
     "zero": bytes(128),
-    "short": bytes(2),
     "odd": b"x",
-    "long": bytes(200),
 }
 
 

@@ -155,10 +155,13 @@ with LessonStore(sys.argv[1], embedder=HashingEmbedder(64), cap=60) as store:
 """
 
 
-def kill_again_and_again(path: Path, kills: int) -> None:
+@posix
+@pytest.mark.slow
+def test_record_fifty_kills_lose_no_lesson_that_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.db"
     dice = random.Random(5)
     acknowledged = 0
-    for _ in range(kills):
+    for _ in range(50):
         process = run(TEACHER, path, acknowledged)
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -177,12 +180,6 @@ def kill_again_and_again(path: Path, kills: int) -> None:
             assert near(store) == set(kept)  # no lesson without its vector
             assert kept[acknowledged].fix_text == f"uv add mod{acknowledged}"
             acknowledged = max(kept)
-
-
-@posix
-@pytest.mark.slow
-def test_lessons_fifty_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "lessons.db", 50)
 
 
 REBUILDER = f"""{HEAD}
