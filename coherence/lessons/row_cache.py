@@ -21,17 +21,16 @@ LISTED = f"SELECT id, signature, names, pattern FROM lessons WHERE {AMONG.format
 
 
 class Listed(NamedTuple):
-    """What of a lesson decides whether it is a candidate."""
+    """The fields of a lesson that decide whether it is a candidate."""
 
     signature: int
-    pattern: str
     kind: Hashable
-    """What lessons of one kind have in common."""
+    """Equal for lessons of one kind."""
     told: Told
 
 
 class _Read(NamedTuple):
-    """What was read since the tables stood somewhere. Each is only added to: a newer one takes its place."""
+    """The rows read since the tables stood somewhere. Each is only added to: a newer one takes its place."""
 
     mark: tuple[str, int, int]
     """Token of the tables, number of the newest change, and of the newest removal."""
@@ -79,7 +78,7 @@ class Shelf:
         missing = [id for id in ids if id not in read.listed]
         if missing:
             for id, signature, names, pattern in self.store.fetch(LISTED, (json_ids(missing),)):
-                read.listed[id] = Listed(signature, pattern, pattern.casefold() or signature, told_names(names))
+                read.listed[id] = Listed(signature, pattern.casefold() or signature, told_names(names))
         return {id: read.listed[id] for id in ids if id in read.listed}
 
     def known(self, ids: Sequence[int]) -> dict[int, Known]:
