@@ -188,7 +188,7 @@ def main() -> None:
         if n <= len(vectors):
             measure_exact(n, vectors[:n], queries, target)
     for n in sorted({10_000, 50_000, len(vectors)}):
-        if MAX_EXACT < n <= len(vectors):
+        if n <= len(vectors):
             measure(f"{n:,} real", partial(iter, [vectors[:n]]), queries, 1.5 if n == 100_000 else None)
     if options.synthesised:
         steps = options.synthesised // CHUNK
