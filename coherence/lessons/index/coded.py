@@ -124,6 +124,8 @@ class CodedIndex(LocalIndex):
 
 def _rows_at(places: npt.NDArray[np.int64], saved: HalfRows, fresh: HalfRows) -> HalfRows:
     """Return rows in the order of their places."""
+    if not len(fresh):
+        return saved[places]
     rows = np.empty((len(places), saved.shape[1]), np.float16)
     old = places < len(saved)
     rows[old], rows[~old] = saved[places[old]], fresh[places[~old] - len(saved)]

@@ -110,7 +110,7 @@ def read(folder: Path, fingerprint: str, dimensions: int) -> Snapshot | None:
             ids = np.fromfile(file, np.int64, head.count)
             codes = np.fromfile(file, np.uint8, head.count * head.code_bytes).reshape(head.count, head.code_bytes)
             shape, start = (head.count, dimensions), file.tell()
-            rows = np.memmap(file, np.float16, "r", start, shape) if head.count else np.empty(shape, np.float16)
+            rows = np.asarray(np.memmap(file, np.float16, "r", start, shape)) if head.count else np.empty(shape, "f2")
     except (OSError, ValueError):  # missing, or too short
         return None
     found = Snapshot(head.mark, ids, codes, rows)
